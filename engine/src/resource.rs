@@ -17,7 +17,7 @@ use std::{
 
 use crate::{
     contract::Group,
-    error::Result,
+    error::{Error, Result},
     packet::TypeInfo,
     seen::{Recording, Seen},
     world::World,
@@ -235,6 +235,27 @@ impl ResourceCache {
             files: recording.seen(),
         });
         Ok(resource)
+    }
+
+    /// The resource of a need, if somebody has it and its files are those that it was loaded from.
+    /// Does not wait for one that is being loaded.
+    pub(crate) fn shared(
+        &self,
+        need: &ResourceNeed,
+        key: &ResourceKey,
+        world: &dyn World,
+    ) -> Result<AnyResource> {
+        let key = (need.resolve)(key, world)?;
+        let slot = self.slots().get(&key).cloned();
+        let resource = slot.and_then(|slot| {
+            let slot = slot.try_lock().ok()?;
+            let loaded = slot.as_ref()?;
+            let resource = loaded.resource.upgrade()?;
+            loaded.files.changed().is_none().then_some(resource)
+        });
+        resource.ok_or_else(|| {
+            Error::unavailable("no graph that is served has it loaded, and nothing is loaded here")
+        })
     }
 
     fn slots(&self) -> std::sync::MutexGuard<'_, HashMap<ResourceKey, Slot>> {

@@ -249,10 +249,18 @@ pub(super) fn load(draft: &mut Draft<'_>) {
         let environment = draft.environment;
         let loaded = match (environment.provided.get(&side.name), resource.defined) {
             (Some(provided), _) => provided.clone(),
-            (None, Some(defined)) if environment.loading == Loading::All => {
+            (None, Some(defined))
+                if matches!(environment.loading, Loading::All | Loading::Shared) =>
+            {
                 let (need, _) = definition(draft, defined);
                 let key = need.key.as_ref().expect("a definition has a key");
-                match environment.resources.get(need, key, &*environment.world) {
+                let (resources, world) = (&environment.resources, &*environment.world);
+                let found = if environment.loading == Loading::All {
+                    resources.get(need, key, world)
+                } else {
+                    resources.shared(need, key, world)
+                };
+                match found {
                     Ok(loaded) => loaded,
                     Err(error) => {
                         let failed = failed(draft, &draft.sides[id], defined, &error);

@@ -27,6 +27,8 @@ pub struct Environment {
 pub(crate) enum Loading {
     /// They are loaded.
     All,
+    /// Those that are loaded already are taken; others are errors.
+    Shared,
     /// Only whether they are there is looked at.
     Look,
     /// Nobody asks for them.
@@ -98,6 +100,13 @@ impl Environment {
     #[must_use]
     pub fn without_loading(mut self) -> Self {
         self.loading = Loading::Nothing;
+        self
+    }
+
+    /// Takes resources that others have, and loads none: one that nobody has is an error.
+    #[must_use]
+    pub fn sharing_only(mut self) -> Self {
+        self.loading = Loading::Shared;
         self
     }
 

@@ -240,6 +240,20 @@ fn a_resource_without_what_a_node_asks_for_is_told_at_the_option() {
 }
 
 #[test]
+fn sharing_takes_what_others_have_and_loads_nothing() {
+    let loading = environment();
+    let sharing = loading.clone().sharing_only();
+    let text = define("t", "table.txt", "a");
+    let refused = check(&text, &sharing);
+    assert!(refused.contains("nothing is loaded here"), "{refused}");
+    assert!(loading.resources().is_empty());
+    let loaded = Harness::new(&text, loading.clone());
+    assert_eq!(check(&text, &sharing), "");
+    drop(loaded);
+    assert_ne!(check(&text, &sharing), "");
+}
+
+#[test]
 fn checking_loads_nothing() {
     let mut sources = SourceMap::new();
     let graph = parse_graph(

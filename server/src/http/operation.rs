@@ -29,6 +29,8 @@ pub(crate) struct Operation {
     pub(super) answer: Answer,
     /// The fields of a body that the table of requests for graphs does not have.
     pub(super) fields: &'static [Parameter],
+    /// Whether its body is a text.
+    pub(super) takes_text: bool,
     /// The parameters behind the path.
     pub(super) query: &'static [Parameter],
     /// Why it may not.
@@ -53,6 +55,10 @@ pub(crate) struct Parameter {
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Kind {
     Text,
+    /// A text that may be left out.
+    OptionalText,
+    /// An object.
+    Object,
     /// One of these texts.
     OneOf(&'static [&'static str]),
     /// A text; may be given several times.
@@ -332,6 +338,7 @@ impl Operation {
             body: None,
             answer: Answer::Json(&[]),
             fields: &[],
+            takes_text: false,
             query: &[],
             refusals,
             listed: true,
@@ -371,6 +378,12 @@ impl Operation {
     /// The fields of its body, which may be left out unless it is of one text.
     pub(crate) fn takes(mut self, fields: &'static [Parameter]) -> Self {
         self.fields = fields;
+        self
+    }
+
+    /// Its body is a text.
+    pub(crate) fn takes_text(mut self) -> Self {
+        self.takes_text = true;
         self
     }
 

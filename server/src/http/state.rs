@@ -73,6 +73,8 @@ pub struct Options {
     pub allowed_origins: Vec<String>,
     /// Whether there is a page at `/`.
     pub web: bool,
+    /// Whether operators may write the files of graphs.
+    pub graph_edits: bool,
     /// Whether graphs whose model is missing are loaded once it is there.
     pub wait_for_models: bool,
     /// How long a request for a graph that is not available waits for it to be loaded.
@@ -125,6 +127,7 @@ impl Options {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             web: true,
+            graph_edits: false,
             wait_for_models: false,
             load_wait: Duration::from_secs(10),
             idle_unload: None,

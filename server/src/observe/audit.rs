@@ -3,7 +3,7 @@
 /// Something that was done, or refused, on somebody's word.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Audit<'a> {
-    /// What was wanted: `administer`, `cancel`, `record`, `reload`, `stop` or `tap`.
+    /// What was wanted: `administer`, `cancel`, `edit`, `record`, `reload`, `stop`, `tap` or `try`.
     pub(crate) action: &'a str,
     /// The name of the key or the operator; never a key itself. None where the server cannot know.
     pub(crate) actor: Option<&'a str>,

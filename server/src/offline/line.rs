@@ -42,6 +42,17 @@ pub(crate) struct Written {
     value: Option<Value>,
 }
 
+impl Written {
+    /// A packet, of the type that the graph takes there.
+    pub(crate) fn packet(stream: &str, value: Value) -> Self {
+        Self {
+            stream: Some(stream.to_owned()),
+            value: Some(value),
+            ..Self::default()
+        }
+    }
+}
+
 fn some<'d, D: serde::Deserializer<'d>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }

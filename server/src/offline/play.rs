@@ -1,11 +1,19 @@
 //! A session that is complete from lines.
 
-use std::{cell::Cell, future::Future, pin::pin, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use futures_util::FutureExt as _;
 use graphmill_calculators::llm::RecordedTokens;
 use graphmill_engine::{
-    Error, Handle, Packet, Plan, Result, RunCx, Session, SidePackets, Summary, Timestamp,
+    Error, Handle, Packet, Plan, Result, RunCx, Session, SidePackets, Summary, Timeline, Timestamp,
     session::{Reason, Wait, Why},
 };
 use tokio::{
@@ -89,6 +97,17 @@ impl Play {
         self.session.observe(stream, false, packets)
     }
 
+    /// Keeps a timeline of the last `events` calls and packets, and gives it to `done` when the
+    /// session has ended. `done` must not block.
+    pub(crate) fn keep_timeline(
+        &mut self,
+        events: usize,
+        done: impl FnOnce(Timeline) + Send + 'static,
+    ) {
+        self.session
+            .keep_timeline(events, move |timeline, _| done(timeline));
+    }
+
     /// Runs the session: sends the lines as they come, and waits for the end. `progress` is
     /// notified when a packet comes out.
     pub(crate) async fn run(
@@ -120,13 +139,13 @@ async fn attend(
     interrupted: impl Future<Output = ()>,
     patience: Patience<'_>,
 ) -> End {
-    let sending = Cell::new(false);
+    let sending = AtomicBool::new(false);
     let feed = async {
         while let Some(line) = lines.recv().await {
             let line = line.map_err(End::BadLine)?;
-            sending.set(true);
+            sending.store(true, Relaxed);
             let sent = send(handle, line).await;
-            sending.set(false);
+            sending.store(false, Relaxed);
             sent.map_err(|error| refused(handle, &error))?;
         }
         if patience.close {
@@ -154,7 +173,7 @@ async fn attend(
             () = &mut interrupted => return End::Interrupted,
             () = sleep_until(silent_since + ask_after) => {
                 ask_after *= 2;
-                let waiting = complete || sending.get();
+                let waiting = complete || sending.load(Relaxed);
                 if waiting && let Some(why) = ask(handle).await.filter(waits_for_itself) {
                     return End::Stuck(format!("the graph cannot go on\n{why}"));
                 }

@@ -25,7 +25,7 @@ use graphmill_engine::{Environment, Error, Plan, Registry, SidePackets, codec};
 use graphmill_grammar::render::{self, Color};
 use graphmill_llm::backend::scripted::Script;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 
 use super::{
@@ -119,15 +119,36 @@ impl TestFile {
         }
     }
 
-    /// Compiles the graph; `path` is where the file lies. The error is about something else than
-    /// the graph.
-    pub(crate) fn bench(&self, path: &Path, named: &Named) -> Result<Bench, String> {
-        let mut environment = Environment::new(Registry::global());
+    /// Reads a file with one case, of a graph that is not in it. The error says what is wrong and
+    /// where.
+    pub(crate) fn parse_case(text: &str) -> Result<Self, String> {
+        let file: Self = toml_edit::de::from_str(text).map_err(|error| error.to_string())?;
+        if file.graph.is_some() || file.text.is_some() {
+            return Err(
+                "the graph stands beside it: expected neither `graph` nor `text`".to_owned(),
+            );
+        }
+        if file.cases.len() != 1 {
+            let cases = file.cases.len();
+            return Err(format!("{cases} cases: expected one"));
+        }
+        Ok(file)
+    }
+
+    /// Puts its scripts in the place of language models.
+    pub(crate) fn provide(&self, mut environment: Environment) -> Result<Environment, String> {
         for (name, script) in &self.models {
             let model = LanguageModel::scripted(script.clone())
                 .map_err(|error| format!("model `{name}`: {error}"))?;
             environment = environment.with_resource(name, Arc::new(model));
         }
+        Ok(environment)
+    }
+
+    /// Compiles the graph; `path` is where the file lies. The error is about something else than
+    /// the graph.
+    pub(crate) fn bench(&self, path: &Path, named: &Named) -> Result<Bench, String> {
+        let environment = self.provide(Environment::new(Registry::global()))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let compiled = match (&self.graph, &self.text) {
             (Some(graph), _) => {
@@ -148,16 +169,31 @@ impl TestFile {
 }
 
 impl Bench {
+    /// Of a graph that is compiled.
+    pub(crate) fn of(plan: Arc<Plan>) -> Self {
+        Self { plan: Ok(plan) }
+    }
+
     /// Runs a case.
     pub(crate) async fn run(&self, case: &Case) -> Outcome {
+        self.run_watched(case, |_| Ok(())).await
+    }
+
+    /// Runs a case whose session is given to `watch` before it begins.
+    pub(crate) async fn run_watched(
+        &self,
+        case: &Case,
+        watch: impl FnOnce(&mut Play) -> Result<(), Error>,
+    ) -> Outcome {
         let mut outputs = BTreeMap::new();
-        let failure = self.judge(case, &mut outputs).await.err();
+        let failure = self.judge(case, watch, &mut outputs).await.err();
         Outcome { failure, outputs }
     }
 
     async fn judge(
         &self,
         case: &Case,
+        watch: impl FnOnce(&mut Play) -> Result<(), Error>,
         outputs: &mut BTreeMap<String, Vec<Shown>>,
     ) -> Result<(), String> {
         let plan = match (&self.plan, &case.error) {
@@ -184,7 +220,10 @@ impl Bench {
         }
         let seen: Arc<Mutex<BTreeMap<String, Vec<Shown>>>> = Arc::default();
         let progress = Arc::new(Notify::new());
-        let started = start(case, plan, sides, &seen, &progress);
+        let started = start(case, plan, sides, &seen, &progress).and_then(|mut play| {
+            watch(&mut play)?;
+            Ok(play)
+        });
         let (end, handle) = match started {
             Err(error) => (End::Failed(error), None),
             Ok(started) => {
@@ -286,6 +325,22 @@ async fn run(
 }
 
 impl Case {
+    /// A packet that goes in, alone, and is a request.
+    pub(crate) fn request(stream: &str, path: &str, body: &Value) -> Self {
+        let value = json!({ "uri": path, "method": "POST", "body": body });
+        Self {
+            name: path.to_owned(),
+            side: BTreeMap::new(),
+            input: vec![Written::packet(stream, value)],
+            expect: None,
+            tokens: BTreeMap::new(),
+            expect_side: BTreeMap::new(),
+            error: None,
+            stuck: None,
+            timeout: default_timeout(),
+        }
+    }
+
     /// What language models put out instead of what they would generate.
     fn tokens(&self) -> Result<Option<RecordedTokens>, Error> {
         let mut recorded = RecordedTokens::default();

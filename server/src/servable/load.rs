@@ -24,7 +24,7 @@ const REQUEST_TAGS: [&str; 2] = ["HTTP_REQUEST_PAYLOAD", "REQUEST_PAYLOAD"];
 const RESPONSE_TAGS: [&str; 2] = ["HTTP_RESPONSE_PAYLOAD", "RESPONSE_PAYLOAD"];
 
 /// The stream on which a graph takes an HTTP request.
-pub(super) fn request_stream(plan: &Plan) -> Option<&str> {
+pub(crate) fn request_stream(plan: &Plan) -> Option<&str> {
     let mut tags = REQUEST_TAGS.into_iter();
     tags.find_map(|tag| plan.input_with_tag(tag))
 }
@@ -107,13 +107,26 @@ pub(crate) fn compile_text(
     compile_with(file, contents.into(), base, environment, &known)
 }
 
-/// Compiles the text of a graph that no file has, without models. Only what the registry knows can
-/// be its nodes.
-pub(super) fn check_text(text: String, environment: &Environment) -> Compiled {
+/// Compiles the text of a graph that no file has. Only what the registry knows can be its nodes.
+pub(super) fn compile_alone(text: String, environment: &Environment) -> Compiled {
     let known = Named::default().and_kept(&[]);
-    let environment = environment.clone().without_loading();
     let (file, base) = (Path::new("graph.pbtxt"), Path::new(""));
-    compile_with(file, text.into_bytes(), base, &environment, &known)
+    compile_with(file, text.into_bytes(), base, environment, &known)
+}
+
+/// Compiles the text of a graph that is not served as if it were that of the entry's file.
+pub(super) fn compile_in_place(
+    text: &str,
+    entry: &GraphEntry,
+    environment: &Environment,
+) -> Compiled {
+    compile_text(
+        &entry.file,
+        text,
+        &entry.base,
+        environment,
+        &Named::default(),
+    )
 }
 
 fn compile_with(

@@ -35,7 +35,7 @@ use graphmill_grammar::suggest;
 pub(crate) use answer::{Answer, Asked, Stage, Trace, cut};
 pub(crate) use demand::{Patience, Ready};
 pub(crate) use kept::{Found, Keeper};
-pub(crate) use load::{answers, compile, compile_text};
+pub(crate) use load::{Compiled, answers, compile, compile_text, request_stream};
 pub(crate) use loading::{look_for_models, watch_files};
 pub(crate) use models::Named;
 pub(crate) use running::{Listed, Running};
@@ -182,15 +182,53 @@ impl Servables {
     }
 
     /// Compiles the text of a graph that is not served, without models.
-    pub(crate) fn check_text(&self, text: String) -> load::Compiled {
-        load::check_text(text, &self.environment)
+    pub(crate) fn check_text(&self, text: String) -> Compiled {
+        load::compile_alone(text, &self.environment.clone().without_loading())
+    }
+
+    /// Compiles a text that may take the place of a graph's file, without models.
+    pub(crate) fn check_edit(&self, servable: &Servable, text: &str) -> Option<Compiled> {
+        let environment = self.environment.clone().without_loading();
+        let entry = self.entry(servable)?;
+        Some(load::compile_in_place(text, entry, &environment))
+    }
+
+    /// What a graph is compiled with that takes models from those that are served, and loads none.
+    pub(crate) fn sharing(&self) -> Environment {
+        self.environment.clone().sharing_only()
+    }
+
+    /// Compiles the text of a graph that is not served, as if it lay beside the graph `beside`; else
+    /// beside any: the first beside which all that it needs is found.
+    pub(crate) fn compile_beside(
+        &self,
+        text: &str,
+        beside: Option<&Servable>,
+        environment: &Environment,
+    ) -> Compiled {
+        let entries: Vec<&GraphEntry> = match beside {
+            Some(servable) => self.entry(servable).into_iter().collect(),
+            None => self.config.graphs.iter().collect(),
+        };
+        let mut first = None;
+        for entry in entries {
+            let compiled = load::compile_in_place(text, entry, environment);
+            if compiled.plan.is_some() {
+                return compiled;
+            }
+            first.get_or_insert(compiled);
+        }
+        first.unwrap_or_else(|| load::compile_alone(text.to_owned(), environment))
+    }
+
+    fn entry(&self, servable: &Servable) -> Option<&GraphEntry> {
+        let mut entries = self.config.graphs.iter();
+        entries.find(|entry| entry.id() == servable.name())
     }
 
     /// The file of a graph, as the configuration names it.
     pub(crate) fn file(&self, servable: &Servable) -> Option<&Path> {
-        let mut entries = self.config.graphs.iter();
-        let entry = entries.find(|entry| entry.id() == servable.name())?;
-        Some(&entry.file)
+        Some(&self.entry(servable)?.file)
     }
 
     /// By name.

@@ -22,7 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use frames::{Followed, Frame};
 pub(crate) use open::{OpenSession, Seen};
-pub(crate) use recordings::Recording;
+pub(crate) use recordings::{MAX_EVENTS, Recording, trace_events};
 pub(crate) use rule::{Rule, Wanted};
 pub(crate) use taps::{Tap, Tapped, Taps};
 
@@ -35,10 +35,14 @@ use crate::{
 /// few enough that their buffers are nothing.
 const MAX_VIEWERS: usize = 256;
 
+/// The most graphs that are tried at once: each may keep a core busy, and requests come first.
+const MAX_TRIALS: usize = 4;
+
 /// The sessions that are open, and who looks at them.
 pub(crate) struct Sessions {
     state: Mutex<State>,
     viewers: Arc<Semaphore>,
+    trials: Arc<Semaphore>,
 }
 
 #[derive(Default)]
@@ -69,6 +73,7 @@ impl Sessions {
         Arc::new(Self {
             state: Mutex::default(),
             viewers: Arc::new(Semaphore::new(MAX_VIEWERS)),
+            trials: Arc::new(Semaphore::new(MAX_TRIALS)),
         })
     }
 
@@ -123,6 +128,15 @@ impl Sessions {
         place.map_err(|_| {
             let message = format!("there are {MAX_VIEWERS} viewers, as many as there may be");
             Failure::new(Cause::QueueFull, message).with_code("too_many_viewers")
+        })
+    }
+
+    /// A place for a graph that is tried, as long as it is kept.
+    pub(crate) fn trial(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        let place = Arc::clone(&self.trials).try_acquire_owned();
+        place.map_err(|_| {
+            let message = format!("{MAX_TRIALS} graphs are being tried, as many as may be at once");
+            Failure::new(Cause::QueueFull, message).with_code("too_many_trials")
         })
     }
 

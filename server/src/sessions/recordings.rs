@@ -15,7 +15,7 @@ use crate::config::Redaction;
 
 /// The events that are kept of a session, the last ones: some hundred tokens through a graph of
 /// ten nodes, in some hundred kilobytes.
-const MAX_EVENTS: usize = 8_192;
+pub(crate) const MAX_EVENTS: usize = 8_192;
 
 /// The bytes of packets that are kept of a session, the first ones.
 const MAX_SESSION_BYTES: usize = 4 << 20;
@@ -256,31 +256,13 @@ impl Recording {
 
     /// What happened when.
     pub(crate) fn trace(&self, timeline: &Timeline) -> Value {
-        let events = timeline.events.iter().map(|event| {
-            let at = event.at.as_micros() as u64;
-            match event.what {
-                Happening::Call { node, took, time } => json!({
-                    "t_us": at,
-                    "dur_us": took.as_micros() as u64,
-                    "node": self.nodes[node],
-                    "kind": "call",
-                    "timestamp": time.map(codec::timestamp_to_json),
-                }),
-                Happening::Packet { stream, time } => json!({
-                    "t_us": at,
-                    "stream": self.streams[stream],
-                    "kind": "packet",
-                    "timestamp": codec::timestamp_to_json(time),
-                }),
-            }
-        });
         json!({
             "id": self.id,
             "graph": self.name,
             "state": self.state(),
             "started_at_ms": unix_ms(self.started),
             "nodes": self.nodes,
-            "events": events.collect::<Vec<_>>(),
+            "events": trace_events(timeline, &self.nodes, &self.streams),
             "dropped": timeline.dropped,
             "error": self.ended().and_then(|ended| ended.error.as_deref()),
         })
@@ -316,6 +298,33 @@ impl Recording {
         let events: Vec<Value> = [process].into_iter().chain(names).chain(events).collect();
         json!({ "displayTimeUnit": "ms", "traceEvents": events })
     }
+}
+
+/// What happened when in a session of a plan with these nodes and streams.
+pub(crate) fn trace_events(
+    timeline: &Timeline,
+    nodes: &[String],
+    streams: &[String],
+) -> Vec<Value> {
+    let events = timeline.events.iter().map(|event| {
+        let at = event.at.as_micros() as u64;
+        match event.what {
+            Happening::Call { node, took, time } => json!({
+                "t_us": at,
+                "dur_us": took.as_micros() as u64,
+                "node": nodes[node],
+                "kind": "call",
+                "timestamp": time.map(codec::timestamp_to_json),
+            }),
+            Happening::Packet { stream, time } => json!({
+                "t_us": at,
+                "stream": streams[stream],
+                "kind": "packet",
+                "timestamp": codec::timestamp_to_json(time),
+            }),
+        }
+    });
+    events.collect()
 }
 
 impl Sessions {

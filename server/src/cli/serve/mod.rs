@@ -100,6 +100,9 @@ pub(super) struct Arguments {
     /// Leaves out the page at `/`.
     #[arg(long)]
     no_web: bool,
+    /// Lets operators write the files of graphs: `PUT /v3/graphs/<name>/file`.
+    #[arg(long)]
+    allow_graph_edits: bool,
     #[command(flatten)]
     sequences: sequences::SequenceFlags,
     #[command(flatten)]
@@ -219,6 +222,7 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
         max_body_bytes: arguments.max_body_bytes,
         max_bodies_bytes: arguments.max_bodies_bytes,
         web: !arguments.no_web,
+        graph_edits: arguments.allow_graph_edits,
         media_hosts: arguments.allowed_media_domains.clone(),
         wait_for_models: arguments.wait_for_models,
         config_path: match &source {

@@ -67,6 +67,12 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
             "content": { "application/json": { "schema": schema } },
         });
     }
+    if operation.takes_text {
+        described["requestBody"] = json!({
+            "required": true,
+            "content": { "text/plain": { "schema": { "type": "string" } } },
+        });
+    }
     let mut parameters: Vec<Value> = Vec::new();
     if path.contains("{id}") {
         parameters.push(json!({
@@ -104,7 +110,8 @@ fn described_field(field: &Parameter) -> Value {
 /// The schema of what a parameter can be.
 fn kind(kind: Kind) -> Value {
     match kind {
-        Kind::Text => json!({ "type": "string" }),
+        Kind::Text | Kind::OptionalText => json!({ "type": "string" }),
+        Kind::Object => json!({ "type": "object" }),
         Kind::OneOf(texts) => json!({ "type": "string", "enum": texts }),
         Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
         Kind::Share => json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }),

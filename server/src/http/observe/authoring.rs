@@ -5,10 +5,12 @@ use std::sync::Arc;
 use axum::{
     Json,
     extract::{Path, Request, State},
+    response::{IntoResponse as _, Response},
 };
+use graphmill_calculators::http::dialect;
 use graphmill_engine::shortened;
 use graphmill_grammar::{Diagnostic, SourceMap, render, suggest};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
 
@@ -17,16 +19,27 @@ use crate::{
     catalog,
     http::state::App,
     rescue::{Cause, Failure},
-    servable::answers,
+    servable::{Compiled, answers},
 };
 
 /// The longest text of a graph, in bytes: some thousand nodes.
-const MAX_GRAPH_BYTES: usize = 1 << 20;
+pub(super) const MAX_GRAPH_BYTES: usize = 1 << 20;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
     graph: String,
+}
+
+/// Reads a body of these fields.
+pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
+    // A list of the fields' values is none, although serde takes it.
+    let fields = serde_json::from_slice::<Map<String, Value>>(body);
+    let asked = fields.and_then(|fields| serde_json::from_value(fields.into()));
+    asked.map_err(|error| {
+        let message = format!("the body cannot be read: {error}");
+        Failure::new(Cause::BadRequest, message)
+    })
 }
 
 /// Compiles a text, without models.
@@ -36,13 +49,7 @@ pub(super) async fn check(
 ) -> Result<Json<Value>, Failure> {
     let (parts, body) = request.into_parts();
     let body = app.read_body(&parts.headers, body).await?;
-    // A list of the fields' values is none, although serde takes it.
-    let fields = serde_json::from_slice::<Map<String, Value>>(&body);
-    let asked = fields.and_then(|fields| serde_json::from_value(fields.into()));
-    let Asked { graph } = asked.map_err(|error| {
-        let message = format!("the body cannot be read: {error}");
-        Failure::new(Cause::BadRequest, message)
-    })?;
+    let Asked { graph } = read(&body)?;
     if graph.len() > MAX_GRAPH_BYTES {
         let message = format!(
             "`graph` has {} bytes, at most {MAX_GRAPH_BYTES}",
@@ -54,16 +61,33 @@ pub(super) async fn check(
     // It may take a while, and this thread serves requests.
     let checked = spawn_blocking(move || {
         let compiled = servables.check_text(graph);
-        let diagnostics = compiled.diagnostics.iter();
-        let diagnostics = diagnostics.map(|it| diagnostic(&compiled.sources, it));
         json!({
-            "diagnostics": diagnostics.collect::<Vec<_>>(),
+            "diagnostics": diagnostics(&compiled),
             "plan": compiled.plan.as_ref().map(|plan| json!(plan.explain())),
             "note": compiled.plan.as_ref().and_then(|plan| answers(plan).err()),
         })
     });
     let failed = |_| Failure::new(Cause::Panic, "the check failed");
     checked.await.map(Json).map_err(failed)
+}
+
+/// What is said of a text.
+pub(super) fn diagnostics(compiled: &Compiled) -> Vec<Value> {
+    let diagnostics = compiled.diagnostics.iter();
+    let diagnostics = diagnostics.map(|it| diagnostic(&compiled.sources, it));
+    diagnostics.collect()
+}
+
+/// The answer to whoever wants more of a text that does not compile: an error that has its
+/// diagnostics beside it.
+pub(super) fn refused(compiled: &Compiled) -> Response {
+    let mut errors = compiled.diagnostics.iter().filter(|it| it.is_error());
+    let first = errors.next().map_or("", |error| &error.message);
+    let message = format!("the graph does not compile: {first}");
+    let failure = Failure::new(Cause::BadRequest, message).with_code("graph_refused");
+    let mut body = dialect::error(&failure.view(None));
+    body["diagnostics"] = diagnostics(compiled).into();
+    (failure.row().status, Json(body)).into_response()
 }
 
 /// A diagnostic, with its place beside what it says.

@@ -3,7 +3,9 @@
 
 mod authoring;
 mod events;
+mod files;
 mod graphs;
+mod playground;
 mod query;
 mod recordings;
 mod sessions;
@@ -62,6 +64,45 @@ const WITH_A_BODY: &[Cause] = &[
     Cause::Forbidden,
 ];
 
+/// The same of what is written into a graph's file.
+const WITH_AN_EDIT: &[Cause] = &[
+    Cause::BadRequest,
+    Cause::UnknownModel,
+    Cause::NotFound,
+    Cause::WrongMethod,
+    Cause::BodyTooLarge,
+    Cause::UnknownEncoding,
+    Cause::BodiesFull,
+    Cause::LateRequest,
+    Cause::ForeignHost,
+    Cause::ForeignOrigin,
+    Cause::TooManyConnections,
+    Cause::Draining,
+    Cause::Unavailable,
+    Cause::Panic,
+    Cause::NoKey,
+    Cause::Forbidden,
+];
+
+/// The same of a graph that is tried.
+const WITH_A_TRIAL: &[Cause] = &[
+    Cause::BadRequest,
+    Cause::UnknownModel,
+    Cause::WrongMethod,
+    Cause::BodyTooLarge,
+    Cause::UnknownEncoding,
+    Cause::BodiesFull,
+    Cause::LateRequest,
+    Cause::ForeignHost,
+    Cause::ForeignOrigin,
+    Cause::TooManyConnections,
+    Cause::QueueFull,
+    Cause::Draining,
+    Cause::Panic,
+    Cause::NoKey,
+    Cause::Forbidden,
+];
+
 const ONE_SESSION: Parameter = Parameter::new("session", Kind::Text, "The id of the only session");
 
 const OF_A_PICTURE: &[Parameter] = &[Parameter::new(
@@ -110,6 +151,26 @@ const OF_A_RECORDING: &[Parameter] = &[
 
 const OF_A_CHECK: &[Parameter] = &[Parameter::new("graph", Kind::Text, "The text of the graph")];
 
+const OF_A_TRIAL: &[Parameter] = &[
+    Parameter::new("graph", Kind::Text, "The text of the graph"),
+    Parameter::new(
+        "beside",
+        Kind::OptionalText,
+        "The served graph beside which its file would lie; any",
+    ),
+    Parameter::new(
+        "test",
+        Kind::OptionalText,
+        "What goes in: a test file with one case, without a graph",
+    ),
+    Parameter::new(
+        "path",
+        Kind::OptionalText,
+        "In its place: the path of a request",
+    ),
+    Parameter::new("body", Kind::Object, "The body of that request"),
+];
+
 pub(super) fn operations() -> Vec<Operation> {
     let operations = [
         Operation::get("/v3/graphs", graphs::list)
@@ -126,6 +187,14 @@ pub(super) fn operations() -> Vec<Operation> {
             .about(Group::Graphs, "What its nodes and queues do, as it changes")
             .asks(OF_EVENTS)
             .answers(Answer::Events),
+        Operation::get("/v3/graphs/{name}/file", files::text)
+            .about(Group::Graphs, "The text of its file")
+            .answers(Answer::Text(&["text/plain"])),
+        Operation::put("/v3/graphs/{name}/file", files::save)
+            .about(Group::Graphs, "Writes its file, with `--allow_graph_edits`")
+            .takes_text()
+            .answers(Answer::Json(&["name", "file", "diagnostics"]))
+            .refuses(WITH_AN_EDIT),
         Operation::get("/v3/graphs/{name}/tap", tap::tap)
             .about(
                 Group::Graphs,
@@ -173,6 +242,14 @@ pub(super) fn operations() -> Vec<Operation> {
             .takes(OF_A_CHECK)
             .answers(Answer::Json(&["diagnostics", "plan"]))
             .refuses(WITH_A_BODY),
+        Operation::command("/v3/playground", playground::run)
+            .about(
+                Group::Graphs,
+                "Runs a graph that is not served, with models that are",
+            )
+            .takes(OF_A_TRIAL)
+            .answers(Answer::Json(&["outputs", "events", "error"]))
+            .refuses(WITH_A_TRIAL),
         Operation::get("/v3/calculators", authoring::calculators)
             .about(Group::Graphs, "What nodes of graphs can be")
             .answers(Answer::Json(&["calculators"])),
@@ -185,7 +262,7 @@ pub(super) fn operations() -> Vec<Operation> {
     ];
     let operations = operations.map(|operation| {
         let operation = operation.on(Side::Management);
-        if operation.method == "post" {
+        if matches!(operation.method, "post" | "put") {
             operation
         } else {
             operation.refuses(OF_A_GRAPH)

@@ -141,7 +141,7 @@ fn write(packets: &[(String, Tapped)], dropped: u64, shows: &Observation) -> Byt
 }
 
 /// What a packet carries, as far as it is shown, and whether that is not all.
-fn shown(packet: &Packet, shows: &Observation) -> (Value, bool) {
+pub(super) fn shown(packet: &Packet, shows: &Observation) -> (Value, bool) {
     let encoded = shows.payloads.then(|| codec::encode(packet)).flatten();
     let Some(mut payload) = encoded else {
         return (Value::Null, false);

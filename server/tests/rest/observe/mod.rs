@@ -1,7 +1,9 @@
 //! What operators see of graphs and sessions, over HTTP, while these run.
 
 mod authoring;
+mod files;
 mod graphs;
+mod playground;
 mod recordings;
 mod sessions;
 mod taps;

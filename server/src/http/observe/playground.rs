@@ -1,0 +1,255 @@
+//! `POST /v3/playground`: a graph that is not served is run once, with models of those that are.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use axum::{
+    Extension, Json,
+    extract::{Request, State},
+    response::{IntoResponse as _, Response},
+};
+use graphmill_engine::{Error, Packet, Plan, Result as EngineResult, Timeline, codec};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::{
+    sync::{OwnedSemaphorePermit, oneshot},
+    task::spawn_blocking,
+    time::timeout,
+};
+
+use super::{
+    authoring::{self, MAX_GRAPH_BYTES},
+    query::wrong,
+    tap::shown,
+};
+use crate::{
+    config::Observation,
+    http::state::App,
+    keys::Caller,
+    observe::{self, Audit},
+    offline::{
+        play::Play,
+        test_file::{Bench, Case, TestFile},
+    },
+    rescue::{Cause, Failure},
+    servable::{Servable, Servables, request_stream},
+    sessions::{MAX_EVENTS, trace_events},
+};
+
+/// How long a run may take.
+const MAX_TIME: Duration = Duration::from_secs(10);
+
+/// The most packets that come out of a run.
+const MAX_PACKETS: usize = 1_000;
+
+/// How long a session that was ended may take to tell what it did.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    graph: String,
+    /// The served graph beside which the text would lie.
+    beside: Option<String>,
+    test: Option<String>,
+    path: Option<String>,
+    body: Option<Value>,
+}
+
+/// What is sent into the graph.
+enum Input {
+    Test(TestFile),
+    Request { path: String, body: Value },
+}
+
+pub(super) async fn run(
+    State(app): State<Arc<App>>,
+    caller: Option<Extension<Arc<Caller>>>,
+    request: Request,
+) -> Result<Response, Failure> {
+    let place = app.sessions.trial()?;
+    let (parts, body) = request.into_parts();
+    let body = app.read_body(&parts.headers, body).await?;
+    if body.len() > MAX_GRAPH_BYTES {
+        let message = format!(
+            "the body has {} bytes, at most {MAX_GRAPH_BYTES}",
+            body.len()
+        );
+        return Err(Failure::new(Cause::BadRequest, message));
+    }
+    let asked: Asked = authoring::read(&body)?;
+    let beside = match &asked.beside {
+        Some(name) => Some(super::graph(&app, name)?),
+        None => None,
+    };
+    let Asked {
+        graph,
+        test,
+        path,
+        body,
+        ..
+    } = asked;
+    let input = input(test, path, body)?;
+    observe::audit(&Audit {
+        action: "try",
+        actor: caller.as_ref().map(|caller| &**caller.name()),
+        subject: asked.beside.as_deref().unwrap_or("playground"),
+        outcome: "done",
+        reason: None,
+    });
+    let servables = app.servables();
+    let observation = servables.observation().clone();
+    // Compiling may take a while, and this thread serves requests.
+    let made = spawn_blocking(move || make(&servables, beside.as_deref(), &graph, input));
+    let made = made.await;
+    let made = made.unwrap_or_else(|_| Err(Failure::new(Cause::Panic, "the compilation failed")));
+    match made? {
+        Made::Refused(response) => Ok(response),
+        Made::Ready(plan, case) => {
+            Ok(Json(play(plan, case, place, observation).await?).into_response())
+        }
+    }
+}
+
+fn input(
+    test: Option<String>,
+    path: Option<String>,
+    body: Option<Value>,
+) -> Result<Input, Failure> {
+    match (test, path, body) {
+        (Some(test), None, None) => {
+            let test = TestFile::parse_case(&test);
+            test.map(Input::Test)
+                .map_err(|why| wrong("test", &format!("cannot be read: {why}")))
+        }
+        (None, Some(path), Some(body @ Value::Object(_))) if path.starts_with('/') => {
+            Ok(Input::Request { path, body })
+        }
+        (None, Some(path), Some(_)) if path.starts_with('/') => Err(wrong("body", "is no object")),
+        (None, Some(_), Some(_)) => Err(wrong("path", "does not begin with `/`")),
+        _ => {
+            let message = "expected either `test`, or `path` and `body`, beside `graph`";
+            Err(Failure::new(Cause::BadRequest, message))
+        }
+    }
+}
+
+enum Made {
+    Ready(Arc<Plan>, Case),
+    /// The text does not compile, or a model that it needs is not loaded.
+    Refused(Response),
+}
+
+fn make(
+    servables: &Servables,
+    beside: Option<&Servable>,
+    graph: &str,
+    input: Input,
+) -> Result<Made, Failure> {
+    let mut environment = servables.sharing();
+    if let Input::Test(test) = &input {
+        environment = test
+            .provide(environment)
+            .map_err(|why| wrong("test", &format!("cannot be used: {why}")))?;
+    }
+    let compiled = servables.compile_beside(graph, beside, &environment);
+    let Some(plan) = &compiled.plan else {
+        return Ok(Made::Refused(authoring::refused(&compiled)));
+    };
+    let case = match input {
+        Input::Test(mut test) => test.cases.remove(0),
+        Input::Request { path, body } => {
+            let stream = request_stream(plan).ok_or_else(|| {
+                wrong("graph", "takes no HTTP request: expected an `input_stream: \"HTTP_REQUEST_PAYLOAD:...\"`, or packets in `test`")
+            })?;
+            Case::request(stream, &path, &body)
+        }
+    };
+    Ok(Made::Ready(Arc::clone(plan), case))
+}
+
+/// What came out of a run, by stream, in its order.
+type Outputs = Arc<Mutex<Vec<(String, Packet)>>>;
+
+async fn play(
+    plan: Arc<Plan>,
+    case: Case,
+    place: OwnedSemaphorePermit,
+    observation: Observation,
+) -> Result<Value, Failure> {
+    let outputs = Outputs::default();
+    let (done, timeline) = oneshot::channel();
+    let bench = Bench::of(Arc::clone(&plan));
+    let run = bench.run_watched(&case, |session| {
+        watch(session, &plan, &outputs)?;
+        session.keep_timeline(MAX_EVENTS, move |timeline| {
+            // A session that does not end at once keeps its place.
+            drop(place);
+            // Fails when nobody waits for it any more.
+            let _ = done.send(timeline);
+        });
+        Ok(())
+    });
+    let failure = match timeout(MAX_TIME, run).await {
+        Ok(outcome) => outcome.failure,
+        Err(_) => Some(format!("the run was ended after {} s", MAX_TIME.as_secs())),
+    };
+    let timeline = timeout(PATIENCE, timeline).await.ok();
+    let timeline = timeline.and_then(Result::ok);
+    let outputs = std::mem::take(&mut *outputs.lock().unwrap_or_else(PoisonError::into_inner));
+    // Payloads may be large, and this thread serves requests.
+    let told = spawn_blocking(move || tell(&plan, &outputs, timeline, failure, &observation));
+    let failed = |_| Failure::new(Cause::Panic, "the outputs could not be written");
+    told.await.map_err(failed)
+}
+
+/// Keeps what comes out of the graph, as far as there is room.
+fn watch(session: &mut Play, plan: &Plan, outputs: &Outputs) -> EngineResult<()> {
+    for stream in plan.graph_outputs() {
+        let (name, outputs) = (stream.to_owned(), Arc::clone(outputs));
+        session.observe(stream, move |packet| {
+            let mut outputs = outputs.lock().unwrap_or_else(PoisonError::into_inner);
+            if outputs.len() == MAX_PACKETS {
+                let message = format!("more than {MAX_PACKETS} packets came out");
+                return Err(Error::exhausted(message));
+            }
+            outputs.push((name.clone(), packet.clone()));
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+fn tell(
+    plan: &Plan,
+    outputs: &[(String, Packet)],
+    timeline: Option<Timeline>,
+    failure: Option<String>,
+    observation: &Observation,
+) -> Value {
+    let outputs = outputs.iter().map(|(stream, packet)| {
+        let (payload, truncated) = shown(packet, observation);
+        json!({
+            "stream": stream,
+            "timestamp": codec::timestamp_to_json(packet.time),
+            "type": packet.type_info().name(),
+            "payload": payload,
+            "truncated": truncated,
+        })
+    });
+    let nodes: Vec<String> = plan.node_names().map(str::to_owned).collect();
+    let streams: Vec<String> = plan.streams().map(str::to_owned).collect();
+    let events = timeline.map(|timeline| trace_events(&timeline, &nodes, &streams));
+    let error = failure.map(|mut message| {
+        message.truncate(message.trim_end().len());
+        observation.redact.text(&mut message);
+        json!({ "message": message })
+    });
+    json!({
+        "outputs": outputs.collect::<Vec<_>>(),
+        "events": events.unwrap_or_default(),
+        "error": error,
+    })
+}
