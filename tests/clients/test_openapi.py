@@ -35,8 +35,8 @@ def test_schemathesis(scripted, tmp_path):
     command = [
         SCHEMATHESIS, "run", scripted.url + "/openapi.json", "--max-examples", EXAMPLES, "--seed", "1",
         "--phases", "coverage,fuzzing", "--request-timeout", "60", "--generation-database", "none", "--no-color",
-        # These go on until their viewer leaves.
-        "--exclude-path-regex", "/(events|tap)$",
+        # The first two go on until their viewer leaves. What the last takes is a graph, which no schema describes.
+        "--exclude-path-regex", "/(events|tap|playground)$",
     ]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
     assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]
