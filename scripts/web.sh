@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the page, web/dist, from its sources in web/. With --check builds it elsewhere and compares, so that what is committed is what the
-# sources make. Needs Node 20 or later; npm installs the rest into web/node_modules.
+# sources make. Needs Node 18 or later; npm installs the rest into web/node_modules.
 set -euo pipefail
 cd "$(dirname "$0")/../web"
 

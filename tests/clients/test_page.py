@@ -174,11 +174,13 @@ def test_a_graph_lives(server, open_page):
 
     page.get_by_role("button", name="Record the next 20 sessions").click()
     expect(page.get_by_role("button", name="Stop recording")).to_be_visible()
+    # One request after the other, as a fast machine is done with one before the page looks.
     page.evaluate(
         """(body) => {
             window.leave = new AbortController();
-            window.asked = fetch("/v3/chat/completions", { method: "POST", headers: { "content-type": "application/json" }, signal: window.leave.signal, body: JSON.stringify(body) })
-                .then((answer) => answer.text()).catch(() => "left");
+            const { signal } = window.leave;
+            const ask = () => fetch("/v3/chat/completions", { method: "POST", headers: { "content-type": "application/json" }, signal, body: JSON.stringify(body) });
+            window.asked = (async () => { while (!signal.aborted) await (await ask()).text(); })().catch(() => "left");
         }""",
         {"model": MODEL, "stream": True, "ignore_eos": True, "max_tokens": 2000, "messages": [{"role": "user", "content": "Go on."}]},
     )
@@ -212,6 +214,21 @@ def test_a_text_is_checked_while_it_is_typed(server, open_page):
     page.keyboard.type("nodee { }")
     expect(page.get_by_role("list", name="Diagnostics")).to_contain_text("has no field nodee")
     expect(page.get_by_text("1 error")).to_be_visible()
+
+
+def test_a_text_is_tried_beside_the_served_graph(server, open_page):
+    page = open_page(server.url + "/#/playground")
+    page.get_by_role("button", name="Run").last.click()
+    tried = page.get_by_role("region", name="Try it")
+    expect(tried.get_by_role("heading", name="Outputs")).to_be_visible()
+    expect(tried.locator("pre")).to_have_text("1")
+    page.get_by_label("Begin with").select_option("chat")
+    page.get_by_label("Compare with the served chat").check()
+    page.get_by_label("Body").fill(json.dumps({"model": "chat", "messages": [{"role": "user", "content": "Say this is a test"}], "max_tokens": 20}))
+    page.get_by_role("button", name="Run").last.click()
+    expect(tried.get_by_text("This is a test.").first).to_be_visible()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("the server runs without")).to_be_visible()
 
 
 def test_names_and_packets_of_a_graph_stay_text(server, open_page):

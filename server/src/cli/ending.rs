@@ -68,6 +68,14 @@ pub(super) fn interruptible() -> io::Result<()> {
     watch_over(&[SIGINT], INTERRUPTED, BY_SIGNAL + SIGINT)
 }
 
+/// Resolves at the first interrupt.
+pub(super) async fn interrupted() {
+    // If signals cannot be listened to, the default takes place: the process ends.
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
 fn second_ends(signal: i32) -> io::Result<()> {
     // In this order: the first sees that it is the first.
     flag::register_conditional_shutdown(signal, BY_SIGNAL + signal, &TOLD)?;

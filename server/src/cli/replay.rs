@@ -10,13 +10,13 @@ use std::{
 
 use clap::Args;
 use graphmill_engine::{Environment, Plan, Registry};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 
 use super::{diff, ending, registry, report};
 use crate::{
     offline::{
         difference,
-        play::{End, Patience, Play},
+        play::{End, Patience, Play, complete},
         recording::{Recorded, Recording},
         saved_test,
     },
@@ -168,29 +168,18 @@ fn play(
         });
         observed.map_err(in_words)?;
     }
-    let (sender, receiver) = mpsc::channel(lines.len().max(1));
-    for line in lines {
-        // There is room for all of them, and the receiver is at hand.
-        let _ = sender.try_send(Ok(line));
-    }
-    drop(sender);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start threads: {error}"))?;
     ending::interruptible().map_err(|error| format!("cannot listen for signals: {error}"))?;
-    let interrupted = async {
-        // If signals cannot be listened to, the default takes place: the process ends.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    };
     let patience = Patience {
         close: true,
         silence: Duration::from_secs(arguments.timeout),
         tell: None,
     };
-    let (end, handle) = runtime.block_on(session.run(receiver, &progress, interrupted, patience));
+    let (end, handle) =
+        runtime.block_on(session.run(complete(lines), &progress, ending::interrupted(), patience));
     drop(handle);
     runtime.shutdown_background();
     match end {

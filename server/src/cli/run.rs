@@ -111,13 +111,8 @@ fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {
         tell: arguments.why.then_some(&tell),
     };
     ending::interruptible().map_err(|error| format!("cannot listen for signals: {error}"))?;
-    let interrupted = async {
-        // If signals cannot be listened to, the default takes place: the process ends.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    };
-    let (end, handle) = runtime.block_on(started.run(lines, &progress, interrupted, patience));
+    let (end, handle) =
+        runtime.block_on(started.run(lines, &progress, ending::interrupted(), patience));
     let code = conclude(end, &handle, &plan);
     drop(handle);
     // A node's call that does not end does not keep the process.

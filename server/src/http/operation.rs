@@ -33,8 +33,8 @@ pub(crate) struct Operation {
     pub(super) takes_text: bool,
     /// The parameters behind the path.
     pub(super) query: &'static [Parameter],
-    /// Why it may not.
-    pub(super) refusals: &'static [Cause],
+    /// Why it may not, besides what all have in common.
+    refusals: &'static [Cause],
     /// Whether it is documented; other spellings of a path are not.
     pub(super) listed: bool,
     /// Which listener has it, where operators have one of their own.
@@ -196,57 +196,45 @@ pub(crate) enum Answer {
     Page,
 }
 
+/// Why any request may not be answered.
+const OF_ALL: &[Cause] = &[
+    Cause::WrongMethod,
+    Cause::ForeignHost,
+    Cause::ForeignOrigin,
+    Cause::TooManyConnections,
+    Cause::Panic,
+    Cause::NoKey,
+    Cause::Forbidden,
+];
+
+/// Why one that comes with a body may not be, besides.
+const OF_BODIES: &[Cause] = &[
+    Cause::BodyTooLarge,
+    Cause::UnknownEncoding,
+    Cause::BodiesFull,
+    Cause::LateRequest,
+    Cause::Draining,
+];
+
 /// Why no POST for a graph may be answered.
 pub(crate) const OF_GRAPHS: &[Cause] = &[
     Cause::BadRequest,
     Cause::ContextLength,
     Cause::UnknownModel,
     Cause::NotFound,
-    Cause::WrongMethod,
-    Cause::BodyTooLarge,
-    Cause::UnknownEncoding,
-    Cause::BodiesFull,
-    Cause::LateRequest,
-    Cause::ForeignHost,
-    Cause::ForeignOrigin,
-    Cause::TooManyConnections,
     Cause::QueueFull,
     Cause::Loading,
     Cause::GraphFailed,
-    Cause::Draining,
     Cause::Unavailable,
     Cause::Deadline,
     Cause::Cancelled,
     Cause::NodeFailed,
     Cause::NoAnswer,
-    Cause::Panic,
-    Cause::NoKey,
-    Cause::Forbidden,
     Cause::RateLimited,
 ];
 
-/// Why nothing else may be.
-pub(crate) const OF_THE_SERVER: &[Cause] = &[
-    Cause::WrongMethod,
-    Cause::ForeignHost,
-    Cause::ForeignOrigin,
-    Cause::TooManyConnections,
-    Cause::Panic,
-    Cause::NoKey,
-    Cause::Forbidden,
-];
-
 /// Why a request may not be cancelled.
-pub(crate) const OF_REQUESTS: &[Cause] = &[
-    Cause::NotFound,
-    Cause::WrongMethod,
-    Cause::ForeignHost,
-    Cause::ForeignOrigin,
-    Cause::TooManyConnections,
-    Cause::Panic,
-    Cause::NoKey,
-    Cause::Forbidden,
-];
+pub(crate) const OF_REQUESTS: &[Cause] = &[Cause::NotFound];
 
 impl Operation {
     /// A GET.
@@ -255,7 +243,7 @@ impl Operation {
         H: Handler<T, Arc<App>>,
         T: 'static,
     {
-        Self::new("get", path.into(), get(handler), OF_THE_SERVER)
+        Self::new("get", path.into(), get(handler), &[])
     }
 
     /// A POST of a body for a graph.
@@ -284,7 +272,7 @@ impl Operation {
         H: Handler<T, Arc<App>>,
         T: 'static,
     {
-        Self::new("post", path.into(), post(handler), OF_THE_SERVER)
+        Self::new("post", path.into(), post(handler), &[])
     }
 
     /// A PUT.
@@ -293,7 +281,7 @@ impl Operation {
         H: Handler<T, Arc<App>>,
         T: 'static,
     {
-        Self::new("put", path.into(), put(handler), OF_THE_SERVER)
+        Self::new("put", path.into(), put(handler), &[])
     }
 
     /// A DELETE.
@@ -367,6 +355,14 @@ impl Operation {
     pub(crate) fn refuses(mut self, refusals: &'static [Cause]) -> Self {
         self.refusals = refusals;
         self
+    }
+
+    /// Why it may not answer.
+    pub(super) fn refusals(&self) -> impl Iterator<Item = Cause> {
+        let comes_with_a_body = matches!(self.method, "post" | "put");
+        let of_bodies = if comes_with_a_body { OF_BODIES } else { &[] };
+        let all = [self.refusals, of_bodies, OF_ALL].into_iter().flatten();
+        all.copied()
     }
 
     /// The parameters that it takes behind its path.

@@ -131,6 +131,16 @@ impl Play {
     }
 }
 
+/// Lines that are all there, for [`Play::run`].
+pub(crate) fn complete(lines: Vec<Line>) -> mpsc::Receiver<Result<Line, String>> {
+    let (sender, receiver) = mpsc::channel(lines.len().max(1));
+    for line in lines {
+        // There is room for all of them, and the receiver is at hand.
+        let _ = sender.try_send(Ok(line));
+    }
+    receiver
+}
+
 async fn attend(
     mut session: JoinHandle<Result<Summary>>,
     handle: &Handle,

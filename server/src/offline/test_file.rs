@@ -26,12 +26,12 @@ use graphmill_grammar::render::{self, Color};
 use graphmill_llm::backend::scripted::Script;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 
 use super::{
     expect::{self, Expected},
     line::{Line, Reader, Shown, Written},
-    play::{End, Patience, Play},
+    play::{End, Patience, Play, complete},
 };
 use crate::{
     config::subgraphs::Named,
@@ -309,18 +309,12 @@ async fn run(
     timeout: f64,
     close: bool,
 ) -> (End, graphmill_engine::Handle) {
-    let (sender, receiver) = mpsc::channel(lines.len().max(1));
-    for line in lines {
-        // There is room for all of them, and the receiver is at hand.
-        let _ = sender.try_send(Ok(line));
-    }
-    drop(sender);
     let patience = Patience {
         close,
         silence: Duration::try_from_secs_f64(timeout).unwrap_or(Duration::MAX),
         tell: None,
     };
-    play.run(receiver, progress, std::future::pending(), patience)
+    play.run(complete(lines), progress, std::future::pending(), patience)
         .await
 }
 

@@ -116,11 +116,13 @@ export async function run(compares: boolean): Promise<void> {
     return;
   }
   busy.value = true;
+  // Paths in the text are relative to the folder of the graph that it came from.
+  const beside = origin.value || undefined;
   try {
-    const edited = await post<Ran>("/v3/playground", "operator", { graph: text.value, ...sent });
+    const edited = await post<Ran>("/v3/playground", "operator", { graph: text.value, beside, ...sent });
     noRun.value = null;
     const other = compares ? await textOf(origin.value) : null;
-    const served = other === null ? null : await post<Ran>("/v3/playground", "operator", { graph: other, ...sent });
+    const served = other === null ? null : await post<Ran>("/v3/playground", "operator", { graph: other, beside, ...sent });
     outcome.value = { edited, served, problem: "" };
   } catch (error) {
     if (isMissing(error)) noRun.value = refusal(error, "run graphs that are not served");

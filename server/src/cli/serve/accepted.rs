@@ -66,7 +66,6 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
         WithValue,
         "pages of --allowed_origins may send any header",
     ),
-    ("allowed_media_domains", WithValue, NO_FETCHING),
     ("allowed_local_media_path", WithValue, NO_FETCHING),
     (
         "verbose_response",

@@ -10,11 +10,11 @@ use std::{
 };
 
 use clap::{Args, value_parser};
-use tokio::{runtime::Builder, time::sleep};
+use tokio::time::sleep;
 
 use super::{
     client::{Client, USUAL_URL},
-    report,
+    server::block_on,
 };
 use sample::Sample;
 
@@ -44,20 +44,7 @@ pub(super) struct Arguments {
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    let runtime = match Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            report::error(&format!("cannot start threads: {error}"));
-            return ExitCode::FAILURE;
-        }
-    };
-    match runtime.block_on(watch(arguments)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            report::error(&message);
-            ExitCode::FAILURE
-        }
-    }
+    block_on(watch(arguments))
 }
 
 /// Looks until nobody reads what it prints, or once. A server that does not answer for a while is

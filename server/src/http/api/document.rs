@@ -134,7 +134,7 @@ fn responses(operation: &Operation, is_of_messages: bool) -> Value {
         "Error"
     };
     let mut responses: BTreeMap<String, Value> = BTreeMap::new();
-    for (status, causes) in by_status(operation.refusals) {
+    for (status, causes) in by_status(operation.refusals()) {
         let reference = if kserve::owns(&operation.path) {
             let properties = json!({ "error": { "type": "string" }, "code": {} });
             json!({ "type": "object", "required": ["error"], "properties": properties })
@@ -230,10 +230,10 @@ fn content(media_type: &str, description: &str, schema: &Value) -> Value {
 }
 
 /// The statuses of causes, each with the codes that it has.
-fn by_status(causes: &[Cause]) -> BTreeMap<u16, String> {
+fn by_status(causes: impl Iterator<Item = Cause>) -> BTreeMap<u16, String> {
     let mut statuses: BTreeMap<u16, String> = BTreeMap::new();
     for cause in causes {
-        let row = rescue::row(*cause);
+        let row = rescue::row(cause);
         let said = statuses.entry(row.status.as_u16()).or_insert_with(|| {
             let reason = row.status.canonical_reason().unwrap_or("Error");
             format!("{reason}: `{}`", row.kind)

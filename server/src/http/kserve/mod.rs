@@ -44,12 +44,8 @@ use crate::{
 const OF_A_GRAPH: &[Cause] = &[
     Cause::UnknownModel,
     Cause::UnknownRoute,
-    Cause::WrongMethod,
     Cause::Loading,
     Cause::GraphFailed,
-    Cause::Panic,
-    Cause::NoKey,
-    Cause::Forbidden,
 ];
 
 /// Why what is sent may not be answered.
@@ -58,27 +54,15 @@ const OF_REQUESTS: &[Cause] = &[
     Cause::UnknownModel,
     Cause::UnknownRoute,
     Cause::NotFound,
-    Cause::WrongMethod,
     Cause::Unsupported,
-    Cause::BodyTooLarge,
-    Cause::UnknownEncoding,
-    Cause::BodiesFull,
-    Cause::LateRequest,
-    Cause::ForeignHost,
-    Cause::ForeignOrigin,
-    Cause::TooManyConnections,
     Cause::QueueFull,
     Cause::Loading,
     Cause::GraphFailed,
-    Cause::Draining,
     Cause::Unavailable,
     Cause::Deadline,
     Cause::Cancelled,
     Cause::NodeFailed,
     Cause::NoAnswer,
-    Cause::Panic,
-    Cause::NoKey,
-    Cause::Forbidden,
     Cause::RateLimited,
 ];
 

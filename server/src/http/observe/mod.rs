@@ -32,76 +32,26 @@ const OF_A_GRAPH: &[Cause] = &[
     Cause::BadRequest,
     Cause::UnknownModel,
     Cause::NotFound,
-    Cause::WrongMethod,
-    Cause::ForeignHost,
-    Cause::ForeignOrigin,
-    Cause::TooManyConnections,
     Cause::QueueFull,
     Cause::Loading,
     Cause::GraphFailed,
     Cause::NoMemory,
     Cause::Unavailable,
-    Cause::Panic,
-    Cause::NoKey,
-    Cause::Forbidden,
 ];
 
 /// The same of one that comes with a body.
-const WITH_A_BODY: &[Cause] = &[
-    Cause::BadRequest,
-    Cause::UnknownModel,
-    Cause::WrongMethod,
-    Cause::BodyTooLarge,
-    Cause::UnknownEncoding,
-    Cause::BodiesFull,
-    Cause::LateRequest,
-    Cause::ForeignHost,
-    Cause::ForeignOrigin,
-    Cause::TooManyConnections,
-    Cause::Draining,
-    Cause::Panic,
-    Cause::NoKey,
-    Cause::Forbidden,
-];
+const WITH_A_BODY: &[Cause] = &[Cause::BadRequest, Cause::UnknownModel];
 
 /// The same of what is written into a graph's file.
 const WITH_AN_EDIT: &[Cause] = &[
     Cause::BadRequest,
     Cause::UnknownModel,
     Cause::NotFound,
-    Cause::WrongMethod,
-    Cause::BodyTooLarge,
-    Cause::UnknownEncoding,
-    Cause::BodiesFull,
-    Cause::LateRequest,
-    Cause::ForeignHost,
-    Cause::ForeignOrigin,
-    Cause::TooManyConnections,
-    Cause::Draining,
     Cause::Unavailable,
-    Cause::Panic,
-    Cause::NoKey,
-    Cause::Forbidden,
 ];
 
 /// The same of a graph that is tried.
-const WITH_A_TRIAL: &[Cause] = &[
-    Cause::BadRequest,
-    Cause::UnknownModel,
-    Cause::WrongMethod,
-    Cause::BodyTooLarge,
-    Cause::UnknownEncoding,
-    Cause::BodiesFull,
-    Cause::LateRequest,
-    Cause::ForeignHost,
-    Cause::ForeignOrigin,
-    Cause::TooManyConnections,
-    Cause::QueueFull,
-    Cause::Draining,
-    Cause::Panic,
-    Cause::NoKey,
-    Cause::Forbidden,
-];
+const WITH_A_TRIAL: &[Cause] = &[Cause::BadRequest, Cause::UnknownModel, Cause::QueueFull];
 
 const ONE_SESSION: Parameter = Parameter::new("session", Kind::Text, "The id of the only session");
 

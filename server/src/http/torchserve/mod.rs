@@ -26,29 +26,10 @@ use crate::{
 };
 
 /// Why a change of the models may not be made.
-const OF_CHANGES: &[Cause] = &[
-    Cause::Unsupported,
-    Cause::WrongMethod,
-    Cause::ForeignHost,
-    Cause::ForeignOrigin,
-    Cause::TooManyConnections,
-    Cause::Panic,
-    Cause::NoKey,
-    Cause::Forbidden,
-];
+const OF_CHANGES: &[Cause] = &[Cause::Unsupported];
 
 /// Why a question about a graph may not be answered.
-const OF_A_GRAPH: &[Cause] = &[
-    Cause::BadRequest,
-    Cause::UnknownModel,
-    Cause::WrongMethod,
-    Cause::ForeignHost,
-    Cause::ForeignOrigin,
-    Cause::TooManyConnections,
-    Cause::Panic,
-    Cause::NoKey,
-    Cause::Forbidden,
-];
+const OF_A_GRAPH: &[Cause] = &[Cause::BadRequest, Cause::UnknownModel];
 
 pub(super) fn operations() -> Vec<Operation> {
     let change = |operation: Operation| {
