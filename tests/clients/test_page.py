@@ -18,7 +18,7 @@ TABS = ["chat", "graph", "playground", "server"]
 HOSTILE = "<img src=x onerror=\"window.taken=1\"><script>window.taken=1</script> [a link](javascript:window.taken=1)\n\n<svg onload=window.taken=1>\n\n" + "`<b>code</b>` ![picture](http://elsewhere.example/x.png)"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
     chromium = shutil.which("chromium")
     if chromium is None:

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::{Device, LlmEngineSpec, PluginConfig, SpecError};
+#[cfg(feature = "llama")]
 use crate::speculate::SpeculationParams;
 
 /// The model that drafts tokens for another one, and its limits.
@@ -63,6 +64,7 @@ impl DraftSpec {
 
 impl LlmEngineSpec {
     /// Earlier states that each sequence of a hybrid model keeps.
+    #[cfg(feature = "llama")]
     pub(crate) fn rollback_states(&self) -> u32 {
         let drafts = self.draft.is_some() || self.plugin_config.prompt_lookup;
         let unsaid = if drafts {

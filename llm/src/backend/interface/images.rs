@@ -38,6 +38,7 @@ pub struct TileShape {
     pub looks_ahead: bool,
 }
 
+#[cfg(feature = "llama")]
 impl TileShape {
     /// How far the model has counted behind it.
     pub(crate) fn span(&self) -> u32 {
