@@ -26,7 +26,7 @@ use super::{
     parts,
     proto::{
         InferParameter, ModelInferRequest, ModelInferResponse, ModelStreamInferResponse,
-        infer_parameter::ParameterChoice,
+        infer_parameter::ParameterChoice, model_infer_request::InferRequestedOutputTensor,
     },
     status,
 };
@@ -172,10 +172,7 @@ impl Feeding {
             let why = format!("the stream is one of the version {version}");
             return Err(kserve::wrong("model_version".to_owned(), why));
         }
-        if !message.outputs.is_empty() {
-            let why = "a stream has the packets of all outputs";
-            return Err(kserve::wrong("outputs".to_owned(), why));
-        }
+        self.check_outputs(&convert::wanted(message.outputs)?)?;
         let begun = if let Some(begun) = begun {
             begun
         } else {
@@ -199,6 +196,17 @@ impl Feeding {
         };
         self.feeder.check(&packets, time)?;
         Ok((packets, time, begun.says_final))
+    }
+
+    /// Clients may name the outputs, as Triton's do: all of them.
+    fn check_outputs(&self, asked: &[String]) -> Result<(), Failure> {
+        let outputs = || self.inference.graph_outputs();
+        let is_asked = |output: &str| asked.iter().any(|it| it == output);
+        if asked.is_empty() || (outputs().count() == asked.len() && outputs().all(is_asked)) {
+            return Ok(());
+        }
+        let why = "a stream has the packets of all outputs: name all or none";
+        Err(kserve::wrong("outputs".to_owned(), why))
     }
 }
 

@@ -186,6 +186,14 @@ async fn tensors_come_back_as_they_were_sent() {
         .await
         .unwrap();
     assert_eq!(counted.model_stats[0].inference_count, 2);
+    let stats = counted.model_stats[0].inference_stats.as_ref().unwrap();
+    for part in [
+        &stats.compute_input,
+        &stats.compute_infer,
+        &stats.compute_output,
+    ] {
+        assert_eq!(part.as_ref().unwrap().count, 2);
+    }
 }
 
 #[tokio::test]

@@ -277,6 +277,9 @@ async fn metadata_and_statistics_are_told() {
             (&json!(1), &json!(1)),
             "{stats}"
         );
+        for part in ["compute_input", "compute_infer", "compute_output"] {
+            assert_eq!(counts[part]["count"], 1, "{part}: {stats}");
+        }
     }
     let all = server.get("/v2/models/stats").await.json();
     let counted = |name: &str| {

@@ -2,6 +2,7 @@
 
 use graphmill_server::inference::{
     ModelInferRequest, ModelStreamInferResponse, infer_parameter::ParameterChoice,
+    model_infer_request::InferRequestedOutputTensor,
 };
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tonic::{Code, Status, Streaming};
@@ -24,6 +25,17 @@ fn at(request: ModelInferRequest, time: i64) -> ModelInferRequest {
         "OVMS_MP_TIMESTAMP",
         ParameterChoice::Int64Param(time),
     )
+}
+
+fn asking_for(mut request: ModelInferRequest, outputs: &[&str]) -> ModelInferRequest {
+    let names = outputs.iter();
+    request.outputs = names
+        .map(|name| InferRequestedOutputTensor {
+            name: (*name).to_owned(),
+            ..InferRequestedOutputTensor::default()
+        })
+        .collect();
+    request
 }
 
 /// A stream whose first message this is.
@@ -248,4 +260,20 @@ async fn a_stream_ends_with_the_server() {
         (Code::Unavailable, "the server is stopping")
     );
     stopping.await.expect("it stops");
+}
+
+#[tokio::test]
+async fn outputs_may_be_named_all_or_none() {
+    let (_server, client) = start(&[("repeat", REPEAT)]).await;
+    let (sender, mut answers) =
+        begun(&client, asking_for(packet("repeat", 1), &["repeated"])).await;
+    assert_eq!(given(&mut answers).await.0, [1]);
+    let others = asking_for(packet("repeat", 2), &["repeated", "x"]);
+    sender.send(others).expect("open");
+    let answer = next(&mut answers)
+        .await
+        .expect("no status")
+        .expect("no end");
+    let told = "`outputs`: a stream has the packets of all outputs";
+    assert!(answer.error_message.contains(told), "{answer:?}");
 }
