@@ -26,7 +26,7 @@ use super::{
     parts,
     proto::{
         InferParameter, ModelInferRequest, ModelInferResponse, ModelStreamInferResponse,
-        infer_parameter::ParameterChoice, model_infer_request::InferRequestedOutputTensor,
+        infer_parameter::ParameterChoice,
     },
     status,
 };
