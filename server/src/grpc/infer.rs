@@ -21,7 +21,7 @@ pub(super) async fn model_infer(
     request: Request,
 ) -> Result<Response, Failure> {
     let (who, asked): (_, ModelInferRequest) = read(&app, request).await?;
-    Ok(message::reply(&answer(&app, &who, asked).await?))
+    Ok(message::tensors(answer(&app, &who, asked).await?))
 }
 
 /// The answer to one request.

@@ -13,10 +13,10 @@ use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::Frame;
 use prost::{
     Message,
-    encoding::{DecodeContext, decode_key, skip_field},
+    encoding::{DecodeContext, WireType, decode_key, encode_key, encode_varint, skip_field},
 };
 
-use super::status;
+use super::{proto::ModelInferResponse, status};
 use crate::{
     http::{
         bodies::{Bodies, Lease},
@@ -218,13 +218,18 @@ fn count_fields(mut bytes: Bytes) -> Result<usize, prost::DecodeError> {
 
 /// A message as it is on the wire.
 pub(super) fn encode(message: &impl Message) -> Bytes {
+    encode_before(message, 0).freeze()
+}
+
+/// The head of a message and these fields of it, which `more` bytes of other fields follow.
+fn encode_before(message: &impl Message, more: usize) -> BytesMut {
     let length = message.encoded_len();
     let mut bytes = BytesMut::with_capacity(HEAD_BYTES + length);
     bytes.put_u8(0);
-    bytes.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
+    bytes.put_u32(u32::try_from(length + more).unwrap_or(u32::MAX));
     // Vectors of bytes have room for everything.
     let _ = message.encode(&mut bytes);
-    bytes.freeze()
+    bytes
 }
 
 /// A part of an answer's body.
@@ -238,6 +243,38 @@ pub(super) fn response(parts: impl futures_util::Stream<Item = Part> + Send + 's
     let read = HeaderValue::from_static("identity,gzip,deflate");
     headers.insert("grpc-accept-encoding", read);
     response
+}
+
+/// From this size on, tensors are parts of the body by themselves, which are not copied.
+const LONG_BYTES: usize = 64 << 10;
+
+/// The number of the field `raw_output_contents`.
+const RAW_OUTPUT_CONTENTS: u32 = 6;
+
+/// An answer of one message with tensors.
+pub(super) fn tensors(mut answer: ModelInferResponse) -> Response {
+    if answer
+        .raw_output_contents
+        .iter()
+        .all(|it| it.len() < LONG_BYTES)
+    {
+        return reply(&answer);
+    }
+    // Fields can follow each other in any order: tensors come last, each behind its key.
+    let tensors = std::mem::take(&mut answer.raw_output_contents);
+    let keyed = tensors.into_iter().map(|tensor| {
+        let mut key = BytesMut::new();
+        encode_key(RAW_OUTPUT_CONTENTS, WireType::LengthDelimited, &mut key);
+        encode_varint(tensor.len() as u64, &mut key);
+        [key.freeze(), tensor]
+    });
+    let behind: Vec<Bytes> = keyed.flatten().collect();
+    let more = behind.iter().map(Bytes::len).sum();
+    let before = encode_before(&answer, more).freeze();
+    let data = std::iter::once(before).chain(behind).map(Frame::data);
+    let trailers = Frame::trailers(status::trailers(None));
+    let parts: Vec<Part> = data.chain([trailers]).map(Ok).collect();
+    response(futures_util::stream::iter(parts))
 }
 
 /// An answer of one message.

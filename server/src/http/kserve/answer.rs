@@ -1,10 +1,13 @@
 //! The tensors of an answer: in its JSON, or behind it where they are wanted there.
 
+use std::convert::Infallible;
+
 use axum::{
+    body::Body,
     http::{HeaderMap, HeaderValue, header},
     response::{IntoResponse as _, Response},
 };
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use graphmill_calculators::tensor::{Datatype, Tensor, data_to_json};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -77,10 +80,10 @@ pub(super) fn write(
             format!("the answer cannot be written: {error}"),
         )
     })?;
-    let behind: Vec<&Bytes> = tensors
+    let behind: Vec<Bytes> = tensors
         .iter()
         .filter(|(.., binary)| *binary)
-        .map(|(_, tensor, _)| tensor.data())
+        .map(|(_, tensor, _)| tensor.data().clone())
         .collect();
     let mut headers = HeaderMap::new();
     if behind.is_empty() {
@@ -91,11 +94,11 @@ pub(super) fn write(
     let bytes_type = HeaderValue::from_static("application/octet-stream");
     headers.insert(header::CONTENT_TYPE, bytes_type);
     headers.insert(LENGTH_HEADER, HeaderValue::from(json.len()));
-    let more: usize = behind.iter().map(|data| data.len()).sum();
-    let mut body = BytesMut::with_capacity(json.len() + more);
-    body.extend_from_slice(&json);
-    for data in behind {
-        body.extend_from_slice(data);
-    }
-    Ok((headers, body.freeze()).into_response())
+    // Tensors go to the wire from where they are. A body of parts does not know how long it is.
+    let length = json.len() + behind.iter().map(Bytes::len).sum::<usize>();
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    let parts = std::iter::once(Bytes::from(json)).chain(behind);
+    let parts: Vec<Result<Bytes, Infallible>> = parts.map(Ok).collect();
+    let body = Body::from_stream(futures_util::stream::iter(parts));
+    Ok((headers, body).into_response())
 }
