@@ -170,12 +170,12 @@ node {
 
 
 class TensorServer:
-    """A server of these graphs, and of the shipped one of texts: its ports for REST and for gRPC."""
+    """A server of graphs: its ports for REST and for gRPC."""
 
-    def __init__(self, folder):
-        graphs = [{"name": "text", "base_path": str(ROOT / "graphs" / "text")}]
-        for name, graph in [("mirror", MIRROR), ("any", ANY), ("last", LAST)]:
-            (folder / name).mkdir()
+    def __init__(self, folder, texts, more=()):
+        graphs = list(more)
+        for name, graph in texts.items():
+            (folder / name).mkdir(exist_ok=True)
             (folder / name / "graph.pbtxt").write_text(graph)
             graphs.append({"name": name, "base_path": name})
         config = folder / "config.json"
@@ -189,10 +189,29 @@ class TensorServer:
             assert time.monotonic() < deadline and self.process.poll() is None, self.log.read_text()
             time.sleep(0.02)
 
+    def stop(self):
+        self.process.terminate()
+        assert self.process.wait(30) == 0
+
 
 @pytest.fixture(scope="session")
 def tensors(tmp_path_factory):
-    served = TensorServer(tmp_path_factory.mktemp("tensors"))
+    """A server of the graphs above, and of the shipped one of texts."""
+    text = {"name": "text", "base_path": str(ROOT / "graphs" / "text")}
+    served = TensorServer(tmp_path_factory.mktemp("tensors"), {"mirror": MIRROR, "any": ANY, "last": LAST}, [text])
     yield served
-    served.process.terminate()
-    assert served.process.wait(30) == 0
+    served.stop()
+
+
+@pytest.fixture(scope="module")
+def serve_tensors():
+    """Starts servers of graphs in a folder, whose texts are given by their names."""
+    servers = []
+
+    def start(folder, texts):
+        servers.append(TensorServer(folder, texts))
+        return servers[-1]
+
+    yield start
+    for served in servers:
+        served.stop()

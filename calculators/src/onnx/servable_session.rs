@@ -64,8 +64,11 @@ impl Calculator for ServableSession {
     const NAME: &'static str = "OpenVINOModelServerSessionCalculator";
     const DOC: &'static str =
         "Names an ONNX model by its folder, in graphs of OpenVINO Model Server.";
-    const OPTION_NAMES: &'static [&'static str] =
-        &["mediapipe.OpenVINOModelServerSessionCalculatorOptions"];
+    const OPTION_NAMES: &'static [&'static str] = &[
+        "mediapipe.OpenVINOModelServerSessionCalculatorOptions",
+        // An earlier name, which demos still have.
+        "mediapipe.ModelAPIOVMSSessionCalculatorOptions",
+    ];
     type Options = ServableSessionOptions;
     type Ports = ();
 
