@@ -43,6 +43,8 @@ pub(crate) struct Pool {
     pub(crate) draft_bytes: u64,
     /// What the projector takes, which reads images.
     pub(crate) projector_bytes: u64,
+    /// What recurrent layers keep of all sequences.
+    pub(crate) state_bytes: u64,
     /// Buffers of a step, estimated: what does not depend on the size of the KV cache, and what
     /// each cell of all takes.
     pub(crate) compute_bytes: u64,
@@ -69,6 +71,7 @@ impl Pool {
         self.weights_bytes
             + self.draft_bytes
             + self.projector_bytes
+            + self.state_bytes
             + self.compute_bytes
             + self.prefix_bytes
     }
@@ -180,10 +183,11 @@ fn no_room(request: &CacheRequest, pool: &Pool, least: u64, available: u64) -> S
         bytes => format!(" + {name} {}", Mebibytes(bytes)),
     };
     let sum = format!(
-        "weights {} + KV cache {} ({least} cells of {kv_bytes_per_cell} bytes) + compute {}{}{}{} = {}, and {} are available on {}",
+        "weights {} + KV cache {} ({least} cells of {kv_bytes_per_cell} bytes) + compute {}{}{}{}{} = {}, and {} are available on {}",
         Mebibytes(pool.weights_bytes),
         Mebibytes(least * kv_bytes_per_cell),
         Mebibytes(pool.compute_bytes + least * pool.compute_bytes_per_cell),
+        term("recurrent states", pool.state_bytes),
         term("draft model", pool.draft_bytes),
         term("projector", pool.projector_bytes),
         term("prefix cache", pool.prefix_bytes),
@@ -207,6 +211,8 @@ fn advice(request: &CacheRequest, pool: &Pool, least: u64, available: u64) -> St
     let fitting = fitting as u64 / u64::from(CELL_GRAIN) * u64::from(CELL_GRAIN);
     if pool.weights_bytes > available {
         "take a smaller model, or one with fewer bits a weight".to_owned()
+    } else if pool.state_bytes > 0 && left == 0 {
+        "lower `max_num_seqs` or `rollback_states`".to_owned()
     } else if fitting < u64::from(CELL_GRAIN) {
         "lower `max_num_batched_tokens` or `ubatch`, or take a smaller model".to_owned()
     } else if request.streams == Some(true) {

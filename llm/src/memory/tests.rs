@@ -7,6 +7,7 @@ fn pool(available_bytes: u64) -> Pool {
         weights_bytes: 400 << 20,
         draft_bytes: 0,
         projector_bytes: 0,
+        state_bytes: 0,
         compute_bytes: 112 << 20,
         compute_bytes_per_cell: 0,
         prefix_bytes: 0,
@@ -122,6 +123,29 @@ fn a_draft_model_takes_its_part() {
 }
 
 #[test]
+fn states_of_recurrent_layers_take_their_part() {
+    let with_states = |state_bytes| {
+        cache_size(&request(Pool {
+            state_bytes,
+            ..pool(2 * GIB)
+        }))
+    };
+    // Of what weights and steps leave, the cache takes half of what is left beside them.
+    assert_eq!(
+        with_states(512 << 20),
+        Ok(decided(GIB / 2 / 12_288, Bound::Memory))
+    );
+    assert_eq!(
+        with_states(2 * GIB),
+        Err(
+            "weights 400 MiB + KV cache 3 MiB (256 cells of 12288 bytes) + compute 112 MiB + recurrent states 2048 MiB = \
+             2563 MiB, and 2048 MiB are available on this machine: lower `max_num_seqs` or `rollback_states`"
+                .to_owned()
+        )
+    );
+}
+
+#[test]
 fn what_a_step_needs_for_each_cell_is_part_of_the_sum() {
     let with_steps = |context| {
         cache_size(&CacheRequest {
@@ -220,6 +244,7 @@ fn the_smaller_of_two_memories_decides() {
         weights_bytes: GIB,
         draft_bytes: 0,
         projector_bytes: 0,
+        state_bytes: 0,
         compute_bytes: 0,
         compute_bytes_per_cell: 0,
         prefix_bytes: 0,

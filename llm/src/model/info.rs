@@ -119,6 +119,9 @@ pub struct KvInfo {
     pub bytes_per_cell: u64,
     /// Bytes of all cells.
     pub bytes: u64,
+    /// Bytes of what recurrent layers keep of all sequences, the states that drafts go back to
+    /// included; 0 for models without such layers.
+    pub state_bytes: u64,
     /// Type of the keys.
     pub type_k: KvType,
     /// Type of the values.
@@ -209,6 +212,10 @@ impl fmt::Display for LlmEngineInfo {
                 },
                 kv.bound
             )?;
+            if kv.state_bytes > 0 {
+                let size = Mebibytes(kv.state_bytes);
+                writeln!(f, "states    {size} of recurrent layers")?;
+            }
         } else {
             writeln!(f, "kv cache  {} cells", self.kv_cells)?;
         }

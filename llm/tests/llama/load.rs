@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use graphmill_llm::{Device, LlmEngine, LlmEngineInfo, LlmEngineSpec, LoadError, PluginConfig};
 
+use crate::families::Family;
 use crate::support::{Generation, model, tokenize};
 
 fn spec(model: PathBuf, plugin_config: &str) -> LlmEngineSpec {
@@ -49,6 +50,36 @@ fn engines_with_different_limits_share_weights_that_are_loaded_alike() {
     drop((first, second));
     let again = LlmEngine::load(spec(path, knobs)).expect("it loads");
     assert!(!shared(again.info()), "nobody held the weights");
+}
+
+#[test]
+fn what_recurrent_layers_keep_is_counted_apart_from_cells() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sizes = |family: Family, knobs: &str| {
+        let engine = LlmEngine::load(spec(family.make(folder.path()), knobs)).expect("it loads");
+        let kv = engine.info().backend.kv.clone().expect("cells");
+        (kv.bytes_per_cell, kv.state_bytes)
+    };
+    // Two of four layers have cells: keys and values of two heads of 16 numbers, of two bytes each.
+    let cell = 2 * 2 * 2 * 16 * 2;
+    let (bytes_per_cell, state_bytes) = sizes(Family::ImageHybrid, r#"{"rollback_states": 5}"#);
+    assert_eq!(bytes_per_cell, cell);
+    // The others have a matrix of 16 by 64 numbers and what a convolution of 4 tokens needs, of four
+    // sequences, each now and at 5 tokens before.
+    let states = 4 * 6 * 2 * 4 * (16 * 64 + 3 * (64 + 2 * 2 * 16));
+    // llama.cpp rounds each sequence's to hundredths of a mebibyte.
+    let rounded = 4 * (1 << 20) / 200;
+    assert!(
+        state_bytes.abs_diff(states) <= rounded,
+        "{state_bytes} {states}"
+    );
+    let (_, without_rollback) = sizes(Family::ImageHybrid, r#"{"rollback_states": 0}"#);
+    assert!(
+        without_rollback.abs_diff(states / 6) <= rounded,
+        "{without_rollback}"
+    );
+    assert_eq!(sizes(Family::Hybrid, "{}").0, cell);
+    assert_eq!(sizes(Family::Window, "{}").1, 0);
 }
 
 /// Kilobytes of this file's mappings that are in this process's memory.

@@ -73,7 +73,10 @@ pub(super) fn pools(
     available: &Available,
     spec: &LlmEngineSpec,
     step: &StepBuffers,
+    state_bytes: u64,
 ) -> Vec<Pool> {
+    // States are where the cells of other layers are.
+    let states = |share: f64| (state_bytes as f64 * share) as u64;
     let layers: u32 = weights.layout.layers.iter().map(|(_, layers)| layers).sum();
     let layers_of = |name: &str| {
         let mut found = weights.layout.layers.iter();
@@ -112,6 +115,7 @@ pub(super) fn pools(
             weights_bytes: if weights.shared { 0 } else { bytes },
             draft_bytes: available.draft_bytes(name),
             projector_bytes: available.projector_bytes(name),
+            state_bytes: states(kv_share),
             compute_bytes: step.compute,
             compute_bytes_per_cell: step.per_cell,
             prefix_bytes: 0,
@@ -135,6 +139,7 @@ pub(super) fn pools(
         },
         draft_bytes: available.draft_bytes(MACHINE),
         projector_bytes: available.projector_bytes(MACHINE),
+        state_bytes: states(1.0 - kv_on_gpus),
         compute_bytes: step.output + if on_cpu { step.compute } else { 0 },
         compute_bytes_per_cell: if on_cpu { step.per_cell } else { 0 },
         prefix_bytes: if spec.prefix_caching {

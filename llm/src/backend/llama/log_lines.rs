@@ -8,22 +8,36 @@ pub(super) fn buffers(lines: &[String]) -> Vec<BufferInfo> {
     lines.iter().filter_map(|line| buffer(line)).collect()
 }
 
+/// Bytes of all buffers that llama.cpp calls this, `KV` or `RS`.
+pub(super) fn buffer_bytes(lines: &[String], called: &str) -> u64 {
+    let parts = lines.iter().filter_map(|line| buffer_parts(line));
+    let wanted = parts.filter(|(name, ..)| *name == called);
+    wanted.map(|(.., bytes)| bytes).sum()
+}
+
 fn buffer(line: &str) -> Option<BufferInfo> {
-    let (before, size) = line.split_once(" buffer size = ")?;
-    let mut words = before.split_whitespace().rev();
-    let content = match words.next()? {
+    let (called, memory, bytes) = buffer_parts(line)?;
+    let content = match called {
         "model" => "weights",
         "KV" | "RS" => "kv",
         "output" => "output",
         "compute" => "compute",
         _ => return None,
     };
-    let mebibytes: f64 = size.trim().strip_suffix("MiB")?.trim().parse().ok()?;
     Some(BufferInfo {
         content,
-        memory: words.next()?.to_owned(),
-        bytes: (mebibytes * f64::from(1 << 20)) as u64,
+        memory: memory.to_owned(),
+        bytes,
     })
+}
+
+/// What a buffer is called, where it is, and its bytes.
+fn buffer_parts(line: &str) -> Option<(&str, &str, u64)> {
+    let (before, size) = line.split_once(" buffer size = ")?;
+    let mut words = before.split_whitespace().rev();
+    let (called, memory) = (words.next()?, words.next()?);
+    let mebibytes: f64 = size.trim().strip_suffix("MiB")?.trim().parse().ok()?;
+    Some((called, memory, (mebibytes * f64::from(1 << 20)) as u64))
 }
 
 /// Whether some weights are computed with elsewhere than in the mapped file.
@@ -73,6 +87,8 @@ mod tests {
             "load_tensors: layer   2 assigned to device CUDA0, is_swa = 0",
             "load_tensors:   CPU_Mapped model buffer size =   137.94 MiB",
             "llama_context:        CPU  output buffer size =     0.50 MiB",
+            "llama_memory_recurrent:        CPU RS buffer size =     0.25 MiB",
+            "llama_memory_recurrent:      CUDA0 RS buffer size =     0.50 MiB",
             "sched_reserve: Flash Attention not supported, set to disabled",
         ]
         .map(str::to_owned);
@@ -81,7 +97,7 @@ mod tests {
             [("CPU".to_owned(), 1), ("CUDA0".to_owned(), 2)]
         );
         let found = buffers(&lines);
-        assert_eq!(found.len(), 2);
+        assert_eq!(found.len(), 4);
         assert_eq!(
             (
                 found[0].content,
@@ -92,6 +108,8 @@ mod tests {
         );
         assert_eq!((found[1].content, found[1].bytes), ("output", 1 << 19));
         assert!(flash_attention_refused(&lines));
-        assert!(!flash_attention_refused(&lines[..5]));
+        assert!(!flash_attention_refused(&lines[..7]));
+        assert_eq!(buffer_bytes(&lines, "RS"), 3 << 18);
+        assert_eq!(buffer_bytes(&lines, "KV"), 0);
     }
 }

@@ -35,6 +35,7 @@ mod log_lines;
 mod model;
 mod plan;
 mod process;
+mod recurrent;
 mod sequence_state;
 mod sub_batches;
 mod threads;
@@ -209,6 +210,7 @@ fn describe(
         kv: Some(KvInfo {
             bytes_per_cell: plan.bytes_per_cell,
             bytes: u64::from(plan.cells) * plan.bytes_per_cell,
+            state_bytes: plan.state_bytes,
             type_k: knobs.kv_type_k,
             type_v: knobs.kv_type_v,
             unified: plan.unified,

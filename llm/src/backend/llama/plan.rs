@@ -8,6 +8,7 @@ use super::cpu_kernels::{self, Packed};
 use super::device_memory::{self, Available, MACHINE, StepBuffers};
 use super::ffi::{self, Context, Heard, ThreadPool};
 use super::model::{Weights, architecture};
+use super::recurrent::sequence_bytes;
 use super::threads::Threads;
 use crate::memory::{self, Bound, CELL_GRAIN, CacheRequest, Pool};
 use crate::model::info::Mebibytes;
@@ -28,6 +29,8 @@ const MAX_SCORE_BYTES: u64 = 256 << 20;
 pub(super) struct ContextPlan {
     pub(super) cells: u32,
     pub(super) bytes_per_cell: u64,
+    /// What recurrent layers keep of all sequences.
+    pub(super) state_bytes: u64,
     pub(super) bound: Bound,
     pub(super) context_length: u32,
     pub(super) max_sequences: u32,
@@ -68,7 +71,15 @@ impl ContextPlan {
             .max(1);
         let batch_tokens = spec.max_num_batched_tokens.max(max_sequences);
         let ubatch = ubatch(spec);
-        let bytes_per_cell = device_memory::bytes_per_cell(model, knobs.kv_type_k, knobs.kv_type_v);
+        let measured = sequence_bytes(spec, weights);
+        let bytes_per_cell = measured
+            .map(|measured| measured.cell)
+            .filter(|bytes| *bytes > 0)
+            .unwrap_or_else(|| {
+                device_memory::bytes_per_cell(model, knobs.kv_type_k, knobs.kv_type_v)
+            });
+        let states = measured.map_or(0, |measured| measured.states);
+        let state_bytes = states.saturating_mul(u64::from(max_sequences));
         let request = CacheRequest {
             ceiling_gb: spec.cache_size,
             bytes_per_cell,
@@ -81,6 +92,7 @@ impl ContextPlan {
                 available,
                 spec,
                 &StepBuffers::new(model, spec, ubatch, max_sequences),
+                state_bytes,
             ),
         };
         let size = memory::cache_size(&request).map_err(|message| LoadError::Memory {
@@ -139,6 +151,7 @@ impl ContextPlan {
         Ok(Self {
             cells,
             bytes_per_cell,
+            state_bytes,
             bound: size.bound,
             context_length,
             max_sequences,
@@ -303,7 +316,8 @@ pub(super) fn set_rope(params: &mut sys::llama_context_params, knobs: &PluginCon
     }
 }
 
-fn cache_type(number_type: KvType) -> sys::ggml_type {
+/// llama.cpp's number for a type.
+pub(super) fn cache_type(number_type: KvType) -> sys::ggml_type {
     match number_type {
         KvType::F32 => sys::GGML_TYPE_F32,
         KvType::F16 => sys::GGML_TYPE_F16,

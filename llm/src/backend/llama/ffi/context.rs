@@ -21,6 +21,18 @@ pub(crate) fn default_params() -> sys::llama_context_params {
     unsafe { sys::llama_context_default_params() }
 }
 
+/// Whether llama.cpp creates a context with these parameters, which is freed at once.
+pub(crate) fn can_create(model: &LlamaModel, params: &sys::llama_context_params) -> bool {
+    // SAFETY: the model is alive, and `params` come from llama.cpp's defaults, with plain numbers
+    // changed.
+    let context = unsafe { guard::new_context(super::model::as_ptr(model).as_ptr(), params) };
+    if !context.is_null() {
+        // SAFETY: it was just created, and nothing else has it.
+        unsafe { sys::llama_free(context) }
+    }
+    !context.is_null()
+}
+
 /// A context on a model, which it borrows. Used on one thread, as it holds pointers.
 pub(crate) struct Context<'a> {
     raw: NonNull<sys::llama_context>,

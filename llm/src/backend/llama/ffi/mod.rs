@@ -18,7 +18,8 @@ mod vision;
 
 pub(super) use adapter::Adapter;
 pub(super) use context::{
-    Context, SequenceWidth, StatePart, default_params as default_context_params,
+    Context, SequenceWidth, StatePart, can_create as can_create_context,
+    default_params as default_context_params,
 };
 pub(super) use cut::{Cuts, attach as attach_to_cuts};
 pub(super) use guard::{attach as attach_guard, tokenize};
