@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Takes the screenshots of docs/guide/page.md from the built server: `.venv/bin/python scripts/screenshots.py`. Needs what `scripts/setup.sh --tests` installs."""
 
+import json
 import pathlib
 import shutil
 import socket
@@ -86,10 +87,20 @@ def graph(page):
     page.wait_for_timeout(1500)
 
 
+def playground(page):
+    """The text of a served graph, and what it does with a request."""
+    page.get_by_label("Begin with").select_option(MODEL)
+    body = {"model": MODEL, "messages": [{"role": "user", "content": "What is a side packet?"}], "max_tokens": 60}
+    page.get_by_label("Body").fill(json.dumps(body))
+    page.get_by_role("button", name="Run").last.click()
+    expect(page.get_by_role("region", name="Try it").get_by_role("heading", name="Outputs")).to_be_visible(timeout=20_000)
+
+
 SHOTS = [
     ("chat", "#/chat", "light", WIDE, chat),
     ("chat-phone", "#/chat", "dark", PHONE, chat),
     ("graph", "#/graph/graphmill%2Ftiny-chat", "light", WIDE, graph),
+    ("playground", "#/playground", "light", WIDE, playground),
     ("server", "#/server", "dark", WIDE, server),
 ]
 

@@ -194,7 +194,7 @@ def test_a_graph_lives(server, open_page):
     page.get_by_role("button", name="Node llm, LLMCalculator").press("Enter")
     expect(panel).to_contain_text("LLMCalculator in HttpLLMCalculator")
     expect(panel).to_contain_text("a call")
-    expect(panel).to_contain_text("models_path")
+    expect(panel.locator("pre.written")).to_contain_text('models_path: "../../demos/tiny_chat"')
     page.evaluate("window.leave.abort(), window.asked")
     panel.get_by_role("button", name="Back to the sessions").click()
     panel.get_by_role("button", name="Waterfall of").first.click()
@@ -231,11 +231,45 @@ def test_a_text_is_tried_beside_the_served_graph(server, open_page):
     expect(page.get_by_text("the server runs without")).to_be_visible()
 
 
+def test_a_text_is_saved_where_the_server_lets_it(scripted, open_page, tmp_path):
+    server = scripted([{"text": "Hello."}], ["--allow_graph_edits", "--file_system_poll_wait_seconds", "0"])
+    file = tmp_path / "chat" / "graph.pbtxt"
+    written = file.read_text()
+    page = open_page(server.url + "/#/playground")
+    page.get_by_label("Begin with").select_option("chat")
+    text = page.get_by_role("textbox", name="Text of the graph")
+    expect(text).to_contain_text("HTTP_REQUEST_PAYLOAD:http_request")
+    text.click()
+    page.keyboard.press("Control+End")
+    page.keyboard.type("# Seen by somebody.")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    assert file.read_text() == written + "# Seen by somebody."
+    text.click()
+    page.keyboard.press("Control+End")
+    page.keyboard.type("\nnodee { }")
+    expect(page.get_by_text("1 error")).to_be_visible()
+    page.get_by_role("button", name="Save").click()
+    note = page.locator(".bar-note")
+    expect(note).to_contain_text("does not compile")
+    assert file.read_text() == written + "# Seen by somebody."
+    # What was wrong can be put right.
+    text.click()
+    page.keyboard.press("Control+End")
+    for _ in "nodee { }":
+        page.keyboard.press("Backspace")
+    page.keyboard.type("# Twice.")
+    expect(page.get_by_text("no mistake found")).to_be_visible()
+    page.get_by_role("button", name="Save").click()
+    expect(note).to_contain_text("Saved.")
+    assert file.read_text() == written + "# Seen by somebody.\n# Twice."
+
+
 def test_names_and_packets_of_a_graph_stay_text(server, open_page):
     """What the server says of a graph is somebody else's text, too, whatever names it allows today."""
     name = "<img src=x onerror=window.taken=1>"
     port = {"port": "A", "name": name, "ty": name, "back_edge": False}
-    node = {"name": name, "calculator": name, "within": [], "place": name, "policy": "Default", "runs": "inline", "inputs": [port], "outputs": [], "side_inputs": [], "side_outputs": []}
+    node = {"name": name, "calculator": name, "within": [], "place": name, "policy": "Default", "runs": "inline", "options": name, "inputs": [port], "outputs": [], "side_inputs": [], "side_outputs": []}
     plan = {"nodes": [node], "inputs": [name], "outputs": [name], "side_inputs": [], "side_outputs": []}
     session = {"id": "s", "graph": name, "label": name, "age_ms": 1, "stalled": True, "why": name, "nodes": []}
     packet = {"session": "s", "stream": name, "timestamp": 0, "type": name, "payload": name, "truncated": False}
@@ -266,6 +300,7 @@ def test_names_and_packets_of_a_graph_stay_text(server, open_page):
     expect(page.get_by_role("alert")).to_contain_text(name)
     page.get_by_role("button", name="Node <img").click()
     expect(page.get_by_role("complementary")).to_contain_text(f"Everything waits for it: {name}")
+    expect(page.locator("pre.written")).to_have_text(name)
     page.get_by_role("button", name=f"Tap {name}").first.click()
     expect(page.locator(".packets pre").first).to_have_text(name)
     assert page.locator("main :is(img, script, iframe)").count() == 0

@@ -42,13 +42,14 @@ def record(server, folder, *requests):
 
 @pytest.fixture(scope="module")
 def recorded(server, tmp_path_factory):
-    """A recording of an answer, and one of a stream whose tokens were drawn at random."""
+    """A recording of an answer, one of a stream whose tokens were drawn at random, and one with log probabilities."""
     folder = tmp_path_factory.mktemp("recordings")
     return record(
         server,
         folder,
         lambda: ask(server, "Say this is a test"),
         lambda: ask(server, "Write a short story.", stream=True, temperature=1.2, n=2),
+        lambda: ask(server, "What is a side packet?", logprobs=True, top_logprobs=3),
     )
 
 

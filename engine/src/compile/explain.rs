@@ -1,6 +1,6 @@
 //! What compilation resolved, for people and tools.
 
-use graphmill_grammar::SourceMap;
+use graphmill_grammar::{SourceMap, fmt};
 
 use crate::{
     contract::Group,
@@ -70,6 +70,11 @@ fn explain_node(draft: &Draft<'_>, node: &DraftNode, sources: &SourceMap) -> Exp
                 name => format!("on `{name}`"),
             },
         },
+        options: node
+            .config
+            .all_options()
+            .map(|options| fmt::print(&options.body))
+            .collect(),
         inputs: ports(Group::Inputs),
         outputs: ports(Group::Outputs),
         side_inputs: ports(Group::InputSides),

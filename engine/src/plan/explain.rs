@@ -32,6 +32,10 @@ pub struct ExplainNode {
     pub policy: String,
     /// Whether it runs inline or on an executor.
     pub runs: String,
+    /// Its options as they are written, in the text format; the calculator's description has those
+    /// that are not.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub options: String,
     /// Its input streams.
     pub inputs: Vec<ExplainPort>,
     /// Its output streams.

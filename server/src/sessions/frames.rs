@@ -1,4 +1,4 @@
-//! The numbers of a graph, or of one session, over time: sums that are made ten times a second as
+//! The numbers of a graph, or of one session, over time: sums that are made five times a second as
 //! long as somebody looks, once for all who do.
 //!
 //! A viewer finds the last frame and what has changed since the one that it saw, so one that is
@@ -18,7 +18,7 @@ use super::{OpenSession, Sessions};
 use crate::servable::{Choice, Served};
 
 /// The shortest time between two frames.
-const PERIOD: Duration = Duration::from_millis(100);
+const PERIOD: Duration = Duration::from_millis(200);
 
 /// A frame is followed by so many times the time that it took to make, so that looking at very many
 /// sessions takes a small part of a core.

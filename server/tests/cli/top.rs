@@ -28,6 +28,8 @@ fn a_table_shows_engines_and_graphs() {
     let graph = row("GRAPH");
     assert_eq!(&graph[..3], ["model", "AVAILABLE", "0"], "{shown}");
     assert_eq!(graph[4], "1", "{shown}");
+    // The list of sessions was read; there are none now.
+    assert!(!shown.contains("no sessions are shown"), "{shown}");
 
     let output = graphmill(&["top", "http://127.0.0.1:1", "--once"]);
     assert_eq!(output.status.code(), Some(1));

@@ -59,6 +59,12 @@ export function NodePanel({ node, tap }: { node: PlanNode; tap: (stream: string)
           {node.runs}, when its policy {node.policy} has inputs
         </dd>
       </dl>
+      {node.options && (
+        <>
+          <h3>Options as written</h3>
+          <pre class="written">{node.options}</pre>
+        </>
+      )}
       <Ports title="Inputs" ports={node.inputs} node={node.name} tap={tap} />
       <Ports title="Outputs" ports={node.outputs} tap={tap} />
       <Ports title="Side packets" ports={[...node.side_inputs, ...node.side_outputs]} />
@@ -116,7 +122,7 @@ function Documentation({ calculator }: { calculator: string }): JSX.Element | nu
       <Markdown text={described.doc} />
       {options.length > 0 && (
         <>
-          <h3>Options</h3>
+          <h3>Options it can have</h3>
           <dl class="options">
             {options.map(([name, option]) => (
               <OptionView key={name} name={name} option={option} />

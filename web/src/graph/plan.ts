@@ -15,6 +15,8 @@ export interface PlanNode {
   place: string;
   policy: string;
   runs: string;
+  /** As written in the graph's file; absent if there are none. */
+  options?: string;
   inputs: Port[];
   outputs: Port[];
   side_inputs: Port[];

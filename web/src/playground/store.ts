@@ -1,7 +1,7 @@
 // The state of the playground: a text, what the server says of it, and what came of running it.
 
 import { signal } from "@preact/signals";
-import { get, isMissing, post, request, words } from "../api/client";
+import { get, isMissing, post, Refused, request, words } from "../api/client";
 import type { Diagnostic } from "../api/types";
 import type { Plan } from "../graph/plan";
 import type { TraceEvent } from "../graph/waterfall";
@@ -139,7 +139,10 @@ export async function save(): Promise<void> {
     said.value = "Saved. The graph is served as soon as it is loaded.";
     noSave.value = null;
   } catch (error) {
-    noSave.value = refusal(error, "save graphs");
+    // What is wrong with this text may be put right; what the server never does stays so.
+    const never = isMissing(error) || (error instanceof Refused && error.status === 403);
+    if (never) noSave.value = refusal(error, "save graphs");
+    else said.value = words(error);
   }
 }
 

@@ -14,6 +14,8 @@ const REQUESTS: &str = "graphmill_requests_total";
 pub(super) struct Sample {
     pub(super) at: Instant,
     pub(super) status: Value,
+    /// The open sessions, or why they are not told.
+    pub(super) sessions: Result<Value, String>,
     /// Times to the first token: of each graph, how many were at most so long.
     ttft: BTreeMap<String, Vec<Bucket>>,
     /// Requests of each graph, and those that failed.
@@ -40,10 +42,11 @@ impl Sample {
     pub(super) async fn take(client: &Client) -> Result<Self, String> {
         let status = client.get_json("/v3/status").await?;
         let text = client.get("/metrics").await?;
-        Ok(Self::of(status, &text, Instant::now()))
+        let sessions = client.get_json("/v3/sessions").await;
+        Ok(Self::of(status, sessions, &text, Instant::now()))
     }
 
-    fn of(status: Value, metrics: &str, at: Instant) -> Self {
+    fn of(status: Value, sessions: Result<Value, String>, metrics: &str, at: Instant) -> Self {
         let lines = metrics.lines().map(|line| Ok(line.to_owned()));
         // It fails as its lines do, and these do not.
         let samples = Scrape::parse(lines).map_or(Vec::new(), |scrape| scrape.samples);
@@ -73,6 +76,7 @@ impl Sample {
         Self {
             at,
             status,
+            sessions,
             ttft,
             requests,
         }
@@ -142,7 +146,7 @@ mod tests {
              {REQUESTS}{{graph=\"a\",endpoint=\"chat\",code=\"429\"}} {failed}\n",
             both = fast + slow
         );
-        Sample::of(Value::Null, &text, Instant::now())
+        Sample::of(Value::Null, Ok(Value::Null), &text, Instant::now())
     }
 
     #[test]

@@ -26,7 +26,46 @@ pub(super) fn of(now: &Sample, before: &Sample, url: &str) -> String {
         shown.push_str(&aligned(&embedding));
     }
     shown.push_str(&aligned(&graphs(now, before, seconds)));
+    match &now.sessions {
+        Ok(open) => shown.push_str(&sessions(open)),
+        // Older servers have no such list.
+        Err(message) => {
+            let _ = writeln!(shown, "\nno sessions are shown: {message}");
+        }
+    }
     shown
+}
+
+/// The oldest of the open sessions, which are told first, and how many there are besides.
+fn sessions(open: &Value) -> String {
+    /// What fits below the other tables.
+    const MOST: usize = 10;
+    let listed = open["sessions"].as_array().map_or(&[][..], Vec::as_slice);
+    if listed.is_empty() {
+        return String::new();
+    }
+    let mut rows = head(["SESSION", "GRAPH", "AGE", "WHY"]);
+    for session in &listed[..listed.len().min(MOST)] {
+        rows.push(vec![
+            text(&session["id"]),
+            text(&session["graph"]),
+            format!("{:.1} s", number(session, "age_ms") / 1e3),
+            short(&text(&session["why"])),
+        ]);
+    }
+    let mut shown = aligned(&rows);
+    let total = open["total"].as_u64().unwrap_or(0) as usize;
+    if let Some(more) = total.checked_sub(rows.len() - 1).filter(|more| *more > 0) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(shown, "and {more} more");
+    }
+    shown
+}
+
+/// What fits beside a table.
+fn short(text: &str) -> String {
+    const CHARACTERS: usize = 60;
+    text.chars().take(CHARACTERS).collect()
 }
 
 type Row = Vec<String>;
@@ -120,8 +159,6 @@ fn graphs(now: &Sample, before: &Sample, seconds: f64) -> Vec<Row> {
 
 /// What is to be said of a graph that does not answer.
 fn note(graph: &Value) -> String {
-    /// What fits beside a table.
-    const CHARACTERS: usize = 60;
     let loading = &graph["loading"];
     if loading.is_object() {
         let percent = loading["percent"].as_u64();
@@ -129,12 +166,7 @@ fn note(graph: &Value) -> String {
         let seconds = number(loading, "seconds");
         return format!("{}{percent}, {seconds:.0} s", text(&loading["stage"]));
     }
-    graph["reason"]
-        .as_str()
-        .unwrap_or("")
-        .chars()
-        .take(CHARACTERS)
-        .collect()
+    short(graph["reason"].as_str().unwrap_or(""))
 }
 
 fn list<'a>(sample: &'a Sample, key: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
@@ -197,4 +229,25 @@ fn aligned(rows: &[Row]) -> String {
         shown.push('\n');
     }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_oldest_sessions_are_shown_with_what_they_wait_for() {
+        let session = |id: u32| json!({ "id": id.to_string(), "graph": "chat", "age_ms": 61_250, "why": "`LLM` waits for\x1b[31m a slot" });
+        let listed: Vec<Value> = (0..12).map(session).collect();
+        let shown = sessions(&json!({ "sessions": listed, "total": 300 }));
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines.len(), 13, "{shown}");
+        assert!(lines[1].starts_with("SESSION"), "{shown}");
+        let first = "0        chat    61.2 s  `LLM` waits for[31m a slot";
+        assert_eq!(lines[2], first, "{shown}");
+        assert_eq!(lines[12], "and 290 more");
+        assert_eq!(sessions(&json!({ "sessions": [], "total": 0 })), "");
+    }
 }

@@ -1,5 +1,6 @@
 //! Recordings, and who may see what.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{CHAIN, act};
@@ -216,6 +217,29 @@ async fn payloads_are_for_keys_that_administer() {
         "/v3/sessions/x/recording",
     ] {
         let reply = keys::get(&server, metrics, path).await;
+        assert_eq!(code(&reply), is(403, "permission_denied"), "{path}");
+    }
+    // What changes something or takes time is refused before its body is looked at.
+    for (method, path) in [
+        (Method::POST, "/v3/graphs/chat/recording"),
+        (Method::DELETE, "/v3/graphs/chat/recording"),
+        (Method::PUT, "/v3/graphs/chat/file"),
+        (Method::POST, "/v3/check"),
+        (Method::POST, "/v3/playground"),
+    ] {
+        for key in [infer, metrics] {
+            let url = format!("{}{path}", server.url);
+            let request = server.client.request(method.clone(), url).bearer_auth(key);
+            let reply = read(request.body("{}")).await;
+            assert_eq!(
+                code(&reply),
+                is(403, "permission_denied"),
+                "{method} {path}"
+            );
+        }
+    }
+    for path in ["events", "file"].map(|what| format!("/v3/graphs/chat/{what}")) {
+        let reply = keys::get(&server, infer, &path).await;
         assert_eq!(code(&reply), is(403, "permission_denied"), "{path}");
     }
     let rule = json!({ "sessions": 1 });

@@ -12,8 +12,12 @@ use serde_json::{Value, json};
 use crate::core::Pair;
 use crate::payload::{
     Finish, HttpRequestPayload, HttpResponse, JsonBody, Prompt, Prompts, TemplatedPrompt,
-    TextChunk, Token, TokenChunk, TokenPrompts, ToolCallDelta, ToolCallStart, Usage,
+    TextChunk, Token, TokenChunk, TokenLogprob, TokenPrompts, ToolCallDelta, ToolCallStart, Usage,
 };
+
+mod logprobs;
+
+use logprobs::{EchoForm, LogprobForm};
 
 register_payload!(HttpRequestPayload as "http_request", request_to_json, request_from_json);
 register_payload!(HttpResponse as "http_response", response_to_json, response_from_json);
@@ -182,15 +186,26 @@ fn prompts_from_json(value: &Value) -> Result<Prompts, String> {
     Ok(Prompts(prompts.into_iter().map(prompt).collect()))
 }
 
-/// A chunk of one choice; what is left out is zero, empty or absent.
+/// Text of one choice; what is left out is zero, empty or absent.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Chunk {
+struct TextForm {
     index: u32,
     text: String,
     reasoning: String,
     tool_calls: Vec<ToolCallForm>,
-    tokens: Vec<graphmill_llm::Token>,
+    finish: Option<FinishForm>,
+    usage: UsageForm,
+}
+
+/// Tokens of one choice; what is left out is zero, empty or absent.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct TokensForm {
+    index: u32,
+    echo: Option<EchoForm>,
+    tokens: Vec<Token>,
+    logprobs: Vec<LogprobForm>,
     finish: Option<FinishForm>,
     usage: UsageForm,
 }
@@ -296,20 +311,31 @@ fn usage_to_json(usage: Usage) -> Value {
     json
 }
 
+/// The repeated prompt and log probabilities are shown where there are any.
 fn token_chunk_to_json(chunk: &TokenChunk) -> Value {
-    json!({
+    let mut json = json!({
         "index": chunk.index,
         "tokens": chunk.tokens.as_slice(),
         "finish": chunk.finish.map(Finish::as_str),
         "usage": usage_to_json(chunk.usage),
-    })
+    });
+    if let Some(echo) = &chunk.echo {
+        json["echo"] = json!(EchoForm::from(&**echo));
+    }
+    if !chunk.logprobs.is_empty() {
+        json["logprobs"] = chunk.logprobs.iter().map(LogprobForm::json).collect();
+    }
+    json
 }
 
 fn token_chunk_from_json(value: &Value) -> Result<TokenChunk, String> {
-    let chunk: Chunk = read(value)?;
+    let chunk: TokensForm = read(value)?;
+    let logprobs = chunk.logprobs.into_iter();
     Ok(TokenChunk {
         index: chunk.index,
+        echo: chunk.echo.map(|echo| Box::new(echo.into())),
         tokens: chunk.tokens.into_iter().collect(),
+        logprobs: logprobs.map(TokenLogprob::from).collect(),
         finish: chunk.finish.map(Finish::from),
         usage: chunk.usage.into(),
         ..TokenChunk::default()
@@ -334,7 +360,7 @@ fn text_chunk_to_json(chunk: &TextChunk) -> Value {
 }
 
 fn text_chunk_from_json(value: &Value) -> Result<TextChunk, String> {
-    let chunk: Chunk = read(value)?;
+    let chunk: TextForm = read(value)?;
     Ok(TextChunk {
         index: chunk.index,
         text: chunk.text,
@@ -391,6 +417,15 @@ mod tests {
             ),
             ("token_prompts", json!([[1, 2], [3]])),
             ("pair", json!([1, null])),
+            (
+                "token_chunk",
+                json!({
+                    "index": 1, "tokens": [5], "finish": null,
+                    "usage": {"prompt_tokens": 2, "cached_tokens": 0, "generated_tokens": 1},
+                    "echo": {"tokens": [3, 4], "logprobs": [{"token": 4, "logprob": -1.5}]},
+                    "logprobs": [{"token": 5, "logprob": -0.25, "top": [[5, -0.25], [6, null]]}],
+                }),
+            ),
         ] {
             let packet = codec::decode(&value, Some(name), &[]).expect("a value");
             assert_eq!(codec::encode(&packet), Some(value));

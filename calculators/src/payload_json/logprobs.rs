@@ -1,0 +1,84 @@
+//! Log probabilities of tokens, and prompts that are repeated with them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::payload::{EchoedTokens, Token, TokenLogprob};
+
+/// A token's. What is impossible is null, as JSON has no infinity.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LogprobForm {
+    token: Token,
+    logprob: Option<f64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    top: Vec<(Token, Option<f64>)>,
+}
+
+/// A prompt that is repeated.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EchoForm {
+    tokens: Vec<Token>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    logprobs: Option<Vec<LogprobForm>>,
+}
+
+/// With the fewest digits that no other 32-bit number has: `serde_json` may read the last digits of
+/// longer ones otherwise than they were written.
+fn possible(logprob: f32) -> Option<f64> {
+    let digits = logprob.is_finite().then(|| logprob.to_string());
+    digits.and_then(|digits| digits.parse().ok())
+}
+
+fn given(logprob: Option<f64>) -> f32 {
+    logprob.map_or(f32::NEG_INFINITY, |logprob| logprob as f32)
+}
+
+impl LogprobForm {
+    pub(super) fn json(of: &TokenLogprob) -> Value {
+        json!(Self::from(of))
+    }
+}
+
+impl From<&TokenLogprob> for LogprobForm {
+    fn from(of: &TokenLogprob) -> Self {
+        let top = of.top.iter();
+        Self {
+            token: of.token,
+            logprob: possible(of.logprob),
+            top: top.map(|(token, of)| (*token, possible(*of))).collect(),
+        }
+    }
+}
+
+impl From<LogprobForm> for TokenLogprob {
+    fn from(form: LogprobForm) -> Self {
+        let top = form.top.into_iter();
+        Self {
+            token: form.token,
+            logprob: given(form.logprob),
+            top: top.map(|(token, of)| (token, given(of))).collect(),
+        }
+    }
+}
+
+impl From<&EchoedTokens> for EchoForm {
+    fn from(echo: &EchoedTokens) -> Self {
+        let logprobs = echo.logprobs.as_ref();
+        Self {
+            tokens: echo.tokens.clone(),
+            logprobs: logprobs.map(|logprobs| logprobs.iter().map(LogprobForm::from).collect()),
+        }
+    }
+}
+
+impl From<EchoForm> for EchoedTokens {
+    fn from(form: EchoForm) -> Self {
+        let logprobs = form.logprobs.map(|forms| forms.into_iter());
+        Self {
+            tokens: form.tokens,
+            logprobs: logprobs.map(|forms| forms.map(TokenLogprob::from).collect()),
+        }
+    }
+}
