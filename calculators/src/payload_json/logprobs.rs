@@ -75,7 +75,7 @@ impl From<&EchoedTokens> for EchoForm {
 
 impl From<EchoForm> for EchoedTokens {
     fn from(form: EchoForm) -> Self {
-        let logprobs = form.logprobs.map(|forms| forms.into_iter());
+        let logprobs = form.logprobs.map(Vec::into_iter);
         Self {
             tokens: form.tokens,
             logprobs: logprobs.map(|forms| forms.map(TokenLogprob::from).collect()),

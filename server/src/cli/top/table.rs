@@ -245,7 +245,7 @@ mod tests {
         let lines: Vec<&str> = shown.lines().collect();
         assert_eq!(lines.len(), 13, "{shown}");
         assert!(lines[1].starts_with("SESSION"), "{shown}");
-        let first = "0        chat    61.2 s  `LLM` waits for[31m a slot";
+        let first = "0        chat   61.2 s  `LLM` waits for[31m a slot";
         assert_eq!(lines[2], first, "{shown}");
         assert_eq!(lines[12], "and 290 more");
         assert_eq!(sessions(&json!({ "sessions": [], "total": 0 })), "");
