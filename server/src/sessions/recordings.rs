@@ -49,7 +49,8 @@ impl Recordings {
         self.rules.retain(|_, rule| rule.is_active());
         let mut rules = self.rules.iter_mut();
         let rule = rules.find(|(graph, _)| open.is_of(graph));
-        let rule = rule.and_then(|(_, rule)| rule.takes().then_some(rule));
+        let rule =
+            rule.and_then(|(_, rule)| rule.takes(about.key.map(|key| &**key)).then_some(rule));
         let wanted = match (&about.records, rule) {
             (Some(wanted), _) => wanted.clone(),
             (None, Some(rule)) => {

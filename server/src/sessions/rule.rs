@@ -22,6 +22,8 @@ pub(crate) struct Wanted {
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
     pub(crate) wanted: Wanted,
+    /// The name of the key whose requests they are of; of all if there is none.
+    pub(crate) key: Option<String>,
     /// The share of the sessions.
     pub(crate) rate: f64,
     /// How many more are recorded.
@@ -33,9 +35,16 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
-    pub(crate) fn new(wanted: Wanted, rate: f64, sessions: usize, time: Duration) -> Self {
+    pub(crate) fn new(
+        wanted: Wanted,
+        key: Option<String>,
+        rate: f64,
+        sessions: usize,
+        time: Duration,
+    ) -> Self {
         Self {
             wanted,
+            key,
             rate,
             sessions,
             until: Instant::now() + time,
@@ -47,8 +56,11 @@ impl Rule {
         self.sessions > 0 && Instant::now() < self.until
     }
 
-    /// Whether the next session is recorded.
-    pub(super) fn takes(&mut self) -> bool {
+    /// Whether the next session is recorded, whose request has a key of this name.
+    pub(super) fn takes(&mut self, key: Option<&str>) -> bool {
+        if self.key.is_some() && self.key.as_deref() != key {
+            return false;
+        }
         let share = |sessions: u64| (sessions as f64 * self.rate) as u64;
         let takes = share(self.passed) != share(self.passed + 1);
         self.passed += 1;
@@ -58,6 +70,7 @@ impl Rule {
     pub(crate) fn json(&self) -> Value {
         let left = self.until.saturating_duration_since(Instant::now());
         json!({
+            "key": self.key,
             "rate": self.rate,
             "sessions": self.sessions,
             "payloads": self.wanted.payloads,

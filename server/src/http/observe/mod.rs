@@ -81,6 +81,11 @@ const OF_A_TRACE: &[Parameter] = &[Parameter::new(
 )];
 
 const OF_A_RECORDING: &[Parameter] = &[
+    Parameter::new(
+        "key",
+        Kind::OptionalText,
+        "The name of the key whose requests are recorded; all",
+    ),
     Parameter::new("rate", Kind::Share, "The share of the sessions; 1"),
     Parameter::new(
         "sessions",

@@ -41,6 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Asked {
+    key: Option<String>,
     rate: f64,
     #[serde(deserialize_with = "whole")]
     sessions: usize,
@@ -61,6 +62,7 @@ fn whole<'d, D: Deserializer<'d>, T: TryFrom<u64>>(deserializer: D) -> Result<T,
 impl Default for Asked {
     fn default() -> Self {
         Self {
+            key: None,
             rate: 1.0,
             sessions: 10,
             payloads: false,
@@ -164,7 +166,7 @@ pub(super) async fn begin(
         outcome: "done",
         reason: asked.payloads.then_some("with payloads"),
     });
-    let rule = Rule::new(wanted, share, asked.sessions, time);
+    let rule = Rule::new(wanted, asked.key, share, asked.sessions, time);
     app.sessions.record(&name, rule);
     Ok(Json(listed(&app, &name)))
 }

@@ -30,7 +30,7 @@ async fn coming_sessions_are_recorded_as_long_as_the_rule_says() {
     .await;
     assert_eq!(
         told["active"],
-        json!({ "rate": 0.5, "sessions": 2, "payloads": false, "seconds": 100 })
+        json!({ "key": null, "rate": 0.5, "sessions": 2, "payloads": false, "seconds": 100 })
     );
     for id in ["r1", "r2", "r3", "r4", "r5", "r6"] {
         assert_eq!(
@@ -246,10 +246,21 @@ async fn payloads_are_for_keys_that_administer() {
     let path = "/v3/graphs/chat/recording";
     assert_eq!(keys::post(&server, metrics, path, &rule).await.status, 403);
     assert_eq!(keys::post(&server, admin, path, &rule).await.status, 200);
-    let request = server.post(
-        "/v3/chat/completions",
-        crate::support::question("chat", "hi").to_string(),
-    );
+    // The next session of one key is recorded, and not those of others before it.
+    let rule = json!({ "sessions": 1, "key": "admin" });
+    assert_eq!(keys::post(&server, admin, path, &rule).await.status, 200);
+    let question = crate::support::question("chat", "hi");
+    assert_eq!(keys::chat(&server, infer, &question).await.status, 200);
+    let listed = keys::get(&server, metrics, path).await.json();
+    assert_eq!(listed["active"]["key"], "admin");
+    assert_eq!(listed["recordings"], json!([]));
+    let rule = json!({ "sessions": 1, "key": "infer" });
+    assert_eq!(keys::post(&server, admin, path, &rule).await.status, 200);
+    assert_eq!(keys::chat(&server, infer, &question).await.status, 200);
+    let listed = keys::get(&server, metrics, path).await.json();
+    assert_eq!(listed["active"], Value::Null);
+    assert_eq!(listed["recordings"].as_array().map(Vec::len), Some(1));
+    let request = server.post("/v3/chat/completions", question.to_string());
     let request = request.header("authorization", format!("Bearer {infer}"));
     let refused = read(request.header("x-graphmill-record", "1")).await;
     assert_eq!(
