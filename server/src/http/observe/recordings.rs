@@ -41,6 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Asked {
+    #[serde(deserialize_with = "text")]
     key: Option<String>,
     rate: f64,
     #[serde(deserialize_with = "whole")]
@@ -48,6 +49,11 @@ struct Asked {
     payloads: bool,
     #[serde(deserialize_with = "whole")]
     seconds: u64,
+}
+
+/// A text where there is the field: null is none.
+fn text<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    String::deserialize(deserializer).map(Some)
 }
 
 /// A whole number, which JSON may write as `7.0`.
