@@ -3,18 +3,22 @@
 use serde_json::{Value, json};
 
 use super::{STALL, act, named};
-use crate::support::{ACTOR, Setup, TestServer, sessions};
+use crate::support::{ACTOR, PATIENCE, Setup, TestServer, sessions};
 
 async fn until_listed(server: &TestServer, wanted: impl Fn(&Value) -> bool) -> Value {
-    loop {
-        let list = server.get("/v3/sessions").await.json();
-        if let Some(session) = list["sessions"].as_array().expect("a list").first()
-            && wanted(session)
-        {
-            return session.clone();
+    let listed = async {
+        loop {
+            let list = server.get("/v3/sessions").await.json();
+            if let Some(session) = list["sessions"].as_array().expect("a list").first()
+                && wanted(session)
+            {
+                return session.clone();
+            }
+            tokio::task::yield_now().await;
         }
-        tokio::task::yield_now().await;
-    }
+    };
+    let listed = tokio::time::timeout(PATIENCE, listed).await;
+    listed.expect("the session is listed in time")
 }
 
 #[tokio::test]
@@ -91,7 +95,7 @@ async fn requests_of_one_id_are_told_apart() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_session_that_computes_does_not_hold_up_who_asks() {
     let server = Setup::new().graph("actor", ACTOR).start().await;
-    let block = json!([{ "block": 20_000 }, { "body": "done" }]);
+    let block = json!([{ "block": 5_000 }, { "body": "done" }]);
     let request = tokio::spawn(act(&server, "actor", "busy", &block).send());
     let session = until_listed(&server, |session| {
         named(&session["nodes"], "Actor")["state"] == "running"
