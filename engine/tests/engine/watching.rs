@@ -175,7 +175,7 @@ fn who_asks_has_the_answer_before_a_node_computes() {
     let plan = plan(JOIN);
     let (mut session, handle) = start(&plan);
     assert!(poll(&mut session).is_pending());
-    handle.try_push("a", Packet::new(0_i64, 0)).expect("room");
+    handle.try_push("a", Packet::new(0, 0_i64)).expect("room");
     let view = look(&mut session, &handle);
     assert_eq!(view.nodes[0].calls, 0, "it is about to run");
     // One who goes on asking does not keep it from running.
