@@ -47,6 +47,26 @@ fn mirrored() -> Value {
 }
 
 #[tokio::test]
+async fn numbers_of_json_are_read_to_the_last_bit() {
+    let (server, _client) = start(&[("mirror", MIRROR)]).await;
+    let mut bits = 0x2545_f491_4f6c_dd1d_u64;
+    let mut number = || {
+        bits = bits.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        // One with an exponent that people use.
+        f64::from_bits((bits >> 12) | ((1000 + (bits & 63)) << 52))
+    };
+    let numbers: Vec<f64> = std::iter::repeat_with(&mut number).take(1_000).collect();
+    let body = json!({ "inputs": [
+        { "name": "x", "datatype": "FP32", "shape": [1, 2], "data": [0, 0] },
+        { "name": "y", "datatype": "FP64", "shape": [1_000], "data": numbers },
+    ], "outputs": [{ "name": "same_y", "parameters": { "binary_data": true } }] });
+    let (reply, raw) = binary(&server, "mirror", &body, &[]).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    let written: Vec<u8> = numbers.iter().flat_map(|it| it.to_le_bytes()).collect();
+    assert!(raw == written, "each comes back as it was");
+}
+
+#[tokio::test]
 async fn tensors_are_json_or_behind_it() {
     let (server, _client) = start(&[("a/mirror", MIRROR)]).await;
     let reply = infer(&server, "a/mirror/versions/1", &mirrored()).await;
