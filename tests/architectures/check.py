@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares what a tiny model of each architecture says alone, again, in a crowd, after a cancellation, and with shared beginnings.
+"""Compares what a tiny model of each architecture says alone, again, in a crowd, after a cancellation, with shared beginnings, and with drafts.
 
     check.py [--folder FOLDER] [ARCHITECTURE ...]
 
@@ -20,10 +20,10 @@ import time
 import urllib.error
 import urllib.request
 
-from make import BINARY, ROOT, NotMade, make, read_vocabulary
+from make import BINARY, ROOT, NotMade, load, make, read_vocabulary
 from shapes import ARCHITECTURES
 
-TOKENS = 24
+TOKENS = 64
 # How much log probabilities may differ: batches decide in which order floats are added.
 TOLERANCE = 0.1
 PATIENCE = 120
@@ -36,13 +36,17 @@ def prompt(end, beginning=90):
 
 
 class Server:
-    """A server of a model's two graphs: `plain`, which shares nothing, and `sharing`."""
+    """A server of a model's graphs: `plain`, which shares nothing, `sharing`, and `drafting` where the model can take tokens back."""
 
     def __init__(self, folder):
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
             self.port = listener.getsockname()[1]
-        graphs = [{"name": name, "base_path": ".", "graph_path": file} for name, file in [("plain", "plain.pbtxt"), ("sharing", "graph.pbtxt")]]
+        refused = load(folder / "drafting.pbtxt")
+        if refused and "recurrent" not in refused:
+            raise NotMade(f"does not draft: {refused[-600:]}")
+        self.graphs = ["plain", "sharing"] if refused else ["plain", "sharing", "drafting"]
+        graphs = [{"name": name, "base_path": ".", "graph_path": f"{name}.pbtxt"} for name in self.graphs]
         config = folder / "config.json"
         config.write_text(json.dumps({"model_config_list": [], "mediapipe_config_list": graphs}))
         self.log = folder / "log.txt"
@@ -76,14 +80,15 @@ class Server:
         return connection.getresponse()
 
     def ask(self, graph, tokens):
-        """The log probabilities of an answer, and how many tokens of the prompt were shared."""
+        """The log probabilities of an answer, how many tokens of the prompt were shared, and how many were drafted."""
         response = self.send(graph, tokens)
         text = response.read()
         if response.status != 200:
             raise ValueError(f"status {response.status}: {text[:300]!r}")
         answer = json.loads(text)
-        details = answer["usage"].get("prompt_tokens_details") or {}
-        return answer["choices"][0]["logprobs"], details.get("cached_tokens", 0)
+        prompt, completion = (answer["usage"].get(f"{part}_tokens_details") or {} for part in ("prompt", "completion"))
+        drafted = completion.get("accepted_prediction_tokens", 0) + completion.get("rejected_prediction_tokens", 0)
+        return answer["choices"][0]["logprobs"], prompt.get("cached_tokens", 0), drafted
 
     def cancel(self, graph, tokens):
         """Leaves after the first event of a long answer."""
@@ -119,7 +124,7 @@ def difference(expected, got):
 
 
 def check(server):
-    """What is wrong with the answers of a server."""
+    """What is wrong with the answers of a server, and what it shared and drafted."""
     wrong = []
     prompts = [prompt(end) for end in range(6)]
 
@@ -134,26 +139,27 @@ def check(server):
         if server.ask("plain", prompts[end])[0] != alone[end]:
             wrong.append("again: not the same to the last bit")
     with concurrent.futures.ThreadPoolExecutor(6) as clients:
-        for graph in ("plain", "sharing"):
+        for graph in server.graphs:
             crowd = clients.map(lambda tokens: server.ask(graph, tokens)[0], prompts)
             for expected, got in zip(alone, crowd):
                 expect(f"{graph}, in a crowd", expected, got)
-    for graph in ("plain", "sharing"):
+    for graph in server.graphs:
         for end in (1, 2):
             server.cancel(graph, prompts[end])
         for end in (1, 3):
             expect(f"{graph}, after cancellations", alone[end], server.ask(graph, prompts[end])[0])
-    shared = 0
-    for end in (0, 1, 2, 2):
-        got, cached = server.ask("sharing", prompts[end])
-        expect("sharing", alone[end], got)
-        shared = max(shared, cached)
+    shared, drafted = 0, 0
+    for graph in server.graphs[1:]:
+        for end in (0, 1, 2, 2):
+            got, cached, guessed = server.ask(graph, prompts[end])
+            expect(graph, alone[end], got)
+            shared, drafted = max(shared, cached), drafted + guessed
     # Parts in the middle of what is known, and goes on.
     for tokens in (prompts[0][:70] + prompts[3][40:60], prompts[1] + prompts[2][80:]):
         expected = server.ask("plain", tokens)[0]
         for what in ("sharing, another end", "sharing, another end again"):
             expect(what, expected, server.ask("sharing", tokens)[0])
-    return wrong, shared
+    return wrong, f"{shared} tokens shared, " + (f"{drafted} drafted" if "drafting" in server.graphs else "drafts refused")
 
 
 def try_one(architecture, folder, vocabulary):
@@ -164,13 +170,13 @@ def try_one(architecture, folder, vocabulary):
     except (NotMade, subprocess.TimeoutExpired) as error:
         return f"not made: {error}", False
     try:
-        wrong, shared = check(server)
+        wrong, did = check(server)
     except (OSError, ValueError, http.client.HTTPException) as error:
-        wrong, shared = [f"{type(error).__name__}: {error}"], 0
+        wrong, did = [f"{type(error).__name__}: {error}"], ""
     ended = server.stop()
     if ended != 0:
         wrong.append(f"the server ended with {ended}: {server.log.read_text()[-600:]}")
-    return "; ".join(wrong) or f"right, {shared} tokens shared", not wrong
+    return "; ".join(wrong) or f"right, {did}", not wrong
 
 
 def main():

@@ -10,7 +10,7 @@ import subprocess
 
 from gguf import GGUFReader, GGUFValueType, GGUFWriter
 
-from shapes import ARCHITECTURES, ASKED, BASE, fill
+from shapes import ARCHITECTURES, ASKED, BASE, UNASKED, fill
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = ROOT / "target" / "release" / "graphmill"
@@ -36,6 +36,7 @@ node {{
       max_num_seqs: 4
       max_context: 512
       enable_prefix_caching: {sharing}
+      plugin_config: '{knobs}'
     }}
   }}
   input_stream_handler {{
@@ -57,7 +58,8 @@ class Model:
         self.architecture = architecture
         self.vocabulary = vocabulary
         self.numbers = BASE | ARCHITECTURES[architecture]
-        self.tensors = {}
+        unasked = UNASKED.get(architecture, {}).items()
+        self.tensors = {f"blk.{layer}.{name}": shape for name, (shape, layers) in unasked for layer in layers}
 
     def write(self, path):
         writer = GGUFWriter(path, self.architecture)
@@ -132,17 +134,18 @@ def load(graph):
 
 
 def make(architecture, folder, vocabulary):
-    """Writes `model.gguf` and a graph for it into a folder, which has it already if it was made before."""
+    """Writes `model.gguf` and graphs for it into a folder, which has it already if it was made before."""
     folder.mkdir(parents=True, exist_ok=True)
-    model, graph = folder / "model.gguf", folder / "graph.pbtxt"
-    graph.write_text(GRAPH.format(model="model.gguf", sharing="true"))
-    (folder / "plain.pbtxt").write_text(GRAPH.format(model="model.gguf", sharing="false"))
+    model = folder / "model.gguf"
+    graphs = {"plain": ("false", "{}"), "sharing": ("true", "{}"), "drafting": ("true", '{"prompt_lookup": true}')}
+    for name, (sharing, knobs) in graphs.items():
+        (folder / f"{name}.pbtxt").write_text(GRAPH.format(model=model.name, sharing=sharing, knobs=knobs))
     if model.exists():
         return
     made = Model(architecture, vocabulary)
     unfinished = folder / "unfinished.gguf"
     trying = folder / "trying.pbtxt"
-    trying.write_text(GRAPH.format(model=unfinished.name, sharing="true"))
+    trying.write_text(GRAPH.format(model=unfinished.name, sharing="true", knobs="{}"))
     known = {}
     for _ in range(MAX_TRIES):
         made.write(unfinished)
