@@ -180,7 +180,7 @@ async fn a_full_queue_refuses_before_the_prompt_is_made() {
     let metrics = server.get("/metrics").await.text;
     let refusals = "graphmill_queue_refusals_total{graph=\"chat\",model=\"endless\"} 20";
     assert!(metrics.contains(refusals), "{metrics}");
-    // Their nodes close in jobs of an executor, maybe after the answer.
+    // Nodes of the two that are open close in jobs, which a busy machine runs some time.
     server
         .until("no job waits", |status| {
             status["graphs"][0]["jobs_waiting"] == 0
