@@ -52,7 +52,7 @@ soak: build ## load a server with right and wrong requests for SOAK_MINUTES, cha
 	python3 bench/soak/reload.py
 	.venv/apart/triton/bin/python bench/soak/streams.py
 
-architectures: build ## compare what a tiny model of each architecture says alone, in a crowd, after cancellations and with shared beginnings: minutes
+architectures: build ## compare what a tiny model of each architecture says alone, in a crowd, after cancellations, with shared beginnings and with drafts: minutes
 	@scripts/setup.sh --tests
 	.venv/bin/python tests/architectures/check.py
 

@@ -106,6 +106,8 @@ INTERVAL = {"full_attention_interval": 2}
 SOFTMAX, SIGMOID = {"expert_gating_func": 1}, {"expert_gating_func": 2}
 # As many heads for keys as for queries.
 ALL_HEADS = {"attention.head_count_kv": HEADS}
+# The latent vector only makes the weights smaller: cells have all keys and values.
+EXPANDED = LATENT | ALL_HEADS | {"attention.key_length": 24, "attention.value_length": 16}
 # No attention.
 NO_HEADS = {"attention.head_count": 0, "attention.head_count_kv": 0}
 
@@ -170,7 +172,7 @@ ARCHITECTURES = {
     "mellum": EXPERTS,
     "mimo2": {},
     "minicpm": {},
-    "minicpm3": LATENT | ALL_HEADS | {"attention.key_length": 24, "attention.value_length": 16},
+    "minicpm3": EXPANDED,
     "minimax-m2": EXPERTS | SIGMOID,
     "mistral3": {},
     "mistral4": EXPERTS | LATENT,
@@ -192,7 +194,7 @@ ARCHITECTURES = {
     "phi3": {},
     "phimoe": EXPERTS,
     "plamo": {},
-    "plm": LATENT | ALL_HEADS | {"attention.key_length": 24, "attention.value_length": 16},
+    "plm": EXPANDED,
     "qwen": ALL_HEADS,
     "qwen2": {},
     "qwen2moe": EXPERTS,
@@ -217,16 +219,18 @@ ARCHITECTURES = {
 
 # Tensors of layers that llama.cpp does not ask for, as another would do, and that it cannot do without: their shapes, and in which
 # layers they are.
-DELTA_NET = {"attn_qkv.weight": ([WIDTH, 2 * 2 * 16 + 2 * WIDTH], (0, 2)), "attn_gate.weight": ([WIDTH, 2 * WIDTH], (0, 2))}
+INNER, STATES = ASKED["ssm.inner_size"], ASKED["ssm.group_count"] * ASKED["ssm.state_size"]
+ALL_LAYERS, EVEN_LAYERS = range(LAYERS), range(0, LAYERS, 2)
+DELTA_NET = {"attn_qkv.weight": ([WIDTH, INNER + 2 * STATES], EVEN_LAYERS), "attn_gate.weight": ([WIDTH, INNER], EVEN_LAYERS)}
 UNASKED = {
-    "falcon-h1": {"ssm_conv1d.bias": ([2 * WIDTH + 2 * 2 * 16], range(LAYERS))},
-    "granitehybrid": {"ssm_conv1d.bias": ([2 * WIDTH + 2 * 2 * 16], (0, 2))},
-    "nemotron_h": {"ssm_conv1d.bias": ([2 * WIDTH + 2 * 2 * 16], (0, 2))},
-    "phi3": {"attn_qkv.weight": ([WIDTH, (HEADS + 2 * KV_HEADS) * HEAD], range(LAYERS))},
+    "falcon-h1": {"ssm_conv1d.bias": ([INNER + 2 * STATES], ALL_LAYERS)},
+    "granitehybrid": {"ssm_conv1d.bias": ([INNER + 2 * STATES], EVEN_LAYERS)},
+    "nemotron_h": {"ssm_conv1d.bias": ([INNER + 2 * STATES], EVEN_LAYERS)},
+    "phi3": {"attn_qkv.weight": ([WIDTH, (HEADS + 2 * KV_HEADS) * HEAD], ALL_LAYERS)},
     "qwen35": DELTA_NET,
     "qwen35moe": DELTA_NET,
     "qwen3next": DELTA_NET,
-    "rwkv6": {"time_mix_lerp_fused.weight": ([WIDTH, 1, 1, 5], range(LAYERS))},
+    "rwkv6": {"time_mix_lerp_fused.weight": ([WIDTH, 1, 1, 5], ALL_LAYERS)},
 }
 
 

@@ -17,6 +17,14 @@ BINARY = ROOT / "target" / "release" / "graphmill"
 MODEL = "graphmill/tiny-chat"
 
 
+def node_tests(*files, **environment):
+    """Runs tests of `node/` by Node's own runner: these files, or all that are named `*.test.mjs`."""
+    folder = ROOT / "tests" / "clients" / "node"
+    variables = os.environ | {"AI_SDK_LOG_WARNINGS": "false"} | environment
+    run = subprocess.run(["node", "--test", *files], cwd=folder, env=variables, capture_output=True, text=True, timeout=120, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
 def free_port():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

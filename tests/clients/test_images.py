@@ -3,17 +3,15 @@
 import base64
 import concurrent.futures
 import json
-import os
 import random
 import re
 import struct
-import subprocess
 import zlib
 
 import anthropic
 import openai
 import pytest
-from conftest import ROOT, Server
+from conftest import ROOT, Server, node_tests
 
 DEMO = ROOT / "demos" / "tiny_vision"
 MODEL = "graphmill/tiny-vision"
@@ -54,16 +52,7 @@ def test_the_demo_answers_about_its_pictures(client, pinned):
 
 
 def test_npm_ai_asks_about_the_pictures(url_of_demo):
-    environment = os.environ | {
-        "GRAPHMILL_URL": url_of_demo,
-        "GRAPHMILL_MODEL": MODEL,
-        "GRAPHMILL_PINNED": str(DEMO / "answers.json"),
-        "AI_SDK_LOG_WARNINGS": "false",
-    }
-    command = ["node", "--test", "pictures.mjs"]
-    folder = ROOT / "tests" / "clients" / "node"
-    run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
-    assert run.returncode == 0, run.stdout + run.stderr
+    node_tests("pictures.mjs", GRAPHMILL_URL=url_of_demo, GRAPHMILL_MODEL=MODEL, GRAPHMILL_PINNED=str(DEMO / "answers.json"))
 
 
 def test_an_answer_about_a_picture_is_streamed_and_its_tokens_are_counted(client):

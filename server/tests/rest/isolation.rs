@@ -1,11 +1,5 @@
 //! What fails, fails alone.
 
-use std::{
-    io::{Read as _, Write as _},
-    net::{SocketAddr, TcpStream},
-    time::{Duration, Instant},
-};
-
 use serde_json::json;
 
 use crate::support::{
@@ -139,44 +133,4 @@ pub(crate) fn text(events: &[serde_json::Value]) -> String {
         .iter()
         .filter_map(|event| event["choices"][0]["delta"]["content"].as_str())
         .collect()
-}
-
-/// Sends a request from a thread that has nothing to do with the server's.
-fn send(address: SocketAddr, head: &str, body: &str) -> TcpStream {
-    let mut stream = TcpStream::connect(address).expect("it listens");
-    let length = body.len();
-    write!(
-        stream,
-        "{head} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-    )
-    .expect("it is taken");
-    stream
-}
-
-fn received(mut stream: TcpStream) -> String {
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
-    answer
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_computes_does_not_keep_others_from_their_sockets() {
-    const COMPUTES: Duration = Duration::from_secs(4);
-    let server = server().await;
-    let address = server.server.addresses()[0];
-    let actions = json!([{ "block": COMPUTES.as_millis() as u64 }, { "body": "done" }]);
-    let body = json!({ "model": "actor", "actions": actions }).to_string();
-    let client = std::thread::spawn(move || {
-        let began = Instant::now();
-        let computes = send(address, "POST /v3/chat/completions", &body);
-        // All other threads of the server have gone to sleep meanwhile.
-        std::thread::sleep(Duration::from_millis(200));
-        let other = received(send(address, "GET /v2/health/live", ""));
-        (other, began.elapsed(), received(computes))
-    });
-    let ended = tokio::task::spawn_blocking(|| client.join()).await;
-    let (other, took, computed) = ended.expect("it ran").expect("the client ends");
-    assert!(other.starts_with("HTTP/1.1 200"), "{other}");
-    assert!(took < COMPUTES / 2, "{took:?}");
-    assert!(computed.ends_with("done"), "{computed}");
 }

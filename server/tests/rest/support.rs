@@ -26,7 +26,7 @@ pub(crate) const ACTOR: &str = r#"
 "#;
 
 /// How long anything that a test waits for may take, on a machine that does other things too.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a test changes in the options of its server.
 type Change = Box<dyn FnOnce(&mut Options)>;

@@ -12,7 +12,6 @@ use std::{
     io::{self, Write as _},
     path::PathBuf,
     process::ExitCode,
-    thread,
     time::{Duration, Instant},
 };
 
@@ -239,10 +238,7 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
     arguments.access.apply(&mut options)?;
     arguments.loading.apply(&mut options);
     arguments.sequences.apply(&mut options);
-    // With two at least, one waits for sockets while a calculator computes in the other.
-    let workers = thread::available_parallelism().map_or(2, |processors| processors.get().max(2));
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(workers)
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start threads: {error}"))?;

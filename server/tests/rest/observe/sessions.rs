@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{STALL, act, named};
-use crate::support::{ACTOR, PATIENCE, Setup, TestServer, sessions};
+use super::{PATIENCE, STALL, act, named};
+use crate::support::{ACTOR, Setup, TestServer, sessions};
 
 async fn until_listed(server: &TestServer, wanted: impl Fn(&Value) -> bool) -> Value {
     let listed = async {
