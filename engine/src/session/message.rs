@@ -45,13 +45,6 @@ pub(super) enum Message {
     Idle(oneshot::Sender<()>),
 }
 
-impl Message {
-    /// Whether somebody waits for its answer.
-    pub(super) fn is_question(&self) -> bool {
-        matches!(self, Self::Why(_) | Self::Look(_) | Self::Timeline(_))
-    }
-}
-
 /// A node that was away on an executor, and what came of its call.
 pub(super) struct Returned {
     pub(super) slot: u16,

@@ -60,8 +60,6 @@ pub(super) struct Running {
     /// What inline calls put out; used again and again.
     pub(super) emits: Emits,
     inbox: VecDeque<Message>,
-    /// The last poll ended early for those who had asked something.
-    gave_way: bool,
     /// Who wants to know when there is nothing to do.
     idle_waiters: Vec<oneshot::Sender<()>>,
     open_inputs: usize,
@@ -82,7 +80,6 @@ impl Running {
             timer: Timer::new(),
             emits: Emits::default(),
             inbox: VecDeque::new(),
-            gave_way: false,
             idle_waiters: Vec::new(),
             open_inputs: plan.graph_inputs.len(),
             failed: None,
@@ -113,20 +110,11 @@ impl Running {
 
     /// Runs what can run, nodes nearest to the outputs first, until nothing can or other tasks
     /// should have their turn.
-    ///
-    /// Who asked something has a turn before the next node runs. The answer has woken a task that
-    /// the scheduler may have bound to this thread: tokio's LIFO slot, from which no other thread
-    /// takes it. It would wait until a node that computes here is done. Two polls in a row do not
-    /// give way, so that questions hold up nobody.
     pub(super) fn run(&mut self, frame: Frame<'_>, cx: &Context<'_>) -> Poll<Result<Summary>> {
         self.begin(frame);
         let mut calls = 0;
         while calls < CALLS_PER_POLL {
-            let has_answered = self.receive(frame);
-            if has_answered && !std::mem::replace(&mut self.gave_way, true) {
-                break;
-            }
-            self.gave_way = false;
+            self.receive(frame);
             while calls < CALLS_PER_POLL
                 && self.failed.is_none()
                 && let Some(node) = self.nodes.next()
@@ -176,9 +164,8 @@ impl Running {
         self.open_nodes(frame);
     }
 
-    /// Takes in what the outside has sent; whether it asked something.
-    fn receive(&mut self, frame: Frame<'_>) -> bool {
-        let mut has_answered = false;
+    /// Takes in what the outside has sent.
+    fn receive(&mut self, frame: Frame<'_>) {
         let mut inbox = std::mem::take(&mut self.inbox);
         {
             let mut state = frame.shared.lock();
@@ -189,13 +176,11 @@ impl Running {
             });
         }
         for message in inbox.drain(..) {
-            has_answered |= message.is_question();
             if let Err(error) = self.handle(frame, message) {
                 self.failed.get_or_insert(error);
             }
         }
         self.inbox = inbox;
-        has_answered
     }
 
     fn handle(&mut self, frame: Frame<'_>, message: Message) -> Result<()> {

@@ -171,20 +171,6 @@ fn a_node_on_an_executor_runs_the_one_before_it_is_blocked_and_another_is_closed
 }
 
 #[test]
-fn who_asks_has_the_answer_before_a_node_computes() {
-    let plan = plan(JOIN);
-    let (mut session, handle) = start(&plan);
-    assert!(poll(&mut session).is_pending());
-    handle.try_push("a", Packet::new(0, 0_i64)).expect("room");
-    let view = look(&mut session, &handle);
-    assert_eq!(view.nodes[0].calls, 0, "it is about to run");
-    // One who goes on asking does not keep it from running.
-    look(&mut session, &handle);
-    let view = look(&mut session, &handle);
-    assert_eq!(view.nodes[0].calls, 1);
-}
-
-#[test]
 fn the_node_is_known_in_which_a_session_does_not_answer() {
     let plan = plan(
         r#"

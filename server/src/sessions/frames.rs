@@ -14,8 +14,8 @@ use graphmill_engine::{Activity, Plan};
 use serde_json::{Value, json};
 use tokio::{sync::watch, time::sleep};
 
-use super::{OpenSession, Sessions};
-use crate::servable::{Choice, Served};
+use super::{OpenSession, Sessions, aside};
+use crate::servable::{Choice, Named, Served};
 
 /// The shortest time between two frames.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -314,12 +314,14 @@ async fn make_frames(sessions: Arc<Sessions>, what: Followed, served: Arc<Served
         let began = Instant::now();
         let next = match (&what, &session) {
             (Followed::Graph(name), _) => {
-                of_graph(&sessions, &served, name, before.as_deref()).await
+                let Some(named) = served.now().named(name, &Choice::Newest) else {
+                    break;
+                };
+                aside(of_graph(Arc::clone(&sessions), named, before.clone())).await
             }
-            (_, Some(session)) => Some(of_session(session, before.as_deref()).await),
-            (_, None) => None,
+            (_, Some(session)) => aside(of_session(Arc::clone(session), before.clone())).await,
+            (_, None) => break,
         };
-        let Some(next) = next else { break };
         let is_last = next.is_last;
         let frame = next.frame.map(Arc::new);
         if !sessions.show(&what, frame.clone()) {
@@ -343,35 +345,29 @@ struct Next {
     is_last: bool,
 }
 
-/// The next frame of a graph; none once there is no such graph.
-async fn of_graph(
-    sessions: &Sessions,
-    served: &Served,
-    name: &str,
-    before: Option<&Frame>,
-) -> Option<Next> {
-    let named = served.now().named(name, &Choice::Newest)?;
+/// The next frame of a graph.
+async fn of_graph(sessions: Arc<Sessions>, named: Named, before: Option<Arc<Frame>>) -> Next {
     let mut frame = None;
     // One that is not in memory now may come back.
     if let Ok(plan) = named.servable.plan() {
         let mut open = sessions.all();
         open.retain(|session| Arc::ptr_eq(session.plan(), &plan));
-        frame = Some(Frame::of_graph(&plan, &open, before).await);
+        frame = Some(Frame::of_graph(&plan, &open, before.as_deref()).await);
     }
-    Some(Next {
+    Next {
         frame,
         is_last: false,
-    })
+    }
 }
 
 /// The next frame of a session, or its last.
-async fn of_session(session: &OpenSession, before: Option<&Frame>) -> Next {
-    let frame = Frame::of_session(session, before).await;
+async fn of_session(session: Arc<OpenSession>, before: Option<Arc<Frame>>) -> Next {
+    let frame = Frame::of_session(&session, before.as_deref()).await;
     let is_last = frame.is_none();
     let ended = || {
-        let last = before.cloned();
+        let last = before.as_deref().cloned();
         let last = last.unwrap_or_else(|| Frame::new(session.plan(), None));
-        last.ended(session)
+        last.ended(&session)
     };
     Next {
         frame: Some(frame.unwrap_or_else(ended)),

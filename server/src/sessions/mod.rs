@@ -5,6 +5,7 @@
 //! for it as long as nobody looks. What can be seen is asked of the session itself, with a limit to
 //! how long that may take.
 
+mod aside;
 mod frames;
 mod open;
 mod recordings;
@@ -20,6 +21,7 @@ use futures_util::future::join_all;
 use graphmill_engine::{Handle, Session, SidePackets};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+pub(crate) use aside::aside;
 pub(crate) use frames::{Followed, Frame};
 pub(crate) use open::{OpenSession, Seen};
 pub(crate) use recordings::{MAX_EVENTS, Recording, trace_events};

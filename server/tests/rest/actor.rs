@@ -1,7 +1,11 @@
 //! A node that does what the request's body says, so that a test can produce any answer and any
 //! failure through a real graph.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Mutex, mpsc},
+    time::Duration,
+};
 
 use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse};
 use graphmill_engine::{
@@ -9,11 +13,12 @@ use graphmill_engine::{
     Result, register,
 };
 use serde_json::Value;
+use tokio::sync::oneshot;
 
 /// Plays the `actions` of the body, one a call: `{"event": data}`, `{"body": text}`,
 /// `{"done": true}`, `{"fail": {"kind", "message", "code", "field"}}`, `{"panic": message}`,
-/// `{"hang": true}`, `{"block": milliseconds}`, which computes in the session's task. After the last
-/// one it ends.
+/// `{"hang": true}`, `{"block": milliseconds}`, which computes in the session's task, and
+/// `{"gate": name}`, which does so until the [`Gate`] is dropped. After the last one it ends.
 struct Actor {
     next: EventSender<()>,
     actions: VecDeque<Value>,
@@ -85,6 +90,7 @@ impl Calculator for Actor {
                     let millis = argument.as_u64().expect("milliseconds");
                     std::thread::sleep(Duration::from_millis(millis));
                 }
+                "gate" => Gate::pass(text),
                 other => panic!("no action is called {other}"),
             }
         }
@@ -96,6 +102,45 @@ impl Calculator for Actor {
 }
 
 register!(Actor);
+
+/// The actors' sides of the gates that tests have made, by name.
+static GATES: Mutex<BTreeMap<String, (oneshot::Sender<()>, mpsc::Receiver<()>)>> =
+    Mutex::new(BTreeMap::new());
+
+/// Where an actor stops, in its session's task, until the test drops this.
+pub(crate) struct Gate {
+    reached: Option<oneshot::Receiver<()>>,
+    _closed: mpsc::Sender<()>,
+}
+
+impl Gate {
+    pub(crate) fn new(name: &str) -> Self {
+        let (at_gate, reached) = oneshot::channel();
+        let (closed, opens) = mpsc::channel();
+        let mut gates = GATES.lock().expect("no test has failed in here");
+        gates.insert(name.to_owned(), (at_gate, opens));
+        Self {
+            reached: Some(reached),
+            _closed: closed,
+        }
+    }
+
+    /// Waits until the actor is there.
+    pub(crate) async fn reached(&mut self) {
+        let reached = self.reached.take().expect("asked once");
+        reached.await.expect("an actor gets there");
+    }
+
+    fn pass(name: &str) {
+        let mut gates = GATES.lock().expect("no test has failed in here");
+        let (at_gate, opens) = gates.remove(name).expect("a test has made it");
+        drop(gates);
+        // The test may not wait for it.
+        let _ = at_gate.send(());
+        // Nothing is sent: the test drops its side.
+        let _ = opens.recv();
+    }
+}
 
 fn failure(argument: &Value) -> Error {
     let text = |key: &str| argument[key].as_str().map(str::to_owned);

@@ -22,7 +22,7 @@ use crate::{
     keys::Caller,
     observe::{self, Audit},
     rescue::{Cause, Failure},
-    sessions::{Recording, Rule, Wanted},
+    sessions::{Recording, Rule, Wanted, aside},
 };
 
 /// The header of a request that is to be recorded: `1`, or `payloads` for what its packets carry,
@@ -234,8 +234,8 @@ pub(super) async fn trace(
 /// What an open session did so far, if it tells.
 async fn open_timeline(app: &App, recording: &Recording) -> Option<Timeline> {
     let session = app.sessions.get(&recording.id)?;
-    let timeline = timeout(PATIENCE, session.viewer.timeline()).await;
-    timeline.ok().flatten()
+    let asked = async move { timeout(PATIENCE, session.viewer.timeline()).await };
+    aside(asked).await.ok().flatten()
 }
 
 pub(super) async fn packets(

@@ -14,7 +14,7 @@ use super::SHOWN_BYTES;
 use crate::{
     http::state::App,
     rescue::{Cause, Failure},
-    sessions::OpenSession,
+    sessions::{OpenSession, aside},
 };
 
 /// The most sessions that are listed: the oldest, among which are those that do not go on.
@@ -27,12 +27,13 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
     let mut all = app.sessions.all();
     let total = all.len();
     all.truncate(MAX_LISTED);
-    let described = all.iter().map(async |session| {
+    let described = all.into_iter().map(|session| async move {
         let (seen, why) = tokio::join!(session.see(), session.why_now());
         Some(session.json(&seen?, why.as_ref()))
     });
-    let described = join_all(described).await.into_iter().flatten();
-    Json(json!({ "sessions": described.collect::<Vec<_>>(), "total": total }))
+    let described = aside(join_all(described)).await;
+    let described: Vec<Value> = described.into_iter().flatten().collect();
+    Json(json!({ "sessions": described, "total": total }))
 }
 
 pub(super) async fn why(
@@ -40,7 +41,8 @@ pub(super) async fn why(
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Failure> {
     let session = find(&app, &id)?;
-    let Some(why) = session.why(PATIENCE).await else {
+    let asked = Arc::clone(&session);
+    let Some(why) = aside(async move { asked.why(PATIENCE).await }).await else {
         let computes = session.viewer.inside().map(|node| {
             let reason = "is in a call in the session's own task";
             json!({ "node": session.node(node), "reason": reason, "root": true })

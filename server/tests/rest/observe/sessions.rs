@@ -3,7 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{PATIENCE, STALL, act, named};
-use crate::support::{ACTOR, Setup, TestServer, sessions};
+use crate::{
+    actor::Gate,
+    support::{ACTOR, Setup, TestServer, read, sessions},
+};
 
 async fn until_listed(server: &TestServer, wanted: impl Fn(&Value) -> bool) -> Value {
     let listed = async {
@@ -95,19 +98,33 @@ async fn requests_of_one_id_are_told_apart() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_session_that_computes_does_not_hold_up_who_asks() {
     let server = Setup::new().graph("actor", ACTOR).start().await;
-    let block = json!([{ "block": 5_000 }, { "body": "done" }]);
-    let request = tokio::spawn(act(&server, "actor", "busy", &block).send());
-    let session = until_listed(&server, |session| {
-        named(&session["nodes"], "Actor")["state"] == "running"
-    })
-    .await;
-    let why = session["why"].as_str().expect("a sentence");
-    assert!(
-        why.starts_with("`Actor` computes in the session's own task"),
-        "{why}"
-    );
-    let why = server.get("/v3/sessions/busy/why").await.json();
-    assert_eq!(why["waits"][0]["node"], "Actor");
-    assert_eq!(why["waits"][0]["root"], true);
-    request.abort();
+    let [mut first, mut second] = ["first", "second"].map(Gate::new);
+    let actions = json!([{ "gate": "first" }, { "gate": "second" }, { "body": "done" }]);
+    let request = tokio::spawn(act(&server, "actor", "busy", &actions).send());
+    first.reached().await;
+    let computes = async || {
+        let list = server.get("/v3/sessions").await.json();
+        let session = &list["sessions"][0];
+        assert_eq!(named(&session["nodes"], "Actor")["state"], "running");
+        let why = session["why"].as_str().expect("a sentence");
+        let expected = "`Actor` computes in the session's own task";
+        assert!(why.starts_with(expected), "{why}");
+    };
+    computes().await;
+    // The session may answer this one between the two calls. What it wakes then must not wait for
+    // the second.
+    let why = tokio::spawn(read(
+        server
+            .client
+            .get(format!("{}/v3/sessions/busy/why", server.url)),
+    ));
+    computes().await;
+    drop(first);
+    second.reached().await;
+    let why = why.await.expect("it ran").json();
+    assert_eq!(why["id"], "busy");
+    computes().await;
+    drop(second);
+    let done = request.await.expect("it ran").expect("an answer");
+    assert_eq!(done.text().await.expect("a body"), "done");
 }

@@ -1,0 +1,20 @@
+//! Questions to sessions, asked where the answers are not held up.
+
+use std::{future, panic};
+
+use tokio::{runtime::Handle, task};
+
+/// Runs `look`, which asks sessions, on a thread that runs nothing else.
+///
+/// A session answers in its own task, and may compute there next. The answer would wake a task of
+/// the runtime, which tokio may bind to the session's thread (its LIFO slot, from which no other
+/// thread takes it): that task would wait until the session has computed.
+pub(crate) async fn aside<T: Send + 'static>(look: impl Future<Output = T> + Send + 'static) -> T {
+    let runtime = Handle::current();
+    match task::spawn_blocking(move || runtime.block_on(look)).await {
+        Ok(seen) => seen,
+        Err(error) if error.is_panic() => panic::resume_unwind(error.into_panic()),
+        // The runtime ends, and drops this task.
+        Err(_) => future::pending().await,
+    }
+}
