@@ -9,6 +9,7 @@ pub mod http;
 #[cfg(feature = "image")]
 pub mod image;
 pub mod llm;
+pub mod media;
 #[cfg(feature = "onnx")]
 pub mod onnx;
 pub mod payload;
@@ -38,6 +39,7 @@ graphmill_engine::registry::inventory::submit! {
             "ImageLayoutCalculator",
             "ImageNormalizeCalculator",
             "ImageResizeCalculator",
+            "MediaDecoderCalculator",
         ],
         feature: "image",
     }

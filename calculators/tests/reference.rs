@@ -16,11 +16,12 @@ mod sources;
 use sources::rust_files;
 
 /// The folders of calculators, with their headings.
-const FOLDERS: [(&str, &str); 8] = [
+const FOLDERS: [(&str, &str); 9] = [
     ("core", "Core: any graph"),
     ("text", "Text"),
     ("tensor", "Tensors"),
     ("image", "Images"),
+    ("media", "Images in prompts"),
     ("onnx", "ONNX models"),
     ("llm", "Language models"),
     ("embed", "Embeddings and reranking"),

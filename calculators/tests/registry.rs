@@ -86,6 +86,7 @@ fn these_calculators_are_registered() {
     GetIntVectorItemCalculator
     GetStringVectorItemCalculator
     ImageDecodeCalculator
+    ImageEncoderCalculator
     ImageLayoutCalculator
     ImageNormalizeCalculator
     ImageResizeCalculator
@@ -94,6 +95,7 @@ fn these_calculators_are_registered() {
     IntVectorSizeCalculator
     LLMCalculator
     MakePairCalculator
+    MediaDecoderCalculator
     MergeBoolsToVectorCalculator
     MergeCalculator
     MergeFloatsToVectorCalculator
@@ -236,6 +238,7 @@ fn shipped_graphs_compile() {
         "graphs/embeddings",
         "graphs/rerank",
         "graphs/text",
+        "graphs/images",
     ] {
         let text = std::fs::read_to_string(root.join(graph).join("graph.pbtxt")).expect("a graph");
         assert_eq!(check(&text, &environment()), "", "{graph}");

@@ -87,5 +87,5 @@ pub use spec::{
 };
 pub use speculate::{DraftSource, SpeculationParams};
 pub use supervise::{Health, LlmEngineState, Supervised};
-pub use vision::{Bitmap, Encoding, Image, PlacedTile, Vision, VisionStatus};
+pub use vision::{Bitmap, Encoding, Image, PlacedTile, Tile, Unread, Vision, VisionStatus};
 pub use worker::QueuePlace;

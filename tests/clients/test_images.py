@@ -25,9 +25,19 @@ def url(name):
     return f"data:image/png;base64,{picture(name)}"
 
 
+# The demo's graph, and the one that has a node for each step of an image.
+APART = "images-apart"
+
+
 @pytest.fixture(scope="module")
 def url_of_demo(tmp_path_factory):
-    server = Server(DEMO / "config.json", tmp_path_factory.mktemp("images") / "log.txt")
+    folder = tmp_path_factory.mktemp("images")
+    config = json.loads((DEMO / "config.json").read_text())
+    graphs = config["mediapipe_config_list"]
+    graphs[0]["base_path"] = str(DEMO)
+    graphs.append({"name": APART, "base_path": str(ROOT / "graphs" / "images")})
+    (folder / "config.json").write_text(json.dumps(config))
+    server = Server(folder / "config.json", folder / "log.txt")
     server.wait_until(server.is_ready, "ready")
     yield server.url
     server.stop()
@@ -45,9 +55,10 @@ def message(pinned):
     return {"role": "user", "content": parts}
 
 
+@pytest.mark.parametrize("model", [MODEL, APART])
 @pytest.mark.parametrize("pinned", json.loads((DEMO / "answers.json").read_text()), ids=lambda pinned: pinned["question"])
-def test_the_demo_answers_about_its_pictures(client, pinned):
-    answer = client.chat.completions.create(model=MODEL, temperature=0, messages=[message(pinned)])
+def test_the_demo_answers_about_its_pictures(client, pinned, model):
+    answer = client.chat.completions.create(model=model, temperature=0, messages=[message(pinned)])
     assert answer.choices[0].message.content == pinned["expected"]
 
 

@@ -53,10 +53,17 @@ impl ImageLimits {
     /// # Errors
     /// Names the image that is one too many, or not given in a way that is read.
     pub(crate) fn check(self, engine: &LlmEngine, images: &[ImageSource]) -> Result<()> {
-        let Some(first) = images.first() else {
-            return Ok(());
-        };
-        vision(engine, first)?;
+        images
+            .first()
+            .map_or(Ok(()), |first| vision(engine, &first.field).map(drop))?;
+        self.check_sources(images)
+    }
+
+    /// Refuses images that a request cannot have, whatever the model takes, without reading them.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub(crate) fn check_sources(self, images: &[ImageSource]) -> Result<()> {
         if let Some(image) = images.get(self.count as usize) {
             let message = format!(
                 "is one image too many: a request can have {} (max_images)",
@@ -81,25 +88,32 @@ impl ImageLimits {
         salt: &str,
         image: &ImageSource,
     ) -> Result<Arc<Image>> {
-        let vision = vision(engine, image)?;
+        let file = self.file(image)?;
+        vision(engine, &image.field)?.image(
+            salt,
+            &file,
+            || self.decode_file(image, &file),
+            |message| unreadable(&image.field, &message),
+        )
+    }
+
+    /// The pixels of an image.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    #[cfg(feature = "image")]
+    pub(crate) fn decode(self, image: &ImageSource) -> Result<Bitmap> {
+        self.decode_file(image, &self.file(image)?)
+    }
+
+    fn file(self, image: &ImageSource) -> Result<Vec<u8>> {
         let data = base64(image)?;
         let _claim = claim_room(data.len())?;
         let file = STANDARD
             .decode(data)
             .map_err(|error| wrong(image, "is not Base64", "invalid_image").with_source(error))?;
         self.check_bytes(image, file.len() as u64)?;
-        vision.image(
-            salt,
-            &file,
-            || self.decode(image, &file),
-            |message| {
-                wrong(
-                    image,
-                    &format!("cannot be read: {message}"),
-                    "invalid_image",
-                )
-            },
-        )
+        Ok(file)
     }
 
     fn check_bytes(self, image: &ImageSource, bytes: u64) -> Result<()> {
@@ -115,7 +129,7 @@ impl ImageLimits {
 
     /// The pixels of a file. How many they are is looked at before they are decoded.
     #[cfg(feature = "image")]
-    fn decode(self, image: &ImageSource, file: &[u8]) -> Result<Bitmap> {
+    fn decode_file(self, image: &ImageSource, file: &[u8]) -> Result<Bitmap> {
         use image::{DynamicImage, ImageDecoder as _, ImageReader};
 
         let damaged = |error: image::ImageError| {
@@ -154,17 +168,26 @@ impl ImageLimits {
 
     #[cfg(not(feature = "image"))]
     #[expect(clippy::unused_self, reason = "looks at the limits where it decodes")]
-    fn decode(self, image: &ImageSource, _: &[u8]) -> Result<Bitmap> {
+    fn decode_file(self, image: &ImageSource, _: &[u8]) -> Result<Bitmap> {
         let message = "cannot be decoded: this build was made without the feature `image`";
         Err(wrong(image, message, "unsupported_parameter"))
     }
 }
 
-fn vision<'a>(engine: &'a LlmEngine, image: &ImageSource) -> Result<&'a Vision> {
+/// What reads the image that a field of a request has.
+///
+/// # Errors
+/// The model takes none.
+pub(crate) fn vision<'a>(engine: &'a LlmEngine, field: &str) -> Result<&'a Vision> {
     engine.vision().ok_or_else(|| {
         let message = "is an image, and the model takes no images";
-        wrong(image, message, "unsupported_parameter")
+        wrong_field(field, message, "unsupported_parameter")
     })
+}
+
+/// The error of an image that a model cannot take.
+pub(crate) fn unreadable(field: &str, why: &str) -> Error {
+    wrong_field(field, &format!("cannot be read: {why}"), "invalid_image")
 }
 
 /// The Base64 of an image.
@@ -190,7 +213,11 @@ fn base64(image: &ImageSource) -> Result<&str> {
 
 /// An error about an image of a request.
 fn wrong(image: &ImageSource, message: &str, code: &'static str) -> Error {
-    Error::invalid(format!("`{}` {message}", image.field))
-        .with_field(image.field.to_string())
+    wrong_field(&image.field, message, code)
+}
+
+fn wrong_field(field: &str, message: &str, code: &'static str) -> Error {
+    Error::invalid(format!("`{field}` {message}"))
+        .with_field(field.to_owned())
         .with_code(code)
 }

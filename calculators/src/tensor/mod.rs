@@ -134,6 +134,11 @@ impl Tensor {
         &self.data
     }
 
+    /// The same, without the shape.
+    pub fn into_data(self) -> Bytes {
+        self.data
+    }
+
     /// How many elements it has.
     pub fn elements(&self) -> usize {
         self.shape.iter().product()

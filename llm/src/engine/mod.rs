@@ -414,6 +414,20 @@ impl LlmEngine {
                 max_num_batched_tokens,
             });
         }
+        let width = self.capacity.embedding_width;
+        let wrong = tiles.iter().filter_map(|placed| placed.tile().width());
+        if let Some(found) = wrong.into_iter().find(|found| width != Some(*found)) {
+            let message = match width {
+                Some(width) => {
+                    format!("has embeddings of {found} numbers, and the model's have {width}")
+                }
+                None => "has embeddings, and the model takes tokens alone".to_owned(),
+            };
+            return Err(SubmitError::InvalidParameter {
+                field: "tiles",
+                message,
+            });
+        }
         let is_token = |token| self.vocab.contains(token);
         vision::check_prompt(prompt, tiles, self.vocab.n_vocab(), is_token)
     }

@@ -15,15 +15,19 @@ use crate::worker::catch;
 /// spec says otherwise. More are refused.
 const MAX_WAITING: usize = 1024;
 
-/// Told when the tiles of a request are encoded, or why they are not.
-type Answer = Box<dyn FnOnce(Result<(), GenerationError>) + Send>;
+/// What a request has the thread do, and how it is told.
+type Work = Box<dyn FnOnce(&Turn<'_>) + Send>;
 
-/// The tiles of a request.
 struct Job {
-    tiles: Vec<Arc<Tile>>,
-    /// Dead if nobody waits for them any more.
+    work: Work,
+    /// Dead if nobody waits for it any more.
     wanted: Weak<()>,
-    answer: Answer,
+}
+
+/// The turn of a request on the thread.
+pub(super) struct Turn<'a> {
+    wanted: &'a Weak<()>,
+    encoded: &'a AtomicU64,
 }
 
 /// Somebody waits for tiles. Dropping it ends that: those that are not encoded by then stay so.
@@ -48,16 +52,12 @@ impl Encoder {
         Ok(Self { jobs, encoded })
     }
 
-    pub(super) fn encode(
-        &self,
-        tiles: Vec<Arc<Tile>>,
-        answer: Answer,
-    ) -> Result<Encoding, SubmitError> {
+    /// Has `work` done when its turn comes, unless nobody waits for it by then.
+    pub(super) fn submit(&self, work: Work) -> Result<Encoding, SubmitError> {
         let wanted = Arc::new(());
         let job = Job {
-            tiles,
+            work,
             wanted: Arc::downgrade(&wanted),
-            answer,
         };
         match self.jobs.try_send(job) {
             Ok(()) => Ok(Encoding(wanted)),
@@ -76,34 +76,45 @@ impl Encoder {
 }
 
 fn serve(inbox: &Receiver<Job>, encoded: &AtomicU64) {
-    for job in inbox {
-        let Job {
-            tiles,
-            wanted,
-            answer,
-        } = job;
-        let is_wanted = || wanted.strong_count() > 0;
-        let mut result = Ok(());
-        for tile in &tiles {
-            if !is_wanted() {
+    for Job { work, wanted } in inbox {
+        let turn = Turn {
+            wanted: &wanted,
+            encoded,
+        };
+        if turn.is_wanted() {
+            // Whoever is told may panic, and others still wait.
+            catch(|| work(&turn)).ok();
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// Whether somebody still waits for what is done.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.wanted.strong_count() > 0
+    }
+
+    /// Encodes tiles, as far as nobody has, and as long as somebody waits for them.
+    pub(super) fn encode<'t>(
+        &self,
+        tiles: impl IntoIterator<Item = &'t Arc<Tile>>,
+    ) -> Result<(), GenerationError> {
+        for tile in tiles {
+            if !self.is_wanted() {
                 break;
             }
             let done = catch(|| tile.encode()).and_then(|encoded| encoded);
             match done {
-                Ok(here) => _ = encoded.fetch_add(here.into(), Ordering::Relaxed),
+                Ok(here) => _ = self.encoded.fetch_add(here.into(), Ordering::Relaxed),
                 Err(why) => {
                     tracing::error!(%why, "an image was not encoded");
-                    result = Err(GenerationError {
+                    return Err(GenerationError {
                         kind: ErrorKind::Internal,
                         message: format!("an image of the request was not encoded: {why}"),
                     });
-                    break;
                 }
             }
         }
-        if is_wanted() {
-            // Whoever is told may panic, and others still wait.
-            catch(|| answer(result)).ok();
-        }
+        Ok(())
     }
 }

@@ -37,6 +37,11 @@ impl Bitmap {
     pub fn rgb(&self) -> &[u8] {
         &self.rgb
     }
+
+    /// The same, without the size.
+    pub fn into_rgb(self) -> Vec<u8> {
+        self.rgb
+    }
 }
 
 impl fmt::Debug for Bitmap {
@@ -64,13 +69,39 @@ impl Image {
         Self(pieces.into_iter().map(part).collect())
     }
 
-    /// Positions that its tiles take in a prompt.
-    pub(super) fn positions(&self) -> usize {
-        let positions = |part: &Part| match part {
-            Part::Text(_) => 0,
-            Part::Tile(tile) => tile.shape.positions as usize,
+    /// What has embeddings of `width` numbers, one position after the other, that the model's
+    /// projector did not make. `None` unless there is at least one and all numbers are finite.
+    ///
+    /// Prompts share what was computed of it if they have clones of one `Arc` of it; equal numbers
+    /// alone do not make two of them the same.
+    pub fn of_embeddings(width: usize, embeddings: Vec<f32>) -> Option<Self> {
+        let positions = embeddings.len().checked_div(width)?;
+        let positions = u32::try_from(positions).ok().filter(|count| *count > 0)?;
+        let is_whole = positions as usize * width == embeddings.len();
+        if !is_whole || embeddings.iter().any(|number| !number.is_finite()) {
+            return None;
+        }
+        let shape = TileShape {
+            positions,
+            columns: None,
+            looks_ahead: false,
         };
-        self.0.iter().map(positions).sum()
+        let tile = Tile::with(shape, None);
+        tile.embeddings.get_or_init(|| embeddings);
+        Some(Self(vec![Part::Tile(Arc::new(tile))]))
+    }
+
+    /// Its tiles, in order.
+    pub fn tiles(&self) -> impl Iterator<Item = &Arc<Tile>> {
+        self.0.iter().filter_map(|part| match part {
+            Part::Text(_) => None,
+            Part::Tile(tile) => Some(tile),
+        })
+    }
+
+    /// Positions that its tiles take in a prompt.
+    pub fn positions(&self) -> usize {
+        self.tiles().map(|tile| tile.shape.positions as usize).sum()
     }
 
     /// Adds the image to the end of a prompt and of the tiles that are in it.
@@ -105,13 +136,27 @@ static TILES: AtomicU32 = AtomicU32::new(0);
 
 impl Tile {
     fn new(prepared: Box<dyn PreparedTile>) -> Self {
+        Self::with(prepared.shape(), Some(prepared))
+    }
+
+    fn with(shape: TileShape, prepared: Option<Box<dyn PreparedTile>>) -> Self {
         let number = TILES.fetch_add(1, Ordering::Relaxed) & i32::MAX as u32;
         Self {
             placeholder: -1 - number as Token,
-            shape: prepared.shape(),
-            prepared: Mutex::new(Some(prepared)),
+            shape,
+            prepared: Mutex::new(prepared),
             embeddings: OnceLock::new(),
         }
+    }
+
+    /// The embeddings, one position after the other; none before they are computed.
+    pub fn embeddings(&self) -> Option<&[f32]> {
+        self.embeddings.get().map(Vec::as_slice)
+    }
+
+    /// Numbers of the embedding of a position; none before they are computed.
+    pub fn width(&self) -> Option<usize> {
+        Some(self.embeddings()?.len() / self.shape.positions.max(1) as usize)
     }
 
     /// Whether its embeddings are there.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::VisionStatus;
-use super::image::Image;
+use super::image::{Bitmap, Image};
 use crate::room::{self, Cache};
 
 /// The images that were used last, within a number of bytes.
@@ -23,7 +23,7 @@ struct State {
 }
 
 /// A salt, its length before it, and a file.
-type Key = Arc<[u8]>;
+pub(super) type Key = Arc<[u8]>;
 
 struct Entry {
     image: Arc<Image>,
@@ -44,6 +44,12 @@ impl Kept {
     pub(super) fn key(salt: &str, file: &[u8]) -> Key {
         let length = (salt.len() as u64).to_le_bytes();
         [&length, salt.as_bytes(), file].concat().into()
+    }
+
+    /// What the image of some pixels is kept by: their file in the format PPM.
+    pub(super) fn key_of(salt: &str, bitmap: &Bitmap) -> Key {
+        let head = format!("P6 {} {} 255\n", bitmap.width(), bitmap.height());
+        Self::key(salt, &[head.as_bytes(), bitmap.rgb()].concat())
     }
 
     /// The image of a file, if it is kept.

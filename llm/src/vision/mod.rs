@@ -21,11 +21,12 @@ use encoder::Encoder;
 pub use encoder::Encoding;
 pub(crate) use image::check_prompt;
 pub use image::{Bitmap, Image, PlacedTile, Tile};
-use kept::Kept;
+use kept::{Kept, Key};
 
 use crate::backend::Projector;
 use crate::protocol::{GenerationError, LoadError, SubmitError};
 use crate::room::{self, Cache};
+use crate::worker::catch;
 
 /// What reads images for a model.
 pub struct Vision {
@@ -68,10 +69,8 @@ impl Vision {
         if let Some(image) = self.kept.find(&file) {
             return Ok(image);
         }
-        let pieces = self.projector.prepare(&decode()?).map_err(refused)?;
-        let image = Arc::new(Image::new(pieces));
-        let bytes = image.positions() * self.projector.width() * size_of::<f32>();
-        Ok(self.kept.insert(file, image, bytes as u64))
+        let bitmap = decode()?;
+        prepare(&*self.projector, &self.kept, file, &bitmap).map_err(refused)
     }
 
     /// Encodes tiles, as far as they are not encoded, and calls `answer` on another thread when that
@@ -85,7 +84,41 @@ impl Vision {
         tiles: Vec<Arc<Tile>>,
         answer: impl FnOnce(Result<(), GenerationError>) + Send + 'static,
     ) -> Result<Encoding, SubmitError> {
-        self.encoder.encode(tiles, Box::new(answer))
+        self.encoder.submit(Box::new(move |turn| {
+            let encoded = turn.encode(&tiles);
+            if turn.is_wanted() {
+                answer(encoded);
+            }
+        }))
+    }
+
+    /// Prepares and encodes bitmaps, each with the salt of its request, and calls `answer` with
+    /// their images on another thread when that is done. What is equal, and has the same salt, is encoded once. Nothing is done, and nobody called, for a
+    /// request that has dropped what this returns.
+    ///
+    /// # Errors
+    /// [`SubmitError::QueueFull`] if too many wait already.
+    pub fn encode_bitmaps(
+        &self,
+        bitmaps: Vec<(Arc<str>, Bitmap)>,
+        answer: impl FnOnce(Result<Vec<Arc<Image>>, Unread>) + Send + 'static,
+    ) -> Result<Encoding, SubmitError> {
+        let (projector, kept) = (Arc::clone(&self.projector), Arc::clone(&self.kept));
+        self.encoder.submit(Box::new(move |turn| {
+            let read = |(index, (salt, bitmap)): (usize, (Arc<str>, Bitmap))| {
+                let key = Kept::key_of(&salt, &bitmap);
+                let known = kept.find(&key).map(Ok);
+                let read = || catch(|| prepare(&*projector, &kept, key, &bitmap));
+                let image = known.unwrap_or_else(|| read().and_then(|prepared| prepared));
+                let image = image.map_err(|message| Unread::Refused { index, message })?;
+                turn.encode(image.tiles()).map_err(Unread::Failed)?;
+                Ok(image)
+            };
+            let images = bitmaps.into_iter().enumerate().map(read).collect();
+            if turn.is_wanted() {
+                answer(images);
+            }
+        }))
     }
 
     /// What was read so far.
@@ -94,6 +127,32 @@ impl Vision {
         status.encoded = self.encoder.encoded();
         status
     }
+}
+
+/// What the model reads in the place of a bitmap, kept by its key.
+fn prepare(
+    projector: &dyn Projector,
+    kept: &Kept,
+    key: Key,
+    bitmap: &Bitmap,
+) -> Result<Arc<Image>, String> {
+    let image = Arc::new(Image::new(projector.prepare(bitmap)?));
+    let bytes = image.positions() * projector.width() * size_of::<f32>();
+    Ok(kept.insert(key, image, bytes as u64))
+}
+
+/// Why bitmaps have no embeddings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unread {
+    /// The model cannot take one of them.
+    Refused {
+        /// Which one.
+        index: usize,
+        /// Why.
+        message: String,
+    },
+    /// One of them could not be encoded.
+    Failed(GenerationError),
 }
 
 impl std::fmt::Debug for Vision {

@@ -13,7 +13,7 @@ use crate::support::{CHAT, Setup, TestServer, question, read};
 /// Bytes, pixels and images that a request may have.
 const LIMITS: &str = "max_images: 3 max_image_bytes: 4000 max_image_pixels: 4096";
 
-fn model() -> PathBuf {
+pub(crate) fn model() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf")
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn chat(model: &str, urls: &[String]) -> Value {
     })
 }
 
-fn said(answer: &Value) -> &str {
+pub(crate) fn said(answer: &Value) -> &str {
     let text = answer["choices"][0]["message"]["content"].as_str();
     text.unwrap_or_else(|| panic!("{answer}"))
 }

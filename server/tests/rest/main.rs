@@ -29,6 +29,8 @@ mod loading;
 mod logging;
 #[cfg(feature = "vision")]
 mod media;
+#[cfg(feature = "vision")]
+mod media_nodes;
 mod memory_limit;
 mod metrics;
 mod observe;

@@ -1,6 +1,9 @@
 //! Conversations with images to tokens.
 
+use std::sync::Arc;
+
 use graphmill_engine::{Error, Result};
+use graphmill_llm::Image;
 
 use super::tokenizer::too_large;
 use crate::llm::LanguageModel;
@@ -8,10 +11,26 @@ use crate::payload::{TemplatedPrompt, TokenPrompt, image_marker};
 
 /// Makes tokens of a conversation, and places its images. What comes before an image, and what comes
 /// after it, is tokenized by itself.
-pub(super) fn tokenize(model: &LanguageModel, prompt: &TemplatedPrompt) -> Result<TokenPrompt> {
+///
+/// The images are those that a node has `encoded`, or are read here.
+pub(super) fn tokenize(
+    model: &LanguageModel,
+    prompt: &TemplatedPrompt,
+    encoded: Option<&[Arc<Image>]>,
+) -> Result<TokenPrompt> {
     let engine = model.engine();
     let images = model.images();
-    images.check(&engine, &prompt.images)?;
+    match encoded {
+        None => images.check(&engine, &prompt.images)?,
+        Some(encoded) if encoded.len() == prompt.images.len() => {}
+        Some(encoded) => {
+            return Err(Error::invalid(format!(
+                "the stream of the tag EMBEDDINGS has {} images for a prompt that has {}",
+                encoded.len(),
+                prompt.images.len()
+            )));
+        }
+    }
     let mut texts = prompt.text.split(image_marker());
     let found = texts.clone().count() - 1;
     if found != prompt.images.len() {
@@ -28,7 +47,10 @@ pub(super) fn tokenize(model: &LanguageModel, prompt: &TemplatedPrompt) -> Resul
     let (mut tokens, mut tiles) = (Vec::new(), Vec::new());
     for (index, text) in texts.by_ref().enumerate() {
         if let Some(before) = index.checked_sub(1) {
-            let image = images.read(&engine, salt, &prompt.images[before])?;
+            let image = match encoded {
+                Some(encoded) => Arc::clone(&encoded[before]),
+                None => images.read(&engine, salt, &prompt.images[before])?,
+            };
             image.append_to(&mut tokens, &mut tiles);
         }
         if !text.is_empty() {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, Flow, In, NoOptions, OpenCx, Out, Res, Result, Run, register,
 };
-use graphmill_llm::TokenizeError;
+use graphmill_llm::{Image, TokenizeError};
 
 use super::images;
 use crate::llm::{LanguageModel, claim_room};
+use crate::media::PromptEmbeddings;
 use crate::payload::{Prompt, Prompts, TokenPrompt, TokenPrompts};
 
 /// Makes tokens of prompts, with the model's own vocabulary.
@@ -20,6 +21,9 @@ use crate::payload::{Prompt, Prompts, TokenPrompt, TokenPrompts};
 /// same conversation, with the same `cache_salt` and adapter, the text of that reply gets the
 /// tokens that the model chose, so that they need not be computed again; special tokens are always
 /// those of the text. Images become what the model reads in their place; they are not encoded here.
+/// Where `EMBEDDINGS` is connected, the images of a prompt are those that come there, at the
+/// timestamp of the prompts: an [`ImageEncoderCalculator`](crate::media::ImageEncoder) makes them, or
+/// a node of the graph's author.
 /// Prompts that are tokens already pass as they are. Runs on the executor `cpu`, because a prompt
 /// can have megabytes.
 ///
@@ -44,6 +48,7 @@ const BYTES_OF_EACH: usize = 24;
 #[derive(Copy, Clone, Debug)]
 pub struct TokenizerPorts {
     prompts: In<Prompts>,
+    embeddings: In<PromptEmbeddings>,
     tokens: Out<TokenPrompts>,
     model: Res<LanguageModel>,
 }
@@ -58,6 +63,7 @@ impl Calculator for Tokenizer {
         c.run(Run::Offload("cpu"));
         TokenizerPorts {
             prompts: c.input("PROMPT"),
+            embeddings: c.optional("EMBEDDINGS"),
             tokens: c.output("TOKENS"),
             model: c.resource("LLM_NODE_RESOURCES", None),
         }
@@ -71,14 +77,22 @@ impl Calculator for Tokenizer {
 
     fn process(&mut self, io: TokenizerPorts, cx: &mut Cx<'_>) -> Result<Flow> {
         if let Some(prompts) = cx.get(io.prompts) {
+            let embeddings = cx.get(io.embeddings);
+            if io.embeddings.is_connected()
+                && embeddings.is_none_or(|it| it.0.len() != prompts.0.len())
+            {
+                let message = "the stream of the tag EMBEDDINGS has no packet with an entry for each of the prompts";
+                return Err(Error::invalid(message));
+            }
             let mut tokens = Vec::with_capacity(prompts.0.len());
-            for prompt in &*prompts.0 {
+            for (index, prompt) in prompts.0.iter().enumerate() {
                 // A text is one piece of work: what comes before in it decides how the rest is
                 // read.
                 if cx.run().cancel.is_cancelled() {
                     return Err(Error::cancelled("the request was cancelled"));
                 }
-                tokens.push(self.tokenize(prompt)?);
+                let encoded = embeddings.map(|embeddings| &*embeddings.0[index]);
+                tokens.push(self.tokenize(prompt, encoded)?);
             }
             cx.emit(io.tokens, TokenPrompts(tokens));
         }
@@ -88,7 +102,7 @@ impl Calculator for Tokenizer {
 register!(Tokenizer);
 
 impl Tokenizer {
-    fn tokenize(&self, prompt: &Prompt) -> Result<TokenPrompt> {
+    fn tokenize(&self, prompt: &Prompt, encoded: Option<&[Arc<Image>]>) -> Result<TokenPrompt> {
         let text = match prompt {
             Prompt::Text(text) | Prompt::Spelled { text, .. } => text.len(),
             Prompt::Templated(prompt) => prompt.text.len(),
@@ -100,7 +114,7 @@ impl Tokenizer {
         let tokens = match prompt {
             Prompt::Text(text) => vocab.tokenize(text, true, false),
             Prompt::Templated(prompt) if !prompt.images.is_empty() => {
-                return images::tokenize(&self.model, prompt);
+                return images::tokenize(&self.model, prompt, encoded);
             }
             Prompt::Templated(prompt) => {
                 let tokens = vocab.tokenize(&prompt.text, false, true);

@@ -39,6 +39,9 @@ pub struct Capacity {
     pub max_sequences: u32,
     /// Tokens of one batch.
     pub max_batch_tokens: u32,
+    /// Numbers of an embedding that a position can have in the place of a token; none for a backend
+    /// that takes tokens alone.
+    pub embedding_width: Option<usize>,
     /// How slots hold cells.
     pub layout: KvLayout,
     /// How a sequence can go on from the beginning of another one.

@@ -268,6 +268,7 @@ impl<'a> LlamaCpp<'a> {
             cells_per_sequence,
             max_sequences: plan.max_sequences,
             max_batch_tokens: spec.max_num_batched_tokens.min(context.n_batch()),
+            embedding_width: Some(context.n_embd()),
             layout: if plan.unified {
                 KvLayout::Unified
             } else {

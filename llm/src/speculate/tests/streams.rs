@@ -38,6 +38,7 @@ impl Backend for Model {
             cells_per_sequence: 0,
             max_sequences: 0,
             max_batch_tokens: 0,
+            embedding_width: None,
             layout: KvLayout::Unified,
             reuse: Reuse::Never,
             host_cache_bytes: 0,

@@ -106,6 +106,11 @@ impl<'a> Context<'a> {
         unsafe { sys::llama_n_batch(self.raw.as_ptr()) }
     }
 
+    /// Numbers of an embedding that stands in the place of a token.
+    pub(crate) fn n_embd(&self) -> usize {
+        self.n_embd
+    }
+
     /// Length of a row of logits.
     pub(crate) fn n_vocab(&self) -> usize {
         self.n_vocab
