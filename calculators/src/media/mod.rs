@@ -1,7 +1,7 @@
 //! Images between a chat template and a language model, as nodes: decoded, encoded, and what stands
 //! for them in prompts.
 //!
-//! A [`TokenizerCalculator`](crate::text::Tokenizer) reads the images of its prompts by itself. A
+//! A `TokenizerCalculator` reads the images of its prompts by itself. A
 //! graph that has something of its own to do with them names these nodes and has its node between
 //! them: behind the decoder it sees pixels, behind the encoder embeddings.
 

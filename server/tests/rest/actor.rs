@@ -103,9 +103,11 @@ impl Calculator for Actor {
 
 register!(Actor);
 
-/// The actors' sides of the gates that tests have made, by name.
-static GATES: Mutex<BTreeMap<String, (oneshot::Sender<()>, mpsc::Receiver<()>)>> =
-    Mutex::new(BTreeMap::new());
+/// The actor's side of a gate: told that it is there, and open once nothing comes any more.
+type ActorSide = (oneshot::Sender<()>, mpsc::Receiver<()>);
+
+/// Those of the gates that tests have made, by name.
+static GATES: Mutex<BTreeMap<String, ActorSide>> = Mutex::new(BTreeMap::new());
 
 /// Where an actor stops, in its session's task, until the test drops this.
 pub(crate) struct Gate {
