@@ -14,8 +14,9 @@ const SHIPPED: &str = "demos/tiny_chat/model.gguf";
 #[derive(Clone, Debug, Args)]
 pub(super) struct Arguments {
     /// The shape: that of Qwen2.5 for 0.5b and 1.5b; tiny-moe has four experts, of which two
-    /// compute a token, and moe has 64 and eight.
-    #[arg(long, default_value = "0.5b", value_parser = ["tiny", "tiny-moe", "moe", "0.5b", "1.5b"])]
+    /// compute a token, and moe has 64 and eight; hybrid is that of LFM2 350M, most of whose layers
+    /// have no attention.
+    #[arg(long, default_value = "0.5b", value_parser = ["tiny", "tiny-moe", "moe", "hybrid", "0.5b", "1.5b"])]
     shape: String,
     /// The types of the matrices.
     #[arg(long = "type", value_enum, default_value = "q8_0")]

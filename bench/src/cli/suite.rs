@@ -28,7 +28,7 @@ const SEED: u64 = 1;
 #[derive(Clone, Debug, Args)]
 pub(super) struct Arguments {
     /// The shapes of the models.
-    #[arg(long, value_delimiter = ',', default_value = "tiny,0.5b", value_parser = ["tiny", "tiny-moe", "moe", "0.5b", "1.5b"])]
+    #[arg(long, value_delimiter = ',', default_value = "tiny,0.5b", value_parser = ["tiny", "tiny-moe", "moe", "hybrid", "0.5b", "1.5b"])]
     shapes: Vec<String>,
     /// The types of their matrices.
     #[arg(

@@ -8,6 +8,7 @@ use std::{
 
 pub mod gguf;
 mod mix;
+mod shapes;
 mod superblocks;
 mod vocab;
 mod weights;
@@ -15,6 +16,7 @@ mod weights;
 use mix::Role;
 
 pub use mix::Quantization;
+pub use shapes::{SHAPES, Shape};
 pub use weights::Type;
 
 use crate::load::{random::Random, words::WORDS};
@@ -29,109 +31,10 @@ const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['
     {% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 /// How much weaker the embeddings of tokens are that the model is not to generate.
 const SILENT: f32 = 0.1;
+/// Tokens that a short convolution sees.
+const CONVOLVED: u32 = 3;
 /// Tokens that a looping model generates.
 const LOOP_TOKENS: usize = 64;
-/// What a model is made of.
-#[derive(Clone, Copy, Debug)]
-pub struct Shape {
-    /// Its name.
-    pub name: &'static str,
-    architecture: &'static str,
-    layers: u32,
-    width: u32,
-    feed_forward: u32,
-    /// Feed-forward networks of a layer; 0 for one that all tokens take.
-    experts: u32,
-    /// How many of them compute a token.
-    experts_of_a_token: u32,
-    heads: u32,
-    kv_heads: u32,
-    head_width: u32,
-    context: u32,
-    rope_base: f32,
-    epsilon: f32,
-    vocabulary: usize,
-    /// Whether the output has weights of its own instead of those of the embedding.
-    own_output: bool,
-}
-
-const TINY: Shape = Shape {
-    name: "tiny",
-    architecture: "llama",
-    layers: 4,
-    width: 256,
-    feed_forward: 768,
-    experts: 0,
-    experts_of_a_token: 0,
-    heads: 4,
-    kv_heads: 2,
-    head_width: 64,
-    context: 8192,
-    rope_base: 1e4,
-    epsilon: 1e-5,
-    vocabulary: 32_000,
-    own_output: true,
-};
-
-/// The shapes there are. `0.5b` and `1.5b` are those of Qwen2.5.
-/// `moe` has 64 small experts in each of twelve layers, of which eight compute a token.
-pub const SHAPES: [Shape; 5] = [
-    TINY,
-    Shape {
-        name: "tiny-moe",
-        experts: 4,
-        experts_of_a_token: 2,
-        ..TINY
-    },
-    Shape {
-        name: "moe",
-        layers: 12,
-        width: 1024,
-        feed_forward: 512,
-        experts: 64,
-        experts_of_a_token: 8,
-        heads: 16,
-        kv_heads: 4,
-        context: 32_768,
-        own_output: false,
-        ..TINY
-    },
-    Shape {
-        name: "0.5b",
-        architecture: "qwen2",
-        layers: 24,
-        width: 896,
-        feed_forward: 4864,
-        experts: 0,
-        experts_of_a_token: 0,
-        heads: 14,
-        kv_heads: 2,
-        head_width: 64,
-        context: 32_768,
-        rope_base: 1e6,
-        epsilon: 1e-6,
-        vocabulary: 151_936,
-        own_output: false,
-    },
-    Shape {
-        name: "1.5b",
-        architecture: "qwen2",
-        layers: 28,
-        width: 1536,
-        feed_forward: 8960,
-        experts: 0,
-        experts_of_a_token: 0,
-        heads: 12,
-        kv_heads: 2,
-        head_width: 128,
-        context: 32_768,
-        rope_base: 1e6,
-        epsilon: 1e-6,
-        vocabulary: 151_936,
-        own_output: false,
-    },
-];
-
 /// Which model to make.
 #[derive(Clone, Debug)]
 pub struct Recipe {
@@ -211,7 +114,7 @@ impl Recipe {
             ("block_count", Value::U32(shape.layers)),
             ("feed_forward_length", Value::U32(shape.feed_forward)),
             ("attention.head_count", Value::U32(shape.heads)),
-            ("attention.head_count_kv", Value::U32(shape.kv_heads)),
+            ("attention.head_count_kv", shape.kv_heads_of_layers()),
             (
                 "attention.layer_norm_rms_epsilon",
                 Value::F32(shape.epsilon),
@@ -225,7 +128,11 @@ impl Recipe {
             ("expert_used_count", Value::U32(shape.experts_of_a_token)),
         ];
         let experts = experts.into_iter().filter(|_| shape.experts > 0);
-        let own = own.into_iter().chain(experts);
+        let convolutions = [("shortconv.l_cache", Value::U32(CONVOLVED))];
+        let convolutions = convolutions
+            .into_iter()
+            .filter(|_| shape.attention_layers.is_some());
+        let own = own.into_iter().chain(experts).chain(convolutions);
         let own = own.map(|(name, value)| (format!("{}.{name}", shape.architecture), value));
         let general = general.map(|(name, value)| (name.to_owned(), value));
         general.into_iter().chain(own).collect()
@@ -267,26 +174,47 @@ impl Recipe {
             // Without attention the next token follows from the last one alone, so the text soon
             // repeats itself.
             let attention = if self.loops { 0.0 } else { 1.0 };
-            tensors.extend([
-                vector(name("attn_norm.weight"), width, Fill::Ones),
-                matrix(name("attn_q.weight"), Role::Other, width, query, 1.0),
-                matrix(name("attn_k.weight"), Role::Other, width, key, 1.0),
-                matrix(
-                    name("attn_v.weight"),
-                    Role::Sensitive(layer),
-                    width,
-                    key,
-                    1.0,
-                ),
-                matrix(
-                    name("attn_output.weight"),
-                    Role::Other,
-                    query,
-                    width,
-                    attention,
-                ),
-                vector(name("ffn_norm.weight"), width, Fill::Ones),
-            ]);
+            tensors.push(vector(name("attn_norm.weight"), width, Fill::Ones));
+            if shape.has_attention(layer) {
+                tensors.extend([
+                    matrix(name("attn_q.weight"), Role::Other, width, query, 1.0),
+                    matrix(name("attn_k.weight"), Role::Other, width, key, 1.0),
+                    matrix(
+                        name("attn_v.weight"),
+                        Role::Sensitive(layer),
+                        width,
+                        key,
+                        1.0,
+                    ),
+                    matrix(
+                        name("attn_output.weight"),
+                        Role::Other,
+                        query,
+                        width,
+                        attention,
+                    ),
+                ]);
+            } else {
+                let (from, to) = ("shortconv.in_proj.weight", "shortconv.out_proj.weight");
+                tensors.extend([
+                    matrix(name(from), Role::Other, width, 3 * width, 1.0),
+                    Planned {
+                        name: name("shortconv.conv.weight"),
+                        shape: vec![u64::from(CONVOLVED), width],
+                        kind: Type::F32,
+                        fill: Fill::Random(1.0),
+                    },
+                    matrix(name(to), Role::Other, width, width, attention),
+                ]);
+            }
+            if shape.attention_layers.is_some() && shape.has_attention(layer) {
+                let head = u64::from(shape.head_width);
+                tensors.extend([
+                    vector(name("attn_q_norm.weight"), head, Fill::Ones),
+                    vector(name("attn_k_norm.weight"), head, Fill::Ones),
+                ]);
+            }
+            tensors.push(vector(name("ffn_norm.weight"), width, Fill::Ones));
             let networks = [
                 ("gate", Role::Other, width, feed_forward, 1.0),
                 ("up", Role::Other, width, feed_forward, 1.0),
@@ -320,7 +248,12 @@ impl Recipe {
                 ]);
             }
         }
-        tensors.push(vector("output_norm.weight".to_owned(), width, Fill::Ones));
+        let last = if shape.attention_layers.is_some() {
+            "token_embd_norm.weight"
+        } else {
+            "output_norm.weight"
+        };
+        tensors.push(vector(last.to_owned(), width, Fill::Ones));
         if shape.own_output {
             tensors.push(embedding("output.weight", Role::Output));
         }
