@@ -76,6 +76,35 @@ fn the_second_prompt_that_parts_from_others_makes_a_checkpoint_for_the_third() {
 }
 
 #[test]
+fn another_question_goes_on_from_where_the_last_turn_begins() {
+    for streams in LAYOUTS {
+        let mut bench = Bench::new(script(), spec(streams));
+        // The first still generates when the second comes, and is done when the third does.
+        let turn = Some(101);
+        bench.start_turn(0, &prompt(100, 0), 30, "", turn);
+        while bench.engine.status().checkpoints == 0 {
+            bench.reach_step();
+            bench.take_step();
+        }
+        for name in 1..3 {
+            bench.start_turn(name, &prompt(100, name), 4, "", turn);
+            bench.finish();
+            assert_eq!(bench.done[&name].2.cached_tokens, 101);
+            assert_eq!(bench.done[&name].0, expected(&prompt(100, name), 4));
+        }
+        assert_eq!(bench.done[&0].0, expected(&prompt(100, 0), 30));
+        // A turn at the beginning, behind the end or in the end of a prompt is no place for one.
+        let other = vec![5; 60];
+        let places = [0, 3, 58, 60, 1000, u32::MAX];
+        for (name, place) in (3..).zip(places) {
+            bench.start_turn(name, &other, 4, "", Some(place));
+            bench.finish();
+            assert_eq!(bench.done[&name].0, expected(&other, 4));
+        }
+    }
+}
+
+#[test]
 fn prompts_that_come_at_once_compute_their_beginning_once() {
     for streams in LAYOUTS {
         let mut bench = Bench::new(script(), spec(streams));

@@ -158,6 +158,7 @@ impl Generations {
             tokens: prompt,
             tiles,
             asked,
+            last_turn,
         } = &self.prompts[self.next / n];
         let generation = self.next % n;
         let index = self.next as u32;
@@ -168,6 +169,7 @@ impl Generations {
         });
         request.request = self.request;
         request.tiles = Arc::clone(tiles);
+        request.last_turn = *last_turn;
         request.entry = entry;
         if self.next == 0
             && let Some(quota) = self.quota.clone()

@@ -15,6 +15,7 @@ mod recorded;
 
 pub(crate) use calculator::failed;
 pub(crate) use generations::refused;
+pub(crate) use history::turn;
 
 pub use calculator::{Credit, Llm, LlmPorts};
 pub use constraint::{ConstraintCompiler, ConstraintPorts};

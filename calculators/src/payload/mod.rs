@@ -322,6 +322,9 @@ pub struct TemplatedPrompt {
     pub awaits_reply: bool,
     /// The images for which [`image_marker`] stands in the text, in the conversation's order.
     pub images: Arc<[ImageSource]>,
+    /// The byte where the content of its last message of a user begins, if that is found: what
+    /// comes before it may come again, with another question.
+    pub last_turn: Option<usize>,
 }
 
 /// A prompt that awaits a reply.
@@ -350,6 +353,8 @@ pub struct TokenPrompt {
     pub tiles: Arc<[PlacedTile]>,
     /// What they were made of, if the reply to them is to be known again.
     pub asked: Option<Arc<Asked>>,
+    /// Tokens before the last turn, if it is known.
+    pub last_turn: Option<u32>,
 }
 
 impl From<Vec<Token>> for TokenPrompt {
@@ -359,6 +364,7 @@ impl From<Vec<Token>> for TokenPrompt {
             tokens,
             tiles: Arc::default(),
             asked: None,
+            last_turn: None,
         }
     }
 }

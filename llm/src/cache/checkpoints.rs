@@ -2,9 +2,9 @@
 //! was made.
 //!
 //! Only a sequence that is at a position can make a checkpoint there. It stops for one where its
-//! prompt parts from what others began with, where a waiting sequence parts from it, and a little
-//! before the end of its prompt; and it makes one when it leaves. Cells are copied in either layout
-//! of the KV cache.
+//! prompt parts from what others began with, where a waiting sequence parts from it, where the last
+//! turn of its prompt begins, and a little before the end of its prompt; and it makes one when it
+//! leaves. Cells are copied in either layout of the KV cache.
 
 use super::{KvCells, Newcomer, PrefixCache, WORTHWHILE, without_part_of_tile};
 use crate::backend::Backend;
@@ -34,7 +34,9 @@ impl PrefixCache {
         }
         let end = (newcomer.tokens.len() as u32).saturating_sub(TEMPLATE_TAIL);
         let end = without_part_of_tile(newcomer.tokens, end);
-        for at in [known.min(end), end] {
+        let last_turn = newcomer.last_turn.unwrap_or(0);
+        let last_turn = without_part_of_tile(newcomer.tokens, last_turn.min(end));
+        for at in [known.min(end), last_turn, end] {
             if at >= cells.computed + WORTHWHILE {
                 cells.stop_at(at);
             }

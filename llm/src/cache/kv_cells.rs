@@ -92,6 +92,8 @@ pub(crate) struct Newcomer<'a> {
     pub(crate) shareable: &'a [Token],
     /// Checkpoints that others wait for.
     pub(crate) stops: &'a Stops,
+    /// Tokens before the last turn of its prompt.
+    pub(crate) last_turn: Option<u32>,
     /// Whether it was never admitted before.
     pub(crate) is_new: bool,
 }

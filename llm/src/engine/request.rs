@@ -40,6 +40,9 @@ pub struct GenerationRequest {
     /// The tiles of images in the prompt, in order, all of them encoded. A prompt with images drafts
     /// nothing.
     pub tiles: Arc<[PlacedTile]>,
+    /// Tokens before the last turn of a conversation, if it is known: others may go on from there in
+    /// their own way. A model whose sequences go on from checkpoints makes one there.
+    pub last_turn: Option<u32>,
     /// How tokens are chosen.
     pub sampling: SamplingParams,
     /// Reports the log probability of each prompt token but the first, and of this many most likely
@@ -91,6 +94,7 @@ impl GenerationRequest {
             on_admission: None,
             prompt,
             tiles: Arc::default(),
+            last_turn: None,
             sampling: SamplingParams::greedy(),
             prompt_logprobs: None,
             max_tokens: None,

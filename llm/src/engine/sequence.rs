@@ -42,6 +42,8 @@ pub(crate) struct Sequence {
     pub(crate) tokens: Vec<Token>,
     /// The tiles of images in the prompt, in order.
     tiles: Arc<[PlacedTile]>,
+    /// Tokens before the last turn of the prompt.
+    last_turn: Option<u32>,
     pub(crate) cells: KvCells,
     /// Shares cells with sequences of the same group only, and computes with its adapter.
     pub(crate) group: ShareGroup,
@@ -132,6 +134,7 @@ impl Sequence {
                 .map(|params| Box::new(Speculation::new(params, &request.prompt))),
             tokens: request.prompt,
             tiles: request.tiles,
+            last_turn: request.last_turn,
             cells: KvCells::default(),
             rows: 0..0,
             prompt_rows: 0..0,
@@ -256,6 +259,7 @@ impl Sequence {
             tokens: &self.tokens,
             shareable: self.shareable(),
             stops: self.cells.stops(),
+            last_turn: self.last_turn,
             is_new: !self.was_admitted,
         }
     }

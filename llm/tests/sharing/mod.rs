@@ -55,12 +55,25 @@ impl Bench {
     }
 
     pub(crate) fn start(&mut self, name: usize, prompt: &[Token], max_tokens: u32, salt: &str) {
+        self.start_turn(name, prompt, max_tokens, salt, None);
+    }
+
+    /// The same, for a conversation whose last turn begins behind so many tokens.
+    pub(crate) fn start_turn(
+        &mut self,
+        name: usize,
+        prompt: &[Token],
+        max_tokens: u32,
+        salt: &str,
+        last_turn: Option<u32>,
+    ) {
         let sender = self.to_events.clone();
         let mut request = GenerationRequest::new(prompt.to_vec(), move |output| {
             sender.send(Event::Output(name, output)).ok(); // the test may be over
         });
         request.max_tokens = Some(max_tokens);
         request.cache_salt = Arc::from(salt);
+        request.last_turn = last_turn;
         let handle = self.engine.submit(request).expect("accepted");
         self.handles.insert(name, handle);
     }

@@ -90,12 +90,17 @@ async fn a_salt_shares_with_itself_only() {
 
 #[tokio::test]
 async fn a_second_request_computes_its_tail_while_the_first_generates() {
-    let script = json!({
-        "name": "scripted",
-        "step_micros": 1000,
-        "replies": [{ "when": "endless", "text": "on and ", "then": "repeat" }, { "text": "done" }],
-    });
-    for unified in LAYOUTS {
+    let both = [true, false];
+    let kinds = LAYOUTS
+        .into_iter()
+        .flat_map(|unified| both.map(|it| (unified, it)));
+    for (unified, checkpoints) in kinds {
+        let script = json!({
+            "name": "scripted",
+            "step_micros": 1000,
+            "checkpoints": checkpoints,
+            "replies": [{ "when": "endless", "text": "on and ", "then": "repeat" }, { "text": "done" }],
+        });
         let server = scripted(unified, &script).await;
         let endless = ask("endless", &json!({ "stream": true, "max_tokens": 3000 }));
         let request = server.post("/v3/chat/completions", endless.to_string());
@@ -109,8 +114,17 @@ async fn a_second_request_computes_its_tail_while_the_first_generates() {
         let before = computed(&server, "scripted").await;
         let (tokens, cached) = prompt(&server.chat(&ask("hi", &json!({}))).await.json());
         // One token for each byte and each of the marks around the messages.
-        let shared = SYSTEM.len() as u64 + "_system\n_\n_user\n".len() as u64;
-        assert_eq!(cached, shared, "unified: {unified}");
+        // The checkpoint is behind the last of these.
+        let marks = if checkpoints {
+            "_system\n_\n_"
+        } else {
+            "_system\n_\n_user\n"
+        };
+        let shared = (SYSTEM.len() + marks.len()) as u64;
+        assert_eq!(
+            cached, shared,
+            "unified: {unified}, checkpoints: {checkpoints}"
+        );
         assert_eq!(
             computed(&server, "scripted").await - before,
             tokens - shared

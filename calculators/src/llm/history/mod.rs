@@ -113,6 +113,8 @@ impl History {
         let Some(specials) = specials(vocab, &prompt.text, &tokens) else {
             return tokens.into();
         };
+        let turn = prompt.last_turn.and_then(|at| behind(&specials, at));
+        let of_turn = turn.map(|turn| tokens.len() - turn);
         if let Some((length, known)) = found {
             // Before a special token every tokenizer begins anew, so what comes before it does not
             // change what comes after it.
@@ -134,6 +136,7 @@ impl History {
             })
         });
         TokenPrompt {
+            last_turn: of_turn.map(|of_turn| (tokens.len() - of_turn) as u32),
             tokens,
             asked,
             ..TokenPrompt::default()
@@ -177,6 +180,18 @@ fn specials(vocab: &dyn Vocab, text: &str, tokens: &[Token]) -> Option<Vec<Speci
         rest = rest.strip_prefix(piece.as_slice())?;
     }
     rest.is_empty().then_some(specials)
+}
+
+/// Tokens up to the last special one before a byte of the text, which is where a turn begins: no
+/// token goes across its end, whatever follows.
+fn behind(specials: &[Special], at: usize) -> Option<usize> {
+    let before = specials.partition_point(|special| special.at < at);
+    Some(specials[before.checked_sub(1)?].index + 1)
+}
+
+/// Tokens of a text before the turn whose content begins at a byte of it, if it is found.
+pub(crate) fn turn(vocab: &dyn Vocab, text: &str, tokens: &[Token], at: usize) -> Option<usize> {
+    behind(&specials(vocab, text, tokens)?, at)
 }
 
 impl Kept {

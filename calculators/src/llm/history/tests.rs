@@ -183,6 +183,32 @@ fn special_tokens_are_those_of_the_text() {
 }
 
 #[test]
+fn the_last_turn_begins_behind_a_special_token() {
+    let history = History::default();
+    let turn = |text: &str, at: usize| {
+        let prompt = TemplatedPrompt {
+            last_turn: Some(at),
+            ..prompt("", text)
+        };
+        history.recall(&Words, &prompt, fresh(text)).last_turn
+    };
+    let text = "<s>ab<e><s>b<e>";
+    let tokens_before = |text: &str| Some(fresh(text).len() as u32);
+    assert_eq!(
+        turn(text, "<s>ab<e><s>".len()),
+        tokens_before("<s>ab<e><s>")
+    );
+    // What stands between the token and the content may be read together with the content.
+    assert_eq!(turn("<s>ab<e><s>abb<e>", 13), tokens_before("<s>ab<e><s>"));
+    assert_eq!(turn("ab", 1), None);
+    // The reply that is recalled may have more tokens than its text, and moves the turn.
+    say(&history, "", "<s>", &tokens("ab"));
+    let at = "<s>ab<e><s>".len();
+    let said = [fresh("<s>"), tokens("ab"), fresh("<e><s>")].concat();
+    assert_eq!(turn(text, at), Some(said.len() as u32));
+}
+
+#[test]
 fn a_prompt_that_ends_anywhere_leaves_nothing_behind() {
     let history = History::default();
     let anywhere = TemplatedPrompt {

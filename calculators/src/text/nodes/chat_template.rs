@@ -95,8 +95,10 @@ impl ApplyChatTemplate {
         let generates = kwargs.get("add_generation_prompt");
         let is_own = ENDINGS.iter().any(|name| kwargs.contains_key(*name))
             || generates.is_some_and(|generates| *generates != true);
+        let text = self.render(chat, cancel)?;
         Ok(TemplatedPrompt {
-            text: self.render(chat, cancel)?,
+            last_turn: last_turn(&text, &chat.messages),
+            text,
             partner: chat.partner.clone(),
             awaits_reply: !chat.continues && !is_own,
             images: Arc::clone(&chat.images),
@@ -129,6 +131,14 @@ impl ApplyChatTemplate {
             _ => Ok(text),
         }
     }
+}
+
+/// The byte of a rendered conversation where the content of the last message of a user begins.
+fn last_turn(text: &str, messages: &[Value]) -> Option<usize> {
+    let mut asked = messages.iter().rev();
+    let last = asked.find(|message| message["role"] == "user")?;
+    let content = last["content"].as_str()?.trim();
+    text.rfind(content).filter(|_| !content.is_empty())
 }
 
 /// A rendered conversation up to the end of its last message's content, so that the answer goes on

@@ -6,7 +6,7 @@ use graphmill_engine::{Error, Result};
 use graphmill_llm::Image;
 
 use super::tokenizer::too_large;
-use crate::llm::LanguageModel;
+use crate::llm::{LanguageModel, turn};
 use crate::payload::{TemplatedPrompt, TokenPrompt, image_marker};
 
 /// Makes tokens of a conversation, and places its images. What comes before an image, and what comes
@@ -45,6 +45,9 @@ pub(super) fn tokenize(
     let salt = prompt.partner.as_ref().map_or("", |partner| &partner.salt);
     let vocab = model.vocab();
     let (mut tokens, mut tiles) = (Vec::new(), Vec::new());
+    // The byte where the text begins that is looked at.
+    let mut begin = 0;
+    let mut last_turn = None;
     for (index, text) in texts.by_ref().enumerate() {
         if let Some(before) = index.checked_sub(1) {
             let image = match encoded {
@@ -54,12 +57,20 @@ pub(super) fn tokenize(
             image.append_to(&mut tokens, &mut tiles);
         }
         if !text.is_empty() {
-            tokens.extend(vocab.tokenize(text, false, true).map_err(too_large)?);
+            let read = vocab.tokenize(text, false, true).map_err(too_large)?;
+            let at = prompt.last_turn.and_then(|at| at.checked_sub(begin));
+            if let Some(at) = at.filter(|at| *at <= text.len()) {
+                let turn = turn(&**vocab, text, &read, at);
+                last_turn = turn.map(|turn| (tokens.len() + turn) as u32);
+            }
+            tokens.extend(read);
         }
+        begin += text.len() + image_marker().len();
     }
     Ok(TokenPrompt {
         tokens,
         tiles: tiles.into(),
         asked: None,
+        last_turn,
     })
 }
