@@ -8,6 +8,8 @@
 //! it: only what the model generated where a chat template has it reply is kept, for the same salt
 //! and adapter, and special tokens are always those that the tokenizer reads in the text.
 
+mod specials;
+
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -17,6 +19,9 @@ use graphmill_llm::room::{self, Cache};
 use graphmill_llm::{Token, Vocab};
 
 use crate::payload::{Asked, Partner, TemplatedPrompt, TokenPrompt};
+
+pub(crate) use specials::turn;
+use specials::{Special, behind, specials};
 
 /// Most bytes of texts and tokens that are kept; the oldest go first.
 const LIMIT: usize = 32 << 20;
@@ -147,51 +152,6 @@ impl History {
         // Every change leaves the lists usable, whatever panics.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A special token that the tokenizer read in a text.
-struct Special {
-    /// The byte where its spelling begins.
-    at: usize,
-    token: Token,
-    /// Its place among the tokens.
-    index: usize,
-}
-
-impl Special {
-    fn place(&self) -> (usize, Token) {
-        (self.at, self.token)
-    }
-}
-
-/// The special tokens among those of a text; `None` if the tokens do not spell the text, as with
-/// tokenizers that change it.
-fn specials(vocab: &dyn Vocab, text: &str, tokens: &[Token]) -> Option<Vec<Special>> {
-    let mut rest = text.as_bytes();
-    let mut specials = Vec::new();
-    let mut piece = Vec::new();
-    for (index, &token) in tokens.iter().enumerate() {
-        if vocab.is_special(token) {
-            let at = text.len() - rest.len();
-            specials.push(Special { at, token, index });
-        }
-        piece.clear();
-        vocab.piece(token, true, &mut piece);
-        rest = rest.strip_prefix(piece.as_slice())?;
-    }
-    rest.is_empty().then_some(specials)
-}
-
-/// Tokens up to the last special one before a byte of the text, which is where a turn begins: no
-/// token goes across its end, whatever follows.
-fn behind(specials: &[Special], at: usize) -> Option<usize> {
-    let before = specials.partition_point(|special| special.at < at);
-    Some(specials[before.checked_sub(1)?].index + 1)
-}
-
-/// Tokens of a text before the turn whose content begins at a byte of it, if it is found.
-pub(crate) fn turn(vocab: &dyn Vocab, text: &str, tokens: &[Token], at: usize) -> Option<usize> {
-    behind(&specials(vocab, text, tokens)?, at)
 }
 
 impl Kept {

@@ -1,0 +1,49 @@
+//! Special tokens in the text of a prompt: no token goes across their ends, so what stands between
+//! two of them is read alike whatever stands around it.
+
+use graphmill_llm::{Token, Vocab};
+
+/// A special token that the tokenizer read in a text.
+pub(super) struct Special {
+    /// The byte where its spelling begins.
+    pub(super) at: usize,
+    token: Token,
+    /// Its place among the tokens.
+    pub(super) index: usize,
+}
+
+impl Special {
+    pub(super) fn place(&self) -> (usize, Token) {
+        (self.at, self.token)
+    }
+}
+
+/// The special tokens among those of a text; `None` if the tokens do not spell the text, as with
+/// tokenizers that change it.
+pub(super) fn specials(vocab: &dyn Vocab, text: &str, tokens: &[Token]) -> Option<Vec<Special>> {
+    let mut rest = text.as_bytes();
+    let mut specials = Vec::new();
+    let mut piece = Vec::new();
+    for (index, &token) in tokens.iter().enumerate() {
+        if vocab.is_special(token) {
+            let at = text.len() - rest.len();
+            specials.push(Special { at, token, index });
+        }
+        piece.clear();
+        vocab.piece(token, true, &mut piece);
+        rest = rest.strip_prefix(piece.as_slice())?;
+    }
+    rest.is_empty().then_some(specials)
+}
+
+/// Tokens up to the last special one before a byte of the text, which is where a turn begins: no
+/// token goes across its end, whatever follows.
+pub(super) fn behind(specials: &[Special], at: usize) -> Option<usize> {
+    let before = specials.partition_point(|special| special.at < at);
+    Some(specials[before.checked_sub(1)?].index + 1)
+}
+
+/// Tokens of a text before the turn whose content begins at a byte of it, if it is found.
+pub(crate) fn turn(vocab: &dyn Vocab, text: &str, tokens: &[Token], at: usize) -> Option<usize> {
+    behind(&specials(vocab, text, tokens)?, at)
+}
