@@ -14,13 +14,14 @@ mod shim {
     const SHIM: &str = "src/backend/llama/cpu_kernels/shim.cpp";
     const BUFFERS: &str = "src/backend/llama/cpu_kernels/buffers.cpp";
     const GUARD: &str = "src/backend/llama/ffi/guard.cpp";
+    const HIDDEN: &str = "src/backend/llama/ffi/hidden.cpp";
     const GUARD_HEADER: &str = "src/backend/llama/ffi/guard.h";
     const VISION: &str = "src/backend/llama/ffi/vision.cpp";
     /// More flags for its compiler, separated by spaces.
     const FLAGS: &str = "GRAPHMILL_SHIM_FLAGS";
 
     pub(super) fn build() {
-        let mut sources = vec![GUARD];
+        let mut sources = vec![GUARD, HIDDEN];
         if cfg!(feature = "cpu-kernels") {
             sources.extend([SHIM, BUFFERS]);
         }
@@ -44,6 +45,7 @@ mod shim {
             "src",
             "src/ggml-cpu",
             "../include",
+            "../src",
             "../tools/mtmd",
         ] {
             // Headers that are not ours, so without warnings.

@@ -3,6 +3,7 @@
 use super::sequence::Sequence;
 use super::slots::Slots;
 use crate::backend::{Adapter, Backend, BatchImage, BatchToken, DecodeError, Reuse, Slot};
+use crate::protocol::SequenceId;
 use crate::schedule::{Plan, Work};
 use crate::speculate::Drafting;
 use crate::vision::PlacedTile;
@@ -15,6 +16,8 @@ const PROMPT_ROWS_BYTES: usize = 64 << 20;
 pub(super) struct Batch {
     tokens: Vec<BatchToken>,
     images: Vec<ImageWork>,
+    /// Whose tokens ask for hidden states, and at which positions.
+    hidden: Vec<(SequenceId, u32)>,
     /// How many of the tokens are drafts.
     drafted: u32,
     by_slot: Vec<(Slot, Work)>,
@@ -45,16 +48,28 @@ impl Batch {
         self.drafted
     }
 
+    /// Whose tokens ask for hidden states, and at which positions, in the batch's order.
+    pub(super) fn hidden(&self) -> &[(SequenceId, u32)] {
+        &self.hidden
+    }
+
     /// Fills the batch in the order of slots: a backend whose sequences have streams of their own
     /// computes neighboring slots together, and reads the weights once more for each gap or step
     /// back.
-    pub(super) fn fill(&mut self, plan: &mut Plan, slots: &mut Slots, n_vocab: usize) {
+    pub(super) fn fill(
+        &mut self,
+        plan: &mut Plan,
+        slots: &mut Slots,
+        n_vocab: usize,
+        wants_hidden: bool,
+    ) {
         limit_to_stops(plan, slots);
         limit_to_borders(plan, slots);
         limit_prompt_rows(plan, slots, n_vocab);
         self.sort(plan, slots);
         self.tokens.clear();
         self.images.clear();
+        self.hidden.clear();
         self.drafted = 0;
         let step = slots.step();
         for work in &plan.work {
@@ -78,6 +93,13 @@ impl Batch {
             let known = &sequence.tokens[computed as usize..][..work.tokens as usize];
             let adapter = sequence.group.adapter;
             let tokens = known.iter().chain(sequence.drafts());
+            let hidden = |position: &u32| wants_hidden && sequence.wants_hidden(*position);
+            let positions = computed..computed + work.tokens + work.drafts;
+            self.hidden.extend(
+                positions
+                    .filter(hidden)
+                    .map(|position| (sequence.id, position)),
+            );
             self.tokens.extend(
                 (computed..)
                     .zip(tokens)
@@ -86,6 +108,7 @@ impl Batch {
                         position,
                         slot,
                         logits: sequence.wants_row(position),
+                        hidden: hidden(&position),
                         adapter,
                     }),
             );

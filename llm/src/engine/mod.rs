@@ -17,7 +17,7 @@ use crate::model::progress;
 use crate::model::vocab::{self, Vocab};
 use crate::protocol::{FinishReason, GenerationError, LoadError, SequenceId, SubmitError, Token};
 use crate::room::{self, Cache};
-use crate::spec::{DraftSpec, LlmEngineSpec};
+use crate::spec::LlmEngineSpec;
 use crate::speculate::DraftSource;
 use crate::vision::{self, PlacedTile, Vision};
 use crate::worker::{
@@ -185,9 +185,7 @@ impl LlmEngine {
                     let (to_sessions, shared) = (Arc::clone(&vocab), Arc::clone(&shared));
                     let capacity = backend.capacity();
                     let backend_info = backend.info();
-                    let draft_info = draft
-                        .as_deref()
-                        .map(|draft| draft_info(spec.draft.as_ref(), draft));
+                    let draft_info = draft.as_deref().map(|draft| draft_info(&spec, draft));
                     // As long as this call, not as long as the backend.
                     let draft = draft.map(|draft| -> &mut dyn Backend { draft });
                     let mut core = Core::new(&spec, backend, draft, vocab, shared, &mut outbox);
@@ -478,11 +476,17 @@ impl LlmEngine {
     }
 }
 
-/// What a draft model runs with.
-fn draft_info(spec: Option<&DraftSpec>, backend: &dyn Backend) -> DraftInfo {
+/// What a draft model runs with, or the MTP layers of the model.
+fn draft_info(spec: &LlmEngineSpec, backend: &dyn Backend) -> DraftInfo {
     let capacity = backend.capacity();
+    let mtp = backend.hidden_width() > 0;
     DraftInfo {
-        path: spec.map_or_else(PathBuf::new, |spec| spec.model.clone()),
+        path: match &spec.draft {
+            Some(draft) => draft.model.clone(),
+            None if mtp => spec.model.clone(),
+            None => PathBuf::new(),
+        },
+        mtp,
         context_length: capacity.cells_per_sequence,
         max_num_seqs: capacity.max_sequences,
         max_num_batched_tokens: capacity.max_batch_tokens,

@@ -20,7 +20,7 @@ use crate::protocol::{
 use crate::sampler::{Sampled, Sampler, Scratch};
 use crate::schedule::turns::Owner;
 use crate::schedule::{Row, Work};
-use crate::speculate::{Drafting, ModelDraft, Speculation};
+use crate::speculate::{Drafting, KEPT_HIDDEN, ModelDraft, Speculation};
 use crate::vision::PlacedTile;
 use crate::worker::OutputReceiver;
 
@@ -379,6 +379,13 @@ impl Sequence {
         self.matching
             .as_ref()
             .is_some_and(|matching| matching.ending().is_some())
+    }
+
+    /// Whether MTP layers may draft from the hidden state behind the token at this position.
+    pub(crate) fn wants_hidden(&self, position: u32) -> bool {
+        let speculation = self.speculation.as_ref();
+        position + KEPT_HIDDEN >= self.tokens.len() as u32
+            && speculation.is_some_and(|speculation| speculation.is_by_model())
     }
 
     /// Drafts that the next step could use: if it decodes, it gives one token more than it has

@@ -96,7 +96,9 @@ impl<'a> Core<'a> {
     fn compute(&mut self) {
         self.slots.begin_step();
         let n_vocab = self.backend.n_vocab();
-        self.batch.fill(&mut self.plan, &mut self.slots, n_vocab);
+        let wants_hidden = self.drafts.wants_hidden();
+        self.batch
+            .fill(&mut self.plan, &mut self.slots, n_vocab, wants_hidden);
         let tokens = self.batch.len();
         if tokens == 0 {
             return;
@@ -106,6 +108,8 @@ impl<'a> Core<'a> {
         let started = self.backend.now();
         let outcome = catch(|| {
             self.batch.decode(self.backend, &mut self.slots)?;
+            self.drafts
+                .keep_hidden(self.batch.hidden(), self.backend.hidden());
             self.sampling
                 .sample(self.backend, &self.batch, &self.plan.work, &mut self.slots);
             Ok(())

@@ -58,7 +58,8 @@ fn attempt(task: &Task, formats: &[FileTrial]) -> Result<(), LoadError> {
             let tokens = tokens(&*loaded.vocab);
             stepped = match (loaded.draft, &spec.draft) {
                 (Some(backend), Some(draft)) => of(&draft.model, step(backend, &tokens, None)),
-                _ => Ok(()),
+                (Some(backend), None) => of(&spec.model, step(backend, &tokens, None)),
+                (None, _) => Ok(()),
             };
             let adapters = (0..).map(Adapter).take(spec.adapters.len()).map(Some);
             for adapter in [None].into_iter().chain(adapters) {
@@ -121,6 +122,7 @@ fn step(
             position,
             slot: Slot(0),
             logits: false,
+            hidden: false,
             adapter,
         })
         .collect();
@@ -129,7 +131,10 @@ fn step(
     }
     let (prompt, next) = batch.split_at(tokens.len());
     for part in [prompt, next] {
-        let computed = backend.decode(part);
+        let computed = match backend.hidden_width() {
+            0 => backend.decode(part),
+            width => backend.decode_with_hidden(part, &vec![1.0; part.len() * width]),
+        };
         computed.map_err(|error| format!("it does not compute a step: {error}"))?;
         finite(backend.logits())?;
     }

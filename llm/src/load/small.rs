@@ -40,6 +40,7 @@ pub(super) fn engine(spec: &LlmEngineSpec, bytes: u64) -> LlmEngineSpec {
             kv_type_v: spec.plugin_config.kv_type_v,
             kv_unified: spec.plugin_config.kv_unified,
             swa_full: spec.plugin_config.swa_full,
+            mtp: spec.plugin_config.mtp,
             ..config(&spec.plugin_config, bytes)
         },
         ..LlmEngineSpec::new(&spec.model)

@@ -36,7 +36,7 @@ pub struct LlmEngineInfo {
     /// What the backend says of itself.
     #[serde(flatten)]
     pub backend: BackendInfo,
-    /// The model that drafts.
+    /// The model that drafts: another one, or its own MTP layers.
     pub draft: Option<DraftInfo>,
     /// Adapters of the model that requests can name.
     pub adapters: Vec<AdapterSpec>,
@@ -44,11 +44,13 @@ pub struct LlmEngineInfo {
     pub vision: Option<VisionSpec>,
 }
 
-/// What a draft model runs with.
+/// What a draft model runs with, or the MTP layers of the model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DraftInfo {
     /// Its file; empty if it is not from a file.
     pub path: PathBuf,
+    /// Whether the model's own MTP layers draft.
+    pub mtp: bool,
     /// Most tokens of a sequence that drafts.
     pub context_length: u32,
     /// Sequences that have cells at the same time.
@@ -291,7 +293,8 @@ impl fmt::Display for DraftInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "drafts    by {}, {} sequences, {} tokens each at most, {} KV cells, {} tokens at once",
+            "drafts    by {}{}, {} sequences, {} tokens each at most, {} KV cells, {} tokens at once",
+            if self.mtp { "the MTP layers of " } else { "" },
             self.path.display(),
             self.max_num_seqs,
             self.context_length,

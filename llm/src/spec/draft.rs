@@ -52,11 +52,16 @@ impl DraftSpec {
                 return wrong(field, format!("must be at least {least}, not {value}"));
             }
         }
-        if main.plugin_config.prompt_lookup {
-            return wrong(
-                "prompt_lookup",
-                "says where all requests take drafts from, and so does `draft_models_path`: choose one".to_owned(),
-            );
+        for (knob, given) in [
+            ("prompt_lookup", main.plugin_config.prompt_lookup),
+            ("mtp", main.plugin_config.mtp),
+        ] {
+            if given {
+                return wrong(
+                    knob,
+                    "says where all requests take drafts from, and so does `draft_models_path`: choose one".to_owned(),
+                );
+            }
         }
         Ok(())
     }
@@ -66,13 +71,28 @@ impl LlmEngineSpec {
     /// Earlier states that each sequence of a hybrid model keeps.
     #[cfg(feature = "llama")]
     pub(crate) fn rollback_states(&self) -> u32 {
-        let drafts = self.draft.is_some() || self.plugin_config.prompt_lookup;
+        let knobs = &self.plugin_config;
+        let drafts = self.draft.is_some() || knobs.prompt_lookup || knobs.mtp;
         let unsaid = if drafts {
             SpeculationParams::default().num_assistant_tokens
         } else {
             0
         };
-        self.plugin_config.rollback_states.unwrap_or(unsaid)
+        knobs.rollback_states.unwrap_or(unsaid)
+    }
+
+    /// What the context of the model's MTP layers is made from: they have no recurrent states, and
+    /// adapters do not change them.
+    #[cfg(feature = "llama")]
+    pub(crate) fn mtp_spec(&self) -> Self {
+        Self {
+            adapters: Vec::new(),
+            plugin_config: PluginConfig {
+                rollback_states: Some(0),
+                ..self.plugin_config.clone()
+            },
+            ..self.clone()
+        }
     }
 
     /// What the draft model is loaded from, as if it were alone. Knobs about threads and about how

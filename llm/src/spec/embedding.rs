@@ -71,8 +71,13 @@ impl EmbeddingSpec {
         if self.max_context.is_some_and(|context| context < 2) {
             return refused("max_context", "must be at least 2");
         }
-        if self.plugin_config.prompt_lookup {
-            return refused("prompt_lookup", "is for models that generate");
+        for (knob, given) in [
+            ("prompt_lookup", self.plugin_config.prompt_lookup),
+            ("mtp", self.plugin_config.mtp),
+        ] {
+            if given {
+                return refused(knob, "is for models that generate");
+            }
         }
         if self.plugin_config.ubatch.is_some() {
             return refused(

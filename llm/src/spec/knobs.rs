@@ -50,10 +50,13 @@ pub struct PluginConfig {
     pub kv_unified: Option<bool>,
     /// Drafts tokens by prompt lookup, for requests that do not say otherwise.
     pub prompt_lookup: bool,
+    /// Drafts tokens with the layers that the model has for that (MTP), for requests that do not say
+    /// otherwise.
+    pub mtp: bool,
     /// Earlier states that a sequence of a hybrid model keeps, so that it can go back behind as many
     /// wrong drafts: its drafts are at most so long, 0 to 32. Each takes the memory of one state, for
     /// each of the `max_num_seqs`. The default is 5 where requests draft unless they say otherwise,
-    /// by `prompt_lookup` or a draft model, and 0 elsewhere.
+    /// by `prompt_lookup`, `mtp` or a draft model, and 0 elsewhere.
     pub rollback_states: Option<u32>,
     /// Gives layers with a sliding window as many cells as the others. The default is `true`; with
     /// `false`, they take less memory than is counted for them. Prefixes are shared either way.
@@ -112,6 +115,12 @@ impl PluginConfig {
         self.check_ranges()?;
         self.check_cpus()?;
         self.check_gpus(device)?;
+        if self.prompt_lookup && self.mtp {
+            return Err(SpecError::OutOfRange {
+                field: "mtp",
+                message: "says where all requests take drafts from, and so does `prompt_lookup`: choose one".to_owned(),
+            });
+        }
         if self.kv_type_v.is_quantized() && self.flash_attention == FlashAttention::Off {
             return Err(SpecError::OutOfRange {
                 field: "kv_type_v",

@@ -1,5 +1,5 @@
-//! The draft model: it follows the texts of the sequences that ask for it, and says how they may go
-//! on.
+//! The draft model, or the MTP layers of the main model: it follows the texts of the sequences that
+//! ask for it, and says how they may go on.
 //!
 //! It has a context of its own, where a sequence that drafts has a slot. A round of drafting
 //! computes what each of them has got since its last round, then one token after the other for all
@@ -11,6 +11,9 @@
 //! longer. A sequence whose drafts do not pay stops drafting and tries again after some tokens,
 //! later each time.
 //!
+//! MTP layers compute each token with the hidden state before it: the main model's, and behind what
+//! they drafted their own. Where they lack some of a text, they begin anew behind that.
+//!
 //! Nothing here can end a sequence: when the draft model fails, there are no drafts from then on.
 
 use std::cmp::Reverse;
@@ -19,6 +22,7 @@ use std::collections::BinaryHeap;
 use rustc_hash::FxHashMap;
 
 use super::drafting::{Drafting, ModelDraft};
+use super::hidden::Hidden;
 use super::learned::Confidence;
 use super::place::{Guess, Place};
 use super::worth::Steps;
@@ -56,9 +60,13 @@ pub(super) struct Drafter<'a> {
     learned: Confidence,
     round: u64,
     failed: bool,
+    /// What MTP layers draft from; `None` for a draft model.
+    hidden: Option<Hidden>,
     // Memory reused from round to round.
     turns: Vec<Turn>,
     batch: Vec<BatchToken>,
+    /// The hidden states before its tokens.
+    before: Vec<f32>,
 }
 
 /// A sequence that takes part in a round.
@@ -81,6 +89,7 @@ impl<'a> Drafter<'a> {
     /// The draft model of a main model with so many tokens in its vocabulary.
     pub(super) fn new(backend: &'a mut dyn Backend, n_vocab: usize) -> Self {
         let capacity = backend.capacity();
+        let width = backend.hidden_width();
         Self {
             n_vocab: n_vocab.min(backend.n_vocab()),
             backend,
@@ -95,8 +104,10 @@ impl<'a> Drafter<'a> {
             learned: Confidence::new(),
             round: 0,
             failed: false,
+            hidden: (width > 0).then(|| Hidden::new(width)),
             turns: Vec::new(),
             batch: Vec::new(),
+            before: Vec::new(),
         }
     }
 
@@ -129,8 +140,23 @@ impl<'a> Drafter<'a> {
         }
     }
 
+    /// Whether the main model's hidden states are wanted.
+    pub(super) fn wants_hidden(&self) -> bool {
+        self.hidden.is_some() && !self.failed
+    }
+
+    /// Takes over hidden states: whose tokens, at which positions, and a row for each.
+    pub(super) fn keep_hidden(&mut self, tokens: &[(SequenceId, u32)], rows: &[f32]) {
+        if let Some(hidden) = &mut self.hidden {
+            hidden.keep(tokens, rows);
+        }
+    }
+
     /// Gives up what a sequence has here.
     pub(super) fn forget(&mut self, id: SequenceId) {
+        if let Some(hidden) = &mut self.hidden {
+            hidden.forget(id);
+        }
         if let Some(place) = self.places.remove(&id) {
             self.free(place.slot);
         }
@@ -212,7 +238,9 @@ impl<'a> Drafter<'a> {
             .places
             .entry(sequence.id())
             .or_insert_with(|| Place::new(length, learned.as_assumption()));
-        let wrong = place.settle(sequence.tokens(), &mut self.learned);
+        let hidden = self.hidden.as_ref();
+        let hidden = hidden.map(|hidden| hidden.positions(sequence.id()));
+        let wrong = place.settle(sequence.tokens(), &mut self.learned, hidden);
         if let (Some(slot), true) = (place.slot, wrong > 0) {
             self.backend.remove(slot, place.cells);
         }
@@ -221,7 +249,14 @@ impl<'a> Drafter<'a> {
     /// Whether a sequence's text can be computed here, and what is missing of it is not too much
     /// for what is left of it.
     fn can_catch_up(&self, sequence: &impl Drafting, steps: &Steps) -> bool {
-        let missing = &sequence.tokens()[self.places[&sequence.id()].cells as usize..];
+        let (id, tokens) = (sequence.id(), sequence.tokens());
+        let next = self.places[&id].next() as usize;
+        if let Some(hidden) = &self.hidden
+            && (hidden.positions(id).end as usize + 1 < tokens.len() || next >= tokens.len())
+        {
+            return false;
+        }
+        let missing = &tokens[next..];
         let takes = self.cost.token_micros() * missing.len() as f64;
         let saves = WORTH_CATCHING_UP * steps.token_micros() * f64::from(sequence.remaining());
         (missing.len() as u32 <= MIN_CATCH_UP || takes <= saves)
@@ -231,7 +266,8 @@ impl<'a> Drafter<'a> {
     /// Finds a slot for the sequence and cells for its whole text and its drafts; others that do
     /// not draft now make room, those that have not for longest first.
     fn make_room(&mut self, sequence: &impl Drafting, drafts: u32) -> Option<Slot> {
-        let more = sequence.tokens().len() as u32 + drafts - self.places[&sequence.id()].cells;
+        let next = self.places[&sequence.id()].next();
+        let more = sequence.tokens().len() as u32 + drafts - next;
         loop {
             let place = self.places.get_mut(&sequence.id())?;
             if self.claimed + more <= self.capacity.total_cells
@@ -265,8 +301,18 @@ impl<'a> Drafter<'a> {
             .max(MIN_CATCH_UP.max(turns))
             .min(self.capacity.max_batch_tokens.saturating_sub(turns));
         for turn in &mut self.turns {
-            let missing = running[turn.index].tokens().len() as u32 - self.places[&turn.id].cells;
+            let text = running[turn.index].tokens().len() as u32;
+            let mut missing = text - self.places[&turn.id].next();
             turn.tokens = missing.min(1 + left);
+            if self.hidden.is_some() && turn.tokens < missing {
+                // MTP layers draft at once, from the end of the text.
+                let place = self.places.get_mut(&turn.id);
+                place
+                    .expect("who drafts has a place")
+                    .begin_at(text - turn.tokens);
+                self.backend.remove(turn.slot, 0);
+                missing = turn.tokens;
+            }
             turn.drafts = turn.tokens == missing;
             left -= turn.tokens - 1;
         }
@@ -285,6 +331,8 @@ impl<'a> Drafter<'a> {
             let rows = self.turns.len() as u32;
             let price = self.price(rows, steps);
             let logits = self.backend.logits().chunks(self.backend.n_vocab());
+            let width = self.hidden.as_ref().map_or(0, Hidden::width);
+            let mut hidden = self.backend.hidden().chunks(width.max(1));
             for (turn, row) in self.turns.iter_mut().zip(logits) {
                 let (token, probability) = sampler::most_likely(&row[..self.n_vocab])
                     .ok_or_else(|| DecodeError::Failed("it gave no finite logit".to_owned()))?;
@@ -293,6 +341,8 @@ impl<'a> Drafter<'a> {
                     .get_mut(&turn.id)
                     .expect("who drafts has a place");
                 place.drafted.push(Guess { token, probability });
+                place.hidden.clear();
+                place.hidden.extend(hidden.next().unwrap_or_default());
                 turn.tokens = 1;
                 turn.drafts = probability >= turn.wanted.confidence_threshold;
                 if turn.drafts {
@@ -313,6 +363,7 @@ impl<'a> Drafter<'a> {
     /// Computes the next tokens of all whose turn it is.
     fn decode(&mut self, running: &[impl Drafting]) -> Result<(), DecodeError> {
         self.batch.clear();
+        self.before.clear();
         let mut size = StepSize::default();
         for turn in &self.turns {
             let place = &self.places[&turn.id];
@@ -322,7 +373,7 @@ impl<'a> Drafter<'a> {
                 .iter()
                 .copied()
                 .chain(drafted)
-                .skip(place.cells as usize);
+                .skip(place.next() as usize);
             let positions = place.cells..place.cells + turn.tokens;
             let last = positions.end - 1;
             self.batch
@@ -331,14 +382,29 @@ impl<'a> Drafter<'a> {
                     position,
                     slot: turn.slot,
                     logits: turn.drafts && position == last,
+                    hidden: self.hidden.is_some() && turn.drafts && position == last,
                     adapter: None,
                 }));
+            if let Some(hidden) = &self.hidden {
+                for next in (place.next()..).take(turn.tokens as usize) {
+                    let row = if (next as usize) < known.len() {
+                        hidden.row(turn.id, next - 1).unwrap_or_default()
+                    } else {
+                        &place.hidden
+                    };
+                    self.before.extend_from_slice(row);
+                }
+            }
             size.decode_tokens += u32::from(turn.drafts);
             size.prompt_tokens += turn.tokens - u32::from(turn.drafts);
             size.attended_cells += if turn.drafts { u64::from(last) } else { 0 };
         }
         let started = self.backend.now();
-        self.backend.decode(&self.batch)?;
+        if self.hidden.is_some() {
+            self.backend.decode_with_hidden(&self.batch, &self.before)?;
+        } else {
+            self.backend.decode(&self.batch)?;
+        }
         // Some backends compute until somebody asks for logits.
         self.backend.logits();
         let took = self.backend.now().duration_since(started);

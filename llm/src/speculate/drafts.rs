@@ -9,7 +9,7 @@ use crate::schedule::cost::{CostModel, StepSize};
 
 /// What the engine drafts with.
 pub(crate) struct Drafts<'a> {
-    /// The draft model, if there is one.
+    /// The draft model or the MTP layers, if there are any.
     drafter: Option<Drafter<'a>>,
     /// Whether all sequences that decode have to draft equally many tokens.
     same_length: bool,
@@ -54,6 +54,18 @@ impl<'a> Drafts<'a> {
             sequence.cut_drafts();
         }
         choose(running, &steps);
+    }
+
+    /// Whether the main model's hidden states are wanted, of sequences that draft with its MTP layers.
+    pub(crate) fn wants_hidden(&self) -> bool {
+        self.drafter.as_ref().is_some_and(Drafter::wants_hidden)
+    }
+
+    /// Takes over hidden states of a step: whose tokens, at which positions, and a row for each.
+    pub(crate) fn keep_hidden(&mut self, tokens: &[(SequenceId, u32)], rows: &[f32]) {
+        if let Some(drafter) = &mut self.drafter {
+            drafter.keep_hidden(tokens, rows);
+        }
     }
 
     /// Gives up what the draft model has of a sequence.

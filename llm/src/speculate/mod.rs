@@ -6,19 +6,22 @@
 //! have been generated without drafts, to the same state of the random stream and the penalties;
 //! only the number of steps differs.
 //!
-//! Drafts come from one of two sources:
+//! Drafts come from one of three sources:
 //!
 //! - **Prompt lookup** ([`lookup`]): the text is likely to go on as it did where its end has
 //!   occurred before. Every prediction is compared with what was generated, drafted or not
 //!   ([`learned`]), so that knowing when to draft costs no step.
 //! - **A draft model** ([`drafter`]). How often it is right is learned from what it drafted, for
 //!   each sequence, and for all together as what the next one begins with.
+//! - **The model's own MTP layers**, which draft as a draft model does, but from the hidden states of
+//!   the other layers ([`hidden`]).
 //!
 //! How many drafts a step takes follows from their chances and from what its rows cost ([`worth`]).
 
 mod drafter;
 mod drafting;
 mod drafts;
+mod hidden;
 mod learned;
 mod lookup;
 mod params;
@@ -28,6 +31,7 @@ mod worth;
 
 pub(crate) use drafting::{Drafting, ModelDraft};
 pub(crate) use drafts::Drafts;
+pub(crate) use hidden::KEPT as KEPT_HIDDEN;
 pub use params::{DraftSource, SpeculationParams};
 pub(crate) use speculation::Speculation;
 

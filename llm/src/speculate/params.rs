@@ -22,9 +22,9 @@ pub enum DraftSource {
         /// not occurred.
         max_ngram_size: u32,
     },
-    /// The engine's draft model.
+    /// The engine's draft model, or the MTP layers of its model.
     Model {
-        /// A token that the draft model gives a lower probability ends the draft before it; 0 to 1.
+        /// A token that it gives a lower probability ends the draft before it; 0 to 1.
         confidence_threshold: f32,
     },
 }

@@ -1,5 +1,7 @@
 //! What a sequence has of the draft model.
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use super::learned::Confidence;
@@ -25,8 +27,12 @@ pub(super) struct Guess {
 pub(super) struct Place {
     /// `None` if it has no cells.
     pub(super) slot: Option<Slot>,
-    /// Cells: of the beginning of its text, and in a round of what it drafts behind it.
+    /// The token of its first cell, by its position in the text.
+    pub(super) first: u32,
+    /// Cells: of its text from there on, and in a round of what it drafts behind it.
     pub(super) cells: u32,
+    /// The hidden state that MTP layers have left behind what they drafted last.
+    pub(super) hidden: Vec<f32>,
     /// What was drafted in its last round, behind the text as it was.
     pub(super) drafted: SmallVec<[Guess; 8]>,
     /// Tokens of the text as it was.
@@ -44,7 +50,9 @@ impl Place {
     pub(super) fn new(length: usize, learned: Confidence) -> Self {
         Self {
             slot: None,
+            first: 0,
             cells: 0,
+            hidden: Vec::new(),
             drafted: SmallVec::new(),
             text: length,
             learned,
@@ -55,8 +63,13 @@ impl Place {
     }
 
     /// Learns from what the text became, and keeps the cells that belong to it. Says how many do
-    /// not.
-    pub(super) fn settle(&mut self, text: &[Token], learned: &mut Confidence) -> u32 {
+    /// not. MTP layers draft from the hidden states at positions of the text that are `hidden`.
+    pub(super) fn settle(
+        &mut self,
+        text: &[Token],
+        learned: &mut Confidence,
+        hidden: Option<Range<u32>>,
+    ) -> u32 {
         let mut right = 0;
         for (guess, token) in self.drafted.drain(..).zip(&text[self.text..]) {
             let came_true = guess.token == *token;
@@ -69,11 +82,34 @@ impl Place {
         }
         // A text that has not gone on has its last token computed again: what it said is gone.
         let last = text.len().saturating_sub(1);
-        let valid = self.cells.min((self.text + right).min(last) as u32);
-        let wrong = self.cells - valid;
-        self.cells = valid;
+        let before = self.cells;
+        let valid = match hidden {
+            None => self.text + right,
+            // The main model's hidden states are better than those that drafts were made with.
+            Some(_) => self.text,
+        };
+        let end = (valid.min(last) as u32).saturating_sub(self.first);
+        self.cells = before.min(end);
+        if let Some(hidden) = hidden
+            && !(self.next().checked_sub(1)).is_some_and(|before| hidden.contains(&before))
+        {
+            // They begin anew with what there is.
+            self.begin_at(hidden.start + 1);
+        }
+        let wrong = before - self.cells;
         self.text = text.len();
         wrong
+    }
+
+    /// Has no cells from here on, and the next is that of the token at this position.
+    pub(super) fn begin_at(&mut self, position: u32) {
+        self.first = position;
+        self.cells = 0;
+    }
+
+    /// The position in the text of the token that is computed next.
+    pub(super) fn next(&self) -> u32 {
+        self.first + self.cells
     }
 
     /// Whether drafts that are not expected to pay are tried once more.

@@ -98,6 +98,11 @@ impl Speculation {
         }
     }
 
+    /// Whether a draft model drafts, or the MTP layers of the model.
+    pub(crate) fn is_by_model(&self) -> bool {
+        matches!(self.source, Source::Model { .. })
+    }
+
     /// Adds a token of the draft model, with the chance that it and all before it are accepted.
     pub(crate) fn push(&mut self, token: Token, chance: f32) {
         self.drafts.push(token);

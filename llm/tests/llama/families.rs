@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::random_model::{
-    F32, Fill, LIST, Tensor, U32, Vocabulary, entry, file, matrix, ones, text_entry,
+    EMBEDDINGS, F32, Fill, LIST, Tensor, U32, Vocabulary, entry, file, matrix, ones, text_entry,
 };
 use crate::support::model;
 
@@ -15,6 +15,9 @@ const HEADS: u64 = 4;
 const KV_HEADS: u64 = 2;
 const FEED_FORWARD: u64 = 96;
 const LAYERS: u64 = 4;
+/// How much larger than what a layer adds the embedding of a token is, in models that draft.
+const LAST_TOKEN: f32 = 60.0;
+const LAYERS_THAT_DRAFTS_PAY_FOR: u64 = 24;
 /// Tokens that a sliding window sees.
 pub(crate) const WINDOW: u32 = 24;
 
@@ -59,18 +62,33 @@ impl Family {
 
     /// Writes a model of the family into `folder`.
     pub(crate) fn make(self, folder: &Path) -> PathBuf {
+        self.make_with(folder, LAYERS, None)
+    }
+
+    /// Writes a model with a layer that drafts, and so many others that this pays.
+    pub(crate) fn make_with_mtp(folder: &Path, mtp: Mtp) -> PathBuf {
+        Self::ImageHybrid.make_with(folder, LAYERS_THAT_DRAFTS_PAY_FOR, Some(mtp))
+    }
+
+    fn make_with(self, folder: &Path, layers: u64, mtp: Option<Mtp>) -> PathBuf {
+        let mtp_layers = u64::from(mtp.is_some());
         let vocabulary = Vocabulary::read(&fs::read(model()).expect("readable"));
         let mut entries = vocabulary.entries;
-        let mut tensors = vec![
-            matrix("token_embd.weight", &[WIDTH, vocabulary.tokens], 3.0),
-            ones(self.output_norm(), WIDTH),
-        ];
+        let tokens = [WIDTH, vocabulary.tokens];
+        let mut tensors = vec![ones(self.output_norm(), WIDTH)];
+        let mut size = 3.0;
+        if let Some(mtp) = mtp {
+            size = LAST_TOKEN * (WIDTH as f32).sqrt();
+            tensors.extend(mtp.heads(&tokens));
+        }
+        tensors.push(matrix(EMBEDDINGS, &tokens, size));
         let architecture = self.architecture();
         text_entry(&mut entries, "general.architecture", architecture);
         let common = [
             ("context_length", 1024),
             ("embedding_length", WIDTH as u32),
-            ("block_count", LAYERS as u32),
+            ("block_count", (layers + mtp_layers) as u32),
+            ("nextn_predict_layers", mtp_layers as u32),
             ("feed_forward_length", FEED_FORWARD as u32),
             ("attention.head_count", HEADS as u32),
             ("attention.key_length", HEAD as u32),
@@ -93,8 +111,16 @@ impl Family {
         }
         let epsilon = format!("{architecture}.attention.layer_norm_rms_epsilon");
         entries.push(entry(&epsilon, F32, 1e-6_f32.to_le_bytes()));
-        for layer in 0..LAYERS {
-            for (part, shape, fill) in self.layer(layer) {
+        for layer in 0..layers + mtp_layers {
+            let mut parts = self.layer(layer);
+            if layer == layers
+                && let Some(mtp) = mtp
+            {
+                // It attends.
+                parts = self.layer(1);
+                parts.extend(mtp.parts());
+            }
+            for (part, shape, fill) in parts {
                 tensors.push(Tensor {
                     name: format!("blk.{layer}.{part}"),
                     shape,
@@ -210,6 +236,48 @@ impl Family {
             ("ffn_down.weight", vec![FEED_FORWARD, WIDTH], Fill::Matrix),
         ]);
         parts
+    }
+}
+
+/// What an MTP layer drafts from. What comes next depends more on the last token than on those before
+/// it, so that the layer is often right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mtp {
+    /// The token.
+    Token,
+    /// The hidden state before it, which says what the token was before. Tokens follow each other
+    /// as in the vocabulary.
+    Hidden,
+}
+
+impl Mtp {
+    /// What makes logits: of all layers, and of the MTP layer where it has its own.
+    fn heads(self, tokens: &[u64]) -> Vec<Tensor> {
+        if self == Self::Token {
+            return vec![matrix("output.weight", tokens, 3.0)];
+        }
+        let head = |name: String, places| Tensor {
+            name,
+            shape: tokens.to_vec(),
+            fill: Fill::Earlier(places, 3.0 / (WIDTH as f32).sqrt()),
+        };
+        let own = format!("blk.{LAYERS_THAT_DRAFTS_PAY_FOR}.nextn.shared_head_head.weight");
+        vec![head("output.weight".to_owned(), 1), head(own, 2)]
+    }
+
+    /// What the layer has beside the parts of one that attends.
+    fn parts(self) -> [Part; 3] {
+        // The token is first, and the hidden state behind it.
+        let from = if self == Self::Token { 0 } else { WIDTH };
+        [
+            (
+                "nextn.eh_proj.weight",
+                vec![2 * WIDTH, WIDTH],
+                Fill::Part(from, LAST_TOKEN),
+            ),
+            ("nextn.enorm.weight", vec![WIDTH], Fill::Ones),
+            ("nextn.hnorm.weight", vec![WIDTH], Fill::Ones),
+        ]
     }
 }
 

@@ -10,6 +10,10 @@ pub(crate) enum Fill {
     Matrix,
     /// Negative numbers, slow decays.
     Decay,
+    /// What takes numbers of a vector from a place on, times this.
+    Part(u64, f32),
+    /// The numbers of the embeddings that tokens so many places before have, of this deviation.
+    Earlier(u64, f32),
 }
 
 pub(crate) struct Tensor {
@@ -17,6 +21,9 @@ pub(crate) struct Tensor {
     pub(crate) shape: Vec<u64>,
     pub(crate) fill: Fill,
 }
+
+/// The tensor of the embeddings of tokens.
+pub(crate) const EMBEDDINGS: &str = "token_embd.weight";
 
 pub(crate) fn ones(name: &str, length: u64) -> Tensor {
     Tensor {
@@ -38,16 +45,27 @@ impl Tensor {
     fn numbers(&self) -> Vec<f32> {
         let count: u64 = self.shape.iter().product();
         let mut random = Random(0x9e37_79b9_7f4a_7c15);
-        for byte in self.name.bytes() {
+        let name = match self.fill {
+            Fill::Earlier(..) => EMBEDDINGS,
+            _ => &self.name,
+        };
+        for byte in name.bytes() {
             random.0 = (random.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
-        let mut number = || match self.fill {
+        let columns = self.shape[0];
+        let mut number = |index: u64| match self.fill {
             Fill::Ones => 1.0,
-            Fill::Random(deviation) => deviation * random.normal(),
-            Fill::Matrix => random.normal() / (self.shape[0] as f32).sqrt(),
+            Fill::Random(deviation) | Fill::Earlier(_, deviation) => deviation * random.normal(),
+            Fill::Matrix => random.normal() / (columns as f32).sqrt(),
             Fill::Decay => -0.05 - 0.2 * random.normal().abs(),
+            Fill::Part(from, scale) if index % columns == from + index / columns => scale,
+            Fill::Part(..) => 0.0,
         };
-        (0..count).map(|_| number()).collect()
+        let mut numbers: Vec<f32> = (0..count).map(&mut number).collect();
+        if let Fill::Earlier(places, _) = self.fill {
+            numbers.rotate_right((places * columns) as usize);
+        }
+        numbers
     }
 }
 

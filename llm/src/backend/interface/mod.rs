@@ -85,6 +85,8 @@ pub struct BatchToken {
     pub slot: Slot,
     /// Whether the logits after this token will be read.
     pub logits: bool,
+    /// Whether the hidden state after this token will be read, from which MTP layers draft.
+    pub hidden: bool,
     /// What the model's weights are changed by; the same for all tokens of a slot.
     pub adapter: Option<Adapter>,
 }
@@ -153,6 +155,33 @@ pub trait Backend {
     /// The rows of logits of the last batch, one behind the other: one for each token that asked
     /// for them, in the batch's order.
     fn logits(&self) -> &[f32];
+
+    /// The hidden states of the last batch, one behind the other: one for each token that asked for
+    /// it, in the batch's order.
+    fn hidden(&self) -> &[f32] {
+        &[]
+    }
+
+    /// Numbers of a hidden state of another backend, without which this one computes nothing: it has
+    /// the MTP layers of a model. 0 for every other backend.
+    fn hidden_width(&self) -> usize {
+        0
+    }
+
+    /// As [`decode`](Self::decode), with the hidden state before each token.
+    ///
+    /// # Errors
+    /// Those of [`decode`](Self::decode).
+    fn decode_with_hidden(
+        &mut self,
+        batch: &[BatchToken],
+        hidden: &[f32],
+    ) -> Result<(), DecodeError> {
+        let (tokens, numbers) = (batch.len(), hidden.len());
+        Err(DecodeError::Failed(format!(
+            "the backend cannot compute {tokens} tokens with {numbers} numbers of hidden states"
+        )))
+    }
 
     /// Calls `work` on each thread that computes batches, the calling one among them, and waits for
     /// all of them. They compute nothing meanwhile, and mostly have not gone to sleep since the
@@ -252,7 +281,7 @@ pub struct SaveError(pub String);
 /// What an engine runs on.
 pub(crate) struct Loaded<'a> {
     pub(crate) backend: &'a mut dyn Backend,
-    /// A smaller model with the same vocabulary, which drafts.
+    /// What drafts: a smaller model with the same vocabulary, or the model's own MTP layers.
     pub(crate) draft: Option<&'a mut dyn Backend>,
     pub(crate) vocab: Arc<dyn Vocab>,
     /// What reads images for the model.

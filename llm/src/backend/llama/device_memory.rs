@@ -181,11 +181,13 @@ impl StepBuffers {
             Some(false) => u64::from(max_sequences),
             Some(true) | None => 1,
         };
+        // MTP layers have a context of their own.
+        let contexts = if spec.plugin_config.mtp { 2 } else { 1 };
         Self {
             // Logits, and the widest activations, which are those of the feed-forward layers.
-            compute: u64::from(ubatch) * 4 * (vocabulary + 12 * width),
-            per_cell: (u64::from(ubatch) * bytes_seen).div_ceil(streams),
-            output: 4 * u64::from(max_sequences) * vocabulary,
+            compute: contexts * u64::from(ubatch) * 4 * (vocabulary + 12 * width),
+            per_cell: contexts * (u64::from(ubatch) * bytes_seen).div_ceil(streams),
+            output: contexts * 4 * u64::from(max_sequences) * vocabulary,
         }
     }
 }

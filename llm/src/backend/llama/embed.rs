@@ -396,6 +396,7 @@ impl EmbeddingBackend for LlamaEmbedding<'_> {
                 position,
                 slot,
                 logits: true,
+                hidden: false,
                 adapter: None,
             });
             self.batch.extend(tokens);

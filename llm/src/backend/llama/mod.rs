@@ -33,6 +33,7 @@ mod gguf;
 mod kv_state;
 mod log_lines;
 mod model;
+mod mtp;
 mod plan;
 mod process;
 mod recurrent;
@@ -91,9 +92,11 @@ pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), Lo
         _ => None,
     };
     let weights = model::load(spec)?;
+    mtp::check(spec, &weights)?;
     let projector = vision::load(spec, &weights, &mut available)?;
     let plan = ContextPlan::new(spec, &weights, &available, numa)?;
     let mut backend = LlamaCpp::new(spec, &weights, &plan, environment)?;
+    let mut mtp = mtp::open(spec, &weights, &plan, environment)?;
     let context = backend.capacity.cells_per_sequence as usize;
     let vocab = LlamaVocabulary::new(Arc::clone(&weights.model), &spec.model, context);
     let never = |field| LoadError::Spec {
@@ -104,8 +107,13 @@ pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), Lo
             "cannot be used with this model: its recurrent state cannot go back to before a wrong draft".to_owned()
         },
     };
-    if backend.drafts == DraftSupport::Never && spec.plugin_config.prompt_lookup {
-        return Err(never("prompt_lookup"));
+    if backend.drafts == DraftSupport::Never {
+        if spec.plugin_config.prompt_lookup {
+            return Err(never("prompt_lookup"));
+        }
+        if mtp.is_some() {
+            return Err(never("mtp"));
+        }
     }
     if let (Some(spec), Some(weights), Some(draft)) = (&draft_spec, &draft_weights, &draft) {
         if backend.drafts == DraftSupport::Never {
@@ -122,7 +130,11 @@ pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), Lo
     }
     serve(Loaded {
         backend: &mut backend,
-        draft: draft.as_mut().map(|draft| draft as &mut dyn Backend),
+        draft: match (&mut draft, &mut mtp) {
+            (Some(draft), _) => Some(draft),
+            (None, Some(mtp)) => Some(mtp),
+            (None, None) => None,
+        },
         vocab: Arc::new(vocab),
         projector,
     });
@@ -240,6 +252,8 @@ struct LlamaCpp<'a> {
     context: Context<'a>,
     capacity: Capacity,
     drafts: DraftSupport,
+    /// Whether it computes the model's MTP layers.
+    is_mtp: bool,
     /// Divides batches into sub-batches, where that can be cheaper than to compute them at once.
     divided: Option<Divided>,
     #[cfg(target_os = "linux")]
@@ -255,6 +269,9 @@ impl<'a> LlamaCpp<'a> {
         environment: Environment<'_>,
     ) -> Result<Self, LoadError> {
         let (mut context, heard) = plan.create(spec, weights)?;
+        if spec.plugin_config.mtp {
+            context.give_hidden(&weights.model);
+        }
         let streams = if plan.unified { 1 } else { plan.max_sequences };
         let states = SequenceStates::new(&mut context, &weights.model, streams);
         let drafts = draft_support(&context, &weights.model, plan.unified);
@@ -282,6 +299,7 @@ impl<'a> LlamaCpp<'a> {
             context,
             capacity,
             drafts,
+            is_mtp: plan.mtp,
             divided: match plan.ragged_bytes {
                 Some(bytes) => Some(Divided::new(weights.model.size(), bytes)),
                 None if spec.adapters.is_empty() => None,
@@ -336,6 +354,29 @@ impl Backend for LlamaCpp<'_> {
             Some(divided) => divided.logits(&self.context),
             None => self.context.logits(),
         }
+    }
+
+    fn hidden(&self) -> &[f32] {
+        match &self.divided {
+            Some(divided) => divided.hidden(&self.context),
+            None => self.context.hidden(),
+        }
+    }
+
+    fn hidden_width(&self) -> usize {
+        if self.is_mtp {
+            self.context.hidden_width()
+        } else {
+            0
+        }
+    }
+
+    fn decode_with_hidden(
+        &mut self,
+        batch: &[BatchToken],
+        hidden: &[f32],
+    ) -> Result<(), DecodeError> {
+        self.context.decode_with_hidden(batch, hidden)
     }
 
     fn on_threads(&self, work: &(dyn Fn() + Sync)) {

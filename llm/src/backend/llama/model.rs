@@ -99,6 +99,7 @@ struct Key {
     tensor_split: Option<Vec<Number>>,
     override_tensor: Option<Vec<TensorOverride>>,
     cpu_kernels: CpuKernels,
+    mtp: bool,
 }
 
 type Loaded = HashMap<Key, (Weak<LlamaModel>, Arc<Layout>)>;
@@ -250,6 +251,7 @@ impl Key {
             tensor_split: knobs.tensor_split.clone(),
             override_tensor: knobs.override_tensor.clone(),
             cpu_kernels: knobs.cpu_kernels,
+            mtp: knobs.mtp,
         })
     }
 
@@ -328,6 +330,7 @@ fn params(key: &Key) -> Result<ModelParams, LoadError> {
             .collect(),
         overrides: overrides(key.override_tensor.as_deref().unwrap_or_default())?,
         extra_buffers: !is_trial(),
+        mtp: key.mtp,
         load_mode: match (key.mmap, key.mlock) {
             (true, false) => sys::LLAMA_LOAD_MODE_MMAP,
             (true, true) => sys::LLAMA_LOAD_MODE_MMAP_MLOCK,

@@ -8,6 +8,7 @@ use super::cpu_kernels::{self, Packed};
 use super::device_memory::{self, Available, MACHINE, StepBuffers};
 use super::ffi::{self, Context, Heard, ThreadPool};
 use super::model::{Weights, architecture};
+use super::mtp;
 use super::recurrent::sequence_bytes;
 use super::threads::Threads;
 use crate::memory::{self, Bound, CELL_GRAIN, CacheRequest, Pool};
@@ -26,6 +27,7 @@ const DEFAULT_UBATCH: u32 = 512;
 const MAX_SCORE_BYTES: u64 = 256 << 20;
 
 /// The numbers a context is created with.
+#[derive(Clone)]
 pub(super) struct ContextPlan {
     pub(super) cells: u32,
     pub(super) bytes_per_cell: u64,
@@ -37,6 +39,8 @@ pub(super) struct ContextPlan {
     pub(super) batch_tokens: u32,
     pub(super) ubatch: u32,
     pub(super) unified: bool,
+    /// Whether it computes the model's MTP layers instead of the others.
+    pub(super) mtp: bool,
     pub(super) flash_attention: FlashAttention,
     /// Bytes that attention reads for one token and one cell, where it looks at as many cells of
     /// each sequence of a pass as the longest one has.
@@ -80,9 +84,11 @@ impl ContextPlan {
             });
         let states = measured.map_or(0, |measured| measured.states);
         let state_bytes = states.saturating_mul(u64::from(max_sequences));
+        // Each cell of the model has one of the MTP layers beside it.
+        let bytes_with_mtp = bytes_per_cell + mtp::bytes_per_cell(spec, weights);
         let request = CacheRequest {
             ceiling_gb: spec.cache_size,
-            bytes_per_cell,
+            bytes_per_cell: bytes_with_mtp,
             context: context_length,
             context_required: spec.max_context.is_some(),
             max_sequences,
@@ -127,9 +133,9 @@ impl ContextPlan {
             share * max_sequences
         };
         let machine = request.pools.iter().find(|pool| pool.name == MACHINE);
-        let left = machine.and_then(|pool| pool.left(u64::from(cells), bytes_per_cell));
+        let left = machine.and_then(|pool| pool.left(u64::from(cells), bytes_with_mtp));
         let takes = |pool: Pool| {
-            let bytes = pool.bytes(u64::from(cells), bytes_per_cell);
+            let bytes = pool.bytes(u64::from(cells), bytes_with_mtp);
             (pool.name, bytes)
         };
         let on_cpu_in_streams = on_cpu_in_streams(weights, available, unified);
@@ -158,6 +164,7 @@ impl ContextPlan {
             batch_tokens,
             ubatch,
             unified,
+            mtp: false,
             flash_attention,
             ragged_bytes: (on_cpu_in_streams && flash_attention == FlashAttention::Off)
                 .then_some(bytes_per_cell * queries_per_key),
@@ -165,6 +172,22 @@ impl ContextPlan {
             prefix_bytes: memory::default_prefix_bytes(left.unwrap_or(0)),
             takes: request.pools.into_iter().map(takes).collect(),
         })
+    }
+
+    /// The plan of a context that computes the MTP layers of the model beside this one: with as many
+    /// cells, which all sequences share.
+    pub(super) fn for_mtp(&self, spec: &LlmEngineSpec, bytes_per_cell: u64) -> Self {
+        Self {
+            bytes_per_cell,
+            state_bytes: 0,
+            unified: true,
+            mtp: true,
+            flash_attention: spec.plugin_config.flash_attention,
+            ragged_bytes: None,
+            prefix_bytes: 0,
+            takes: Vec::new(),
+            ..self.clone()
+        }
     }
 
     /// Creates the context, and tells what llama.cpp logged meanwhile.
@@ -218,6 +241,9 @@ impl ContextPlan {
         // llama.cpp keeps none where the architecture cannot go back. It wants the states of a step
         // in one computation, with room for a token more.
         params.n_rs_seq = spec.rollback_states().min(self.ubatch.saturating_sub(2));
+        if self.mtp {
+            params.ctx_type = sys::LLAMA_CONTEXT_TYPE_MTP;
+        }
         params.swa_full = knobs.swa_full.unwrap_or(true);
         params.no_perf = true;
         set_rope(&mut params, knobs);

@@ -26,6 +26,8 @@ pub(super) struct Divided {
     pass: Vec<BatchToken>,
     /// The logits of a batch that took several passes; empty after others.
     rows: Vec<f32>,
+    /// The hidden states of such a batch.
+    hidden: Vec<f32>,
 }
 
 impl Divided {
@@ -35,6 +37,7 @@ impl Divided {
             passes: Passes::new(Some(weights_bytes / bytes_per_cell.max(1))),
             pass: Vec::new(),
             rows: Vec::new(),
+            hidden: Vec::new(),
         }
     }
 
@@ -44,6 +47,7 @@ impl Divided {
             passes: Passes::new(None),
             pass: Vec::new(),
             rows: Vec::new(),
+            hidden: Vec::new(),
         }
     }
 
@@ -54,6 +58,7 @@ impl Divided {
         batch: &[BatchToken],
     ) -> Result<(), DecodeError> {
         self.rows.clear();
+        self.hidden.clear();
         self.passes.divide(batch);
         if self.passes.len() <= 1 {
             context.use_adapter(batch.first().and_then(|token| token.adapter));
@@ -62,6 +67,9 @@ impl Divided {
         let n_vocab = context.n_vocab();
         let asked = batch.iter().filter(|token| token.logits).count();
         self.rows.resize(asked * n_vocab, 0.0);
+        let width = context.hidden_width();
+        let asked = batch.iter().filter(|token| token.hidden).count();
+        self.hidden.resize(asked * width, 0.0);
         for (number, indices) in self.passes.iter().enumerate() {
             self.pass.clear();
             self.pass.extend(indices.iter().map(|index| batch[*index]));
@@ -82,12 +90,14 @@ impl Divided {
                 }
                 return Err(error);
             }
-            let asked = indices.iter().filter(|index| batch[**index].logits);
-            for (index, computed) in asked.zip(context.logits().chunks_exact(n_vocab)) {
-                let before = batch[..*index].iter().filter(|token| token.logits);
-                let row = before.count() * n_vocab;
-                self.rows[row..row + n_vocab].copy_from_slice(computed);
-            }
+            let logits = context.logits();
+            put_in_order(&mut self.rows, batch, indices, logits, n_vocab, |token| {
+                token.logits
+            });
+            let hidden = context.hidden();
+            put_in_order(&mut self.hidden, batch, indices, hidden, width, |token| {
+                token.hidden
+            });
         }
         Ok(())
     }
@@ -99,6 +109,32 @@ impl Divided {
         } else {
             &self.rows
         }
+    }
+
+    /// The hidden states of the last batch, in its order.
+    pub(super) fn hidden<'a>(&'a self, context: &'a Context<'_>) -> &'a [f32] {
+        if self.hidden.is_empty() {
+            context.hidden()
+        } else {
+            &self.hidden
+        }
+    }
+}
+
+/// Puts rows that a pass has computed, one for each of its tokens that asked, to the places that they
+/// have in the whole batch.
+fn put_in_order(
+    rows: &mut [f32],
+    batch: &[BatchToken],
+    pass: &[usize],
+    computed: &[f32],
+    width: usize,
+    asks: impl Fn(&BatchToken) -> bool,
+) {
+    let asked = pass.iter().filter(|index| asks(&batch[**index]));
+    for (index, computed) in asked.zip(computed.chunks_exact(width.max(1))) {
+        let row = batch[..*index].iter().filter(|token| asks(token)).count() * width;
+        rows[row..row + width].copy_from_slice(computed);
     }
 }
 
@@ -319,6 +355,7 @@ mod tests {
                 position: computed + ahead,
                 slot: Slot(*slot),
                 logits: false,
+                hidden: false,
                 adapter: adapter(*slot).map(Adapter),
             }));
         }

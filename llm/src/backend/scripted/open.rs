@@ -15,6 +15,15 @@ pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), Lo
             message: "cannot be used with a script, which reads no images".to_owned(),
         });
     }
+    if spec.plugin_config.mtp {
+        return Err(LoadError::Spec {
+            field: "mtp",
+            message: format!(
+                "cannot be used with `{}`: a script has no MTP layers",
+                spec.model.display()
+            ),
+        });
+    }
     let mut draft = match spec.draft_spec() {
         None => None,
         Some(draft) => {

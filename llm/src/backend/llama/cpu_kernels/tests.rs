@@ -89,6 +89,7 @@ fn prompt() -> Vec<BatchToken> {
             position,
             slot: Slot(0),
             logits: position == 255,
+            hidden: false,
             adapter: None,
         })
         .collect()

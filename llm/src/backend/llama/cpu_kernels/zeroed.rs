@@ -131,6 +131,7 @@ mod tests {
                 position,
                 slot: Slot(0),
                 logits: position == 63,
+                hidden: false,
                 adapter: None,
             })
             .collect();

@@ -10,6 +10,7 @@ use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
 use super::super::cpu_kernels;
+use super::hidden::Hidden;
 use super::places::Places;
 use super::{Adapter, ThreadPool};
 use super::{Cuts, guard};
@@ -46,6 +47,8 @@ pub(crate) struct Context<'a> {
     batch: Batch,
     /// Where the cells of sequences are, if the model counts images by lines and columns.
     places: Option<Places>,
+    /// What MTP layers draft from, if there are any.
+    hidden: Option<Hidden>,
     /// Those that batches can name.
     adapters: Vec<Adapter<'a>>,
     /// The one in use.
@@ -81,6 +84,7 @@ impl<'a> Context<'a> {
             n_rows: 0,
             batch: Batch::default(),
             places: super::cell_extension(model).map(|_| Places::new(params.n_seq_max)),
+            hidden: None,
             adapters,
             adapter: None,
             cuts: Cuts::of(mappings.to_vec()),
@@ -138,13 +142,71 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// From here on, tokens of batches can ask for hidden states.
+    pub(crate) fn give_hidden(&mut self, model: &'a LlamaModel) {
+        self.hidden = Some(Hidden::new(model));
+    }
+
+    /// Numbers of a hidden state; 0 if there are none.
+    pub(crate) fn hidden_width(&self) -> usize {
+        self.hidden.as_ref().map_or(0, Hidden::width)
+    }
+
+    /// The hidden states of the last batch, for the tokens that asked for them, in the batch's
+    /// order.
+    pub(crate) fn hidden(&self) -> &[f32] {
+        self.hidden.as_ref().map_or(&[], Hidden::rows)
+    }
+
     /// Computes a batch.
     pub(crate) fn decode(&mut self, tokens: &[BatchToken]) -> Result<(), DecodeError> {
-        let rows = tokens.iter().filter(|token| token.logits).count();
         let batch = self.batch.fill(tokens, self.places.as_ref());
         // SAFETY: the batch's arrays have as many entries as it says, and live in `self.batch` until
         // it is filled again.
-        unsafe { self.run(&batch, rows)? };
+        unsafe { self.run_tokens(tokens, &batch) }
+    }
+
+    /// Computes a batch of MTP layers, with the hidden state before each token.
+    pub(crate) fn decode_with_hidden(
+        &mut self,
+        tokens: &[BatchToken],
+        hidden: &[f32],
+    ) -> Result<(), DecodeError> {
+        let (wanted, got) = (tokens.len() * self.hidden_width(), hidden.len());
+        if wanted != got || wanted == 0 {
+            return Err(DecodeError::Failed(format!(
+                "the hidden states have {got} numbers instead of {wanted}"
+            )));
+        }
+        let batch = self
+            .batch
+            .fill_with_hidden(tokens, hidden, self.places.as_ref());
+        // SAFETY: as in `decode`; `embd` has a row of the width that a context of MTP layers takes
+        // for each token.
+        unsafe { self.run_tokens(tokens, &batch) }
+    }
+
+    /// Computes a batch of tokens.
+    ///
+    /// # Safety
+    /// The batch is one of these tokens, and its arrays have as many entries as it says.
+    unsafe fn run_tokens(
+        &mut self,
+        tokens: &[BatchToken],
+        batch: &sys::llama_batch,
+    ) -> Result<(), DecodeError> {
+        let rows = tokens.iter().filter(|token| token.logits).count();
+        if let Some(hidden) = &mut self.hidden {
+            // SAFETY: the context is alive and not shared.
+            unsafe { hidden.ask(self.raw, tokens) };
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.run(batch, rows)? };
+        if let Some(hidden) = &mut self.hidden {
+            // SAFETY: the context is alive and not shared, has just computed these tokens, and is on
+            // the model that `give_hidden` was called with.
+            unsafe { hidden.take(self.raw, tokens)? };
+        }
         if let Some(places) = &mut self.places {
             for token in tokens {
                 places.add_token(token.slot.0);
@@ -489,6 +551,22 @@ impl Batch {
         sys::llama_batch {
             token,
             ..self.of_positions()
+        }
+    }
+
+    /// As [`fill`](Self::fill), with an embedding beside each token.
+    fn fill_with_hidden(
+        &mut self,
+        entries: &[BatchToken],
+        hidden: &[f32],
+        places: Option<&Places>,
+    ) -> sys::llama_batch {
+        self.embeddings.clear();
+        self.embeddings.extend_from_slice(hidden);
+        let embd = self.embeddings.as_mut_ptr();
+        sys::llama_batch {
+            embd,
+            ..self.fill(entries, places)
         }
     }
 

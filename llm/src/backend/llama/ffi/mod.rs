@@ -7,6 +7,7 @@ mod adapter;
 mod context;
 mod cut;
 mod guard;
+mod hidden;
 mod log;
 mod mapping;
 mod model;
@@ -27,7 +28,7 @@ pub(super) use log::{Heard, heard_so_far, listen, route_logs};
 pub(super) use mapping::{Mapping, mapped};
 pub(super) use model::{
     BufferType, ModelParams, attention_window, buffer_types, cell_extension, encodes_and_decodes,
-    gap_tokens, load_model, quantization, vocabulary_kind,
+    gap_tokens, load_model, mtp_layers, quantization, vocabulary_kind,
 };
 pub(crate) use system::{exit, limit_process};
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

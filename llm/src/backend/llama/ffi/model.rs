@@ -65,6 +65,13 @@ pub(crate) fn gap_tokens(model: &LlamaModel) -> [sys::llama_token; 3] {
     }
 }
 
+/// How many layers a model has that draft from what the others compute.
+pub(crate) fn mtp_layers(model: &LlamaModel) -> u32 {
+    // SAFETY: the model is alive.
+    let layers = unsafe { sys::llama_model_n_layer_nextn(as_ptr(model).as_ptr()) };
+    u32::try_from(layers).unwrap_or(0)
+}
+
 /// llama.cpp's model inside of the binding's.
 pub(super) fn as_ptr(model: &LlamaModel) -> NonNull<sys::llama_model> {
     // SAFETY: `LlamaModel` is a transparent wrapper around this pointer, which is never null.
@@ -88,6 +95,8 @@ pub(crate) struct ModelParams {
     pub(crate) load_mode: sys::llama_load_mode,
     /// Whether weights may be copied into layouts for the processor.
     pub(crate) extra_buffers: bool,
+    /// Whether MTP layers are loaded, where there are any.
+    pub(crate) mtp: bool,
 }
 
 /// A kind of memory that tensors can be in.
@@ -158,6 +167,7 @@ pub(crate) fn load_model(
     }
     raw.load_mode = params.load_mode;
     raw.use_extra_bufts = params.extra_buffers;
+    raw.load_mtp = params.mtp;
     raw.progress_callback = Some(progress);
     raw.progress_callback_user_data = ptr::from_mut(&mut on_progress).cast();
     // SAFETY: the lists end as llama.cpp expects and outlive the call, which copies what it keeps;

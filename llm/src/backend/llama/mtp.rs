@@ -1,0 +1,82 @@
+//! A model's own layers that draft (MTP, multi-token prediction): a second context on the same
+//! weights, with KV cells for these layers alone. It computes a token from the hidden state that the
+//! model has left behind the token before it. Of several such layers, the first one drafts.
+
+use super::device_memory;
+use super::ffi;
+use super::model::{Weights, architecture};
+use super::plan::ContextPlan;
+use super::{Environment, LlamaCpp};
+use crate::protocol::LoadError;
+use crate::spec::LlmEngineSpec;
+
+/// Architectures whose MTP layers llama.cpp computes. Of others it loads them at most.
+const ARCHITECTURES: [&str; 16] = [
+    "bailingmoe3",
+    "cohere2moe",
+    "deepseek2",
+    "deepseek32",
+    "deepseek4",
+    "glm-dsa",
+    "glm4moe",
+    "glm5-next",
+    "hy_v3",
+    "mimo2",
+    "nemotron_h_moe",
+    "qwen35",
+    "qwen35moe",
+    "qwen3next",
+    "qwen4exp",
+    "step35",
+];
+
+/// Refuses a model that has no MTP layers, if the spec wants to draft with them.
+pub(super) fn check(spec: &LlmEngineSpec, weights: &Weights) -> Result<(), LoadError> {
+    if !spec.plugin_config.mtp {
+        return Ok(());
+    }
+    let architecture = architecture(&weights.model);
+    let why = if ffi::mtp_layers(&weights.model) == 0 {
+        "it has no MTP layers".to_owned()
+    } else if !ARCHITECTURES.contains(&architecture.as_str()) {
+        format!("llama.cpp does not compute the MTP layers of `{architecture}`")
+    } else {
+        return Ok(());
+    };
+    Err(refused(spec, &why))
+}
+
+fn refused(spec: &LlmEngineSpec, why: &str) -> LoadError {
+    LoadError::Spec {
+        field: "mtp",
+        message: format!("cannot be used with `{}`: {why}", spec.model.display()),
+    }
+}
+
+/// Bytes of a cell in the context of the MTP layers; 0 if the spec does not want them.
+pub(super) fn bytes_per_cell(spec: &LlmEngineSpec, weights: &Weights) -> u64 {
+    if !spec.plugin_config.mtp {
+        return 0;
+    }
+    let (model, knobs) = (&weights.model, &spec.plugin_config);
+    let all = device_memory::bytes_per_cell(model, knobs.kv_type_k, knobs.kv_type_v);
+    all / u64::from(model.n_layer().max(1)) * u64::from(ffi::mtp_layers(model))
+}
+
+/// Makes the context, beside that of the model, which has this plan.
+pub(super) fn open<'a>(
+    spec: &LlmEngineSpec,
+    weights: &'a Weights,
+    plan: &ContextPlan,
+    environment: Environment<'_>,
+) -> Result<Option<LlamaCpp<'a>>, LoadError> {
+    if !spec.plugin_config.mtp {
+        return Ok(None);
+    }
+    let plan = plan.for_mtp(spec, bytes_per_cell(spec, weights));
+    match LlamaCpp::new(&spec.mtp_spec(), weights, &plan, environment) {
+        Ok(context) => Ok(Some(context)),
+        Err(LoadError::Model { message, .. }) => Err(refused(spec, &message)),
+        Err(other) => Err(other),
+    }
+}
