@@ -257,7 +257,7 @@ impl<'a> Drafter<'a> {
             return false;
         }
         let missing = &tokens[next..];
-        let takes = self.cost.token_micros() * missing.len() as f64;
+        let takes = self.known_token_micros() * missing.len() as f64;
         let saves = WORTH_CATCHING_UP * steps.token_micros() * f64::from(sequence.remaining());
         (missing.len() as u32 <= MIN_CATCH_UP || takes <= saves)
             && missing.iter().all(|token| (*token as usize) < self.n_vocab)
@@ -290,7 +290,7 @@ impl<'a> Drafter<'a> {
 
     /// Says how much of what they miss the sequences compute in this round.
     fn share_catching_up(&mut self, running: &[impl Drafting], steps: &Steps) {
-        let price = self.cost.token_micros();
+        let price = self.known_token_micros();
         let affordable = if price > 0.0 {
             (CATCH_UP_SHARE * steps.cost.of(steps.decodes) / price) as u32
         } else {
@@ -395,9 +395,14 @@ impl<'a> Drafter<'a> {
                     self.before.extend_from_slice(row);
                 }
             }
-            size.decode_tokens += u32::from(turn.drafts);
-            size.prompt_tokens += turn.tokens - u32::from(turn.drafts);
-            size.attended_cells += if turn.drafts { u64::from(last) } else { 0 };
+            let decodes = if self.hidden.is_some() {
+                turn.tokens
+            } else {
+                u32::from(turn.drafts)
+            };
+            size.decode_tokens += decodes;
+            size.prompt_tokens += turn.tokens - decodes;
+            size.attended_cells += u64::from(decodes) * u64::from(last);
         }
         let started = self.backend.now();
         if self.hidden.is_some() {
@@ -418,6 +423,16 @@ impl<'a> Drafter<'a> {
             self.attended = size.attended_cells / u64::from(size.decode_tokens);
         }
         Ok(())
+    }
+
+    /// Microseconds of a token that is known. MTP layers compute few of them at once: to them they are
+    /// as those that are drafted, so that each round tells what drafting costs.
+    fn known_token_micros(&self) -> f64 {
+        if self.hidden.is_some() {
+            self.cost.decode_token_micros()
+        } else {
+            self.cost.token_micros()
+        }
     }
 
     /// What the chance of one more token has to be at least, where so many sequences draft
