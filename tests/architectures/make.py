@@ -10,7 +10,7 @@ import subprocess
 
 from gguf import GGUFReader, GGUFValueType, GGUFWriter
 
-from shapes import ARCHITECTURES, ASKED, BASE, UNASKED, fill
+from shapes import ARCHITECTURES, ASKED, BASE, MTP, MTP_TENSORS, UNASKED, WIDTH, fill
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = ROOT / "target" / "release" / "graphmill"
@@ -55,11 +55,14 @@ class Model:
     """A model on its way: the numbers and the tensors that its file has so far."""
 
     def __init__(self, architecture, vocabulary):
-        self.architecture = architecture
+        self.architecture = architecture.removesuffix(MTP)
         self.vocabulary = vocabulary
         self.numbers = BASE | ARCHITECTURES[architecture]
         unasked = UNASKED.get(architecture, {}).items()
         self.tensors = {f"blk.{layer}.{name}": shape for name, (shape, layers) in unasked for layer in layers}
+        self.drafts = architecture.endswith(MTP)
+        if self.drafts:
+            self.tensors |= MTP_TENSORS | {"output.weight": [WIDTH, len(vocabulary["tokenizer.ggml.tokens"].contents())]}
 
     def write(self, path):
         writer = GGUFWriter(path, self.architecture)
@@ -77,7 +80,7 @@ class Model:
                 writer.add_key_value(name, field.contents(), kind)
         writer.add_vocab_size(tokens)
         for name, shape in self.tensors.items():
-            writer.add_tensor(name, fill(name, shape))
+            writer.add_tensor(name, fill(name, shape, drafts=self.drafts))
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
@@ -137,7 +140,8 @@ def make(architecture, folder, vocabulary):
     """Writes `model.gguf` and graphs for it into a folder, which has it already if it was made before."""
     folder.mkdir(parents=True, exist_ok=True)
     model = folder / "model.gguf"
-    graphs = {"plain": ("false", "{}"), "sharing": ("true", "{}"), "drafting": ("true", '{"prompt_lookup": true}')}
+    drafting = '{"mtp": true}' if architecture.endswith(MTP) else '{"prompt_lookup": true}'
+    graphs = {"plain": ("false", "{}"), "sharing": ("true", "{}"), "drafting": ("true", drafting)}
     for name, (sharing, knobs) in graphs.items():
         (folder / f"{name}.pbtxt").write_text(GRAPH.format(model=model.name, sharing=sharing, knobs=knobs))
     if model.exists():
@@ -145,14 +149,19 @@ def make(architecture, folder, vocabulary):
     made = Model(architecture, vocabulary)
     unfinished = folder / "unfinished.gguf"
     trying = folder / "trying.pbtxt"
-    trying.write_text(GRAPH.format(model=unfinished.name, sharing="true", knobs="{}"))
+    # llama.cpp asks for the tensors of MTP layers when they are to draft, and then for no others in a file that has none.
+    stages = ["{}", drafting] if architecture.endswith(MTP) else ["{}"]
     known = {}
     for _ in range(MAX_TRIES):
+        trying.write_text(GRAPH.format(model=unfinished.name, sharing="true", knobs=stages[0]))
         made.write(unfinished)
         said = load(trying)
         if not said:
-            unfinished.rename(model)
-            trying.unlink()
-            return
-        made.learn(said, known)
+            stages.pop(0)
+            if not stages:
+                unfinished.rename(model)
+                trying.unlink()
+                return
+        else:
+            made.learn(said, known)
     raise NotMade(f"not within {MAX_TRIES} tries")

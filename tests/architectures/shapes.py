@@ -217,6 +217,11 @@ ARCHITECTURES = {
     "xverse": {},
 }
 
+# Those that are compared once more with a layer that drafts (MTP), and so many others that this pays.
+MTP, MTP_BELOW = "+mtp", 16
+for name in ("cohere2moe", "deepseek2", "glm4moe", "mimo2", "qwen35", "qwen35moe", "step35"):
+    ARCHITECTURES[name + MTP] = ARCHITECTURES[name] | {"block_count": MTP_BELOW + 1, "nextn_predict_layers": 1}
+
 # Tensors of layers that llama.cpp does not ask for, as another would do, and that it cannot do without: their shapes, and in which
 # layers they are.
 INNER, STATES = ASKED["ssm.inner_size"], ASKED["ssm.group_count"] * ASKED["ssm.state_size"]
@@ -232,10 +237,23 @@ UNASKED = {
     "qwen3next": DELTA_NET,
     "rwkv6": {"time_mix_lerp_fused.weight": ([WIDTH, 1, 1, 5], ALL_LAYERS)},
 }
+# Without these, llama.cpp takes the other layers, or the one that drafts, for left out.
+MTP_TENSORS = {"blk.0.attn_norm.weight": [WIDTH], f"blk.{MTP_BELOW}.nextn.eh_proj.weight": [2 * WIDTH, WIDTH]}
+# In these models, how much larger than what a layer adds the embedding of a token is: what comes next depends most on the last
+# token, so that the layer that drafts is often right.
+LAST_TOKEN = 60
+for name in ("qwen35", "qwen35moe"):
+    UNASKED[name + MTP] = {tensor: (shape, range(0, MTP_BELOW, 2)) for tensor, (shape, _) in DELTA_NET.items()}
+UNASKED["mimo2" + MTP] = {
+    "attn_qkv.weight": ([WIDTH, (HEADS + 2 * KV_HEADS) * HEAD], [MTP_BELOW]),
+    "ffn_gate.weight": ([WIDTH, FEED_FORWARD], [MTP_BELOW]),
+    "ffn_up.weight": ([WIDTH, FEED_FORWARD], [MTP_BELOW]),
+    "ffn_down.weight": ([FEED_FORWARD, WIDTH], [MTP_BELOW]),
+}
 
 
-def fill(name, shape, seed=0):
-    """The numbers of a tensor; `shape` is in ggml's order, innermost first."""
+def fill(name, shape, seed=0, drafts=False):
+    """The numbers of a tensor, also of a model that drafts; `shape` is in ggml's order, innermost first."""
     dice = np.random.Generator(np.random.SFC64([seed, zlib.crc32(name.encode())]))
     noise = dice.standard_normal(tuple(reversed(shape)), np.float32)
     part = name.removesuffix(".weight").rsplit(".", 1)[-1]
@@ -245,6 +263,13 @@ def fill(name, shape, seed=0):
         numbers = np.ones_like(noise)
     elif name.endswith(".bias") or len(shape) == 1:
         numbers = 0.1 * noise
+    elif part == "eh_proj":
+        # It takes the token, and leaves out the hidden state behind it.
+        numbers = LAST_TOKEN * np.eye(shape[1], shape[0])
+    elif part == "token_embd" and drafts:
+        numbers = LAST_TOKEN * noise
+    elif part == "output" and drafts:
+        numbers = 3 / np.sqrt(shape[0]) * noise
     elif part == "token_embd":
         # As it also makes the logits: few of them are close to each other.
         numbers = 3 / np.sqrt(shape[0]) * noise

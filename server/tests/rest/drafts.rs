@@ -104,6 +104,15 @@ async fn what_a_draft_model_cannot_do_is_refused_by_name() {
             format!("{path} plugin_config: '{{\"prompt_lookup\": true}}'"),
             "prompt_lookup",
         ),
+        (format!("{path} plugin_config: '{{\"mtp\": true}}'"), "mtp"),
+        (
+            "plugin_config: '{\"mtp\": true, \"prompt_lookup\": true}'".to_owned(),
+            "`prompt_lookup`: choose one",
+        ),
+        (
+            "plugin_config: '{\"mtp\": true}'".to_owned(),
+            "a script has no MTP layers",
+        ),
         (
             "draft_models_path: \"../nowhere.gguf\"".to_owned(),
             "nowhere.gguf",
