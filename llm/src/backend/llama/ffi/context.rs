@@ -76,6 +76,8 @@ impl<'a> Context<'a> {
         unsafe {
             sys::llama_attach_threadpool(context.as_ptr(), threads.as_ptr(), threads.as_ptr());
         }
+        // SAFETY: the context is alive and nobody else has it.
+        unsafe { super::hidden::leave_out(context) };
         Some(Self {
             raw: context,
             threads,

@@ -14,6 +14,17 @@ unsafe extern "C" {
     fn graphmill_hidden(context: *mut sys::llama_context, index: i32) -> *const f32;
 }
 
+/// Has a new context leave out what nobody asks for: unless they are told, some architectures
+/// (gpt-oss, Qwen3.5, Gemma 4 and others) compute the feed-forward part of their last layer for all
+/// tokens of a prompt, for whoever would want their hidden states.
+///
+/// # Safety
+/// The context must be alive and not shared.
+pub(super) unsafe fn leave_out(context: NonNull<sys::llama_context>) {
+    // SAFETY: the caller's promise.
+    unsafe { graphmill_give_hidden(context.as_ptr(), false, false) }
+}
+
 /// The hidden states of a context's last batch.
 pub(super) struct Hidden {
     width: usize,
