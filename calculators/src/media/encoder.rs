@@ -108,23 +108,20 @@ impl ImageEncoder {
 /// The bitmap of an image, with its salt. A node of somebody else may have made the pixels.
 fn bitmap(image: PromptImage) -> Result<(Arc<str>, Bitmap)> {
     let (datatype, shape) = (image.pixels.datatype(), image.pixels.shape());
-    let message = || {
-        format!(
-            "`{}` has no pixels that can be encoded: expected UINT8 of shape [height, width, 3], but they are {datatype} of shape {}",
-            image.field,
-            shown(shape)
-        )
+    let refused = Error::invalid(format!(
+        "`{}` has no pixels that can be encoded: expected UINT8 of shape [height, width, 3], but they are {datatype} of shape {}",
+        image.field,
+        shown(shape)
+    ));
+    let (width, height) = match *shape {
+        [height, width, 3] if datatype == Datatype::Uint8 => (width, height),
+        _ => return Err(refused),
     };
-    let size = match *shape {
-        [height, width, 3] if datatype == Datatype::Uint8 => {
-            u32::try_from(width).ok().zip(u32::try_from(height).ok())
-        }
-        _ => None,
+    let (Ok(width), Ok(height)) = (width.try_into(), height.try_into()) else {
+        return Err(refused);
     };
-    let (width, height) = size.ok_or_else(|| Error::invalid(message()))?;
-    let refused = message();
     // Moves the pixels, unless somebody else has them too.
     let pixels = Vec::from(image.pixels.into_data());
-    let bitmap = Bitmap::new(width, height, pixels).ok_or_else(|| Error::invalid(refused))?;
+    let bitmap = Bitmap::new(width, height, pixels).ok_or(refused)?;
     Ok((image.salt, bitmap))
 }

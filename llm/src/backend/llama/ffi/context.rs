@@ -1,15 +1,15 @@
 //! A llama.cpp context: the KV cache of a model and the computations on it.
 
 use std::marker::PhantomData;
-use std::num::NonZero;
 use std::ops::Range;
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 use std::slice;
 
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
 use super::super::cpu_kernels;
+use super::batch::Batch;
 use super::hidden::Hidden;
 use super::places::Places;
 use super::{Adapter, ThreadPool};
@@ -519,134 +519,5 @@ impl Drop for Context<'_> {
     fn drop(&mut self) {
         // SAFETY: the context is alive, and nothing uses it after this.
         unsafe { sys::llama_free(self.raw.as_ptr()) }
-    }
-}
-
-/// The arrays of a `llama_batch`, kept to reuse their memory. Each token, or each embedding in the
-/// place of one, belongs to one sequence.
-#[derive(Default)]
-struct Batch {
-    tokens: Vec<sys::llama_token>,
-    embeddings: Vec<f32>,
-    positions: Vec<sys::llama_pos>,
-    sequences: Vec<sys::llama_seq_id>,
-    sequence_counts: Vec<i32>,
-    sequence_lists: Vec<*mut sys::llama_seq_id>,
-    logits: Vec<i8>,
-}
-
-impl Batch {
-    fn fill(&mut self, entries: &[BatchToken], places: Option<&Places>) -> sys::llama_batch {
-        self.tokens.clear();
-        self.positions.clear();
-        self.sequences.clear();
-        self.logits.clear();
-        for entry in entries {
-            let cell = entry.position;
-            let position = places.map_or(cell, |places| places.position(entry.slot.0, cell));
-            self.tokens.push(entry.token);
-            self.positions.push(position as sys::llama_pos);
-            self.sequences.push(entry.slot.0 as sys::llama_seq_id);
-            self.logits.push(i8::from(entry.logits));
-        }
-        let token = self.tokens.as_mut_ptr();
-        sys::llama_batch {
-            token,
-            ..self.of_positions()
-        }
-    }
-
-    /// As [`fill`](Self::fill), with an embedding beside each token.
-    fn fill_with_hidden(
-        &mut self,
-        entries: &[BatchToken],
-        hidden: &[f32],
-        places: Option<&Places>,
-    ) -> sys::llama_batch {
-        self.embeddings.clear();
-        self.embeddings.extend_from_slice(hidden);
-        let embd = self.embeddings.as_mut_ptr();
-        sys::llama_batch {
-            embd,
-            ..self.fill(entries, places)
-        }
-    }
-
-    /// Takes in images; tells how many numbers each of their embeddings has, if all have as many.
-    fn fill_images(&mut self, images: &[BatchImage<'_>], places: Option<&Places>) -> Option<usize> {
-        self.embeddings.clear();
-        self.positions.clear();
-        self.sequences.clear();
-        self.logits.clear();
-        let first = images.first()?;
-        let width = first.embeddings.len() / first.positions.max(1) as usize;
-        for image in images {
-            if image.embeddings.len() != width * image.positions as usize {
-                return None;
-            }
-            self.embeddings.extend_from_slice(image.embeddings);
-            for _ in 0..image.positions {
-                self.sequences.push(image.slot.0 as sys::llama_seq_id);
-                self.logits.push(0);
-            }
-        }
-        match places {
-            Some(places) => self.fill_grids(images, places),
-            None => self.positions.extend(images.iter().flat_map(|image| {
-                (image.first..image.first + image.positions)
-                    .map(|position| position as sys::llama_pos)
-            })),
-        }
-        Some(width)
-    }
-
-    /// Takes in the four numbers that a model with M-RoPE has for each position of an image, all
-    /// first numbers before all second ones: where the image begins, line, column, and 0.
-    fn fill_grids(&mut self, images: &[BatchImage<'_>], places: &Places) {
-        let count = self.sequences.len();
-        self.positions.resize(4 * count, 0);
-        let mut index = 0;
-        for image in images {
-            let begin = places.position(image.slot.0, image.first - image.offset);
-            for offset in image.offset..image.offset + image.positions {
-                let columns = image
-                    .tile
-                    .columns
-                    .map_or(image.tile.positions, NonZero::get);
-                let numbers = [begin, begin + offset / columns, begin + offset % columns];
-                for (number, first) in numbers.into_iter().zip([0, count, 2 * count]) {
-                    self.positions[first + index] = number as sys::llama_pos;
-                }
-                index += 1;
-            }
-        }
-    }
-
-    /// The batch of what was taken in by [`fill_images`](Self::fill_images).
-    fn of_embeddings(&mut self) -> sys::llama_batch {
-        let embd = self.embeddings.as_mut_ptr();
-        sys::llama_batch {
-            embd,
-            ..self.of_positions()
-        }
-    }
-
-    /// A batch of all positions, without what is there.
-    fn of_positions(&mut self) -> sys::llama_batch {
-        let count = self.sequences.len();
-        self.sequence_counts.resize(count, 1);
-        self.sequence_lists.clear();
-        // Only after the last `push`, which may move the numbers pointed to.
-        self.sequence_lists
-            .extend(self.sequences.iter_mut().map(ptr::from_mut));
-        sys::llama_batch {
-            n_tokens: count as i32,
-            token: ptr::null_mut(),
-            embd: ptr::null_mut(),
-            pos: self.positions.as_mut_ptr(),
-            n_seq_id: self.sequence_counts.as_mut_ptr(),
-            seq_id: self.sequence_lists.as_mut_ptr(),
-            logits: self.logits.as_mut_ptr(),
-        }
     }
 }

@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 mod adapter;
+mod batch;
 mod context;
 mod cut;
 mod guard;
