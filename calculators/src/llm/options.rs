@@ -134,7 +134,8 @@ pub struct LlmOptions {
     pub draft_max_num_seqs: Option<u32>,
     /// `false` is refused: the draft model computes long texts in pieces.
     pub draft_dynamic_split_fuse: Option<bool>,
-    /// `true` is refused: models that draft from another model's hidden states are not available.
+    /// Whether `draft_models_path` has to name an EAGLE3 model; another one is refused then. An EAGLE3
+    /// model is known as such without this.
     pub draft_eagle3_mode: bool,
     /// Without effect: nothing of a live sequence is evicted.
     pub cache_eviction_config: Option<CacheEvictionConfig>,
@@ -485,11 +486,8 @@ impl LlmOptions {
                 "draft_dynamic_split_fuse",
                 self.draft_dynamic_split_fuse.is_some(),
             ),
+            ("draft_eagle3_mode", self.draft_eagle3_mode),
         ];
-        if self.draft_eagle3_mode {
-            let message = "`draft_eagle3_mode` is not available: no model is loaded that drafts from another model's hidden states";
-            c.option_error("draft_eagle3_mode", message);
-        }
         if self.draft_models_path.is_empty() {
             for (option, _) in given.iter().filter(|(_, given)| *given) {
                 let message =
@@ -503,6 +501,7 @@ impl LlmOptions {
             c.option_error("draft_dynamic_split_fuse", message);
         }
         let mut draft = DraftSpec::new(&self.draft_models_path, main);
+        draft.eagle3 = self.draft_eagle3_mode;
         if !self.draft_device.is_empty() {
             draft.device = accepted(c, "draft_device", self.draft_device.parse::<Device>());
         }

@@ -479,7 +479,7 @@ impl LlmEngine {
 /// What a draft model runs with, or the MTP layers of the model.
 fn draft_info(spec: &LlmEngineSpec, backend: &dyn Backend) -> DraftInfo {
     let capacity = backend.capacity();
-    let mtp = backend.hidden_width() > 0;
+    let mtp = spec.draft.is_none() && backend.hidden_width() > 0;
     DraftInfo {
         path: match &spec.draft {
             Some(draft) => draft.model.clone(),

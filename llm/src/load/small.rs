@@ -31,6 +31,7 @@ pub(super) fn engine(spec: &LlmEngineSpec, bytes: u64) -> LlmEngineSpec {
             max_num_batched_tokens: BATCH,
             max_num_seqs: 1,
             cache_size: 0,
+            eagle3: draft.eagle3,
         }),
         adapters: spec.adapters.clone(),
         vision: spec.vision.clone(),

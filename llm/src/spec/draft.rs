@@ -24,6 +24,8 @@ pub struct DraftSpec {
     pub max_num_seqs: u32,
     /// Ceiling of its KV cache in GB (2^30 bytes); 0 lets the engine choose.
     pub cache_size: u64,
+    /// Whether it has to be an EAGLE3 model. One that is needs no word.
+    pub eagle3: bool,
 }
 
 impl DraftSpec {
@@ -35,6 +37,7 @@ impl DraftSpec {
             max_num_batched_tokens: main.max_num_batched_tokens,
             max_num_seqs: main.max_num_seqs,
             cache_size: main.cache_size,
+            eagle3: false,
         }
     }
 

@@ -1,5 +1,5 @@
-//! The draft model, or the MTP layers of the main model: it follows the texts of the sequences that
-//! ask for it, and says how they may go on.
+//! What drafts: a draft model, an EAGLE3 model, or the MTP layers of the main model. It follows the
+//! texts of the sequences that ask for it, and says how they may go on.
 //!
 //! It has a context of its own, where a sequence that drafts has a slot. A round of drafting
 //! computes what each of them has got since its last round, then one token after the other for all
@@ -11,8 +11,9 @@
 //! longer. A sequence whose drafts do not pay stops drafting and tries again after some tokens,
 //! later each time.
 //!
-//! MTP layers compute each token with the hidden state before it: the main model's, and behind what
-//! they drafted their own. Where they lack some of a text, they begin anew behind that.
+//! MTP layers and EAGLE3 models compute each token with the hidden state before it: the main model's,
+//! and behind what they drafted their own. Where they lack some of a text, they begin anew behind
+//! that.
 //!
 //! Nothing here can end a sequence: when the draft model fails, there are no drafts from then on.
 
@@ -21,10 +22,11 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
-use super::drafting::{Drafting, ModelDraft};
+use super::drafting::Drafting;
 use super::hidden::Hidden;
 use super::learned::Confidence;
 use super::place::{Guess, Place};
+use super::turns::Turn;
 use super::worth::Steps;
 use crate::backend::{Backend, BatchToken, Capacity, DecodeError, Slot};
 use crate::protocol::SequenceId;
@@ -32,57 +34,30 @@ use crate::sampler;
 use crate::schedule::cost::{CostModel, StepSize};
 use crate::worker::catch;
 
-/// Known tokens that a round computes beside each sequence's last one, while it is not known how
-/// long they take.
-const FIRST_CATCH_UP: u32 = 64;
-/// And at least.
-const MIN_CATCH_UP: u32 = 16;
-/// The part of a step's time that catching up may take beside it.
-const CATCH_UP_SHARE: f64 = 0.5;
-/// The part of the time that a sequence's remaining tokens take which catching up may take in all:
-/// drafts save little more.
-const WORTH_CATCHING_UP: f64 = 0.25;
-
-/// The engine thread's knowledge of the draft model.
+/// State of the draft model, owned by the engine thread.
 pub(super) struct Drafter<'a> {
-    backend: &'a mut dyn Backend,
-    capacity: Capacity,
+    pub(super) backend: &'a mut dyn Backend,
+    pub(super) capacity: Capacity,
     /// Tokens that both models have: those below this.
-    n_vocab: usize,
-    places: FxHashMap<SequenceId, Place>,
-    free_slots: BinaryHeap<Reverse<Slot>>,
+    pub(super) n_vocab: usize,
+    pub(super) places: FxHashMap<SequenceId, Place>,
+    pub(super) free_slots: BinaryHeap<Reverse<Slot>>,
     /// Cells that are in use, and those that sequences of this round may come to use.
-    claimed: u32,
+    pub(super) claimed: u32,
     cost: CostModel,
     /// Cells that a row of the last batch attended to.
     attended: u64,
     /// What sequences begin with that have not drafted yet.
-    learned: Confidence,
-    round: u64,
+    pub(super) learned: Confidence,
+    pub(super) round: u64,
     failed: bool,
-    /// What MTP layers draft from; `None` for a draft model.
-    hidden: Option<Hidden>,
+    /// What MTP layers and EAGLE3 models draft from; `None` for other draft models.
+    pub(super) hidden: Option<Hidden>,
     // Memory reused from round to round.
-    turns: Vec<Turn>,
+    pub(super) turns: Vec<Turn>,
     batch: Vec<BatchToken>,
     /// The hidden states before its tokens.
     before: Vec<f32>,
-}
-
-/// A sequence that takes part in a round.
-#[derive(Clone, Copy, Debug)]
-struct Turn {
-    /// Its place among the running.
-    index: usize,
-    id: SequenceId,
-    slot: Slot,
-    wanted: ModelDraft,
-    /// Tokens that the next batch computes.
-    tokens: u32,
-    /// Whether they are all that is known, so that a token is drafted.
-    drafts: bool,
-    /// That all drafted so far are right.
-    chance: f32,
 }
 
 impl<'a> Drafter<'a> {
@@ -126,18 +101,22 @@ impl<'a> Drafter<'a> {
             Ok(Err(error)) => error.to_string(),
             Err(message) => message,
         };
-        tracing::warn!(
-            message,
-            "the draft model failed; nothing is drafted with it from now on"
-        );
-        self.failed = true;
-        self.places.clear();
+        self.fail(&message);
         for sequence in running
             .iter_mut()
             .filter(|sequence| sequence.model_draft().is_some())
         {
             sequence.keep_drafts(0);
         }
+    }
+
+    fn fail(&mut self, message: &str) {
+        tracing::warn!(
+            message,
+            "the draft model failed; nothing is drafted with it from now on"
+        );
+        self.failed = true;
+        self.places.clear();
     }
 
     /// Whether the main model's hidden states are wanted.
@@ -147,8 +126,12 @@ impl<'a> Drafter<'a> {
 
     /// Takes over hidden states: whose tokens, at which positions, and a row for each.
     pub(super) fn keep_hidden(&mut self, tokens: &[(SequenceId, u32)], rows: &[f32]) {
-        if let Some(hidden) = &mut self.hidden {
-            hidden.keep(tokens, rows);
+        let Some(hidden) = self.hidden.as_mut().filter(|_| !tokens.is_empty()) else {
+            return;
+        };
+        match self.backend.encode_hidden(rows) {
+            Ok(rows) => hidden.keep(tokens, rows),
+            Err(error) => self.fail(&error.to_string()),
         }
     }
 
@@ -162,76 +145,15 @@ impl<'a> Drafter<'a> {
         }
     }
 
-    fn free(&mut self, slot: Option<Slot>) {
+    pub(super) fn free(&mut self, slot: Option<Slot>) {
         if let Some(slot) = slot {
             self.backend.remove(slot, 0);
             self.free_slots.push(Reverse(slot));
         }
     }
 
-    /// Decides who drafts in this round.
-    fn take_turns(&mut self, running: &[impl Drafting], steps: &Steps) {
-        self.turns.clear();
-        let wanting = || {
-            running
-                .iter()
-                .filter_map(|sequence| Some((sequence, sequence.model_draft()?)))
-        };
-        let count = wanting().count() as u32;
-        if count == 0 || (steps.same_length && count < steps.decodes) {
-            return;
-        }
-        let (mut means, mut due) = (0.0, false);
-        for (sequence, _) in wanting() {
-            self.settle(sequence);
-            let place = &self.places[&sequence.id()];
-            means += place.learned.mean();
-            due |= place.is_due(sequence.tokens().len());
-        }
-        self.claimed = self.places.values().map(|place| place.cells).sum();
-        let common = steps.same_length.then_some((means / count as f32, due));
-        let price = self.price(count, steps);
-        for (index, sequence) in running.iter().enumerate() {
-            let Some(mut wanted) = sequence.model_draft() else {
-                continue;
-            };
-            let length = sequence.tokens().len();
-            let room = self
-                .capacity
-                .cells_per_sequence
-                .saturating_sub(length as u32);
-            wanted.limit = wanted.limit.min(room);
-            let Some(place) = self.places.get_mut(&sequence.id()) else {
-                continue;
-            };
-            let (mean, due) = common.unwrap_or((place.learned.mean(), place.is_due(length)));
-            if wanted.limit == 0
-                || !place.tries(mean >= price, due, length)
-                || !self.can_catch_up(sequence, steps)
-            {
-                continue;
-            }
-            if let Some(slot) = self.make_room(sequence, wanted.limit) {
-                self.turns.push(Turn {
-                    index,
-                    id: sequence.id(),
-                    slot,
-                    wanted,
-                    tokens: 0,
-                    drafts: false,
-                    chance: 1.0,
-                });
-            }
-        }
-        if steps.same_length && (self.turns.len() as u32) < steps.decodes {
-            self.turns.clear();
-        }
-        self.turns.sort_unstable_by_key(|turn| turn.slot);
-        self.share_catching_up(running, steps);
-    }
-
     /// Compares what was drafted with what the text became, and removes what was wrong.
-    fn settle(&mut self, sequence: &impl Drafting) {
+    pub(super) fn settle(&mut self, sequence: &impl Drafting) {
         let length = sequence.tokens().len();
         let learned = &self.learned;
         let place = self
@@ -240,87 +162,11 @@ impl<'a> Drafter<'a> {
             .or_insert_with(|| Place::new(length, learned.as_assumption()));
         let hidden = self.hidden.as_ref();
         let hidden = hidden.map(|hidden| hidden.positions(sequence.id()));
-        let wrong = place.settle(sequence.tokens(), &mut self.learned, hidden);
+        let most = self.capacity.cells_per_sequence;
+        let wrong = place.settle(sequence.tokens(), &mut self.learned, hidden, most);
         if let (Some(slot), true) = (place.slot, wrong > 0) {
             self.backend.remove(slot, place.cells);
         }
-    }
-
-    /// Whether a sequence's text can be computed here, and what is missing of it is not too much
-    /// for what is left of it.
-    fn can_catch_up(&self, sequence: &impl Drafting, steps: &Steps) -> bool {
-        let (id, tokens) = (sequence.id(), sequence.tokens());
-        let next = self.places[&id].next() as usize;
-        if let Some(hidden) = &self.hidden
-            && (hidden.positions(id).end as usize + 1 < tokens.len() || next >= tokens.len())
-        {
-            return false;
-        }
-        let missing = &tokens[next..];
-        let takes = self.known_token_micros() * missing.len() as f64;
-        let saves = WORTH_CATCHING_UP * steps.token_micros() * f64::from(sequence.remaining());
-        (missing.len() as u32 <= MIN_CATCH_UP || takes <= saves)
-            && missing.iter().all(|token| (*token as usize) < self.n_vocab)
-    }
-
-    /// Finds a slot for the sequence and cells for its whole text and its drafts; others that do
-    /// not draft now make room, those that have not for longest first.
-    fn make_room(&mut self, sequence: &impl Drafting, drafts: u32) -> Option<Slot> {
-        let next = self.places[&sequence.id()].next();
-        let more = sequence.tokens().len() as u32 + drafts - next;
-        loop {
-            let place = self.places.get_mut(&sequence.id())?;
-            if self.claimed + more <= self.capacity.total_cells
-                && let Some(slot) = place.slot.or_else(|| Some(self.free_slots.pop()?.0))
-            {
-                place.slot = Some(slot);
-                place.round = self.round;
-                self.claimed += more;
-                return Some(slot);
-            }
-            let others = self.places.iter_mut().filter(|(id, place)| {
-                **id != sequence.id() && place.slot.is_some() && place.round < self.round
-            });
-            let (_, longest) = others.min_by_key(|(id, place)| (place.round, **id))?;
-            self.claimed -= longest.cells;
-            let slot = longest.vacate();
-            self.free(slot);
-        }
-    }
-
-    /// Says how much of what they miss the sequences compute in this round.
-    fn share_catching_up(&mut self, running: &[impl Drafting], steps: &Steps) {
-        let price = self.known_token_micros();
-        let affordable = if price > 0.0 {
-            (CATCH_UP_SHARE * steps.cost.of(steps.decodes) / price) as u32
-        } else {
-            FIRST_CATCH_UP
-        };
-        let turns = self.turns.len() as u32;
-        let mut left = affordable
-            .max(MIN_CATCH_UP.max(turns))
-            .min(self.capacity.max_batch_tokens.saturating_sub(turns));
-        for turn in &mut self.turns {
-            let text = running[turn.index].tokens().len() as u32;
-            let mut missing = text - self.places[&turn.id].next();
-            turn.tokens = missing.min(1 + left);
-            if self.hidden.is_some() && turn.tokens < missing {
-                // MTP layers draft at once, from the end of the text.
-                let place = self.places.get_mut(&turn.id);
-                place
-                    .expect("who drafts has a place")
-                    .begin_at(text - turn.tokens);
-                self.backend.remove(turn.slot, 0);
-                missing = turn.tokens;
-            }
-            turn.drafts = turn.tokens == missing;
-            left -= turn.tokens - 1;
-        }
-        let all = self.turns.iter().all(|turn| turn.drafts);
-        if steps.same_length && !all {
-            self.turns.retain(|turn| !turn.drafts);
-        }
-        self.turns.truncate(self.capacity.max_batch_tokens as usize);
     }
 
     /// Drafts token by token.
@@ -427,7 +273,7 @@ impl<'a> Drafter<'a> {
 
     /// Microseconds of a token that is known. MTP layers compute few of them at once: to them they are
     /// as those that are drafted, so that each round tells what drafting costs.
-    fn known_token_micros(&self) -> f64 {
+    pub(super) fn known_token_micros(&self) -> f64 {
         if self.hidden.is_some() {
             self.cost.decode_token_micros()
         } else {
@@ -437,7 +283,7 @@ impl<'a> Drafter<'a> {
 
     /// What the chance of one more token has to be at least, where so many sequences draft
     /// together: the time it takes, in tokens.
-    fn price(&self, rows: u32, steps: &Steps) -> f32 {
+    pub(super) fn price(&self, rows: u32, steps: &Steps) -> f32 {
         let size = StepSize {
             decode_tokens: rows,
             attended_cells: u64::from(rows) * self.attended,

@@ -1,9 +1,9 @@
-//! Hidden states of the main model, which its MTP layers draft from.
+//! Hidden states of the main model, which its MTP layers or an EAGLE3 model draft from.
 //!
-//! The MTP layers compute a token from the hidden state that the model has left behind the token
-//! before it. Those of the last tokens of each sequence are kept, so that drafting can begin, or go
-//! on after a pause, without the rest of the text: what the MTP layers see of a text may begin
-//! anywhere. A prompt that was taken over from others has left none.
+//! They compute a token from what the model has made of the token before it, its hidden state. Those
+//! of the last tokens of each sequence are kept, so that drafting can begin, or go on after a pause,
+//! without the rest of the text: what they see of a text may begin anywhere. A prompt whose cells
+//! were reused from another sequence has none.
 
 use std::ops::Range;
 

@@ -13,8 +13,8 @@
 //!   ([`learned`]), so that knowing when to draft costs no step.
 //! - **A draft model** ([`drafter`]). How often it is right is learned from what it drafted, for
 //!   each sequence, and for all together as what the next one begins with.
-//! - **The model's own MTP layers**, which draft as a draft model does, but from the hidden states of
-//!   the other layers ([`hidden`]).
+//! - **The model's own MTP layers, or an EAGLE3 model**, which draft as a draft model does, but from
+//!   hidden states of the model ([`hidden`]).
 //!
 //! How many drafts a step takes follows from their chances and from what its rows cost ([`worth`]).
 
@@ -27,6 +27,7 @@ mod lookup;
 mod params;
 mod place;
 mod speculation;
+mod turns;
 mod worth;
 
 pub(crate) use drafting::{Drafting, ModelDraft};

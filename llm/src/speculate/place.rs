@@ -5,6 +5,7 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use super::learned::Confidence;
+use super::params::SpeculationParams;
 use crate::backend::Slot;
 use crate::protocol::Token;
 
@@ -31,7 +32,7 @@ pub(super) struct Place {
     pub(super) first: u32,
     /// Cells: of its text from there on, and in a round of what it drafts behind it.
     pub(super) cells: u32,
-    /// The hidden state that MTP layers have left behind what they drafted last.
+    /// The hidden state behind the token that was drafted last, where drafts are made from those.
     pub(super) hidden: Vec<f32>,
     /// What was drafted in its last round, behind the text as it was.
     pub(super) drafted: SmallVec<[Guess; 8]>,
@@ -62,13 +63,18 @@ impl Place {
         }
     }
 
-    /// Learns from what the text became, and keeps the cells that belong to it. Says how many do
-    /// not. MTP layers draft from the hidden states at positions of the text that are `hidden`.
+    /// Learns from what the text became, and keeps the cells that belong to it. Returns how many have
+    /// to be removed.
+    ///
+    /// MTP layers and EAGLE3 models draft from the hidden states at these positions of the text,
+    /// `hidden`, and begin anew with those where `cells_per_sequence` cells have no room for the text
+    /// and the longest draft.
     pub(super) fn settle(
         &mut self,
         text: &[Token],
         learned: &mut Confidence,
         hidden: Option<Range<u32>>,
+        cells_per_sequence: u32,
     ) -> u32 {
         let mut right = 0;
         for (guess, token) in self.drafted.drain(..).zip(&text[self.text..]) {
@@ -90,11 +96,15 @@ impl Place {
         };
         let end = (valid.min(last) as u32).saturating_sub(self.first);
         self.cells = before.min(end);
-        if let Some(hidden) = hidden
-            && !(self.next().checked_sub(1)).is_some_and(|before| hidden.contains(&before))
-        {
-            // They begin anew with what there is.
-            self.begin_at(hidden.start + 1);
+        if let Some(hidden) = hidden {
+            let before = self.next().checked_sub(1);
+            let goes_on = before.is_some_and(|before| hidden.contains(&before));
+            let needs =
+                (text.len() as u32).saturating_sub(self.first) + SpeculationParams::MAX_DRAFTS;
+            if !goes_on || needs > cells_per_sequence {
+                // They begin anew with what there is.
+                self.begin_at(hidden.start + 1);
+            }
         }
         let wrong = before - self.cells;
         self.text = text.len();

@@ -17,7 +17,7 @@ const FEED_FORWARD: u64 = 96;
 const LAYERS: u64 = 4;
 /// How much larger than what a layer adds the embedding of a token is, in models that draft.
 const LAST_TOKEN: f32 = 60.0;
-const LAYERS_THAT_DRAFTS_PAY_FOR: u64 = 24;
+pub(crate) const LAYERS_THAT_DRAFTS_PAY_FOR: u64 = 24;
 /// Tokens that a sliding window sees.
 pub(crate) const WINDOW: u32 = 24;
 
@@ -65,21 +65,28 @@ impl Family {
         self.make_with(folder, LAYERS, None)
     }
 
-    /// Writes a model with a layer that drafts, and so many others that this pays.
-    pub(crate) fn make_with_mtp(folder: &Path, mtp: Mtp) -> PathBuf {
-        Self::ImageHybrid.make_with(folder, LAYERS_THAT_DRAFTS_PAY_FOR, Some(mtp))
+    /// Writes a model whose tokens can be drafted from this, with so many layers that it pays. With
+    /// `mtp`, it has a layer that drafts.
+    pub(crate) fn make_drafted(folder: &Path, from: DraftsFrom, mtp: bool) -> PathBuf {
+        let layers = LAYERS_THAT_DRAFTS_PAY_FOR;
+        Self::ImageHybrid.make_with(folder, layers, Some((from, mtp)))
     }
 
-    fn make_with(self, folder: &Path, layers: u64, mtp: Option<Mtp>) -> PathBuf {
+    fn make_with(self, folder: &Path, layers: u64, drafts: Option<(DraftsFrom, bool)>) -> PathBuf {
+        let mtp = drafts.and_then(|(from, mtp)| mtp.then_some(from));
         let mtp_layers = u64::from(mtp.is_some());
         let vocabulary = Vocabulary::read(&fs::read(model()).expect("readable"));
         let mut entries = vocabulary.entries;
         let tokens = [WIDTH, vocabulary.tokens];
         let mut tensors = vec![ones(self.output_norm(), WIDTH)];
         let mut size = 3.0;
-        if let Some(mtp) = mtp {
+        if let Some((from, mtp)) = drafts {
             size = LAST_TOKEN * (WIDTH as f32).sqrt();
-            tensors.extend(mtp.heads(&tokens));
+            tensors.push(from.head("output.weight".to_owned(), 1));
+            if mtp && from == DraftsFrom::Hidden {
+                let own = format!("blk.{layers}.nextn.shared_head_head.weight");
+                tensors.push(from.head(own, 2));
+            }
         }
         tensors.push(matrix(EMBEDDINGS, &tokens, size));
         let architecture = self.architecture();
@@ -239,10 +246,10 @@ impl Family {
     }
 }
 
-/// What an MTP layer drafts from. What comes next depends more on the last token than on those before
-/// it, so that the layer is often right.
+/// What tokens can be drafted from. What comes next depends more on the last token than on those
+/// before it, so that drafts are often right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mtp {
+pub(crate) enum DraftsFrom {
     /// The token.
     Token,
     /// The hidden state before it, which says what the token was before. Tokens follow each other
@@ -250,22 +257,23 @@ pub(crate) enum Mtp {
     Hidden,
 }
 
-impl Mtp {
-    /// What makes logits: of all layers, and of the MTP layer where it has its own.
-    fn heads(self, tokens: &[u64]) -> Vec<Tensor> {
-        if self == Self::Token {
-            return vec![matrix("output.weight", tokens, 3.0)];
-        }
-        let head = |name: String, places| Tensor {
+impl DraftsFrom {
+    /// What makes logits. With `Hidden`, those of a token are the embedding of the one that is so many
+    /// `places` before it.
+    pub(crate) fn head(self, name: String, places: u64) -> Tensor {
+        let tokens = Vocabulary::read(&fs::read(model()).expect("readable")).tokens;
+        let deviation = 3.0 / (WIDTH as f32).sqrt();
+        Tensor {
             name,
-            shape: tokens.to_vec(),
-            fill: Fill::Earlier(places, 3.0 / (WIDTH as f32).sqrt()),
-        };
-        let own = format!("blk.{LAYERS_THAT_DRAFTS_PAY_FOR}.nextn.shared_head_head.weight");
-        vec![head("output.weight".to_owned(), 1), head(own, 2)]
+            shape: vec![WIDTH, tokens],
+            fill: match self {
+                Self::Token => Fill::Random(deviation),
+                Self::Hidden => Fill::Earlier(places, deviation),
+            },
+        }
     }
 
-    /// What the layer has beside the parts of one that attends.
+    /// What an MTP layer has beside the parts of one that attends.
     fn parts(self) -> [Part; 3] {
         // The token is first, and the hidden state behind it.
         let from = if self == Self::Token { 0 } else { WIDTH };

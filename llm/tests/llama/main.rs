@@ -6,9 +6,11 @@ mod adapters;
 mod checkpoints;
 mod constraint;
 mod draft_model;
+mod eagle3_model;
 mod embedding;
 mod engine;
 mod families;
+mod hidden_drafts;
 #[cfg(feature = "vision")]
 mod image_families;
 #[cfg(feature = "vision")]
@@ -16,7 +18,6 @@ mod images;
 #[cfg(feature = "cpu-kernels")]
 mod kernels;
 mod load;
-mod mtp;
 mod prefix;
 mod random_model;
 #[cfg(feature = "vision")]

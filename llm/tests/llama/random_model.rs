@@ -14,6 +14,8 @@ pub(crate) enum Fill {
     Part(u64, f32),
     /// The numbers of the embeddings that tokens so many places before have, of this deviation.
     Earlier(u64, f32),
+    /// The integers from 0 on.
+    Places,
 }
 
 pub(crate) struct Tensor {
@@ -60,6 +62,7 @@ impl Tensor {
             Fill::Decay => -0.05 - 0.2 * random.normal().abs(),
             Fill::Part(from, scale) if index % columns == from + index / columns => scale,
             Fill::Part(..) => 0.0,
+            Fill::Places => index as f32,
         };
         let mut numbers: Vec<f32> = (0..count).map(&mut number).collect();
         if let Fill::Earlier(places, _) = self.fill {
@@ -90,6 +93,9 @@ pub(crate) const U32: u32 = 4;
 pub(crate) const F32: u32 = 6;
 const TEXT: u32 = 8;
 pub(crate) const LIST: u32 = 9;
+
+const F32_TENSOR: u32 = 0;
+const I64_TENSOR: u32 = 27;
 
 /// Entries of a GGUF file as they are written.
 pub(crate) struct Vocabulary {
@@ -194,14 +200,19 @@ pub(crate) fn file(entries: &[Vec<u8>], tensors: &[Tensor]) -> Vec<u8> {
         bytes.extend(text(&tensor.name));
         bytes.extend((tensor.shape.len() as u32).to_le_bytes());
         bytes.extend(tensor.shape.iter().flat_map(|length| length.to_le_bytes()));
-        bytes.extend(0_u32.to_le_bytes()); // F32
+        let numbers = tensor.numbers().into_iter();
+        let (kind, written): (u32, Vec<u8>) = match tensor.fill {
+            Fill::Places => (
+                I64_TENSOR,
+                numbers
+                    .flat_map(|number| (number as i64).to_le_bytes())
+                    .collect(),
+            ),
+            _ => (F32_TENSOR, numbers.flat_map(f32::to_le_bytes).collect()),
+        };
+        bytes.extend(kind.to_le_bytes());
         bytes.extend((data.len() as u64).to_le_bytes());
-        data.extend(
-            tensor
-                .numbers()
-                .iter()
-                .flat_map(|number| number.to_le_bytes()),
-        );
+        data.extend(written);
         data.resize(data.len().next_multiple_of(ALIGNMENT), 0);
     }
     bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);

@@ -89,8 +89,9 @@ async fn what_a_draft_model_cannot_do_is_refused_by_name() {
         ("draft_max_num_seqs: 2".to_owned(), "draft_models_path"),
         (
             format!("{path} draft_eagle3_mode: true"),
-            "draft_eagle3_mode",
+            "`draft_eagle3_mode` cannot be used with a script",
         ),
+        ("draft_eagle3_mode: true".to_owned(), "draft_models_path"),
         (
             format!("{path} draft_dynamic_split_fuse: false"),
             "draft_dynamic_split_fuse",

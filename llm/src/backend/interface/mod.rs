@@ -85,7 +85,7 @@ pub struct BatchToken {
     pub slot: Slot,
     /// Whether the logits after this token will be read.
     pub logits: bool,
-    /// Whether the hidden state after this token will be read, from which MTP layers draft.
+    /// Whether the hidden state after this token will be read, from which MTP layers and EAGLE3 models draft.
     pub hidden: bool,
     /// What the model's weights are changed by; the same for all tokens of a slot.
     pub adapter: Option<Adapter>,
@@ -162,10 +162,19 @@ pub trait Backend {
         &[]
     }
 
-    /// Numbers of a hidden state of another backend, without which this one computes nothing: it has
-    /// the MTP layers of a model. 0 for every other backend.
+    /// Numbers of the hidden state before a token, without which this backend computes nothing: it has
+    /// the MTP layers of a model, or is an EAGLE3 model. 0 for every other backend.
     fn hidden_width(&self) -> usize {
         0
+    }
+
+    /// Makes hidden states of the main model into those that this backend drafts from, one for each.
+    /// To MTP layers they are the same.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if they could not be computed.
+    fn encode_hidden<'a>(&'a mut self, states: &'a [f32]) -> Result<&'a [f32], DecodeError> {
+        Ok(states)
     }
 
     /// As [`decode`](Self::decode), with the hidden state before each token.

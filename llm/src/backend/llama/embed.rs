@@ -287,7 +287,7 @@ fn create<'a>(
     let mappings = &weights.layout.mappings;
     let creating = weights.layout.lock();
     let (context, heard) =
-        ffi::listen(|| Context::new(&weights.model, params, pool, Vec::new(), mappings));
+        ffi::listen(|| Context::new(&weights.model, params, None, pool, Vec::new(), mappings));
     drop(creating);
     match context {
         Some(context) => Ok((context, heard)),

@@ -5,17 +5,14 @@
 //! with every session.
 
 use std::ops::Range;
-use std::path::Path;
-use std::sync::Arc;
 
 use llama_cpp_2::model::LlamaModel;
 
 use crate::backend::interface::{
     Backend, BatchImage, BatchToken, Capacity, Checkpoint, DecodeError, DraftSupport, KvLayout,
-    Loaded, SaveError, SavedCells, SavedPart, Serve, Slot,
+    SaveError, SavedCells, SavedPart, Slot,
 };
 use crate::model::info::{BackendInfo, ComputeInfo, KvInfo, WeightsInfo};
-use crate::model::vocab::{Vocab, check_vocabulary};
 use crate::protocol::LoadError;
 use crate::spec::{FlashAttention, LlmEngineSpec, Numa};
 
@@ -27,6 +24,7 @@ mod cpu_kernels;
 mod cpu_kernels;
 mod device_memory;
 mod devices;
+mod eagle3;
 mod embed;
 mod ffi;
 mod gguf;
@@ -34,6 +32,7 @@ mod kv_state;
 mod log_lines;
 mod model;
 mod mtp;
+mod open;
 mod plan;
 mod process;
 mod recurrent;
@@ -50,7 +49,6 @@ use cpu_kernels::HugePages;
 pub(crate) use cpu_kernels::unused_bytes as unbacked_bytes;
 #[cfg(feature = "cpu-kernels")]
 pub use cpu_kernels::{MeasuredProduct, ProductTime};
-use device_memory::Available;
 pub(crate) use embed::open as open_embedding;
 use ffi::{Context, Heard};
 pub(super) use ffi::{exit, limit_process};
@@ -58,103 +56,14 @@ pub(super) use ffi::{exit, limit_process};
 pub(crate) use ffi::{few_heaps, freed_bytes, trim_heap};
 pub(crate) use gguf::{check as check_header, kind as kind_of};
 use model::Weights;
+pub(crate) use open::{open, open_vocab};
 use plan::ContextPlan;
 #[cfg(feature = "cpu-kernels")]
 pub use process::product_time;
 pub use process::with_cpu_kernels;
-use process::{choose_numa, process};
 use sequence_state::SequenceStates;
 use sub_batches::Divided;
 pub(super) use threads::threads_have_own_cpus;
-use vocab::LlamaVocabulary;
-
-/// Loads the models and runs `serve` with a context on each.
-pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadError> {
-    let process = process(&spec.model)?;
-    let numa = choose_numa(spec.plugin_config.numa)?;
-    let mut available = Available::now();
-    let environment = Environment {
-        numa,
-        features: &process.features,
-    };
-    // The draft model comes first, so that the main model's sum counts what it takes.
-    let draft_spec = spec.draft_spec();
-    let draft_weights = match &draft_spec {
-        Some(spec) => Some(model::load(spec).map_err(of_draft)?),
-        None => None,
-    };
-    let mut draft = match (&draft_spec, &draft_weights) {
-        (Some(spec), Some(weights)) => {
-            let plan = ContextPlan::new(spec, weights, &available, numa).map_err(of_draft)?;
-            available.set_aside(plan.takes.clone());
-            Some(LlamaCpp::new(spec, weights, &plan, environment).map_err(of_draft)?)
-        }
-        _ => None,
-    };
-    let weights = model::load(spec)?;
-    mtp::check(spec, &weights)?;
-    let projector = vision::load(spec, &weights, &mut available)?;
-    let plan = ContextPlan::new(spec, &weights, &available, numa)?;
-    let mut backend = LlamaCpp::new(spec, &weights, &plan, environment)?;
-    let mut mtp = mtp::open(spec, &weights, &plan, environment)?;
-    let context = backend.capacity.cells_per_sequence as usize;
-    let vocab = LlamaVocabulary::new(Arc::clone(&weights.model), &spec.model, context);
-    let never = |field| LoadError::Spec {
-        field,
-        message: if spec.plugin_config.rollback_states == Some(0) {
-            "needs `rollback_states` above 0: this model's recurrent state cannot go back to before a wrong draft otherwise".to_owned()
-        } else {
-            "cannot be used with this model: its recurrent state cannot go back to before a wrong draft".to_owned()
-        },
-    };
-    if backend.drafts == DraftSupport::Never {
-        if spec.plugin_config.prompt_lookup {
-            return Err(never("prompt_lookup"));
-        }
-        if mtp.is_some() {
-            return Err(never("mtp"));
-        }
-    }
-    if let (Some(spec), Some(weights), Some(draft)) = (&draft_spec, &draft_weights, &draft) {
-        if backend.drafts == DraftSupport::Never {
-            return Err(never("draft_models_path"));
-        }
-        if draft.drafts == DraftSupport::Never {
-            return Err(LoadError::Spec {
-                field: "draft_models_path",
-                message: "names a model that cannot draft: its recurrent state cannot go back to before a wrong draft".to_owned(),
-            });
-        }
-        let draft_vocab = LlamaVocabulary::new(Arc::clone(&weights.model), &spec.model, context);
-        check_vocabulary(&vocab, &draft_vocab)?;
-    }
-    serve(Loaded {
-        backend: &mut backend,
-        draft: match (&mut draft, &mut mtp) {
-            (Some(draft), _) => Some(draft),
-            (None, Some(mtp)) => Some(mtp),
-            (None, None) => None,
-        },
-        vocab: Arc::new(vocab),
-        projector,
-    });
-    Ok(())
-}
-
-/// Names the options that a draft model has of its own.
-fn of_draft(error: LoadError) -> LoadError {
-    match error {
-        LoadError::Spec { field, message } => LoadError::Spec {
-            field: match field {
-                "device" => "draft_device",
-                "cache_size" => "draft_cache_size",
-                other => other,
-            },
-            message,
-        },
-        other => other,
-    }
-}
 
 /// Which drafts a context on the model takes.
 fn draft_support(context: &Context<'_>, model: &LlamaModel, unified: bool) -> DraftSupport {
@@ -168,23 +77,6 @@ fn draft_support(context: &Context<'_>, model: &LlamaModel, unified: bool) -> Dr
     } else {
         DraftSupport::SameLength
     }
-}
-
-/// Loads only the vocabulary of a model.
-pub(super) fn open_vocab(path: &Path) -> Result<Arc<dyn Vocab>, LoadError> {
-    let model = model::load_vocab(path)?;
-    // llama.cpp does not read the model's shape with the vocabulary alone, but keeps the metadata.
-    let architecture = model::architecture(&model);
-    let length = model.meta_val_str(&format!("{architecture}.context_length"));
-    let context_length = length
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(i32::MAX as usize);
-    Ok(Arc::new(LlamaVocabulary::new(
-        Arc::new(model),
-        path,
-        context_length,
-    )))
 }
 
 /// What is the same for all models of the process.
@@ -208,7 +100,7 @@ fn weights_info(weights: &Weights) -> WeightsInfo {
 
 fn describe(
     spec: &LlmEngineSpec,
-    plan: &ContextPlan,
+    plan: &ContextPlan<'_>,
     weights: &Weights,
     heard: &Heard,
     environment: Environment<'_>,
@@ -252,8 +144,10 @@ struct LlamaCpp<'a> {
     context: Context<'a>,
     capacity: Capacity,
     drafts: DraftSupport,
-    /// Whether it computes the model's MTP layers.
-    is_mtp: bool,
+    /// Whether it computes from hidden states of another context.
+    from_hidden: bool,
+    /// Numbers of those of another model, if it encodes them first.
+    encodes: Option<usize>,
     /// Divides batches into sub-batches, where that can be cheaper than to compute them at once.
     divided: Option<Divided>,
     #[cfg(target_os = "linux")]
@@ -265,13 +159,10 @@ impl<'a> LlamaCpp<'a> {
     fn new(
         spec: &LlmEngineSpec,
         weights: &'a Weights,
-        plan: &ContextPlan,
+        plan: &ContextPlan<'a>,
         environment: Environment<'_>,
     ) -> Result<Self, LoadError> {
         let (mut context, heard) = plan.create(spec, weights)?;
-        if spec.plugin_config.mtp {
-            context.give_hidden(&weights.model);
-        }
         let streams = if plan.unified { 1 } else { plan.max_sequences };
         let states = SequenceStates::new(&mut context, &weights.model, streams);
         let drafts = draft_support(&context, &weights.model, plan.unified);
@@ -299,7 +190,8 @@ impl<'a> LlamaCpp<'a> {
             context,
             capacity,
             drafts,
-            is_mtp: plan.mtp,
+            from_hidden: plan.drafts_for.is_some(),
+            encodes: eagle3::encodes(weights),
             divided: match plan.ragged_bytes {
                 Some(bytes) => Some(Divided::new(weights.model.size(), bytes)),
                 None if spec.adapters.is_empty() => None,
@@ -364,7 +256,7 @@ impl Backend for LlamaCpp<'_> {
     }
 
     fn hidden_width(&self) -> usize {
-        if self.is_mtp {
+        if self.from_hidden {
             self.context.hidden_width()
         } else {
             0
@@ -377,6 +269,14 @@ impl Backend for LlamaCpp<'_> {
         hidden: &[f32],
     ) -> Result<(), DecodeError> {
         self.context.decode_with_hidden(batch, hidden)
+    }
+
+    fn encode_hidden<'b>(&'b mut self, states: &'b [f32]) -> Result<&'b [f32], DecodeError> {
+        let Some(width) = self.encodes else {
+            return Ok(states);
+        };
+        self.context.encode(states, width)?;
+        Ok(self.context.hidden())
     }
 
     fn on_threads(&self, work: &(dyn Fn() + Sync)) {

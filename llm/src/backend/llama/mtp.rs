@@ -3,7 +3,7 @@
 //! model has left behind the token before it. Of several such layers, the first one drafts.
 
 use super::device_memory;
-use super::ffi;
+use super::ffi::{self, Context};
 use super::model::{Weights, architecture};
 use super::plan::ContextPlan;
 use super::{Environment, LlamaCpp};
@@ -67,13 +67,14 @@ pub(super) fn bytes_per_cell(spec: &LlmEngineSpec, weights: &Weights) -> u64 {
 pub(super) fn open<'a>(
     spec: &LlmEngineSpec,
     weights: &'a Weights,
-    plan: &ContextPlan,
+    plan: &ContextPlan<'a>,
+    main: &Context<'a>,
     environment: Environment<'_>,
 ) -> Result<Option<LlamaCpp<'a>>, LoadError> {
     if !spec.plugin_config.mtp {
         return Ok(None);
     }
-    let plan = plan.for_mtp(spec, bytes_per_cell(spec, weights));
+    let plan = plan.for_mtp(spec, main, bytes_per_cell(spec, weights));
     match LlamaCpp::new(&spec.mtp_spec(), weights, &plan, environment) {
         Ok(context) => Ok(Some(context)),
         Err(LoadError::Model { message, .. }) => Err(refused(spec, &message)),

@@ -1,12 +1,14 @@
 //! The numbers a context is created with: cells, sequences, threads.
 
+use std::rc::Rc;
+
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
 use super::adapters;
 use super::cpu_kernels::{self, Packed};
 use super::device_memory::{self, Available, MACHINE, StepBuffers};
-use super::ffi::{self, Context, Heard, ThreadPool};
+use super::ffi::{self, Context, Heard, HiddenOf, RawContext, ThreadPool};
 use super::model::{Weights, architecture};
 use super::mtp;
 use super::recurrent::sequence_bytes;
@@ -28,7 +30,7 @@ const MAX_SCORE_BYTES: u64 = 256 << 20;
 
 /// The numbers a context is created with.
 #[derive(Clone)]
-pub(super) struct ContextPlan {
+pub(super) struct ContextPlan<'a> {
     pub(super) cells: u32,
     pub(super) bytes_per_cell: u64,
     /// What recurrent layers keep of all sequences.
@@ -41,6 +43,10 @@ pub(super) struct ContextPlan {
     pub(super) unified: bool,
     /// Whether it computes the model's MTP layers instead of the others.
     pub(super) mtp: bool,
+    /// The hidden states that it gives.
+    pub(super) hidden: Option<HiddenOf>,
+    /// The context of the model that it drafts for, if it drafts from hidden states of that.
+    pub(super) drafts_for: Option<Rc<RawContext<'a>>>,
     pub(super) flash_attention: FlashAttention,
     /// Bytes that attention reads for one token and one cell, where it looks at as many cells of
     /// each sequence of a pass as the longest one has.
@@ -52,7 +58,7 @@ pub(super) struct ContextPlan {
     pub(super) takes: Vec<(String, u64)>,
 }
 
-impl ContextPlan {
+impl<'a> ContextPlan<'a> {
     pub(super) fn new(
         spec: &LlmEngineSpec,
         weights: &Weights,
@@ -165,6 +171,8 @@ impl ContextPlan {
             ubatch,
             unified,
             mtp: false,
+            hidden: knobs.mtp.then_some(HiddenOf::Model),
+            drafts_for: None,
             flash_attention,
             ragged_bytes: (on_cpu_in_streams && flash_attention == FlashAttention::Off)
                 .then_some(bytes_per_cell * queries_per_key),
@@ -174,10 +182,16 @@ impl ContextPlan {
         })
     }
 
-    /// The plan of a context that computes the MTP layers of the model beside this one: with as many
-    /// cells, which all sequences share.
-    pub(super) fn for_mtp(&self, spec: &LlmEngineSpec, bytes_per_cell: u64) -> Self {
+    /// The plan of a context that computes the MTP layers of the model beside `main`, which has this
+    /// plan: with as many cells, which all sequences share.
+    pub(super) fn for_mtp(
+        &self,
+        spec: &LlmEngineSpec,
+        main: &Context<'a>,
+        bytes_per_cell: u64,
+    ) -> Self {
         Self {
+            drafts_for: Some(main.raw()),
             bytes_per_cell,
             state_bytes: 0,
             unified: true,
@@ -191,7 +205,7 @@ impl ContextPlan {
     }
 
     /// Creates the context, and tells what llama.cpp logged meanwhile.
-    pub(super) fn create<'a>(
+    pub(super) fn create(
         &self,
         spec: &LlmEngineSpec,
         weights: &'a Weights,
@@ -206,11 +220,24 @@ impl ContextPlan {
         let adapters = adapters::load(spec, weights)?;
         let mappings = &weights.layout.mappings;
         let creating = weights.layout.lock();
-        let (context, heard) =
-            ffi::listen(|| Context::new(&weights.model, params, threads, adapters, mappings));
+        let (context, heard) = ffi::listen(|| {
+            Context::new(
+                &weights.model,
+                params,
+                self.drafts_for.clone(),
+                threads,
+                adapters,
+                mappings,
+            )
+        });
         drop(creating);
         match context {
-            Some(context) => Ok((context, heard)),
+            Some(mut context) => {
+                if let Some(hidden) = &self.hidden {
+                    context.give_hidden(hidden.clone()).map_err(refused)?;
+                }
+                Ok((context, heard))
+            }
             None => Err(refused(heard.complaint().unwrap_or_else(|| {
                 format!(
                     "llama.cpp cannot create a context with {} of KV cache on it",

@@ -24,6 +24,12 @@ pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), Lo
             ),
         });
     }
+    if spec.draft.as_ref().is_some_and(|draft| draft.eagle3) {
+        return Err(LoadError::Spec {
+            field: "draft_eagle3_mode",
+            message: "cannot be used with a script, which has no hidden states".to_owned(),
+        });
+    }
     let mut draft = match spec.draft_spec() {
         None => None,
         Some(draft) => {

@@ -47,19 +47,37 @@ impl Batch {
         }
     }
 
-    /// As [`fill`](Self::fill), with an embedding beside each token.
+    /// As [`fill`](Self::fill), with an embedding beside each token. With `all`, every token asks for
+    /// logits.
     pub(super) fn fill_with_hidden(
         &mut self,
         entries: &[BatchToken],
         hidden: &[f32],
         places: Option<&Places>,
+        all: bool,
     ) -> sys::llama_batch {
         self.embeddings.clear();
         self.embeddings.extend_from_slice(hidden);
         let embd = self.embeddings.as_mut_ptr();
+        let batch = self.fill(entries, places);
+        if all {
+            self.logits.fill(1);
+        }
+        sys::llama_batch { embd, ..batch }
+    }
+
+    /// The batch of hidden states that are encoded, each by itself.
+    pub(super) fn fill_states(&mut self, states: &[f32], count: usize) -> sys::llama_batch {
+        self.embeddings.clear();
+        self.embeddings.extend_from_slice(states);
+        self.sequences.clear();
+        self.sequences.resize(count, 0);
+        self.logits.clear();
+        self.logits.resize(count, 1);
+        // llama.cpp chooses places that go on from those of the sequence, as it wants them.
         sys::llama_batch {
-            embd,
-            ..self.fill(entries, places)
+            pos: ptr::null_mut(),
+            ..self.of_embeddings()
         }
     }
 

@@ -3,18 +3,18 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::slice;
+use std::rc::Rc;
+use std::{ptr, slice};
 
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
-use super::super::cpu_kernels;
 use super::batch::Batch;
 use super::hidden::Hidden;
 use super::places::Places;
 use super::{Adapter, ThreadPool};
 use super::{Cuts, guard};
-use crate::backend::interface::{self, BatchImage, BatchToken, DecodeError, SaveError};
+use crate::backend::interface::{self, SaveError};
 
 /// llama.cpp's defaults.
 pub(crate) fn default_params() -> sys::llama_context_params {
@@ -34,64 +34,108 @@ pub(crate) fn can_create(model: &LlamaModel, params: &sys::llama_context_params)
     !context.is_null()
 }
 
+/// What llama.cpp calls a context. It lives as long as anybody has it.
+pub(crate) struct RawContext<'a> {
+    raw: NonNull<sys::llama_context>,
+    model: PhantomData<&'a LlamaModel>,
+}
+
+impl RawContext<'_> {
+    pub(super) fn as_ptr(&self) -> *mut sys::llama_context {
+        self.raw.as_ptr()
+    }
+
+    pub(super) fn pointer(&self) -> NonNull<sys::llama_context> {
+        self.raw
+    }
+}
+
+impl Drop for RawContext<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the context is alive, and nothing uses it after this.
+        unsafe { sys::llama_free(self.raw.as_ptr()) }
+    }
+}
+
 /// A context on a model, which it borrows. Used on one thread, as it holds pointers.
 pub(crate) struct Context<'a> {
-    raw: NonNull<sys::llama_context>,
+    pub(super) raw: Rc<RawContext<'a>>,
+    /// That of the model that this one drafts for, whose weights it may compute with.
+    _other: Option<Rc<RawContext<'a>>>,
     /// Dropped after the context, which computes on them.
-    threads: ThreadPool,
-    n_vocab: usize,
+    pub(super) threads: ThreadPool,
+    pub(super) n_vocab: usize,
     /// Numbers of an embedding that a batch can have instead of a token.
-    n_embd: usize,
+    pub(super) n_embd: usize,
     /// Tokens of the last batch that asked for logits; 0 if it failed.
-    n_rows: usize,
-    batch: Batch,
+    pub(super) n_rows: usize,
+    /// The rows of logits that were asked for, of an EAGLE3 model. It computes those of all tokens, and
+    /// llama.cpp gives the first ones for those that were asked for.
+    pub(super) picked: Option<Vec<f32>>,
+    pub(super) batch: Batch,
     /// Where the cells of sequences are, if the model counts images by lines and columns.
-    places: Option<Places>,
-    /// What MTP layers draft from, if there are any.
-    hidden: Option<Hidden>,
+    pub(super) places: Option<Places>,
+    /// What others draft from, or what it drafts from itself.
+    pub(super) hidden: Option<Hidden>,
     /// Those that batches can name.
-    adapters: Vec<Adapter<'a>>,
+    pub(super) adapters: Vec<Adapter<'a>>,
     /// The one in use.
-    adapter: Option<interface::Adapter>,
+    pub(super) adapter: Option<interface::Adapter>,
     /// Of the model's files.
-    cuts: Cuts,
-    model: PhantomData<&'a LlamaModel>,
+    pub(super) cuts: Cuts,
+    pub(super) model: &'a LlamaModel,
 }
 
 impl<'a> Context<'a> {
     /// Allocates the KV cache and the compute buffers; `None` if llama.cpp refuses, which it logs.
+    /// A model that has no embeddings of tokens, or makes no logits, takes those of `other`.
     pub(crate) fn new(
         model: &'a LlamaModel,
-        params: sys::llama_context_params,
+        mut params: sys::llama_context_params,
+        other: Option<Rc<RawContext<'a>>>,
         threads: ThreadPool,
         adapters: Vec<Adapter<'a>>,
         mappings: &[Range<usize>],
     ) -> Option<Self> {
+        params.ctx_other = other
+            .as_ref()
+            .map_or(ptr::null_mut(), |other| other.as_ptr());
         // SAFETY: the model is alive for 'a, and `params` come from llama.cpp's defaults, with
-        // plain numbers changed.
+        // plain numbers changed, and a context that is alive as long as this one.
         let context = unsafe { guard::new_context(super::model::as_ptr(model).as_ptr(), &params) };
         let context = NonNull::new(context)?;
+        let raw = RawContext {
+            raw: context,
+            model: PhantomData,
+        };
         // SAFETY: the context is alive; the pool has as many threads as `params` ask for, and lives
-        // longer than the context.
+        // as long as anything is computed.
         unsafe {
             sys::llama_attach_threadpool(context.as_ptr(), threads.as_ptr(), threads.as_ptr());
         }
         // SAFETY: the context is alive and nobody else has it.
         unsafe { super::hidden::leave_out(context) };
         Some(Self {
-            raw: context,
+            raw: Rc::new(raw),
+            _other: other,
             threads,
             n_vocab: usize::try_from(model.n_vocab()).unwrap_or(0),
             n_embd: super::model::input_width(model),
             n_rows: 0,
+            picked: (!super::target_layers(model).is_empty()).then(Vec::new),
             batch: Batch::default(),
             places: super::cell_extension(model).map(|_| Places::new(params.n_seq_max)),
             hidden: None,
             adapters,
             adapter: None,
             cuts: Cuts::of(mappings.to_vec()),
-            model: PhantomData,
+            model,
         })
+    }
+
+    /// For the context of a model that drafts for this one.
+    pub(crate) fn raw(&self) -> Rc<RawContext<'a>> {
+        Rc::clone(&self.raw)
     }
 
     /// Cells of all sequences together.
@@ -122,164 +166,6 @@ impl<'a> Context<'a> {
         self.n_vocab
     }
 
-    /// Computes the next batches with this adapter, one of those the context was created with, or
-    /// with none.
-    pub(crate) fn use_adapter(&mut self, adapter: Option<interface::Adapter>) {
-        if self.adapter == adapter {
-            return;
-        }
-        self.adapter = adapter;
-        let chosen = adapter.map(|adapter| &self.adapters[adapter.0 as usize]);
-        let mut raw: Vec<_> = chosen.iter().map(|adapter| adapter.as_ptr()).collect();
-        let mut scales: Vec<f32> = chosen.iter().map(|adapter| adapter.scale()).collect();
-        // SAFETY: the context is alive and not shared; the adapters are of its model and live as
-        // long; the call copies the lists, which have as many entries as it is told.
-        unsafe {
-            sys::llama_set_adapters_lora(
-                self.raw.as_ptr(),
-                raw.as_mut_ptr(),
-                raw.len(),
-                scales.as_mut_ptr(),
-            );
-        }
-    }
-
-    /// From here on, tokens of batches can ask for hidden states.
-    pub(crate) fn give_hidden(&mut self, model: &'a LlamaModel) {
-        self.hidden = Some(Hidden::new(model));
-    }
-
-    /// Numbers of a hidden state; 0 if there are none.
-    pub(crate) fn hidden_width(&self) -> usize {
-        self.hidden.as_ref().map_or(0, Hidden::width)
-    }
-
-    /// The hidden states of the last batch, for the tokens that asked for them, in the batch's
-    /// order.
-    pub(crate) fn hidden(&self) -> &[f32] {
-        self.hidden.as_ref().map_or(&[], Hidden::rows)
-    }
-
-    /// Computes a batch.
-    pub(crate) fn decode(&mut self, tokens: &[BatchToken]) -> Result<(), DecodeError> {
-        let batch = self.batch.fill(tokens, self.places.as_ref());
-        // SAFETY: the batch's arrays have as many entries as it says, and live in `self.batch` until
-        // it is filled again.
-        unsafe { self.run_tokens(tokens, &batch) }
-    }
-
-    /// Computes a batch of MTP layers, with the hidden state before each token.
-    pub(crate) fn decode_with_hidden(
-        &mut self,
-        tokens: &[BatchToken],
-        hidden: &[f32],
-    ) -> Result<(), DecodeError> {
-        let (wanted, got) = (tokens.len() * self.hidden_width(), hidden.len());
-        if wanted != got || wanted == 0 {
-            return Err(DecodeError::Failed(format!(
-                "the hidden states have {got} numbers instead of {wanted}"
-            )));
-        }
-        let batch = self
-            .batch
-            .fill_with_hidden(tokens, hidden, self.places.as_ref());
-        // SAFETY: as in `decode`; `embd` has a row of the width that a context of MTP layers takes
-        // for each token.
-        unsafe { self.run_tokens(tokens, &batch) }
-    }
-
-    /// Computes a batch of tokens.
-    ///
-    /// # Safety
-    /// The batch is one of these tokens, and its arrays have as many entries as it says.
-    unsafe fn run_tokens(
-        &mut self,
-        tokens: &[BatchToken],
-        batch: &sys::llama_batch,
-    ) -> Result<(), DecodeError> {
-        let rows = tokens.iter().filter(|token| token.logits).count();
-        if let Some(hidden) = &mut self.hidden {
-            // SAFETY: the context is alive and not shared.
-            unsafe { hidden.ask(self.raw, tokens) };
-        }
-        // SAFETY: the caller's promise.
-        unsafe { self.run(batch, rows)? };
-        if let Some(hidden) = &mut self.hidden {
-            // SAFETY: the context is alive and not shared, has just computed these tokens, and is on
-            // the model that `give_hidden` was called with.
-            unsafe { hidden.take(self.raw, tokens)? };
-        }
-        if let Some(places) = &mut self.places {
-            for token in tokens {
-                places.add_token(token.slot.0);
-            }
-        }
-        Ok(())
-    }
-
-    /// Computes positions of images, in the order in which they come. Those that look ahead come
-    /// alone.
-    pub(crate) fn decode_images(&mut self, images: &[BatchImage<'_>]) -> Result<(), DecodeError> {
-        let places = self.places.as_ref();
-        if self.batch.fill_images(images, places) != Some(self.n_embd) {
-            return Err(DecodeError::Failed(format!(
-                "the images have no embeddings of {} numbers",
-                self.n_embd
-            )));
-        }
-        let batch = self.batch.of_embeddings();
-        let look_ahead = images.iter().any(|image| image.tile.looks_ahead);
-        self.look_ahead(look_ahead);
-        // SAFETY: the batch's arrays have as many entries as it says, `embd` as many rows of the
-        // model's width, and live in `self.batch` until it is filled again.
-        let computed = unsafe { self.run(&batch, 0) };
-        self.look_ahead(false);
-        computed?;
-        if let Some(places) = &mut self.places {
-            for image in images {
-                let begin = places.position(image.slot.0, image.first - image.offset);
-                places.add_image(image.slot.0, begin, image.positions, &image.tile);
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether the tokens of the next batches see those behind them.
-    fn look_ahead(&mut self, yes: bool) {
-        // SAFETY: the context is alive and not shared.
-        unsafe { sys::llama_set_causal_attn(self.raw.as_ptr(), !yes) }
-    }
-
-    /// Computes a batch in which `rows` tokens ask for logits.
-    ///
-    /// # Safety
-    /// The batch's arrays have as many entries as it says.
-    unsafe fn run(&mut self, batch: &sys::llama_batch, rows: usize) -> Result<(), DecodeError> {
-        self.n_rows = 0;
-        let watch = cpu_kernels::Watch::pool(self.threads.as_ptr());
-        // SAFETY: the context is alive and not shared; the caller's promise.
-        match unsafe { guard::decode(self.raw.as_ptr(), batch) } {
-            0 if watch.panicked() => Err(DecodeError::Failed(
-                "a product of matrices failed".to_owned(),
-            )),
-            0 if self.cuts.look() => Err(DecodeError::Failed(
-                "a part of the model's file is gone: it was cut while it is in use".to_owned(),
-            )),
-            0 => {
-                self.n_rows = rows;
-                Ok(())
-            }
-            1 => Err(DecodeError::NoCells),
-            -1 => Err(DecodeError::Failed("the batch is not valid".to_owned())),
-            guard::CAUGHT => Err(DecodeError::Failed(
-                "llama.cpp failed, the log says why".to_owned(),
-            )),
-            status => Err(DecodeError::Failed(format!(
-                "llama.cpp failed with status {status}"
-            ))),
-        }
-    }
-
     /// Calls `work` on each thread that decodes.
     pub(crate) fn on_threads(&self, work: &(dyn Fn() + Sync)) {
         // SAFETY: the context is alive.
@@ -290,21 +176,6 @@ impl<'a> Context<'a> {
     /// To be called where nothing is to be computed for a while.
     pub(crate) fn rest(&self) {
         self.threads.rest();
-    }
-
-    /// The rows of logits of the last batch, for the tokens that asked for them, in the batch's
-    /// order.
-    pub(crate) fn logits(&self) -> &[f32] {
-        if self.n_rows == 0 {
-            return &[];
-        }
-        // SAFETY: the context is alive, and used on this thread only. The call waits for the
-        // computation and puts the rows in order.
-        let rows = unsafe { sys::llama_get_logits(self.raw.as_ptr()) };
-        let rows = NonNull::new(rows).expect("the batch has logits");
-        // SAFETY: there is a row of `n_vocab` floats for each of the batch's tokens that asked,
-        // until the next call that needs `&mut self`.
-        unsafe { slice::from_raw_parts(rows.as_ptr(), self.n_rows * self.n_vocab) }
     }
 
     /// The pooled output of a sequence of the last batch, of as many numbers as the model's pooling
@@ -512,12 +383,5 @@ pub(crate) struct SequenceWidth(usize);
 impl SequenceWidth {
     pub(crate) fn get(self) -> usize {
         self.0
-    }
-}
-
-impl Drop for Context<'_> {
-    fn drop(&mut self) {
-        // SAFETY: the context is alive, and nothing uses it after this.
-        unsafe { sys::llama_free(self.raw.as_ptr()) }
     }
 }

@@ -21,6 +21,7 @@ llama_model *   graphmill_load_model(const char * path, const llama_model_params
 llama_context * graphmill_new_context(llama_model * model, const llama_context_params * params);
 llama_adapter_lora * graphmill_load_adapter(llama_model * model, const char * path);
 int32_t         graphmill_decode(llama_context * context, const llama_batch * batch, int32_t failed);
+int32_t         graphmill_encode(llama_context * context, const llama_batch * batch, int32_t failed);
 int32_t         graphmill_tokenize(const llama_vocab * vocab, const char * text, int32_t length, llama_token * tokens,
                                    int32_t room, bool add_special, bool parse_special, int32_t failed);
 
@@ -77,6 +78,10 @@ llama_adapter_lora * graphmill_load_adapter(llama_model * model, const char * pa
 
 int32_t graphmill_decode(llama_context * context, const llama_batch * batch, int32_t failed) {
     return guarded<int32_t>(false, failed, [&] { return llama_decode(context, *batch); });
+}
+
+int32_t graphmill_encode(llama_context * context, const llama_batch * batch, int32_t failed) {
+    return guarded<int32_t>(false, failed, [&] { return llama_encode(context, *batch); });
 }
 
 int32_t graphmill_tokenize(const llama_vocab * vocab, const char * text, int32_t length, llama_token * tokens,

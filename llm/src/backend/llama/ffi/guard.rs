@@ -32,6 +32,11 @@ unsafe extern "C" {
         batch: *const sys::llama_batch,
         failed: i32,
     ) -> i32;
+    fn graphmill_encode(
+        context: *mut sys::llama_context,
+        batch: *const sys::llama_batch,
+        failed: i32,
+    ) -> i32;
     fn graphmill_tokenize(
         vocab: *const sys::llama_vocab,
         text: *const c_char,
@@ -102,6 +107,15 @@ pub(super) unsafe fn load_adapter(
 pub(super) unsafe fn decode(context: *mut sys::llama_context, batch: &sys::llama_batch) -> i32 {
     // SAFETY: the caller's promise.
     unsafe { graphmill_decode(context, batch, CAUGHT) }
+}
+
+/// As llama.cpp's function of that name; [`CAUGHT`] after an exception.
+///
+/// # Safety
+/// As [`decode`]; the batch has no more entries than the context computes at once.
+pub(super) unsafe fn encode(context: *mut sys::llama_context, batch: &sys::llama_batch) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { graphmill_encode(context, batch, CAUGHT) }
 }
 
 /// Appends the tokens of a text; `None` if the vocabulary has no tokens for it where every one

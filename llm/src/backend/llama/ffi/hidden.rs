@@ -1,5 +1,5 @@
-//! Hidden states of a context: what a model computes of a token before it makes logits of that, and
-//! what its MTP layers draft from.
+//! Hidden states of a context: what a model computes of a token between its layers and behind them,
+//! before it makes logits of that. MTP layers and EAGLE3 models draft from them.
 
 use std::ptr::NonNull;
 use std::slice;
@@ -12,6 +12,9 @@ use crate::backend::interface::{BatchToken, DecodeError};
 unsafe extern "C" {
     fn graphmill_give_hidden(context: *mut sys::llama_context, give: bool, all: bool);
     fn graphmill_hidden(context: *mut sys::llama_context, index: i32) -> *const f32;
+    fn graphmill_give_layer(context: *mut sys::llama_context, layer: u32);
+    fn graphmill_layer(context: *mut sys::llama_context, layer: u32) -> *const f32;
+    fn graphmill_target_layers(model: *const sys::llama_model, layers: *mut i32, room: u32) -> u32;
 }
 
 /// Has a new context leave out what nobody asks for: unless they are told, some architectures
@@ -25,21 +28,114 @@ pub(super) unsafe fn leave_out(context: NonNull<sys::llama_context>) {
     unsafe { graphmill_give_hidden(context.as_ptr(), false, false) }
 }
 
+/// The layers of another model that an EAGLE3 model drafts from, counted from 0. Another model has
+/// none.
+pub(crate) fn target_layers(model: &LlamaModel) -> Vec<u32> {
+    /// More than any has.
+    const ROOM: usize = 16;
+    let mut layers = [0; ROOM];
+    // SAFETY: the model is alive, and `layers` has as much room as is told.
+    let count = unsafe {
+        let model = super::model::as_ptr(model).as_ptr().cast_const();
+        graphmill_target_layers(model, layers.as_mut_ptr(), ROOM as u32)
+    };
+    let layers = layers.iter().take(count as usize);
+    layers
+        .map(|layer| u32::try_from(*layer).unwrap_or(u32::MAX))
+        .collect()
+}
+
+/// Architectures of which llama.cpp gives what goes into a layer. Elsewhere it would end the process.
+const GIVE_LAYERS: [&str; 21] = [
+    "bailingmoe3",
+    "deepseek4",
+    "gemma4",
+    "gpt-oss",
+    "hunyuan_vl",
+    "lfm2",
+    "lfm2moe",
+    "llama",
+    "mimo2",
+    "minimax-01",
+    "minimax-m2",
+    "muse-glimmer",
+    "nanbeige",
+    "nemotron_h",
+    "nemotron_h_moe",
+    "qwen3",
+    "qwen35",
+    "qwen35moe",
+    "qwen3moe",
+    "qwen3next",
+    "qwen4exp",
+];
+
+/// Why a model does not give what goes into these layers, if it does not.
+pub(crate) fn check_layers(model: &LlamaModel, wanted: &[u32]) -> Result<(), String> {
+    let architecture = model.meta_val_str("general.architecture");
+    let architecture = architecture.unwrap_or_default();
+    let layers = model.n_layer();
+    if let Some(layer) = wanted.iter().find(|layer| **layer >= layers) {
+        return Err(format!(
+            "it drafts from layer {layer}, and the model has {layers}"
+        ));
+    }
+    if !GIVE_LAYERS.contains(&architecture.as_str()) {
+        return Err(format!(
+            "llama.cpp does not give what goes into the layers of `{architecture}`"
+        ));
+    }
+    Ok(())
+}
+
+/// Which hidden states of a token a context gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HiddenOf {
+    /// That behind all layers.
+    Model,
+    /// What goes into these layers, one behind the other.
+    Layers(Vec<u32>),
+}
+
 /// The hidden states of a context's last batch.
 pub(super) struct Hidden {
+    of: HiddenOf,
+    /// Numbers of each.
     width: usize,
     rows: Vec<f32>,
 }
 
 impl Hidden {
-    /// Of a context on this model.
-    pub(super) fn new(model: &LlamaModel) -> Self {
-        // SAFETY: the model is alive.
-        let width = unsafe { sys::llama_model_n_embd_out(super::model::as_ptr(model).as_ptr()) };
-        Self {
-            width: usize::try_from(width).unwrap_or(0),
+    /// Of a context on this model. The error says why it gives none.
+    ///
+    /// # Safety
+    /// The context must be alive, not shared, and on this model.
+    pub(super) unsafe fn new(
+        context: NonNull<sys::llama_context>,
+        model: &LlamaModel,
+        of: HiddenOf,
+    ) -> Result<Self, String> {
+        let width = match &of {
+            HiddenOf::Model => {
+                let model = super::model::as_ptr(model).as_ptr();
+                // SAFETY: the model is alive.
+                usize::try_from(unsafe { sys::llama_model_n_embd_out(model) }).unwrap_or(0)
+            }
+            HiddenOf::Layers(layers) => {
+                check_layers(model, layers)?;
+                for layer in layers {
+                    // SAFETY: the caller's promise. The model has the layer, and llama.cpp gives what
+                    // goes into it.
+                    unsafe { graphmill_give_layer(context.as_ptr(), *layer) }
+                }
+                layers.len() * usize::try_from(model.n_embd()).unwrap_or(0)
+            }
+        };
+        Ok(Self {
+            of,
+            width,
             rows: Vec::new(),
-        }
+        })
     }
 
     /// Numbers of each.
@@ -52,8 +148,12 @@ impl Hidden {
         &self.rows
     }
 
-    /// Tells the context what this batch asks for. Those of tokens without logits cost time in the
-    /// last layer.
+    pub(super) fn clear(&mut self) {
+        self.rows.clear();
+    }
+
+    /// Tells the context what this batch asks for. Those behind all layers cost time in the last
+    /// layer for tokens without logits.
     ///
     /// # Safety
     /// The context must be alive and not shared.
@@ -63,33 +163,74 @@ impl Hidden {
         batch: &[BatchToken],
     ) {
         self.rows.clear();
-        let give = batch.iter().any(|token| token.hidden);
-        let all = batch.iter().any(|token| token.hidden && !token.logits);
-        // SAFETY: the caller's promise.
-        unsafe { graphmill_give_hidden(context.as_ptr(), give, all) }
+        if self.of == HiddenOf::Model {
+            let give = batch.iter().any(|token| token.hidden);
+            let all = batch.iter().any(|token| token.hidden && !token.logits);
+            // SAFETY: the caller's promise.
+            unsafe { graphmill_give_hidden(context.as_ptr(), give, all) }
+        }
     }
 
-    /// Takes what the batch that was just computed has given.
+    /// Tells the context that each entry of the next batch, which is encoded, asks.
     ///
     /// # Safety
-    /// As [`ask`](Self::ask), for the context and the batch that it was called with, on a context
-    /// on the model of [`new`](Self::new).
+    /// The context must be alive and not shared.
+    pub(super) unsafe fn ask_for_all(&self, context: NonNull<sys::llama_context>) {
+        // SAFETY: the caller's promise.
+        unsafe { graphmill_give_hidden(context.as_ptr(), true, false) }
+    }
+
+    /// Takes what the batch that was just computed has given at these places, behind what was taken
+    /// already.
+    ///
+    /// # Safety
+    /// The context must be that of [`new`](Self::new), and what was computed last a batch that has
+    /// these places, and that it was asked for before.
     pub(super) unsafe fn take(
         &mut self,
         context: NonNull<sys::llama_context>,
-        batch: &[BatchToken],
+        places: impl Iterator<Item = usize> + Clone,
     ) -> Result<(), DecodeError> {
-        for (index, _) in (0..).zip(batch).filter(|(_, token)| token.hidden) {
-            // SAFETY: the caller's promise. The call waits for the computation.
-            let row = unsafe { graphmill_hidden(context.as_ptr(), index) };
-            if row.is_null() {
-                let message = "llama.cpp gave no hidden states".to_owned();
-                return Err(DecodeError::Failed(message));
+        let begin = self.rows.len();
+        match &self.of {
+            HiddenOf::Model => {
+                for place in places {
+                    // SAFETY: the caller's promise. The call waits for the computation.
+                    let row = unsafe { graphmill_hidden(context.as_ptr(), place as i32) };
+                    // SAFETY: llama.cpp keeps `width` floats for each row until the next batch.
+                    self.rows.extend(unsafe { numbers(row, self.width)? });
+                }
             }
-            // SAFETY: llama.cpp keeps `width` floats for each row until the next batch.
-            let row = unsafe { slice::from_raw_parts(row, self.width) };
-            self.rows.extend_from_slice(row);
+            HiddenOf::Layers(layers) => {
+                let part = self.width / layers.len().max(1);
+                self.rows
+                    .resize(begin + places.clone().count() * self.width, 0.0);
+                for (index, layer) in layers.iter().enumerate() {
+                    // SAFETY: the caller's promise. The call waits for the computation.
+                    let all = unsafe { graphmill_layer(context.as_ptr(), *layer) };
+                    let rows = self.rows[begin..].chunks_exact_mut(self.width);
+                    for (place, row) in places.clone().zip(rows) {
+                        // SAFETY: llama.cpp keeps a row of `part` floats for each token of the batch,
+                        // until the next one.
+                        let given = unsafe { numbers(all.wrapping_add(place * part), part)? };
+                        row[index * part..][..part].copy_from_slice(given);
+                    }
+                }
+            }
         }
         Ok(())
     }
+}
+
+/// So many numbers.
+///
+/// # Safety
+/// They are there, unless `numbers` is null, and do not change as long as the result lives.
+unsafe fn numbers<'a>(numbers: *const f32, count: usize) -> Result<&'a [f32], DecodeError> {
+    if numbers.is_null() {
+        let message = "llama.cpp gave no hidden states".to_owned();
+        return Err(DecodeError::Failed(message));
+    }
+    // SAFETY: the caller's promise.
+    Ok(unsafe { slice::from_raw_parts(numbers, count) })
 }

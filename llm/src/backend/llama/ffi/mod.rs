@@ -5,6 +5,7 @@
 
 mod adapter;
 mod batch;
+mod compute;
 mod context;
 mod cut;
 mod guard;
@@ -20,11 +21,12 @@ mod vision;
 
 pub(super) use adapter::Adapter;
 pub(super) use context::{
-    Context, SequenceWidth, StatePart, can_create as can_create_context,
+    Context, RawContext, SequenceWidth, StatePart, can_create as can_create_context,
     default_params as default_context_params,
 };
 pub(super) use cut::{Cuts, attach as attach_to_cuts};
 pub(super) use guard::{attach as attach_guard, tokenize};
+pub(super) use hidden::{HiddenOf, check_layers, target_layers};
 pub(super) use log::{Heard, heard_so_far, listen, route_logs};
 pub(super) use mapping::{Mapping, mapped};
 pub(super) use model::{

@@ -1,0 +1,103 @@
+//! EAGLE3: a draft model of one layer that computes a token from what layers of the main model have
+//! made of the token before it. It may take its embeddings of tokens, and what makes logits, from
+//! the main model.
+
+use super::device_memory::MACHINE;
+use super::ffi::{HiddenOf, check_layers, target_layers};
+use super::model::{Weights, architecture};
+use crate::protocol::LoadError;
+use crate::spec::LlmEngineSpec;
+
+/// Its name in model files.
+const ARCHITECTURE: &str = "eagle3";
+/// Other architectures of models that draft for one main model only, and that cannot do it here.
+const OTHERS: [&str; 2] = ["dflash", "gemma4-assistant"];
+
+/// Tokens computed at once, each of which takes memory for a row of logits.
+const UBATCH: u32 = 64;
+
+/// Refuses to generate with a model that can only draft.
+pub(super) fn check_main(spec: &LlmEngineSpec, weights: &Weights) -> Result<(), LoadError> {
+    let architecture = architecture(&weights.model);
+    if architecture != ARCHITECTURE && !OTHERS.contains(&architecture.as_str()) {
+        return Ok(());
+    }
+    let message = format!("it is a model of `{architecture}`, which only drafts for another one");
+    Err(LoadError::Model {
+        path: spec.model.clone(),
+        message,
+    })
+}
+
+/// Adds the buffers to what is taken of main memory in which the main model gives hidden states.
+pub(super) fn count_buffers(
+    takes: &mut [(String, u64)],
+    spec: &LlmEngineSpec,
+    main: &Weights,
+    hidden: Option<&HiddenOf>,
+) {
+    if let Some(HiddenOf::Layers(layers)) = hidden
+        && let Some((_, bytes)) = takes.iter_mut().find(|(name, _)| name == MACHINE)
+    {
+        let elements = layers.len() as u64 * u64::from(main.model.n_embd().unsigned_abs());
+        *bytes += 4 * elements * u64::from(spec.max_num_batched_tokens);
+    }
+}
+
+/// Numbers of a main model's hidden state, which such a model encodes first.
+pub(super) fn encodes(weights: &Weights) -> Option<usize> {
+    let model = &weights.model;
+    if architecture(model) != ARCHITECTURE {
+        return None;
+    }
+    let width = model.meta_val_str(&format!("{ARCHITECTURE}.target_hidden_size"));
+    let width: usize = width.ok()?.parse().ok()?;
+    Some(target_layers(model).len() * width)
+}
+
+/// Prepares the spec of a draft model, if that is one of these, and says what the main model has to
+/// give it.
+pub(super) fn prepare(
+    spec: &LlmEngineSpec,
+    main: &Weights,
+    draft_spec: &mut LlmEngineSpec,
+    draft: &Weights,
+) -> Result<Option<HiddenOf>, LoadError> {
+    let refused = |field, why: String| {
+        let message = format!(
+            "cannot be used with `{}`: {why}",
+            draft_spec.model.display()
+        );
+        Err(LoadError::Spec { field, message })
+    };
+    let architecture = architecture(&draft.model);
+    if OTHERS.contains(&architecture.as_str()) {
+        let why = format!("drafts of `{architecture}` models are not supported");
+        return refused("draft_models_path", why);
+    }
+    if architecture != ARCHITECTURE {
+        return match &spec.draft {
+            Some(draft) if draft.eagle3 => {
+                let why = format!("it is a model of `{architecture}`");
+                refused("draft_eagle3_mode", why)
+            }
+            _ => Ok(None),
+        };
+    }
+    let key = format!("{ARCHITECTURE}.target_hidden_size");
+    let width = draft.model.meta_val_str(&key).unwrap_or_default();
+    let found = main.model.n_embd().to_string();
+    if width != found {
+        let why = format!("it drafts from {width} numbers of a token, and the model has {found}");
+        return refused("draft_models_path", why);
+    }
+    let layers = target_layers(&draft.model);
+    if let Err(why) = check_layers(&main.model, &layers) {
+        return refused("draft_models_path", why);
+    }
+    // Its cells hold the end of a text, whose places are counted from 0.
+    draft_spec.max_context = None;
+    draft_spec.plugin_config.kv_unified = Some(true);
+    draft_spec.plugin_config.ubatch = Some(UBATCH);
+    Ok(Some(HiddenOf::Layers(layers)))
+}

@@ -1,0 +1,248 @@
+//! What a context computes: batches of tokens, of images and of hidden states.
+
+use std::ptr::NonNull;
+use std::slice;
+
+use llama_cpp_sys_2 as sys;
+
+use super::super::cpu_kernels;
+use super::context::Context;
+use super::hidden::{Hidden, HiddenOf};
+use super::{Cuts, guard};
+use crate::backend::interface::{Adapter, BatchImage, BatchToken, DecodeError};
+
+/// Hidden states that are encoded at once: each takes memory for a row of logits, which nobody reads.
+const MAX_ENCODED: usize = 16;
+
+impl Context<'_> {
+    /// Computes the next batches with this adapter, one of those the context was created with, or
+    /// with none.
+    pub(crate) fn use_adapter(&mut self, adapter: Option<Adapter>) {
+        if self.adapter == adapter {
+            return;
+        }
+        self.adapter = adapter;
+        let chosen = adapter.map(|adapter| &self.adapters[adapter.0 as usize]);
+        let mut raw: Vec<_> = chosen.iter().map(|adapter| adapter.as_ptr()).collect();
+        let mut scales: Vec<f32> = chosen.iter().map(|adapter| adapter.scale()).collect();
+        // SAFETY: the context is alive and not shared; the adapters are of its model and live as
+        // long; the call copies the lists, which have as many entries as it is told.
+        unsafe {
+            sys::llama_set_adapters_lora(
+                self.raw.as_ptr(),
+                raw.as_mut_ptr(),
+                raw.len(),
+                scales.as_mut_ptr(),
+            );
+        }
+    }
+
+    /// From here on, tokens of batches can ask for these hidden states. The error says why they
+    /// cannot.
+    pub(crate) fn give_hidden(&mut self, of: HiddenOf) -> Result<(), String> {
+        // SAFETY: the context is alive, not shared, and on this model.
+        self.hidden = Some(unsafe { Hidden::new(self.raw.pointer(), self.model, of)? });
+        Ok(())
+    }
+
+    /// Numbers of a hidden state; 0 if there are none.
+    pub(crate) fn hidden_width(&self) -> usize {
+        self.hidden.as_ref().map_or(0, Hidden::width)
+    }
+
+    /// The hidden states of the last batch, for the tokens that asked for them, in the batch's
+    /// order.
+    pub(crate) fn hidden(&self) -> &[f32] {
+        self.hidden.as_ref().map_or(&[], Hidden::rows)
+    }
+
+    /// Computes a batch.
+    pub(crate) fn decode(&mut self, tokens: &[BatchToken]) -> Result<(), DecodeError> {
+        let batch = self.batch.fill(tokens, self.places.as_ref());
+        // SAFETY: the batch's arrays have as many entries as it says, and live in `self.batch` until
+        // it is filled again.
+        unsafe { self.run_tokens(tokens, &batch) }
+    }
+
+    /// Makes of each hidden state of another model one that this model drafts from; [`hidden`] gives
+    /// them. Each has `width` numbers.
+    ///
+    /// [`hidden`]: Self::hidden
+    pub(crate) fn encode(&mut self, states: &[f32], width: usize) -> Result<(), DecodeError> {
+        let Some(hidden) = &mut self.hidden else {
+            let message = "this context encodes nothing".to_owned();
+            return Err(DecodeError::Failed(message));
+        };
+        hidden.clear();
+        self.n_rows = 0;
+        // SAFETY: the context is alive.
+        let at_once = unsafe { sys::llama_n_ubatch(self.raw.as_ptr()) } as usize;
+        for states in states.chunks(at_once.min(MAX_ENCODED) * width) {
+            let count = states.len() / width;
+            let batch = self.batch.fill_states(states, count);
+            let watch = cpu_kernels::Watch::pool(self.threads.as_ptr());
+            // SAFETY: the context is alive and not shared; the batch's arrays have as many entries
+            // as it says, live in `self.batch` until it is filled again, and `embd` has a row of the
+            // width that the model encodes for each.
+            let status = unsafe {
+                hidden.ask_for_all(self.raw.pointer());
+                guard::encode(self.raw.as_ptr(), &batch)
+            };
+            outcome(status, &watch, &mut self.cuts)?;
+            // SAFETY: the context is the one that `hidden` was made for, and has just computed these.
+            unsafe { hidden.take(self.raw.pointer(), 0..count)? };
+        }
+        Ok(())
+    }
+
+    /// Computes a batch with the hidden state before each token.
+    pub(crate) fn decode_with_hidden(
+        &mut self,
+        tokens: &[BatchToken],
+        hidden: &[f32],
+    ) -> Result<(), DecodeError> {
+        let (wanted, got) = (tokens.len() * self.hidden_width(), hidden.len());
+        if wanted != got || wanted == 0 {
+            return Err(DecodeError::Failed(format!(
+                "the hidden states have {got} numbers instead of {wanted}"
+            )));
+        }
+        if let Some(picked) = &mut self.picked {
+            picked.clear();
+        }
+        let batch = self.batch.fill_with_hidden(
+            tokens,
+            hidden,
+            self.places.as_ref(),
+            self.picked.is_some(),
+        );
+        // SAFETY: as in `decode`; `embd` has a row of the width that such a context takes for each
+        // token.
+        unsafe { self.run_tokens(tokens, &batch)? };
+        if let Some(mut picked) = self.picked.take() {
+            self.n_rows = tokens.len();
+            let rows = self.logits().chunks(self.n_vocab.max(1)).zip(tokens);
+            for (row, _) in rows.filter(|(_, token)| token.logits) {
+                picked.extend_from_slice(row);
+            }
+            self.picked = Some(picked);
+        }
+        Ok(())
+    }
+
+    /// Computes a batch of tokens.
+    ///
+    /// # Safety
+    /// The batch is one of these tokens, and its arrays have as many entries as it says.
+    unsafe fn run_tokens(
+        &mut self,
+        tokens: &[BatchToken],
+        batch: &sys::llama_batch,
+    ) -> Result<(), DecodeError> {
+        let rows = tokens.iter().filter(|token| token.logits).count();
+        if let Some(hidden) = &mut self.hidden {
+            // SAFETY: the context is alive and not shared.
+            unsafe { hidden.ask(self.raw.pointer(), tokens) };
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.run(batch, rows)? };
+        if let Some(hidden) = &mut self.hidden {
+            let asked = (0..tokens.len()).filter(|place| tokens[*place].hidden);
+            // SAFETY: the context is the one that `hidden` was made for, and has just computed these
+            // tokens.
+            unsafe { hidden.take(self.raw.pointer(), asked)? };
+        }
+        if let Some(places) = &mut self.places {
+            for token in tokens {
+                places.add_token(token.slot.0);
+            }
+        }
+        Ok(())
+    }
+
+    /// Computes positions of images, in the order in which they come. Those that look ahead come
+    /// alone.
+    pub(crate) fn decode_images(&mut self, images: &[BatchImage<'_>]) -> Result<(), DecodeError> {
+        let places = self.places.as_ref();
+        if self.batch.fill_images(images, places) != Some(self.n_embd) {
+            return Err(DecodeError::Failed(format!(
+                "the images have no embeddings of {} numbers",
+                self.n_embd
+            )));
+        }
+        let batch = self.batch.of_embeddings();
+        let look_ahead = images.iter().any(|image| image.tile.looks_ahead);
+        self.look_ahead(look_ahead);
+        // SAFETY: the batch's arrays have as many entries as it says, `embd` as many rows of the
+        // model's width, and live in `self.batch` until it is filled again.
+        let computed = unsafe { self.run(&batch, 0) };
+        self.look_ahead(false);
+        computed?;
+        if let Some(places) = &mut self.places {
+            for image in images {
+                let begin = places.position(image.slot.0, image.first - image.offset);
+                places.add_image(image.slot.0, begin, image.positions, &image.tile);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the tokens of the next batches see those behind them.
+    fn look_ahead(&mut self, yes: bool) {
+        // SAFETY: the context is alive and not shared.
+        unsafe { sys::llama_set_causal_attn(self.raw.as_ptr(), !yes) }
+    }
+
+    /// Computes a batch in which `rows` tokens ask for logits.
+    ///
+    /// # Safety
+    /// The batch's arrays have as many entries as it says.
+    unsafe fn run(&mut self, batch: &sys::llama_batch, rows: usize) -> Result<(), DecodeError> {
+        self.n_rows = 0;
+        let watch = cpu_kernels::Watch::pool(self.threads.as_ptr());
+        // SAFETY: the context is alive and not shared; the caller's promise.
+        let status = unsafe { guard::decode(self.raw.as_ptr(), batch) };
+        outcome(status, &watch, &mut self.cuts)?;
+        self.n_rows = rows;
+        Ok(())
+    }
+
+    /// The rows of logits of the last batch, for the tokens that asked for them, in the batch's
+    /// order.
+    pub(crate) fn logits(&self) -> &[f32] {
+        if let Some(picked) = &self.picked {
+            return picked;
+        }
+        if self.n_rows == 0 {
+            return &[];
+        }
+        // SAFETY: the context is alive, and used on this thread only. The call waits for the
+        // computation and puts the rows in order.
+        let rows = unsafe { sys::llama_get_logits(self.raw.as_ptr()) };
+        let rows = NonNull::new(rows).expect("the batch has logits");
+        // SAFETY: there is a row of `n_vocab` floats for each of the batch's tokens that asked,
+        // until the next call that needs `&mut self`.
+        unsafe { slice::from_raw_parts(rows.as_ptr(), self.n_rows * self.n_vocab) }
+    }
+}
+
+/// What came of a batch, by what llama.cpp returned.
+fn outcome(status: i32, watch: &cpu_kernels::Watch, cuts: &mut Cuts) -> Result<(), DecodeError> {
+    match status {
+        0 if watch.panicked() => Err(DecodeError::Failed(
+            "a product of matrices failed".to_owned(),
+        )),
+        0 if cuts.look() => Err(DecodeError::Failed(
+            "a part of the model's file is gone: it was cut while it is in use".to_owned(),
+        )),
+        0 => Ok(()),
+        1 => Err(DecodeError::NoCells),
+        -1 => Err(DecodeError::Failed("the batch is not valid".to_owned())),
+        guard::CAUGHT => Err(DecodeError::Failed(
+            "llama.cpp failed, the log says why".to_owned(),
+        )),
+        status => Err(DecodeError::Failed(format!(
+            "llama.cpp failed with status {status}"
+        ))),
+    }
+}

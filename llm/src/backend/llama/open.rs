@@ -1,0 +1,147 @@
+//! Loads what a spec names, and creates the contexts.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::device_memory::Available;
+use super::ffi::HiddenOf;
+use super::model;
+use super::plan::ContextPlan;
+use super::process::{choose_numa, process};
+use super::vocab::LlamaVocabulary;
+use super::{Environment, LlamaCpp, eagle3, mtp, vision};
+use crate::backend::interface::{DraftSupport, Loaded, Serve};
+use crate::model::vocab::{Vocab, check_vocabulary};
+use crate::protocol::LoadError;
+use crate::spec::LlmEngineSpec;
+
+/// Loads the models and runs `serve` with a context on each.
+pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadError> {
+    let process = process(&spec.model)?;
+    let numa = choose_numa(spec.plugin_config.numa)?;
+    let mut available = Available::now();
+    let environment = Environment {
+        numa,
+        features: &process.features,
+    };
+    let mut draft_spec = spec.draft_spec();
+    let draft_weights = match &draft_spec {
+        Some(spec) => Some(model::load(spec).map_err(of_draft)?),
+        None => None,
+    };
+    let weights = model::load(spec)?;
+    mtp::check(spec, &weights)?;
+    eagle3::check_main(spec, &weights)?;
+    let mut hidden = None;
+    if let (Some(draft_spec), Some(draft)) = (&mut draft_spec, &draft_weights) {
+        hidden = eagle3::prepare(spec, &weights, draft_spec, draft)?;
+    }
+    // The plan of the draft model comes first, so that the main model's counts what it takes.
+    let draft_plan = match (&draft_spec, &draft_weights) {
+        (Some(draft_spec), Some(draft)) => {
+            let plan = ContextPlan::new(draft_spec, draft, &available, numa).map_err(of_draft)?;
+            let mut takes = plan.takes.clone();
+            eagle3::count_buffers(&mut takes, spec, &weights, hidden.as_ref());
+            available.set_aside(takes);
+            Some(plan)
+        }
+        _ => None,
+    };
+    let projector = vision::load(spec, &weights, &mut available)?;
+    let mut plan = ContextPlan::new(spec, &weights, &available, numa)?;
+    let drafts_from_hidden = hidden.is_some();
+    plan.hidden = hidden.or(plan.hidden);
+    let mut backend = LlamaCpp::new(spec, &weights, &plan, environment)?;
+    let mut draft = match (&draft_spec, &draft_weights, draft_plan) {
+        (Some(spec), Some(weights), Some(mut plan)) => {
+            if drafts_from_hidden {
+                plan.drafts_for = Some(backend.context.raw());
+                plan.hidden = Some(HiddenOf::Model);
+            }
+            Some(LlamaCpp::new(spec, weights, &plan, environment).map_err(of_draft)?)
+        }
+        _ => mtp::open(spec, &weights, &plan, &backend.context, environment)?,
+    };
+    check_going_back(spec, &backend, draft.as_ref())?;
+    let context = backend.capacity.cells_per_sequence as usize;
+    let vocab = LlamaVocabulary::new(Arc::clone(&weights.model), &spec.model, context);
+    if let (Some(spec), Some(weights)) = (&draft_spec, &draft_weights) {
+        let draft = LlamaVocabulary::new(Arc::clone(&weights.model), &spec.model, context);
+        check_vocabulary(&vocab, &draft)?;
+    }
+    serve(Loaded {
+        backend: &mut backend,
+        draft: draft.as_mut().map(|draft| draft as _),
+        vocab: Arc::new(vocab),
+        projector,
+    });
+    Ok(())
+}
+
+/// Refuses drafts where a sequence cannot go back behind a wrong one.
+fn check_going_back(
+    spec: &LlmEngineSpec,
+    main: &LlamaCpp<'_>,
+    draft: Option<&LlamaCpp<'_>>,
+) -> Result<(), LoadError> {
+    let knobs = &spec.plugin_config;
+    let wanted = [
+        ("prompt_lookup", knobs.prompt_lookup),
+        ("mtp", knobs.mtp),
+        ("draft_models_path", spec.draft.is_some()),
+    ];
+    if main.drafts == DraftSupport::Never
+        && let Some((field, _)) = wanted.into_iter().find(|(_, wanted)| *wanted)
+    {
+        let message = if knobs.rollback_states == Some(0) {
+            "needs `rollback_states` above 0: this model's recurrent state cannot go back to before a wrong draft otherwise"
+        } else {
+            "cannot be used with this model: its recurrent state cannot go back to before a wrong draft"
+        };
+        return Err(refused(field, message));
+    }
+    if spec.draft.is_some() && draft.is_some_and(|draft| draft.drafts == DraftSupport::Never) {
+        let message = "names a model that cannot draft: its recurrent state cannot go back to before a wrong draft";
+        return Err(refused("draft_models_path", message));
+    }
+    Ok(())
+}
+
+fn refused(field: &'static str, message: &str) -> LoadError {
+    LoadError::Spec {
+        field,
+        message: message.to_owned(),
+    }
+}
+
+/// Names the options that a draft model has of its own.
+fn of_draft(error: LoadError) -> LoadError {
+    match error {
+        LoadError::Spec { field, message } => LoadError::Spec {
+            field: match field {
+                "device" => "draft_device",
+                "cache_size" => "draft_cache_size",
+                other => other,
+            },
+            message,
+        },
+        other => other,
+    }
+}
+
+/// Loads only the vocabulary of a model.
+pub(crate) fn open_vocab(path: &Path) -> Result<Arc<dyn Vocab>, LoadError> {
+    let model = model::load_vocab(path)?;
+    // llama.cpp does not read the model's shape with the vocabulary alone, but keeps the metadata.
+    let architecture = model::architecture(&model);
+    let length = model.meta_val_str(&format!("{architecture}.context_length"));
+    let context_length = length
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(i32::MAX as usize);
+    Ok(Arc::new(LlamaVocabulary::new(
+        Arc::new(model),
+        path,
+        context_length,
+    )))
+}

@@ -1,0 +1,172 @@
+//! Which sequences draft in a round, with which cells, and how much of what they miss is computed.
+
+use super::drafter::Drafter;
+use super::drafting::{Drafting, ModelDraft};
+use super::worth::Steps;
+use crate::backend::Slot;
+use crate::protocol::SequenceId;
+
+/// Known tokens that a round computes beside each sequence's last one, while it is not known how
+/// long they take.
+const FIRST_CATCH_UP: u32 = 64;
+/// And at least.
+const MIN_CATCH_UP: u32 = 16;
+/// The part of a step's time that catching up may take beside it.
+const CATCH_UP_SHARE: f64 = 0.5;
+/// The part of the time that a sequence's remaining tokens take which catching up may take in all:
+/// drafts save little more.
+const WORTH_CATCHING_UP: f64 = 0.25;
+
+/// A sequence that takes part in a round.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn {
+    /// Its place among the running.
+    pub(super) index: usize,
+    pub(super) id: SequenceId,
+    pub(super) slot: Slot,
+    pub(super) wanted: ModelDraft,
+    /// Tokens that the next batch computes.
+    pub(super) tokens: u32,
+    /// Whether they are all that is known, so that a token is drafted.
+    pub(super) drafts: bool,
+    /// That all drafted so far are right.
+    pub(super) chance: f32,
+}
+
+impl Drafter<'_> {
+    /// Decides who drafts in this round.
+    pub(super) fn take_turns(&mut self, running: &[impl Drafting], steps: &Steps) {
+        self.turns.clear();
+        let wanting = || {
+            running
+                .iter()
+                .filter_map(|sequence| Some((sequence, sequence.model_draft()?)))
+        };
+        let count = wanting().count() as u32;
+        if count == 0 || (steps.same_length && count < steps.decodes) {
+            return;
+        }
+        let (mut means, mut due) = (0.0, false);
+        for (sequence, _) in wanting() {
+            self.settle(sequence);
+            let place = &self.places[&sequence.id()];
+            means += place.learned.mean();
+            due |= place.is_due(sequence.tokens().len());
+        }
+        self.claimed = self.places.values().map(|place| place.cells).sum();
+        let common = steps.same_length.then_some((means / count as f32, due));
+        let price = self.price(count, steps);
+        for (index, sequence) in running.iter().enumerate() {
+            let Some(mut wanted) = sequence.model_draft() else {
+                continue;
+            };
+            let length = sequence.tokens().len();
+            let Some(place) = self.places.get_mut(&sequence.id()) else {
+                continue;
+            };
+            let cells = (length as u32).saturating_sub(place.first);
+            let room = self.capacity.cells_per_sequence.saturating_sub(cells);
+            wanted.limit = wanted.limit.min(room);
+            let (mean, due) = common.unwrap_or((place.learned.mean(), place.is_due(length)));
+            if wanted.limit == 0
+                || !place.tries(mean >= price, due, length)
+                || !self.can_catch_up(sequence, steps)
+            {
+                continue;
+            }
+            if let Some(slot) = self.make_room(sequence, wanted.limit) {
+                self.turns.push(Turn {
+                    index,
+                    id: sequence.id(),
+                    slot,
+                    wanted,
+                    tokens: 0,
+                    drafts: false,
+                    chance: 1.0,
+                });
+            }
+        }
+        if steps.same_length && (self.turns.len() as u32) < steps.decodes {
+            self.turns.clear();
+        }
+        self.turns.sort_unstable_by_key(|turn| turn.slot);
+        self.share_catching_up(running, steps);
+    }
+
+    /// Whether a sequence's text can be computed here, and what is missing of it is not too much
+    /// for what is left of it.
+    fn can_catch_up(&self, sequence: &impl Drafting, steps: &Steps) -> bool {
+        let (id, tokens) = (sequence.id(), sequence.tokens());
+        let next = self.places[&id].next() as usize;
+        if let Some(hidden) = &self.hidden
+            && (hidden.positions(id).end as usize + 1 < tokens.len() || next >= tokens.len())
+        {
+            return false;
+        }
+        let missing = &tokens[next..];
+        let takes = self.known_token_micros() * missing.len() as f64;
+        let saves = WORTH_CATCHING_UP * steps.token_micros() * f64::from(sequence.remaining());
+        (missing.len() as u32 <= MIN_CATCH_UP || takes <= saves)
+            && missing.iter().all(|token| (*token as usize) < self.n_vocab)
+    }
+
+    /// Finds a slot for the sequence and cells for its whole text and its drafts; others that do
+    /// not draft now make room, those that have not for longest first.
+    fn make_room(&mut self, sequence: &impl Drafting, drafts: u32) -> Option<Slot> {
+        let next = self.places[&sequence.id()].next();
+        let more = sequence.tokens().len() as u32 + drafts - next;
+        loop {
+            let place = self.places.get_mut(&sequence.id())?;
+            if self.claimed + more <= self.capacity.total_cells
+                && let Some(slot) = place.slot.or_else(|| Some(self.free_slots.pop()?.0))
+            {
+                place.slot = Some(slot);
+                place.round = self.round;
+                self.claimed += more;
+                return Some(slot);
+            }
+            let others = self.places.iter_mut().filter(|(id, place)| {
+                **id != sequence.id() && place.slot.is_some() && place.round < self.round
+            });
+            let (_, longest) = others.min_by_key(|(id, place)| (place.round, **id))?;
+            self.claimed -= longest.cells;
+            let slot = longest.vacate();
+            self.free(slot);
+        }
+    }
+
+    /// Says how much of what they miss the sequences compute in this round.
+    fn share_catching_up(&mut self, running: &[impl Drafting], steps: &Steps) {
+        let price = self.known_token_micros();
+        let affordable = if price > 0.0 {
+            (CATCH_UP_SHARE * steps.cost.of(steps.decodes) / price) as u32
+        } else {
+            FIRST_CATCH_UP
+        };
+        let turns = self.turns.len() as u32;
+        let mut left = affordable
+            .max(MIN_CATCH_UP.max(turns))
+            .min(self.capacity.max_batch_tokens.saturating_sub(turns));
+        for turn in &mut self.turns {
+            let text = running[turn.index].tokens().len() as u32;
+            let mut missing = text - self.places[&turn.id].next();
+            turn.tokens = missing.min(1 + left);
+            if self.hidden.is_some() && turn.tokens < missing {
+                // MTP layers draft at once, from the end of the text.
+                let place = self.places.get_mut(&turn.id);
+                place
+                    .expect("who drafts has a place")
+                    .begin_at(text - turn.tokens);
+                self.backend.remove(turn.slot, 0);
+                missing = turn.tokens;
+            }
+            turn.drafts = turn.tokens == missing;
+            left -= turn.tokens - 1;
+        }
+        let all = self.turns.iter().all(|turn| turn.drafts);
+        if steps.same_length && !all {
+            self.turns.retain(|turn| !turn.drafts);
+        }
+        self.turns.truncate(self.capacity.max_batch_tokens as usize);
+    }
+}
