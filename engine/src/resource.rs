@@ -2,9 +2,9 @@
 //!
 //! A resource is loaded when a plan is compiled and shared by every session of every plan that asks
 //! for the same thing: the cache is keyed by content, that is by the resource's type and its
-//! resolved [`Resource::Spec`], with the files that it was loaded from: once one of them was
-//! replaced, who asks next gets another resource, and who has the old one keeps it. The cache holds
-//! no resource alive: the last plan that drops one frees it.
+//! resolved [`Resource::Spec`], with the files that it was loaded from. After one of them was
+//! replaced, the next load gets a new resource, and holders of the old one keep it. The cache does
+//! not keep resources alive: the last plan that drops one frees it.
 //! A resource synchronizes itself.
 
 use std::{

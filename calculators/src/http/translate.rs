@@ -243,8 +243,7 @@ impl Turns {
             .filter(|message| message["role"] == "assistant")
     }
 
-    /// Whether the assistant has the last word. Where it has said nothing yet, there is none to go
-    /// on from.
+    /// Whether the last message is the assistant's, and not empty: then the model continues it.
     pub(super) fn ends_with_assistant(&self) -> bool {
         self.messages
             .last()

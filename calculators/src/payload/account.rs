@@ -1,5 +1,5 @@
-//! Who a request is for, and what it takes: what accompanies it through a graph, for whoever runs
-//! the session.
+//! The account of a request, which accompanies it through a graph: its tenant, limits and counts.
+//! The host of the session sets it.
 
 use std::fmt;
 use std::sync::Arc;

@@ -131,8 +131,7 @@ fn side_packets(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) {
             if is_known || !first || !node.is_top_level() {
                 continue;
             }
-            // Whoever starts the graph may give it; where there is one of nearly this name, that is
-            // doubtful.
+            // The caller may provide it, but if another one has nearly this name, that is unlikely.
             let Some(near) = suggest::slip(&port.name, known()) else {
                 continue;
             };

@@ -51,7 +51,7 @@ struct Output<P> {
 
 /// What came of a packet for a graph input.
 pub(super) enum Pushed<M> {
-    /// It is in the inbox; whoever is given is to be woken.
+    /// It is in the inbox; the caller must wake this waker.
     Yes(Option<Waker>),
     /// There is no room for it.
     Full(M),
@@ -59,7 +59,7 @@ pub(super) enum Pushed<M> {
 
 /// What a reader finds.
 pub(super) enum Next<P> {
-    /// A packet; whoever is given is to be woken.
+    /// A packet; the caller must wake this waker.
     Packet(P, Option<Waker>),
     Empty,
     Closed,

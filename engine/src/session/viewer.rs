@@ -16,12 +16,10 @@ use super::{
     message::Message, shared::Shared, timeline::Timeline, view::View, watch::Watcher, why::Why,
 };
 
-/// Looks into a session. Unlike that of a [`Handle`](super::Handle), its end does not cancel the
-/// session.
+/// Observes a session. Unlike a [`Handle`](super::Handle), dropping it does not cancel the session.
 ///
-/// The session answers when it is polled, between two calls of nodes. One in whose task a node
-/// computes answers only after that, so whoever asks sets a time limit;
-/// [`inside`](Self::inside) tells which node it is.
+/// The session answers when it is polled, between two calls of nodes. While a node computes in its
+/// task it cannot answer, so queries need a time limit; [`inside`](Self::inside) names that node.
 #[derive(Clone)]
 pub struct Viewer {
     plan: Arc<Plan>,

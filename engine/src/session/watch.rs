@@ -15,7 +15,7 @@ use super::streams::StreamState;
 /// more. It must not block: the session waits for it.
 pub(super) type Sink = Box<dyn FnMut(usize, &Packet) -> bool + Send>;
 
-/// One who looks.
+/// An observer of some streams.
 pub(super) struct Watcher {
     streams: Vec<u32>,
     sink: Sink,

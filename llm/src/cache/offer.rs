@@ -23,8 +23,8 @@ pub(crate) struct Offer {
     pub(crate) stop: Option<(SequenceId, u32)>,
 }
 
-/// The most of the first `count` of some tokens that end with no part of a tile. A tile has one
-/// placeholder at all of its positions, and no other has it.
+/// Rounds `count` down so that the first `count` tokens do not end inside a tile. All positions of
+/// a tile have the same placeholder, and no other tile has it.
 pub(crate) fn without_part_of_tile(tokens: &[Token], count: u32) -> u32 {
     let is_inside = |end: &usize| {
         let neighbors = end.checked_sub(1).and_then(|last| tokens.get(last..=*end));

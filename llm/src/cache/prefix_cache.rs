@@ -146,8 +146,7 @@ impl PrefixCache {
         }
     }
 
-    /// The backend had too few cells for this batch: from now on, no more are planned with than it
-    /// has shown to hold.
+    /// The backend ran out of cells for this batch: caps planning at what it has held.
     pub(crate) fn ran_out(&mut self, batch: u32) {
         let tried = self.book.used() + batch;
         tracing::warn!(

@@ -38,7 +38,7 @@ pub(super) fn pause(outputs: usize, processors: usize) -> Duration {
     waking.max(SPACING)
 }
 
-/// What a sequence put out, and who gets it.
+/// An output of a sequence, and its receiver.
 struct Delivery {
     from: SequenceId,
     sink: Arc<dyn StepSink>,

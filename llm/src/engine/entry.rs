@@ -1,4 +1,4 @@
-//! How sequences come into the queue, and who is refused: places are counted, and can be had before
+//! How sequences enter the queue, and which are refused: places are counted, and can be had before
 //! the work that leads to a submission. A request takes its place, then makes its prompt, so that
 //! nothing is computed for a request that is refused.
 

@@ -73,7 +73,7 @@ impl Planner {
 
     /// Completes the rows of waiting sequences with what they could take over.
     fn offer_prefixes(&mut self, queue: &Queue, slots: &mut Slots, prefixes: &mut PrefixCache) {
-        // Without a free place, only who has none may get one, from who has several.
+        // Without a free slot, only an owner that has none gets one, from an owner of several.
         let is_full = !slots.has_free() && !self.running.iter().any(Row::is_spare);
         if !prefixes.is_on() || is_full {
             return;

@@ -1,8 +1,8 @@
-//! Who computes what in a step: a pure function over plain numbers.
+//! Plans which sequences a step computes: a pure function over plain values.
 //!
 //! **Order.** Sequences have a rank: the time of their arrival, and earlier for each point of their
-//! priority. The ranks of those that have a place do not change, so whoever waits overtakes in time
-//! all that a higher priority may still bring.
+//! priority. The ranks of those that have a slot do not change, so a waiting sequence in time goes
+//! before all later ones, whatever their priority.
 //!
 //! **Requests.** Before ranks come [turns]: the first sequence of each request goes before the
 //! second of any. A request that has no place takes one, if none is free, from the request that has

@@ -1,9 +1,9 @@
 //! Engines that are replaced when they fail.
 //!
 //! A thread cannot be ended from outside. An engine whose thread is dead, or has been in one step
-//! for too long, is given up instead: whoever waits for it gets an error, nobody submits to it any
-//! more, and another one is loaded in its place, on the same weights where the file has not
-//! changed. What the old thread holds is free when it ends, if it does.
+//! for too long, is abandoned instead: waiting requests get an error, it gets no new ones, and
+//! another engine is loaded in its place, on the same weights if the file has not changed. The
+//! memory of the old thread is freed when it ends, if ever.
 
 use std::convert::Infallible;
 use std::fmt;

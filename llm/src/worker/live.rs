@@ -139,7 +139,7 @@ impl fmt::Debug for OutputReceiver {
     }
 }
 
-/// Who gets one result, or the reason why there is none.
+/// The receiver of one result, or of the reason why there is none.
 type Once<T> = Box<dyn FnOnce(Result<T, GenerationError>) + Send>;
 
 /// Somebody who waits for one result, and is told one.

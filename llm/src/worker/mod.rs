@@ -41,7 +41,7 @@ pub(crate) trait Stepper {
 
     fn take_in(&mut self, order: Self::Order);
 
-    /// Whoever has this number waits no longer.
+    /// The request of this number no longer waits.
     fn cancel(&mut self, number: u64);
 
     /// Does what there is to do, a step at most. False if there was nothing.
@@ -176,8 +176,8 @@ impl<O: Send + 'static, W> Worker<O, W> {
         self.commands.send(Command::Order(order)).is_ok()
     }
 
-    /// Gives the thread up, which is dead or hangs: nobody can wait for it any more, and whoever
-    /// does is given out, to be told why.
+    /// Abandons the thread, which is dead or hangs: no more requests can wait for it, and the
+    /// waiting ones are returned, to be told why.
     pub(crate) fn abandon(&self, why: &GenerationError) -> Vec<W> {
         self.pulse.abandon();
         self.live.close(why)

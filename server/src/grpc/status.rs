@@ -53,7 +53,7 @@ pub(super) fn trailers(failure: Option<&Failure>) -> HeaderMap {
     trailers
 }
 
-/// Tells every failure as a status, whoever refused the request; refuses what is no gRPC.
+/// Turns every failure into a gRPC status, in whatever layer it arose; refuses other requests.
 pub(crate) async fn layer(request: Request, next: Next) -> Response {
     let media_type = request.headers().get(header::CONTENT_TYPE);
     let is_grpc = media_type.is_some_and(|it| it.as_bytes().starts_with(MEDIA_TYPE.as_bytes()));

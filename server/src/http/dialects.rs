@@ -17,8 +17,8 @@ use serde_json::Value;
 use super::{kserve, sse, torchserve};
 use crate::{observe::request_id::Id, rescue::Failure};
 
-/// Tells every failure under the paths of a dialect in its own form, whoever refused the request:
-/// the graph, the router or a layer.
+/// Writes every failure under the paths of a dialect in its form, whether the graph, the router or
+/// a layer refused the request.
 pub(crate) async fn layer(request: Request, next: Next) -> Response {
     let Some(dialect) = dialect_of(&request) else {
         let error = error_of(request.uri().path());

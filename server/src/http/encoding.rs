@@ -35,8 +35,7 @@ impl Encoding {
         Ok(found)
     }
 
-    /// The encoding of this name; none for what is as it is. Fails where the name is none that is
-    /// read.
+    /// The encoding of this name; `None` for an unencoded body. Fails for an unsupported name.
     pub(crate) fn named(coding: &str) -> Result<Option<Self>, ()> {
         match coding.to_ascii_lowercase().as_str() {
             "" | "identity" => Ok(None),

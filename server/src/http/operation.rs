@@ -33,7 +33,7 @@ pub(crate) struct Operation {
     pub(super) takes_text: bool,
     /// The parameters behind the path.
     pub(super) query: &'static [Parameter],
-    /// Why it may not, besides what all have in common.
+    /// Extra error causes, beyond those of all operations.
     refusals: &'static [Cause],
     /// Whether it is documented; other spellings of a path are not.
     pub(super) listed: bool,

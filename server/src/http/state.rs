@@ -40,8 +40,8 @@ pub struct Options {
     /// The file that [`Options::config`] was read from. It is read again when the server reloads;
     /// without it only graphs and models are.
     pub config_path: Option<PathBuf>,
-    /// How often is looked for changes of the files that are served, where the system does not tell
-    /// of them. Zero: files are not watched, and only who asks for it reloads.
+    /// How often files are polled for changes that the system does not report. Zero: files are not
+    /// watched, and the server reloads only on request.
     pub poll: Duration,
     /// Where to listen; port 0 takes a free one.
     pub addresses: Vec<SocketAddr>,
@@ -272,7 +272,7 @@ pub(crate) struct Document {
 impl Document {
     /// The document of what is described: the kept one, or what `make` makes.
     pub(super) fn of(&self, described: &Described, make: impl FnOnce() -> Vec<u8>) -> Bytes {
-        // Whoever comes meanwhile waits for the document, rather than to make one, too.
+        // Concurrent requests wait for the document instead of making one each.
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {
             Some((of, document)) if of == described => document.clone(),

@@ -138,7 +138,7 @@ impl Keys {
     }
 
     /// The key that a client presented, and whether others compete with it. Every key is compared,
-    /// each in constant time; what is none of them may be a token.
+    /// each in constant time; a credential that matches no key may be a token.
     fn find(&self, presented: &[u8]) -> Result<(Arc<Key>, bool), Failure> {
         let digest = Digest::of(presented);
         let ring = self.now.load();

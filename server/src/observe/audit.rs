@@ -1,4 +1,4 @@
-//! The audit log: who had the server do what, beyond answering requests, and what came of it.
+//! The audit log: management operations, who requested them, and their results.
 
 /// Something that was done, or refused, on somebody's word.
 #[derive(Copy, Clone, Debug)]

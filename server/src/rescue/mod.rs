@@ -231,8 +231,8 @@ impl Failure {
     }
 }
 
-/// Most bytes of a message. Whoever writes one shows no more than 200 bytes of the request in it;
-/// this is for those that do not.
+/// Most bytes of a message. Messages should quote at most 200 bytes of a request; this bounds those
+/// that quote more.
 const MAX_MESSAGE_BYTES: usize = 1_000;
 
 /// A message that is not longer than an answer should be.

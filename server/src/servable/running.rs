@@ -58,7 +58,7 @@ impl Running {
         self.cancel_those(id, |it| it.is_secret && it.key.as_deref() == key)
     }
 
-    /// The same, whoever's they are.
+    /// The same, for requests of any key.
     pub(crate) fn cancel_of_any_key(&self, id: &str) -> bool {
         self.cancel_those(id, |_| true)
     }

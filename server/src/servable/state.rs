@@ -328,8 +328,7 @@ impl Servable {
         self.changed.send_replace(());
     }
 
-    /// Gives a request's wish that the graph be loaded to whoever asks first: whether that is who
-    /// asks now.
+    /// Claims the load of the graph; true for the first caller.
     pub(super) fn is_to_be_loaded(&self) -> bool {
         let _changing = lock(&self.changing);
         let wanted = match &**self.state.load() {

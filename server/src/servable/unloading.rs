@@ -20,7 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How long a graph that nobody uses may be held by what has just looked at it.
 const LET_GO: Duration = Duration::from_secs(1);
 
-/// How often is looked whether a plan is still used.
+/// Poll interval while a plan is still used.
 const LOOK_AT_USE: Duration = Duration::from_millis(5);
 
 /// Why a graph is unloaded that nobody uses.

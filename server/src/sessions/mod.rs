@@ -40,7 +40,7 @@ const MAX_VIEWERS: usize = 256;
 /// The most graphs that are tried at once: each may keep a core busy, and requests come first.
 const MAX_TRIALS: usize = 4;
 
-/// The sessions that are open, and who looks at them.
+/// The open sessions, and their observers.
 pub(crate) struct Sessions {
     state: Mutex<State>,
     viewers: Arc<Semaphore>,

@@ -69,7 +69,7 @@ impl Hosts {
             return true;
         }
         if let Some(address) = name.address() {
-            // Who is asked by number is asked by nobody's choice but the asker's.
+            // A numeric host cannot be DNS-rebound.
             return !self.is_local || address.is_loopback();
         }
         let is_of = |end: &String| name.host.len() > end.len() && name.host.ends_with(end);

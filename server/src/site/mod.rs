@@ -1,7 +1,7 @@
-//! Under which names this server is asked, and by pages of which sites. Without keys, that a
-//! request comes from this machine or network says who sent it; a browser there sends what pages of
-//! others say. Two checks keep those pages out: a name that leads here by the choice of its owner
-//! (DNS rebinding) is none of ours, and what a page of another site posts says so.
+//! Checks of the `Host` and `Origin` of requests. Without keys, the server trusts requests from its
+//! machine or network, but a browser there also sends requests on behalf of foreign pages. Two
+//! checks refuse those: after DNS rebinding, the host is a name that is not ours, and a request
+//! from a page of another site has that site's origin.
 
 mod hosts;
 mod origins;

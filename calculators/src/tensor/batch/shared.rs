@@ -1,4 +1,4 @@
-//! What the threads of a batcher share with those who wait for it: the queue, and who is told what.
+//! State shared by the threads of a batcher and its waiting requests: the queue, and notification.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! The queue between those who log and the thread that writes: nobody but that thread waits for
-//! whoever reads the log.
+//! The queue between logging code and the writer thread: only that thread waits for the reader of
+//! the log.
 
 use std::{
     convert::Infallible,
@@ -65,7 +65,7 @@ struct Waiting {
 impl Writer {
     /// Starts the thread that writes to standard error.
     pub(super) fn to_standard_error() -> io::Result<Self> {
-        // A file of its own: whoever else writes to standard error holds a lock while it waits.
+        // A separate file: other writers to standard error hold a lock while they wait.
         let to = File::from(io::stderr().as_fd().try_clone_to_owned()?);
         Self::over(to)
     }
