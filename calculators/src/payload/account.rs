@@ -75,7 +75,7 @@ pub(crate) fn priority_of(run: &RunCx) -> u32 {
 }
 
 impl Tally {
-    /// That of a session, if somebody wants to know.
+    /// That of a session, if its host wants one.
     pub(crate) fn of(run: &RunCx) -> Option<&Self> {
         Some(&Account::of(run)?.tally)
     }

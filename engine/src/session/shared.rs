@@ -133,7 +133,7 @@ impl Shared {
         Ok(Wake(state.exchange.post(message)))
     }
 
-    /// Records how the session ended and tells everybody who waits.
+    /// Records how the session ended and notifies all waiters.
     pub(super) fn end(&self, outcome: Result<Summary>) {
         let mut state = self.lock();
         state.outcome = Some(outcome);

@@ -1,5 +1,4 @@
-//! A look into a session from outside, for as long as one wants: it keeps the session from nothing,
-//! and its end from nobody.
+//! Observation of a session from outside. It does not affect the session, or keep it alive.
 
 use std::sync::Arc;
 

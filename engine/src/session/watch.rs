@@ -43,7 +43,7 @@ impl Watchers {
         self.0.push(watcher);
     }
 
-    /// Gives a packet to those who look at its stream. False: nobody does any more.
+    /// Gives a packet to the watchers of its stream. False: none is left.
     pub(super) fn packet(&mut self, stream: u32, packet: &Packet) -> bool {
         let mut is_watched = false;
         self.0.retain_mut(|watcher| {

@@ -1,4 +1,4 @@
-//! What a sequence could take over from others, of what the prefix tree has.
+//! The part of the prefix tree that a sequence could reuse.
 
 use super::Found;
 use crate::backend::KvLayout;
@@ -7,7 +7,7 @@ use crate::protocol::{SequenceId, Token};
 /// Fewer tokens are not worth the bookkeeping of sharing, saving or waiting for them.
 pub(crate) const WORTHWHILE: u32 = 16;
 
-/// What a sequence could take over if it were admitted now.
+/// What a sequence could reuse if it were admitted now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offer {
     /// Tokens in all.

@@ -157,7 +157,7 @@ impl PrefixCache {
         self.usable = self.usable.min(tried - 1);
     }
 
-    /// What a sequence that begins like this could take over; the engine is about to decide on it.
+    /// What a sequence that begins like this could reuse; the engine is about to decide on it.
     pub(crate) fn offer(
         &mut self,
         group: &ShareGroup,
@@ -168,7 +168,7 @@ impl PrefixCache {
         self.worth(&found, tokens)
     }
 
-    /// What is worth taking over of what was found of these tokens.
+    /// The part of a match of these tokens that is worth reusing.
     fn worth(&self, found: &Found, tokens: &[Token]) -> Offer {
         if !self.by_checkpoints {
             Offer::of(&found.of_whole_tiles(tokens), self.layout, self.saves)
@@ -179,7 +179,7 @@ impl PrefixCache {
         }
     }
 
-    /// How many tokens a prompt would take over if it were admitted now, and the new cells these
+    /// How many tokens a prompt would reuse if it were admitted now, and the new cells that these
     /// would take.
     pub(crate) fn would_take_over(
         &self,

@@ -69,7 +69,7 @@ pub struct LlmEngine {
     _prefixes: Arc<dyn Cache>,
 }
 
-/// Who waits for the engine.
+/// A receiver that waits for the engine.
 #[derive(Debug)]
 enum Waiting {
     Sequence(Arc<OutputReceiver>),

@@ -246,7 +246,7 @@ impl Sequence {
         &self.tokens[..end]
     }
 
-    /// Outputs that may still be put out before somebody grants more.
+    /// Outputs that are still allowed before more credit is granted.
     pub(crate) fn credits(&self) -> u32 {
         self.credits
     }

@@ -31,8 +31,8 @@ pub trait Cache: Send + Sync {
     fn shrink(&self);
 }
 
-/// Bytes that somebody is about to take. They are counted until it is dropped, which should be when
-/// they are taken.
+/// A claim of bytes that are about to be allocated. They are counted until it is dropped, which
+/// should be after the allocation.
 #[derive(Debug)]
 #[must_use]
 pub struct Claim(u64);
@@ -203,7 +203,7 @@ mod tests {
         let weak: Weak<dyn Cache> = Arc::downgrade(&(Arc::clone(&cache) as Arc<dyn Cache>));
         enroll(weak);
         let refused = ensure(u64::MAX / 2);
-        // Where the system does not say what there is, nobody is refused.
+        // If the system gives no figures, no request is refused.
         if refused.is_err() {
             assert!(cache.0.load(Ordering::Relaxed) > 0);
         }

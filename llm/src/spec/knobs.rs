@@ -69,7 +69,7 @@ pub struct PluginConfig {
     /// (Linux): weights that are packed for the CPU kernels at once, all else in the background
     /// once the model is loaded. The default is `true`.
     pub huge_pages: Option<bool>,
-    /// Matmuls of matrices in main memory.
+    /// Products of matrices in main memory.
     pub cpu_kernels: CpuKernels,
     /// Layers on the GPU; all of them without it.
     pub gpu_layers: Option<u32>,

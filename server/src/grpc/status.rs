@@ -28,7 +28,7 @@ pub(super) fn code(cause: Cause) -> Code {
         Cause::NoKey => Code::Unauthenticated,
         Cause::Forbidden | Cause::ForeignHost | Cause::ForeignOrigin => Code::PermissionDenied,
         Cause::LateRequest | Cause::Deadline => Code::DeadlineExceeded,
-        // The same request fails again until somebody has done something.
+        // The same request fails again until an operator intervenes.
         Cause::GraphFailed => Code::FailedPrecondition,
         Cause::Loading
         | Cause::Draining

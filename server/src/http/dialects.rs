@@ -67,8 +67,8 @@ fn with_body(response: Response, body: String) -> Response {
     Response::from_parts(parts, AnswerBody::from(body))
 }
 
-/// The dialect of a request. The paths of models are nobody's alone: clients of Anthropic's say who
-/// they are.
+/// The dialect of a request. The paths of models belong to several dialects: Anthropic's clients
+/// identify themselves.
 fn dialect_of(request: &Request) -> Option<&'static dyn Dialect> {
     let path = request.uri().path();
     dialects::of_path(path).or_else(|| {

@@ -26,7 +26,7 @@ impl Encoding {
             let value = value.to_str().unwrap_or("?");
             for coding in value.split(',').map(str::trim) {
                 let coding = Self::named(coding).map_err(|()| unknown())?;
-                // What was compressed twice is nobody's request.
+                // No client compresses a request twice.
                 if coding.is_some() && std::mem::replace(&mut found, coding).is_some() {
                     return Err(unknown());
                 }

@@ -36,7 +36,7 @@ pub(super) fn operations() -> Vec<Operation> {
     cancelling.into()
 }
 
-/// Requests of other keys are unknown, except to who may change the server.
+/// Requests of other keys are unknown, except to keys that may manage the server.
 async fn cancel(
     State(app): State<Arc<App>>,
     caller: Option<Extension<Arc<Caller>>>,

@@ -89,9 +89,9 @@ pub struct Options {
     pub rolled_back: bool,
     /// Where spans go; without it there are none.
     pub traces: Option<TraceOptions>,
-    /// The keys of those who may ask; without, everybody may.
+    /// The accepted keys; without, requests need none.
     pub keys: Option<KeySource>,
-    /// Whose tokens do as well as keys; without, nobody's.
+    /// The issuer whose tokens are accepted like keys; without, no tokens are.
     pub jwt: Option<JwtOptions>,
     /// The certificate of the server; without, it speaks plain HTTP.
     pub tls: Option<TlsFiles>,
@@ -172,7 +172,7 @@ impl Options {
 pub(crate) struct App {
     pub(crate) options: Options,
     pub(crate) served: Arc<Served>,
-    /// None where everybody may ask.
+    /// `None` if requests need no key.
     pub(crate) keys: Option<Arc<Keys>>,
     pub(crate) running: Arc<Running>,
     pub(crate) sessions: Arc<Sessions>,

@@ -86,7 +86,7 @@ pub(super) struct Connection {
     head: AtomicU64,
     /// Since when there is no request.
     quiet: AtomicU64,
-    /// Whether the client may still send what nobody will read.
+    /// Whether the client may still send data that will not be read.
     unread: AtomicBool,
     /// Requests that are being answered.
     open: AtomicU32,

@@ -151,8 +151,7 @@ pub(crate) struct Failure {
     after: Option<u32>,
 }
 
-/// Longer waits than this are not worth to be told to the second: a client that waits so long asks
-/// somebody else.
+/// The largest `retry-after`, in seconds: clients do not wait longer.
 const MAX_AFTER: u32 = 3_600;
 
 impl Failure {

@@ -116,7 +116,7 @@ impl Served {
                 () = cut(&mut patience.stage) => {
                     return Err(Failure::new(Cause::Draining, "the server is stopping"));
                 }
-                // Ends by itself with the time, and never because nobody tells of changes.
+                // Ends at the latest by timeout; the sender of changes is never gone.
                 _ = timeout_at(ends.into(), changed.changed()) => {}
             }
         }

@@ -42,7 +42,7 @@ struct ToLoad {
     entry: GraphEntry,
     /// Whether it is loaded with the configuration, and not when a request asks for it.
     now: bool,
-    /// Whether it was not served before: then it keeps nobody from another one if it is still not.
+    /// Whether it was not served before: then it may fail again without blocking the reload.
     may_fail: bool,
 }
 

@@ -30,7 +30,7 @@ const QUIET: Duration = Duration::from_millis(300);
 pub(crate) async fn watch(served: Arc<Served>, poll: Duration) {
     let mut folders = Folders::new(Arc::clone(&served.hint));
     loop {
-        // Nobody hinting is what usually happens.
+        // Usually there is no hint.
         let _ = timeout(poll, served.hint.notified()).await;
         let Some(changed) = aside(&served, Served::has_changed).await else {
             return;
@@ -65,7 +65,7 @@ async fn aside<T: Send + 'static>(
     spawn_blocking(move || work(&served)).await.ok()
 }
 
-/// Waits until nobody writes to the files any more.
+/// Waits until the files no longer change.
 async fn settled(files: Seen) {
     let mut before = files.again();
     loop {

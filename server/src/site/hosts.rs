@@ -13,8 +13,8 @@ use axum::{
 use super::origins;
 use crate::rescue::{Cause, Failure};
 
-/// Ends of names that nobody can register: they are a network's own. Who can give them out there
-/// reaches the server anyway.
+/// Ends of names that cannot be registered: they are a network's own. An attacker who controls them
+/// there can reach the server anyway.
 const PRIVATE: [&str; 5] = [".localhost", ".local", ".internal", ".home.arpa", ".svc"];
 
 /// Which hosts a server is.

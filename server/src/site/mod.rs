@@ -89,8 +89,8 @@ impl Site {
             Method::GET | Method::HEAD | Method::OPTIONS
         );
         let origins = request.headers().get_all(header::ORIGIN);
-        // A page can show an answer to what only reads if CORS lets it, and nobody else suffers
-        // from that.
+        // A page can read an answer only if CORS permits it, and a request that only reads does no
+        // harm.
         for origin in origins.into_iter().filter(|_| !reads) {
             let origin = origin.to_str().unwrap_or("?");
             if !self.origins.allow(origin) && !asked.is_same_origin(origin) {

@@ -204,7 +204,7 @@ fn refused(error: &Error) -> Failure {
     })
 }
 
-/// Keeps the issuer's keys up to date, for as long as somebody asks for keys.
+/// Keeps the issuer's keys up to date, for as long as the keys are in use.
 pub(crate) async fn watch(keys: Weak<Keys>) {
     let Some(tokens) = keys.upgrade().and_then(|keys| keys.tokens.clone()) else {
         return;

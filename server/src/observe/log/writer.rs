@@ -110,7 +110,7 @@ impl Writer {
     pub(super) fn flush(&self, patience: Duration) {
         let (done, written) = crossbeam_channel::bounded(0);
         self.entries.send(Entry::Flush(done)).ok();
-        // It gives up where nobody reads.
+        // It gives up if there is no reader.
         written.recv_timeout(patience).ok();
     }
 }
@@ -148,7 +148,7 @@ impl Waiting {
             }
             self.bytes.fetch_sub(taken, Ordering::Relaxed);
             if to.write_all(&lines).is_err() {
-                // Nobody will ever read these. The next ones are tried again.
+                // These are lost. The next ones are tried again.
                 DROPPED.inc_by(count);
             }
             lines.clear();
