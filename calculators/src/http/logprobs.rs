@@ -1,5 +1,5 @@
-//! Log probabilities: the fields that ask for them, and the objects of chats and of completions
-//! that tell them.
+//! Log probabilities: the fields that request them, and their objects in the answers of chats and
+//! completions.
 
 use graphmill_engine::Result;
 use serde::{Serialize, Serializer, ser::SerializeMap};

@@ -1,5 +1,4 @@
-//! Requests of other dialects as requests for chat, which the readers of chat then check like any
-//! other.
+//! Translates requests of other dialects into chat requests, which are then checked like any other.
 //!
 //! A field that has the same meaning in both dialects, and one that the dialect does not know,
 //! stays as it is.

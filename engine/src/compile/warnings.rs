@@ -1,4 +1,4 @@
-//! Warnings: what is allowed, but hardly meant.
+//! Warnings: what is allowed, but probably not intended.
 //!
 //! They are given only where there are no errors: after a mistake, a stream may seem to be unused
 //! only because of it.

@@ -1,4 +1,4 @@
-//! What the outside tells a session.
+//! Messages to a session.
 
 use std::time::Duration;
 

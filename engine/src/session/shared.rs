@@ -1,5 +1,5 @@
-//! Where a session meets other threads: what it exchanges with them, and its outcome, behind one
-//! lock that is never held while user code runs.
+//! State that a session shares with other threads: its mailbox and its outcome, behind one lock
+//! that is never held while user code runs.
 
 use std::{
     sync::{

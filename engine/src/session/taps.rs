@@ -1,4 +1,4 @@
-//! Those outside who get the packets of streams: observers, and the readers of outputs.
+//! Receivers of packets outside the graph: observers, and the readers of outputs.
 
 use std::task::Waker;
 

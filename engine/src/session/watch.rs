@@ -1,7 +1,7 @@
-//! Those who look at the packets of a session without being a part of it.
+//! Watchers of the packets of a session.
 //!
-//! Unlike an observer or the reader of an output, a watcher changes nothing: it cannot fail the
-//! session, is no taker of a stream's packets, and may come and go while the session runs.
+//! Unlike an observer or the reader of an output, a watcher does not affect the session: it cannot
+//! fail it, does not consume packets, and can be added and removed while the session runs.
 
 use crate::{
     error::{Error, Result},

@@ -1,11 +1,11 @@
 //! The prefix cache: what a sequence reuses from others when it is admitted, and what is kept of it
-//! when it leaves.
+//! when it ends.
 //!
-//! Cells of a sequence that lives are shared (unified KV cache) or copied (per-sequence KV cache);
-//! what a sequence leaves behind goes to host memory and is copied back when another one begins
-//! alike. While a sequence computes what a waiting one begins with, the waiting one is deferred, so
-//! that many prompts that come at once and begin alike compute their beginning once. Some
-//! models need more than cells for that: see [`checkpoints`](super::checkpoints).
+//! Cells of a live sequence are shared (unified KV cache) or copied (per-sequence KV cache). Cells
+//! of an ended sequence go to host memory, and are copied back for another sequence with the same
+//! prefix. While a sequence computes the prefix of a waiting one, the waiting one is deferred, so
+//! many prompts that arrive at once with a common prefix compute it once. Some models need more
+//! than cells for that: see [`checkpoints`](super::checkpoints).
 
 use std::ops::Range;
 use std::time::Instant;

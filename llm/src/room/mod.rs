@@ -1,10 +1,11 @@
-//! Room: the memory that this process can still take before an allocation fails or the system ends
-//! it. What comes next is compared with it while something can still be done: caches give back what
-//! they hold, and then requests are refused.
+//! Room: the memory that this process can still take before an allocation fails or the system kills
+//! it. New work is compared with it while there is still time to react: first caches are emptied,
+//! then requests are refused.
 //!
-//! The least counts of what the machine has available, what the control groups of the process leave
-//! (both versions), and what its limits of address space and data (`ulimit -v`, `ulimit -d`) leave.
-//! KV cells that were allocated and not used yet take no memory, and will.
+//! It is the minimum of the machine's available memory, of what the control groups of the process
+//! leave (both versions), and of what its limits of address space and data (`ulimit -v`,
+//! `ulimit -d`) leave. KV cells that are allocated but not used yet are subtracted: they will take
+//! memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};

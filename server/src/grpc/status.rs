@@ -1,5 +1,5 @@
-//! Failures as statuses of gRPC, which are in the trailers of an answer, or in its head where there
-//! is no more.
+//! Failures as gRPC statuses, which are in the trailers of an answer, or in its head if it has no
+//! body.
 
 use axum::{
     body::Body,

@@ -1,5 +1,5 @@
-//! Bodies that were compressed on their way. A few bytes can stand for very many, so what comes out
-//! is bounded as what came in is, while it comes out.
+//! Compressed bodies. A few bytes can decompress to very many, so the decompressed bytes are
+//! bounded like the received ones, during decompression.
 
 use std::io::Read;
 

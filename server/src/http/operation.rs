@@ -1,5 +1,5 @@
-//! What can be asked over HTTP. An operation is a route together with what the documentation says
-//! of it, so that there is neither without the other.
+//! The HTTP operations. An operation is a route together with its documentation, so that neither
+//! exists without the other.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! `DELETE /v3/requests/{id}`: ends a request that is being answered, for a client that is not the
-//! one whose connection would do it.
+//! `DELETE /v3/requests/{id}`: cancels a running request from another connection.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The error table: what went wrong, as an HTTP status, a type, a code, and whether to try again.
+//! The error table: the HTTP status, type and code of each failure, and whether to retry.
 //!
 //! Everything that refuses or fails a request becomes a [`Failure`] here and nowhere else, so that
 //! a status code is never chosen at the place that failed. A failure that would repeat itself is

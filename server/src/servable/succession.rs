@@ -1,5 +1,5 @@
-//! How a configuration takes the place of another: what stays, what is loaded, and what there has
-//! to be memory for.
+//! How a configuration replaces another: what is reused, what is loaded, and how much memory that
+//! needs.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Who asks for a run of a graph: what the layers around a request know of it.
+//! The caller of a graph run: what the layers around a request know about it.
 
 use std::{
     sync::Arc,

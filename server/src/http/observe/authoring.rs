@@ -1,4 +1,4 @@
-//! What people who write graphs ask a server: what is wrong with a text, and what its nodes can be.
+//! Help for authors of graphs: diagnostics of a text, and the available nodes.
 
 use std::sync::Arc;
 

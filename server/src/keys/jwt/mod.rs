@@ -1,5 +1,5 @@
-//! Tokens in the place of keys: a JWT that an issuer has signed says whose a request is (its
-//! tenant), and which plan of the key file has the tenant's limits.
+//! Tokens in place of keys: a JWT that an issuer has signed names the tenant of a request, and the
+//! plan of the key file with the tenant's limits.
 //!
 //! The issuer's public keys are a `key_set`, read from where `source` says; `signature` checks with
 //! them. Each tenant has a key of its own in `tenants`, made when its first token comes.

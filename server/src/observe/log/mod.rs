@@ -1,8 +1,8 @@
 //! The log on standard error or in a file. Logging never waits for the reader: lines go to a
 //! bounded buffer, and lines that do not fit are counted.
 //!
-//! What clients say is not in it, neither prompts nor keys; of what they choose (paths, ids) it has
-//! a short and escaped form.
+//! It contains no prompts and no keys. Text that clients choose (paths, ids) is shortened and
+//! escaped.
 
 mod panics;
 mod writer;
