@@ -157,8 +157,8 @@ impl Attention {
         self.heads / self.kv_heads
     }
 
-    /// The factor that turns dot products of queries and keys into exponents of two, before scores
-    /// are capped.
+    /// The factor that turns dot products of queries and keys into exponents of two, or with a cap
+    /// into the input of the capping function.
     pub(crate) fn factor(&self) -> f32 {
         use std::f32::consts::LOG2_E;
         if self.cap == 0.0 {
