@@ -100,7 +100,7 @@ fn layer(weights: &[f32], rows: &[f32], from: usize, to: usize) -> Vec<f32> {
     out
 }
 
-/// The products of some rows with the same weights.
+/// The dot products of some rows with the same weights.
 fn dots<const N: usize>(weights: &[f32], rows: [&[f32]; N]) -> [f32; N] {
     let rows = rows.map(|row| row.as_chunks::<LANES>().0);
     let mut sums = [[0.0; LANES]; N];

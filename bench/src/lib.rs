@@ -5,9 +5,9 @@
 //! [`generation`] by the engine alone, [`batching`] of tensors, [`load`] over HTTP, the [`servers`]
 //! that get it, and [`results`].
 //!
-//! Machines are shared and noisy, and noise only ever adds. So a measurement is many short samples,
-//! of which the fastest says what the code costs and the median what the machine did; numbers that
-//! are compared with each other are sampled in turn.
+//! Machines are shared and noisy, and noise only adds time. So a measurement is many short samples:
+//! the fastest is the cost of the code, the median includes the noise of the machine. Figures that
+//! are compared are sampled alternately.
 
 pub mod batching;
 pub mod drive;

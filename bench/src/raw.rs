@@ -1,4 +1,4 @@
-//! The ceiling: what `llama_decode` itself does, with nothing around it.
+//! The ceiling: the speed of `llama_decode` alone.
 //!
 //! A server cannot be faster than this with the same kernels. Every sequence has its logits
 //! computed, as a server must; nothing is sampled.

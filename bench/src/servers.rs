@@ -1,4 +1,4 @@
-//! The servers that get the load: started here or there already, and what their processes take.
+//! The servers under load: started here or already running, and the resources of their processes.
 
 use std::{
     fs::{self, File},

@@ -1,7 +1,7 @@
 //! The nodes that Graphmill ships, a file each, and the subgraphs made of them.
 //!
-//! A calculator talks to the outside through its ports, options and resources alone: it never
-//! spawns, never reads the environment and never touches a socket.
+//! A calculator communicates only through its ports, options and resources. It starts no thread
+//! (except for batches of tensors), never reads the environment and never opens a socket.
 
 pub mod core;
 pub mod embed;

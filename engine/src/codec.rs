@@ -1,8 +1,7 @@
-//! Payload types by their names for people, with their JSON: how tools write packets down and read
-//! them.
+//! Names and JSON forms of payload types: how tools write and read packets.
 //!
-//! No packet is ever JSON while a session runs; this is for whoever has packets in a file. A type
-//! is known once its crate says `register_payload!`.
+//! No packet is ever JSON while a session runs; this is for packets in files. A type is known once
+//! its crate calls `register_payload!`.
 
 use std::{any::TypeId, collections::HashMap, sync::LazyLock};
 

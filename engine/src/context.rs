@@ -139,8 +139,8 @@ impl Cx<'_> {
         self.site.session.run()
     }
 
-    /// How the session fares: the error with which it failed or was cancelled, in the `close` that
-    /// follows from that; what the node emits then goes nowhere. In every other call it fares well.
+    /// The session's error, if it failed or was cancelled. Set only in the `close` that follows;
+    /// what the node emits there is discarded.
     pub fn status(&self) -> Result<(), &Error> {
         self.site.ended.map_or(Ok(()), Err)
     }

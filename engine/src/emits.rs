@@ -1,5 +1,5 @@
-//! What a call of a node puts out. It leaves the node when the call has returned, in the order it
-//! was written.
+//! The output of a call of a node. It leaves the node when the call has returned, in the order in
+//! which it was emitted.
 
 use smallvec::SmallVec;
 

@@ -1,4 +1,4 @@
-//! What went wrong in one session.
+//! The error of a session.
 //!
 //! A mistake in a graph file is a `Diagnostic` (crate `graphmill-grammar`) and never an [`Error`];
 //! an `Error` ends the session it happened in and nothing else. It carries what a server needs to

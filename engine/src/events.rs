@@ -1,8 +1,7 @@
-//! How the outside reaches a node of a running session: holds keep it open, event senders bring it
-//! things.
+//! How other code reaches a node of a running session: holds keep it open, event senders send it
+//! events.
 //!
-//! Nothing here bounds how much is sent: a node that hands out a sender also hands out the credit
-//! to use it.
+//! Events are not bounded here: a node that hands out a sender also grants the credit to use it.
 
 use std::{any::Any, marker::PhantomData, sync::Arc, task::Waker};
 

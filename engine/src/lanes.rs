@@ -1,8 +1,8 @@
-//! Executors by name, and their lanes: the graphs that share an executor take turns on it, and what
-//! waits for it is counted and bounded.
+//! Executors by name, and their lanes: the graphs that share an executor are served round-robin,
+//! and waiting jobs are counted and bounded.
 //!
-//! An executor runs jobs in the order in which it gets them. Without lanes, the jobs of one graph
-//! that many ask for would be in front of those of all others.
+//! An executor runs jobs in order of arrival. Without lanes, a busy graph would delay the jobs of
+//! all others.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},

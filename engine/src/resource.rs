@@ -2,9 +2,9 @@
 //!
 //! A resource is loaded when a plan is compiled and shared by every session of every plan that asks
 //! for the same thing: the cache is keyed by content, that is by the resource's type and its
-//! resolved [`Resource::Spec`], with the files that it was loaded from: once one of them was
-//! replaced, who asks next gets another resource, and who has the old one keeps it. The cache holds
-//! no resource alive: the last plan that drops one frees it.
+//! resolved [`Resource::Spec`], with the files that it was loaded from. After one of them was
+//! replaced, the next load gets a new resource, and holders of the old one keep it. The cache does
+//! not keep resources alive: the last plan that drops one frees it.
 //! A resource synchronizes itself.
 
 use std::{
@@ -162,7 +162,7 @@ fn spec_of<R: Resource>(key: &ResourceKey) -> &R::Spec {
         .expect("a need makes its own keys")
 }
 
-/// A resource while somebody has it, and the files that it was loaded from.
+/// A resource while it is in use, and the files that it was loaded from.
 struct Loaded {
     resource: Weak<dyn Any + Send + Sync>,
     files: Seen,
@@ -198,8 +198,8 @@ impl ResourceCache {
         self.len() == 0
     }
 
-    /// The resource of a need, loaded if nobody has it. Who asks for one that is being loaded waits
-    /// for it.
+    /// The resource of a need, loaded if it is not in use. If another thread is loading it, waits
+    /// for that.
     pub(crate) fn get(
         &self,
         need: &ResourceNeed,
@@ -237,7 +237,7 @@ impl ResourceCache {
         Ok(resource)
     }
 
-    /// The resource of a need, if somebody has it and its files are those that it was loaded from.
+    /// The resource of a need, if it is in use and its files are those that it was loaded from.
     /// Does not wait for one that is being loaded.
     pub(crate) fn shared(
         &self,

@@ -100,7 +100,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// Says, to whoever holds a clone, that a request is cancelled. Once set it stays set.
+/// Tells all holders of a clone that a request is cancelled. Once set it stays set.
 #[derive(Clone, Debug, Default)]
 pub struct CancelToken(Arc<CancelState>);
 

@@ -171,7 +171,7 @@ pub enum ValueKind {
         /// The word.
         name: String,
     },
-    /// Something that could not be read and has been reported; whoever meets it says nothing more.
+    /// A value that could not be read. It has been reported: report nothing more about it.
     Invalid,
 }
 

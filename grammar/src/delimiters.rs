@@ -1,10 +1,9 @@
-//! Makes the delimiters of a damaged text match.
+//! Balances the delimiters of a damaged text.
 //!
-//! Recovery needs that, because it would otherwise swallow the rest of a message to the end of the
-//! file. Delimiters without a counterpart are reported here, with both places. The text that is
-//! handed on keeps the offset of every byte: such a delimiter becomes a space, and those that the
-//! end of the file leaves open are closed behind it. The depth is bounded too, so that the parser
-//! may recurse.
+//! Without that, error recovery would swallow everything up to the end of the file. Unbalanced
+//! delimiters are reported here, with both places. The resulting text keeps the offset of every
+//! byte: an extra delimiter becomes a space, and delimiters that are still open at the end of the
+//! file are closed after it. The depth is bounded too, so that the parser may recurse.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Escapes and numbers: from what is written to what it means, or why it means nothing.
+//! Escapes and numbers: their values, or why they are invalid.
 
 use std::ops::Range;
 

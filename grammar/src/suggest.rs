@@ -16,8 +16,7 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
         let lower = candidate.to_lowercase();
-        // A name so much longer or shorter is not near by edits; to find that out by counting them
-        // is dear.
+        // A name so much longer or shorter cannot be near. Counting its edits would be expensive.
         let mut distance = match lower.len().abs_diff(wanted.len()) {
             far if far > 4 * allowed => far,
             _ => strsim::osa_distance(&wanted, &lower),

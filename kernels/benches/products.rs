@@ -1,5 +1,5 @@
-//! How fast products are, beside what the machine measures on the spot: the peak of its widest
-//! integer instruction and its memory.
+//! The speed of matmuls, compared to the machine's peak, which is measured on the spot: of its
+//! widest integer instruction and of its memory.
 //!
 //! `cargo bench -p graphmill-kernels -- [FORMATS [TOKENS [THREADS [SHAPES [NAMES]]]]]`, each a list
 //! with commas: `Q8_0,Q4_0 1,512 2 4864x896 VNNI`.
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use graphmill_kernels::{Format, Kernels, Output, Product};
 
-/// How long each product is repeated.
+/// How long each matmul is repeated.
 const TIME: Duration = Duration::from_millis(150);
 /// Bytes of weights that no cache holds.
 const COLD: usize = 256 << 20;
@@ -96,7 +96,7 @@ fn main() {
     }
 }
 
-/// The best and the median time of a product whose weights come from memory, and their bytes.
+/// The best and the median time of a matmul whose weights come from memory, and their bytes.
 fn measure(
     kernels: Kernels,
     format: Format,

@@ -1,4 +1,4 @@
-//! The choice of instructions, and the calls that every choice answers.
+//! The choice of instructions, and the functions that every choice implements.
 
 use crate::data::activation::Layout;
 use crate::data::float;
@@ -9,7 +9,7 @@ use crate::portable;
 #[cfg(target_arch = "x86_64")]
 use crate::x86::{self, Instructions};
 
-/// The instructions that products use.
+/// The instructions that matmuls use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kernels {
     set: Set,
@@ -23,7 +23,7 @@ enum Set {
 }
 
 impl Kernels {
-    /// The best instructions of this CPU; none if it has none of those that there are kernels for.
+    /// The best instructions of this CPU; `None` if there are no kernels for any of them.
     pub fn detect() -> Option<Self> {
         Self::all()
             .into_iter()
@@ -114,8 +114,8 @@ impl Kernels {
     }
 
     /// Packs rows as they are in the file. A matrix may be packed a number of rows at a time, that
-    /// number a multiple of [`Kernels::panel_rows`]. A scale that is infinite is packed as one that
-    /// is no number, and so are the results of its row.
+    /// number a multiple of [`Kernels::panel_rows`]. An infinite scale is packed as NaN, and the
+    /// results of its row are NaN.
     ///
     /// # Panics
     /// If `panels` is not of the length that [`Kernels::packed_bytes`] gives for the rows in
@@ -140,9 +140,9 @@ impl Kernels {
         }
     }
 
-    /// Quantizes activations of `cols` numbers each. A block of 32 with a number that is not finite
-    /// makes every result of its activation NaN. For weights of floating point, activations are
-    /// taken as they are.
+    /// Quantizes activations of `cols` elements each. A block of 32 with an element that is not
+    /// finite makes every result of its activation NaN. For weights of floating point, activations
+    /// are copied as they are.
     ///
     /// # Panics
     /// If `activations` has not [`Kernels::activation_bytes`] for each activation in `source`.
@@ -178,7 +178,7 @@ impl Kernels {
         }
     }
 
-    /// Into how many parts threads divide a product of this shape; 0 if nothing is to be computed.
+    /// Into how many parts threads divide a matmul of this shape; 0 if nothing is to be computed.
     pub fn parts(&self, rows: usize, tokens: usize, threads: usize) -> usize {
         product::parts(rows, tokens, threads)
     }
@@ -187,8 +187,8 @@ impl Kernels {
     /// the same result).
     ///
     /// # Safety
-    /// Each part writes other numbers of `out`, and nobody else may read or write those meanwhile:
-    /// no two threads may compute the same part at once.
+    /// Parts write disjoint elements of `out`. No other code may read or write those meanwhile: no
+    /// two threads may compute the same part at once.
     ///
     /// # Panics
     /// If a buffer is too small for the shape, or the format or shape is one that
@@ -224,7 +224,7 @@ impl Kernels {
         let float = product.format.is_float();
         match self.set {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the span is the caller's alone, and the buffers hold the product.
+            // SAFETY: the span is the caller's alone, and the buffers fit the matmul.
             Set::X86(instructions) if float => unsafe {
                 x86::float::multiply(instructions, product, &span, out);
             },
@@ -238,14 +238,14 @@ impl Kernels {
         }
     }
 
-    /// Computes a whole product on the calling thread, `parts` parts one after the other: the
-    /// number of row `r` and token `t` is at `t * rows + r`.
+    /// Computes a whole matmul on the calling thread, `parts` parts one after the other: the
+    /// element of row `r` and token `t` is at `t * rows + r`.
     ///
     /// # Panics
     /// As [`Kernels::multiply`].
     pub fn multiply_all(&self, product: &Product<'_>, out: &mut [f32], parts: usize) {
         for part in 0..parts {
-            // SAFETY: the slice is borrowed for this call alone, and holds as many numbers as it
+            // SAFETY: the slice is borrowed for this call alone, and holds as many elements as it
             // says.
             unsafe {
                 let place = Output::new(out.as_mut_ptr(), out.len(), product.rows);

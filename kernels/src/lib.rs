@@ -1,15 +1,14 @@
-//! Products of quantized or 16-bit weights and activations on CPUs.
+//! Matmuls of quantized or 16-bit weights and activations on CPUs.
 //!
 //! Weights are packed once, when a model is loaded, into panels of [`Kernels::panel_rows`] rows in
 //! the order in which the kernels read them. Activations are quantized to 8 bits in blocks, each
-//! with a scale of its own. A product multiplies whole blocks as integers and adds the scaled sums
-//! of blocks in the order of the blocks, so that a number of the result depends on its row of
-//! weights and its activation alone: bit for bit the same whatever else is multiplied with it, by
-//! however many threads, with whichever instructions. Weights of 16-bit floating point are
-//! multiplied as they are by activations as they are, and their products added in the order of the
-//! columns.
+//! with a scale of its own. A matmul multiplies whole blocks as integers and adds the scaled sums
+//! of blocks in the order of the blocks. So an element of the result depends only on its row of
+//! weights and its activation: it is bit-identical whatever else is in the matmul, with any number
+//! of threads and any instructions. Weights of 16-bit floating point are multiplied by unquantized
+//! activations, and the products are added in the order of the columns.
 //!
-//! The crate knows numbers and nothing of models, of threads or of llama.cpp.
+//! The crate contains only arithmetic: no models, no threads, no llama.cpp.
 //!
 //! ```
 //! use graphmill_kernels::{Format, Kernels, Product};
@@ -28,7 +27,7 @@
 //!     assert!((out[0] - 16.0).abs() < 1e-3);
 //! }
 //! ```
-// Vector instructions read and write through pointers, and the threads of a product write
+// Vector instructions read and write through pointers, and the threads of a matmul write
 // interleaved parts of one matrix.
 #![allow(unsafe_code)]
 

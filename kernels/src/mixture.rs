@@ -1,5 +1,5 @@
-//! Products of the experts of a mixture: what was sent to an expert is brought together and
-//! multiplied like any other activations.
+//! Matmuls of the experts of a mixture: the activations of an expert are gathered and multiplied
+//! like any others.
 
 use std::cell::RefCell;
 
@@ -8,11 +8,11 @@ use crate::data::panel::ROWS;
 use crate::data::product::{Output, Product};
 use crate::kernels::Kernels;
 
-/// Activations that are brought together at a time, at most: so many use a panel often enough, and
+/// Most activations that are gathered at a time: so many use a panel often enough, and
 /// stay in a cache with their results.
 const TOKENS: usize = 256;
 
-/// Numbers of a line of a cache.
+/// Elements of a cache line.
 const LINE: usize = 16;
 
 /// Memory that a thread uses again and again.
@@ -27,12 +27,12 @@ thread_local! {
 }
 
 impl Kernels {
-    /// Computes a part of a plan that was made for experts of the product's shape. A route's result
+    /// Computes a part of a plan that was made for experts of the matmul's shape. A route's result
     /// is a token of the output.
     ///
     /// # Safety
-    /// Each part writes other numbers of `out` if no two routes have the same result, and nobody
-    /// else may read or write those meanwhile: no two threads may compute the same part at once.
+    /// Parts write disjoint elements of `out` if no two routes have the same result. No other code
+    /// may read or write those meanwhile: no two threads may compute the same part at once.
     ///
     /// # Panics
     /// If a buffer is too small for the shape or the plan, or the format or shape is one that
@@ -86,7 +86,7 @@ impl Kernels {
         SPACE.with_borrow_mut(|space| {
             for routes in routes.chunks(TOKENS) {
                 for (route, results) in routes.iter().zip(self.together(&strip, routes, space)) {
-                    // SAFETY: as above; the numbers are as many as the strip has rows.
+                    // SAFETY: as above; there is an element for each row of the strip.
                     unsafe {
                         place(route.result).copy_from_nonoverlapping(results.as_ptr(), strip.rows);
                     }
@@ -121,7 +121,7 @@ impl Kernels {
             activations,
             ..*strip
         };
-        // SAFETY: the numbers are borrowed for this call alone.
+        // SAFETY: the elements are borrowed for this call alone.
         unsafe {
             let out = Output::new(results.as_mut_ptr(), results.len(), stride);
             self.multiply(&product, out, 0, 1);

@@ -1,4 +1,4 @@
-//! The product in plain Rust: what the other kernels compute, slowly.
+//! The matmul in plain Rust: a slow reference for the other kernels.
 
 use crate::data::activation::{Factors, Layout};
 use crate::data::panel::{self, BLOCK, ROWS, Unpacked};
@@ -7,7 +7,7 @@ use crate::data::product::{Output, Product, Span};
 /// Multiplies some of the panels by some of the activations.
 ///
 /// # Safety
-/// Nobody else may read or write the numbers of `out` that belong to the span.
+/// No other code may read or write the elements of `out` that belong to the span.
 pub(crate) unsafe fn multiply(product: &Product<'_>, span: &Span, out: Output<'_>) {
     let layout = Layout::new(product.cols);
     let blocks = product.format.block() / BLOCK;

@@ -1,4 +1,4 @@
-//! No further from exact products than llama.cpp's own arithmetic, which is written out here.
+//! No further from exact matmuls than llama.cpp's own arithmetic, which is written out here.
 
 mod common;
 
@@ -25,8 +25,8 @@ fn to_brain(value: f64) -> f64 {
     (value / unit).round_ties_even() * unit
 }
 
-/// An activation as llama.cpp rounds it for a format: as the weights if these are floating-point
-/// numbers, or blocks of 32 with a 16-bit scale, or of 256 with a 32-bit one.
+/// An activation as llama.cpp rounds it for a format: like the weights if these are floating-point
+/// values, or in blocks of 32 with a 16-bit scale, or of 256 with a 32-bit one.
 fn stock_activation(format: Format, activation: &[f32]) -> Vec<f64> {
     let block = format.block();
     if format.is_float() {

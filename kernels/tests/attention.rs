@@ -1,5 +1,5 @@
-//! Attention: as exact as its numbers allow, and a row the same bit for bit whoever is computed
-//! with it.
+//! Attention: as exact as its types allow, and each row bit-identical whatever other rows are
+//! computed with it.
 
 // Attention reads and writes through pointers.
 #![allow(unsafe_code)]
@@ -236,7 +236,7 @@ fn cells_of_others_change_no_bit() {
     case.see(|_, token, cell| cell % 3 == token % 3 && cell < 400 + token);
     case.assert_exact();
     let before = case.compute(1);
-    // Cells that tokens 1, 4, 7... do not see become no numbers.
+    // Cells that tokens 1, 4, 7... do not see become NaN.
     let row = row_bytes(case.numbers, case.value_size);
     for (index, rows) in case
         .values

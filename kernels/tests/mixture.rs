@@ -1,5 +1,5 @@
-//! Products of experts: each result is, bit for bit, that of its expert and its activation alone,
-//! whoever else is sent to the expert and however threads divide the work.
+//! Matmuls of experts: each result is bit-identical to that of its expert and activation alone,
+//! with any other activations of the expert and any division among threads.
 #![allow(unsafe_code, reason = "threads share the results of a product")]
 
 mod common;

@@ -1,4 +1,4 @@
-//! Every choice of instructions against products computed in f64, and against each other bit for
+//! Every choice of instructions against matmuls computed in f64, and against each other bit for
 //! bit.
 
 mod common;

@@ -1,5 +1,5 @@
-//! A number depends on its row and its activation alone: whatever is multiplied with it, however
-//! the product is divided, whatever the instructions.
+//! A result depends only on its row and its activation: with any other activations, any division
+//! among threads, and any instructions.
 
 mod common;
 
@@ -7,7 +7,7 @@ use common::{Case, Numbers, assert_same, product, products};
 use graphmill_kernels::{Format, Kernels};
 use proptest::prelude::*;
 
-/// The numbers of some activations of a product.
+/// The results of some activations of a matmul.
 fn of_tokens(out: &[f32], rows: usize, tokens: std::ops::Range<usize>) -> &[f32] {
     &out[tokens.start * rows..tokens.end * rows]
 }
@@ -86,7 +86,7 @@ proptest! {
         }
     }
 
-    /// Weights and scales of any bits at all: subnormal, infinite, no numbers.
+    /// Weights and scales of any bits at all: subnormal, infinite, NaN.
     #[test]
     fn of_any_bits(format in 0..Format::ALL.len(), blocks in 1..4usize, tokens in 1..40usize, seed: u64) {
         let format = Format::ALL[format];

@@ -1,4 +1,4 @@
-//! Threads that divide a product among themselves, as those of llama.cpp do.
+//! Threads that divide a matmul among themselves, as those of llama.cpp do.
 #![allow(unsafe_code, reason = "threads share the results of a product")]
 
 mod common;
@@ -9,10 +9,10 @@ use std::thread;
 use common::{Case, assert_same, product};
 use graphmill_kernels::{Format, Kernels, Output, Product};
 
-/// More than the parts that some of the products have.
+/// More than the parts that some of the matmuls have.
 const THREADS: usize = 3;
 
-/// A product whose activations are quantized, and whose parts are computed, by several threads.
+/// A matmul whose activations are quantized, and whose parts are computed, by several threads.
 fn divided(kernels: Kernels, case: &Case) -> Vec<f32> {
     let Case {
         format,

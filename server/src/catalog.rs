@@ -1,4 +1,4 @@
-//! What is told of calculators and subgraphs, whoever asks.
+//! Descriptions of calculators and subgraphs, for all interfaces.
 
 use graphmill_engine::{Registry, Subgraph};
 use serde_json::{Value, json};

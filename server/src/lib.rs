@@ -10,7 +10,7 @@
 //! }
 //! ```
 //!
-//! In this crate, and only here, wire formats and status codes are known. [`config`] reads what to
+//! Only this crate knows wire formats and chooses status codes. [`config`] reads what to
 //! serve, `servable` holds the graphs and opens their sessions, `sessions` lists those that are open, `http` has a folder for each
 //! dialect, `grpc` speaks KServe's protocol over gRPC, `kserve` is what both have of it, `tensors` says
 //! what of a graph tensors can be, `keys` says who may do what, `site` says whose requests are taken, `listen` holds the

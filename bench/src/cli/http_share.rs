@@ -57,7 +57,7 @@ pub(super) struct Arguments {
     /// Turns of each for each number of sequences.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) rounds: u64,
-    /// Seconds of a turn, in which all sequences are generated again and again; at least once.
+    /// Seconds per turn; the workload repeats until they are over, at least once.
     #[arg(long, default_value_t = 1.0, value_parser = seconds)]
     pub(super) turn: f64,
     /// Whether llama.cpp alone decodes without the fused attention kernel.

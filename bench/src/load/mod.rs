@@ -1,7 +1,7 @@
 //! Loads: requests over HTTP, and what comes of them.
 //!
-//! A [`workload`] is a [`plan`] of who asks what and when; [`drive`] carries it out with the
-//! [`client`] and notes when each piece of text came; a [`summary`] says what that amounts to.
+//! A [`workload`] is a [`plan`] of clients and their requests over time; [`drive`] runs it with the
+//! [`client`] and records when each piece of text arrived; a [`summary`] aggregates that.
 
 pub mod client;
 pub mod drive;

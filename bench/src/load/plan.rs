@@ -1,4 +1,4 @@
-//! What a workload does: who asks what and when.
+//! The plan of a workload: clients, and their requests over time.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub struct Plan {
     pub actors: Vec<Actor>,
 }
 
-/// Someone who asks, waits for the answer, and asks again.
+/// A client that sends a request, waits for the answer, and sends the next.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Actor {
     /// What part it has.

@@ -1,5 +1,5 @@
-//! Models with the shapes of real ones and random weights: they cost what the real ones cost and
-//! say nothing that makes sense.
+//! Models with the shapes of real ones and random weights: they have the same cost, but their text
+//! makes no sense.
 
 use std::{
     fs, io,

@@ -1,5 +1,4 @@
-//! Numbers in the types whose blocks have 256 of them, with small integers as the scales of their
-//! parts.
+//! Weights in the types with blocks of 256, with small integers as the scales of their parts.
 
 use super::weights::half;
 

@@ -1,5 +1,5 @@
-//! What the nodes that embed and rank share: giving texts to an engine, and its refusals as errors
-//! for the client.
+//! Shared by the nodes that embed and rank: submitting texts to an engine, and turning its refusals
+//! into errors for the client.
 
 use graphmill_engine::{Error, EventSender, Kind, Result};
 use graphmill_llm::embed::{

@@ -1,4 +1,4 @@
-//! Embeddings and reranking: models that read a text and answer with numbers.
+//! Embeddings and reranking: models that read a text and output a vector or a score.
 //!
 //! ```text
 //! HttpRequestPayload ─► EmbeddingsRequest ─► Embeddings ─► HttpResponse

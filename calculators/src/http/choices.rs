@@ -1,5 +1,5 @@
-//! Answers of choices, as OpenAI's chat and completions have them: whole bodies, or streams of
-//! chunks without names.
+//! Answers with choices, as in OpenAI's chat and completions: whole bodies, or streams of unnamed
+//! chunks.
 
 use graphmill_engine::{Error, Result};
 use graphmill_llm::Usage as Counts;

@@ -1,5 +1,5 @@
-//! What is used where a request says nothing: what the graph says, and behind it what the model's
-//! makers say.
+//! Defaults for fields that a request does not set: from the graph, then from the model's
+//! `generation_config.json`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,7 @@
-//! What a dialect of HTTP is, in which models are asked to generate text.
+//! The interface of HTTP dialects for text generation.
 //!
-//! Its paths, its fields (a file of the table), what it makes of a request, how it writes an answer
-//! and how it tells a failure are all behind [`Dialect`]: neither the nodes nor the server know one
-//! by name.
+//! Paths, fields (a file of the table), request translation, answers and errors are all behind
+//! [`Dialect`]: neither the nodes nor the server know a dialect by name.
 
 use graphmill_engine::Result;
 use serde_json::{Map, Value, json};

@@ -19,7 +19,7 @@ use crate::payload::{
 pub(super) mod code {
     /// A value of another type.
     pub(in crate::http) const TYPE: &str = "invalid_type";
-    /// A value that is none of those that are taken.
+    /// A value that is not allowed.
     pub(in crate::http) const VALUE: &str = "invalid_value";
     /// A field that has to be there.
     pub(in crate::http) const MISSING: &str = "missing_required_parameter";

@@ -1,6 +1,6 @@
-//! How much of each a request may have: what is refused before it costs memory or time.
+//! Size limits of a request: what exceeds them is refused before it costs memory or time.
 //!
-//! The table of fields says the same to users.
+//! The table of fields documents the same limits for users.
 
 /// Most messages, or items, of a conversation: with the fields inside, about as many as a request
 /// may have values.

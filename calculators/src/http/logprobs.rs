@@ -1,5 +1,5 @@
-//! Log probabilities: the fields that ask for them, and the objects of chats and of completions
-//! that tell them.
+//! Log probabilities: the fields that request them, and their objects in the answers of chats and
+//! completions.
 
 use graphmill_engine::Result;
 use serde::{Serialize, Serializer, ser::SerializeMap};
@@ -47,7 +47,7 @@ struct TopToken<'a> {
 }
 
 impl<'a> ChatLogprobs<'a> {
-    /// Of these tokens. The one that ended the text is none of the message's.
+    /// Of these tokens. The token that ended the text is not part of the message.
     pub(super) fn new(tokens: &'a [TextLogprob]) -> Self {
         let content = tokens.iter().filter(|token| !token.ends);
         Self {
@@ -114,8 +114,8 @@ impl<'a> TextLogprobs<'a> {
     }
 }
 
-/// The likeliest tokens at a place, as an object, and the token that is there if it is none of
-/// them. Of tokens that are spelled alike, the likeliest counts.
+/// The likeliest tokens at a position, as an object, and the chosen token if it is not among them.
+/// Of tokens with the same spelling, the likeliest counts.
 struct TopOf<'a>(&'a TextLogprob);
 
 impl Serialize for TopOf<'_> {

@@ -1,5 +1,4 @@
-//! Answers of one choice that are made of parts, as whole bodies or as streams of events that have
-//! names.
+//! Answers of one choice that consist of parts, as whole bodies or as streams of named events.
 
 use graphmill_engine::Result;
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! The parts of an answer of one choice, in the dialects that have an answer made of parts: what
-//! was thought, text, and calls of tools, in the order in which they came.
+//! The parts of an answer of one choice, in the dialects whose answers consist of parts: reasoning,
+//! text and tool calls, in order.
 
 use crate::payload::{Finish, TextChunk, TextRequest};
 use graphmill_llm::Usage;

@@ -1,4 +1,4 @@
-//! How a token is chosen: the fields of sampling.
+//! The sampling fields.
 
 use graphmill_engine::Result;
 use graphmill_llm::{DryParams, LogitBias, MirostatParams, MirostatVersion, SamplingParams};

@@ -1,5 +1,5 @@
-//! What a text has to match, as requests say it: OpenAI's `response_format`, the `guided_*` fields
-//! of OVMS and vLLM, vLLM's `structured_outputs`, and llama-server's `grammar` and `json_schema`.
+//! Constraints in requests: OpenAI's `response_format`, the `guided_*` fields of OVMS and vLLM,
+//! vLLM's `structured_outputs`, and llama-server's `grammar` and `json_schema`.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,4 @@
-//! Requests of other dialects as requests for chat, which the readers of chat then check like any
-//! other.
+//! Translates requests of other dialects into chat requests, which are then checked like any other.
 //!
 //! A field that has the same meaning in both dialects, and one that the dialect does not know,
 //! stays as it is.
@@ -243,8 +242,7 @@ impl Turns {
             .filter(|message| message["role"] == "assistant")
     }
 
-    /// Whether the assistant has the last word. Where it has said nothing yet, there is none to go
-    /// on from.
+    /// Whether the last message is the assistant's, and not empty: then the model continues it.
     pub(super) fn ends_with_assistant(&self) -> bool {
         self.messages
             .last()

@@ -1,4 +1,4 @@
-//! `ConstraintCalculator`: compiles what a text has to match.
+//! `ConstraintCalculator`: compiles constraints.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How a model writes what is no plain text: tool calls and reasoning.
+//! The formats of a model for tool calls and reasoning.
 
 use std::collections::BTreeSet;
 

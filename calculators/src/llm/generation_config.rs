@@ -1,4 +1,4 @@
-//! `generation_config.json`: how the makers of a model would sample from it.
+//! `generation_config.json`: the sampling defaults that come with a model.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! `LLMCalculatorOptions`: the options of OVMS graphs, field by field.
 //!
-//! A field either means the same here, or is refused because no answer could be right without it,
-//! or is accepted with a warning that says what does not happen.
+//! A field either has the same meaning here, or is refused because ignoring it would give wrong
+//! answers, or is accepted with a warning that it has no effect.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `OutputFormatCalculator`: says what an answer has to look like in the formats of the model.
+//! `OutputFormatCalculator`: expresses the required form of an answer in the formats of the model.
 
 use std::borrow::Cow;
 use std::sync::Arc;

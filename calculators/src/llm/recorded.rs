@@ -1,4 +1,4 @@
-//! Tokens of an earlier run, in the place of what a model would generate.
+//! Tokens of an earlier run, in place of generated ones.
 
 use std::{
     collections::{BTreeMap, VecDeque},

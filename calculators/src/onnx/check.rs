@@ -1,5 +1,5 @@
-//! What is looked at in a file before a runtime gets it: that its tensors are as large as they say, and
-//! that no tensor is made of it that brings the process down.
+//! Checks of a file before a runtime reads it: that its tensors have the size that they claim, and
+//! that none is so large that it ends the process.
 
 use std::collections::HashMap;
 use std::io::Cursor;

@@ -1,4 +1,4 @@
-//! Which library computes a model, and what both have in common.
+//! The choice of the library for a model, and code shared by both.
 
 use graphmill_engine::{Contract, Result};
 use schemars::JsonSchema;

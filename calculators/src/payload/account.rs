@@ -1,5 +1,5 @@
-//! Who a request is for, and what it takes: what accompanies it through a graph, for whoever runs
-//! the session.
+//! The account of a request, which accompanies it through a graph: its tenant, limits and counts.
+//! The host of the session sets it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ pub(crate) fn priority_of(run: &RunCx) -> u32 {
 }
 
 impl Tally {
-    /// That of a session, if somebody wants to know.
+    /// That of a session, if its host wants one.
     pub(crate) fn of(run: &RunCx) -> Option<&Self> {
         Some(&Account::of(run)?.tally)
     }

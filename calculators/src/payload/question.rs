@@ -1,4 +1,4 @@
-//! What a request can ask about its prompts instead of an answer to them.
+//! Questions about prompts, which a request can ask instead of an answer.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What a request took, counted by the nodes that know, for whoever runs the session: a server's
-//! log, its traces, and the times that it tells clients.
+//! Token counts and times of a request, recorded by its nodes for the host of the session: for a
+//! server's log, traces, and the times that it reports to clients.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};

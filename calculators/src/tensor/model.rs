@@ -1,4 +1,4 @@
-//! What computes tensors from tensors, whatever it is made with.
+//! The interface of models that compute tensors from tensors.
 
 use graphmill_engine::Error;
 use serde::Serialize;

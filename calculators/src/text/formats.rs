@@ -18,7 +18,7 @@ pub(crate) struct Named<F: ?Sized + 'static> {
 
 /// The value of an option such as `tool_parser`.
 pub(crate) enum Choice<F> {
-    /// Empty: whoever is asked next decides.
+    /// Empty: the next source in order decides.
     Open,
     /// `none`: the text stays as it is.
     None,

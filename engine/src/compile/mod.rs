@@ -1,6 +1,6 @@
 //! From a graph to a plan: one phase a file.
 //!
-//! Compilation goes on after a mistake for as long as what follows would not lie.
+//! Compilation continues after an error as long as later diagnostics would still be correct.
 
 mod assemble;
 mod cycles;

@@ -1,4 +1,4 @@
-//! Queues that fill up before their node can run: graphs that stand still, or whose queues have to
+//! Queues that fill up before their node can run: graphs that deadlock, or whose queues have to
 //! grow beyond their limit.
 
 use graphmill_grammar::Diagnostic;

@@ -237,8 +237,8 @@ fn definition<'b>(draft: &'b Draft<'_>, (node, at): (u16, u16)) -> (&'b Resource
     (need, node.port(need.group, usize::from(need.side)).span)
 }
 
-/// Loads the resources, or looks whether they are there. The last phase, because it is the only
-/// dear one.
+/// Loads the resources, or checks whether they exist. The last phase, because it is the only
+/// expensive one.
 pub(super) fn load(draft: &mut Draft<'_>) {
     look(draft);
     for id in 0..draft.sides.len() {

@@ -1,4 +1,4 @@
-//! Warnings: what is allowed, but hardly meant.
+//! Warnings: what is allowed, but probably not intended.
 //!
 //! They are given only where there are no errors: after a mistake, a stream may seem to be unused
 //! only because of it.
@@ -131,8 +131,7 @@ fn side_packets(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) {
             if is_known || !first || !node.is_top_level() {
                 continue;
             }
-            // Whoever starts the graph may give it; where there is one of nearly this name, that is
-            // doubtful.
+            // The caller may provide it, but if another one has nearly this name, that is unlikely.
             let Some(near) = suggest::slip(&port.name, known()) else {
                 continue;
             };

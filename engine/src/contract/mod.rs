@@ -37,7 +37,7 @@ impl Ports {
 pub(crate) enum Problem {
     /// Ports or options do not go together.
     Combination(String),
-    /// The value of the option at this path is none that it can have.
+    /// The value of the option at this path is not allowed.
     Option { path: String, message: String },
     /// An option has to be given: its name, and a value as a graph file may write it.
     MissingOption { name: String, example: String },

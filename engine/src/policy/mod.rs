@@ -152,7 +152,7 @@ pub(crate) enum Rule {
 }
 
 impl Rule {
-    /// Whether a node that waits for one input is due for nothing else than a change of that input.
+    /// Whether a node that waits for one input can only become ready through that input.
     pub(crate) fn waits_for_laggard(&self) -> bool {
         matches!(self, Self::Packets)
     }

@@ -103,7 +103,7 @@ impl Environment {
         self
     }
 
-    /// Takes resources that others have, and loads none: one that nobody has is an error.
+    /// Uses only resources that are already loaded, and loads none: a missing one is an error.
     #[must_use]
     pub fn sharing_only(mut self) -> Self {
         self.loading = Loading::Shared;

@@ -1,5 +1,5 @@
-//! Calls that go on elsewhere, on executors or as futures of async nodes: those of a session, and
-//! those of one node.
+//! Calls in progress outside of the session's task, on executors or as futures of async nodes: of a
+//! session, and of one node.
 
 use std::{
     collections::VecDeque,

@@ -1,4 +1,4 @@
-//! The outside's end of a session: inputs, outputs, cancellation, questions.
+//! The handle of a session: inputs, outputs, cancellation, queries.
 
 use std::{
     future::poll_fn,

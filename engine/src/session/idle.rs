@@ -1,5 +1,4 @@
-//! When nothing is ready: sources run, full queues that block themselves are found, and the end is
-//! recognized.
+//! When no node is ready: runs sources, finds queues that block themselves, and detects the end.
 
 use crate::{
     error::{Error, Kind},

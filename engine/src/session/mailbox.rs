@@ -1,10 +1,10 @@
-//! What a session and other threads exchange: messages in, packets out, and who is to be woken.
+//! Exchange between a session and other threads: messages in, packets out, and wake-ups.
 //!
-//! Each method is one critical section of the lock that is around it, and wakes nobody: it gives
-//! back who is to be woken once the lock is free. A message is put down and the waker taken in one
-//! section, and the session goes to sleep only in a section in which there is nothing for it to do;
-//! so no wake-up is lost, and a session that is awake is not woken again. The same holds for those
-//! who wait for room or for packets. A channel would not do: it knows of no room that changes, and
+//! Each method is one critical section of the surrounding lock. It wakes no task itself, but
+//! returns the wakers to call once the lock is free. A message is stored and the waker taken in one
+//! section, and the session goes to sleep only in a section in which there is nothing for it to do.
+//! So no wake-up is lost, and a session that is awake is not woken again. The same holds for tasks
+//! that wait for room or for packets. A channel would not do: it knows of no room that changes, and
 //! would take a message and the waker that belongs to it in two sections. The file depends on
 //! nothing else of the engine, so that its test can run every interleaving of it.
 
@@ -51,7 +51,7 @@ struct Output<P> {
 
 /// What came of a packet for a graph input.
 pub(super) enum Pushed<M> {
-    /// It is in the inbox; whoever is given is to be woken.
+    /// It is in the inbox; the caller must wake this waker.
     Yes(Option<Waker>),
     /// There is no room for it.
     Full(M),
@@ -59,7 +59,7 @@ pub(super) enum Pushed<M> {
 
 /// What a reader finds.
 pub(super) enum Next<P> {
-    /// A packet; whoever is given is to be woken.
+    /// A packet; the caller must wake this waker.
     Packet(P, Option<Waker>),
     Empty,
     Closed,
@@ -151,7 +151,7 @@ impl<M, P> Exchange<M, P> {
         Next::Packet(packet, if wake { self.waker.take() } else { None })
     }
 
-    /// Gives up an output: the packets that nobody took, and who is to be woken.
+    /// Abandons an output. Returns its untaken packets, and the waker to call.
     pub(super) fn abandon(&mut self, output: usize) -> (VecDeque<P>, Option<Waker>) {
         let state = &mut self.outputs[output];
         state.abandoned = true;

@@ -1,4 +1,4 @@
-//! What the outside tells a session.
+//! Messages to a session.
 
 use std::time::Duration;
 
@@ -33,15 +33,15 @@ pub(super) enum Message {
     Poll { node: u16, slot: u16 },
     /// A node is back from its executor.
     Returned { node: u16, returned: Box<Returned> },
-    /// Somebody asks what the session waits for.
+    /// A query: what the session waits for.
     Why(oneshot::Sender<Why>),
-    /// Somebody asks what the session does.
+    /// A query: what the session is doing.
     Look(oneshot::Sender<Option<View>>),
-    /// Somebody asks what the session did when.
+    /// A query: the timeline of the session.
     Timeline(oneshot::Sender<Option<Timeline>>),
-    /// Somebody looks at packets from now on.
+    /// Adds a watcher of packets.
     Watch(Box<Watcher>),
-    /// Somebody wants to know when the session has nothing to do.
+    /// Asks for a notification when the session is idle.
     Idle(oneshot::Sender<()>),
 }
 

@@ -60,7 +60,7 @@ pub(super) struct Running {
     /// What inline calls put out; used again and again.
     pub(super) emits: Emits,
     inbox: VecDeque<Message>,
-    /// Who wants to know when there is nothing to do.
+    /// Notified when the session is idle.
     idle_waiters: Vec<oneshot::Sender<()>>,
     open_inputs: usize,
     failed: Option<Error>,

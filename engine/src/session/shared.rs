@@ -1,5 +1,5 @@
-//! Where a session meets other threads: what it exchanges with them, and its outcome, behind one
-//! lock that is never held while user code runs.
+//! State that a session shares with other threads: its mailbox and its outcome, behind one lock
+//! that is never held while user code runs.
 
 use std::{
     sync::{
@@ -133,7 +133,7 @@ impl Shared {
         Ok(Wake(state.exchange.post(message)))
     }
 
-    /// Records how the session ended and tells everybody who waits.
+    /// Records how the session ended and notifies all waiters.
     pub(super) fn end(&self, outcome: Result<Summary>) {
         let mut state = self.lock();
         state.outcome = Some(outcome);

@@ -13,9 +13,9 @@ pub(super) struct StreamState {
     /// The smallest timestamp that may still be emitted.
     bound: Timestamp,
     closed: bool,
-    /// Somebody outside takes its packets: an output or an observer.
+    /// Its packets are taken outside the graph, by an output or an observer.
     tapped: bool,
-    /// Somebody looks at its packets: a watcher, or whoever wants a timeline.
+    /// Its packets are watched, by a watcher or for a timeline.
     watched: bool,
     packets: u64,
 }

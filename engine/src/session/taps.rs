@@ -1,4 +1,4 @@
-//! Those outside who get the packets of streams: observers, and the readers of outputs.
+//! Receivers of packets outside the graph: observers, and the readers of outputs.
 
 use std::task::Waker;
 
@@ -16,7 +16,7 @@ pub(super) type Observer = Box<dyn FnMut(Timestamp, Option<&Packet>) -> Result<(
 #[derive(Default)]
 pub(super) struct Taps(Vec<Tap>);
 
-/// Somebody outside who gets the packets of a stream.
+/// A receiver outside the graph for the packets of a stream.
 struct Tap {
     stream: u32,
     /// The last timestamp it was told of.

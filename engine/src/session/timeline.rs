@@ -1,7 +1,7 @@
-//! When a session did what: its calls and packets with their times, as many as its owner wants to
-//! keep.
+//! The timeline of a session: its last calls and packets with their times, as many as its owner
+//! keeps.
 //!
-//! Only a session that was told to keeps one. It then reads the clock for each call.
+//! A session keeps one only if told to. It then reads the clock for each call.
 
 use std::{
     collections::VecDeque,

@@ -1,7 +1,7 @@
 //! How long the calls of nodes take, without reading the clock for each.
 //!
-//! The first calls of a node are all measured, so that one that is called once or twice is charged
-//! exactly; of the later ones every sixteenth is, and stands for sixteen. Where measured calls
+//! The first calls of a node are all measured, so a node that is called once or twice is measured
+//! exactly. Later, every sixteenth call is measured and counts for sixteen. If measured calls
 //! follow each other, the end of one is the beginning of the next.
 
 use std::time::{Duration, Instant};

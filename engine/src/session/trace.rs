@@ -1,4 +1,4 @@
-//! From a wait to its root: what each node waits for, and who could do something about it.
+//! From a wait to its root cause: what each node waits for, down to what blocks it.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
-//! What a session is doing, for whoever looks: the state and the counts of each node, and what
-//! waits in each queue.
+//! A view of a session's activity: the state and the counts of each node, and the packets in each
+//! queue.
 //!
-//! A session counts its calls and packets anyway. A view is made when somebody asks for one, by the
-//! session itself between two calls of nodes.
+//! A session counts its calls and packets anyway. It makes a view on request, between two calls of
+//! nodes.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! A look into a session from outside, for as long as one wants: it keeps the session from nothing,
-//! and its end from nobody.
+//! Observation of a session from outside. It does not affect the session, or keep it alive.
 
 use std::sync::Arc;
 
@@ -16,12 +15,10 @@ use super::{
     message::Message, shared::Shared, timeline::Timeline, view::View, watch::Watcher, why::Why,
 };
 
-/// Looks into a session. Unlike that of a [`Handle`](super::Handle), its end does not cancel the
-/// session.
+/// Observes a session. Unlike a [`Handle`](super::Handle), dropping it does not cancel the session.
 ///
-/// The session answers when it is polled, between two calls of nodes. One in whose task a node
-/// computes answers only after that, so whoever asks sets a time limit;
-/// [`inside`](Self::inside) tells which node it is.
+/// The session answers when it is polled, between two calls of nodes. While a node computes in its
+/// task it cannot answer, so queries need a time limit; [`inside`](Self::inside) names that node.
 #[derive(Clone)]
 pub struct Viewer {
     plan: Arc<Plan>,

@@ -1,7 +1,7 @@
-//! Those who look at the packets of a session without being a part of it.
+//! Watchers of the packets of a session.
 //!
-//! Unlike an observer or the reader of an output, a watcher changes nothing: it cannot fail the
-//! session, is no taker of a stream's packets, and may come and go while the session runs.
+//! Unlike an observer or the reader of an output, a watcher does not affect the session: it cannot
+//! fail it, does not consume packets, and can be added and removed while the session runs.
 
 use crate::{
     error::{Error, Result},
@@ -15,7 +15,7 @@ use super::streams::StreamState;
 /// more. It must not block: the session waits for it.
 pub(super) type Sink = Box<dyn FnMut(usize, &Packet) -> bool + Send>;
 
-/// One who looks.
+/// An observer of some streams.
 pub(super) struct Watcher {
     streams: Vec<u32>,
     sink: Sink,
@@ -43,7 +43,7 @@ impl Watchers {
         self.0.push(watcher);
     }
 
-    /// Gives a packet to those who look at its stream. False: nobody does any more.
+    /// Gives a packet to the watchers of its stream. False: none is left.
     pub(super) fn packet(&mut self, stream: u32, packet: &Packet) -> bool {
         let mut is_watched = false;
         self.0.retain_mut(|watcher| {

@@ -1,5 +1,5 @@
-//! Why a session does not go on, in terms of its graph: which node waits for what, and what that
-//! waits for, down to the root.
+//! Why a session does not advance, in terms of its graph: what each node waits for, down to the
+//! root cause.
 
 use std::{fmt, time::Duration};
 

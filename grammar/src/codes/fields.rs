@@ -37,7 +37,7 @@ codes! {
         right: "num_threads: 2",
     }
 
-    /// A word that is none of an enum's values.
+    /// A word that is not a value of the enum.
     UNKNOWN_ENUM_VALUE = 206, "unknown enum value" {
         explanation: "The field takes one of a fixed set of words, written without quotes. This is none of them.",
         wrong: "executor { options { [mediapipe.ThreadPoolExecutorOptions.ext] { require_processor_performance: FAST } } }",

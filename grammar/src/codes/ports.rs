@@ -16,14 +16,14 @@ codes! {
         right: "input_stream: \"IMAGE:input_image\"",
     }
 
-    /// A tag that is none.
+    /// An invalid tag.
     BAD_TAG = 222, "malformed tag" {
         explanation: "Tags begin with a capital letter or `_` and go on with capital letters, digits and `_`.",
         wrong: "node { calculator: \"X\" input_stream: \"image:in\" }",
         right: "node { calculator: \"X\" input_stream: \"IMAGE:in\" }",
     }
 
-    /// An index that is none.
+    /// An invalid index.
     BAD_INDEX = 223, "malformed index" {
         explanation: "The index between tag and name is a decimal number from 0 to 10000 without leading zeros.",
         wrong: "node { calculator: \"X\" input_stream: \"A:00:in\" }",
@@ -45,7 +45,7 @@ codes! {
         right: "node { calculator: \"X\" input_stream: \"A:0:a\" input_stream: \"A:1:b\" }",
     }
 
-    /// A reference to a port that is none.
+    /// An invalid reference to a port.
     BAD_TAG_INDEX = 226, "malformed reference to a port" {
         explanation: "A port of a node is referred to by tag and index, `TAG`, `TAG:1`, or by index alone where it has no tag, `:1`. The stream's \
                       name is not part of it.",

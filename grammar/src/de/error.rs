@@ -32,9 +32,9 @@ pub(super) enum Problem {
     Mismatch(Mismatch),
     /// The value is not of the type that a `Deserialize` implementation of its own expects.
     Unexpected { expected: String },
-    /// The value's type is right, but the value is none of those expected.
+    /// The value's type is right, but the value is not an expected one.
     Invalid { expected: String },
-    /// The word is none of the enum's.
+    /// The word is not a value of the enum.
     Variant {
         name: String,
         variants: &'static [&'static str],

@@ -1,9 +1,9 @@
 //! The graph as a typed value: `CalculatorGraphConfig`, with every value's place.
 //!
 //! Lowering knows the schema and no calculator: it checks field names, types, ranges and the syntax
-//! of port strings, and keeps option bodies as trees for whoever knows their types. It reports all
-//! it finds and goes on; a message in which something was refused says of which fields, so that
-//! later phases do not complain about what only seems to be missing.
+//! of port strings, and keeps option bodies as trees for code that knows their types. It reports
+//! all errors and continues. A message with refused fields lists them, so that later phases do not
+//! report them as missing.
 
 mod legacy;
 mod node;

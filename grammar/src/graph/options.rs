@@ -1,4 +1,4 @@
-//! Option messages: found and named here, read by whoever knows their type.
+//! Option messages: found and named here, read by code that knows their types.
 //!
 //! Two forms exist and both are legal wherever a calculator's options are: extensions,
 //! `options { [mediapipe.X.ext] {..} }`, and messages with a type URL,

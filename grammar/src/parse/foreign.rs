@@ -86,8 +86,8 @@ pub(crate) fn recognize(text: &str, tree: &File, found: &[Diagnostic]) -> Option
             .checked_sub(1)
             .is_some_and(|last| at < known[last].span.end.max(known[last].span.start + 1));
         let code = diagnostic.code;
-        // Valid fields that are unknown say less than text that is none, and a comment may be of
-        // another language.
+        // Unknown but valid fields say less than a syntax error, and a comment may be of another
+        // language.
         let counts = known.is_empty() || syntax::ALL.contains(&code);
         diagnostic.is_error() && !inside && counts && code != &syntax::FOREIGN_COMMENT
     };

@@ -1,7 +1,7 @@
 //! Text to tree: the grammar in `text_format.pest`, and the entry points of the crate.
 //!
-//! Parsing never fails as a whole and never panics: whatever the text is, there is a tree of what
-//! could be read and a list of what could not. It takes linear time, and stack for at most
+//! Parsing never fails as a whole and never panics: for any text, it returns a tree of the readable
+//! parts and a list of errors. It takes linear time, and stack for at most
 //! [`MAX_DEPTH`] nested messages.
 
 pub(crate) mod foreign;

@@ -1,4 +1,4 @@
-//! From what the grammar has matched to the tree, with a report of what no valid text has.
+//! Builds the tree from the matches of the grammar, and reports what no valid text has.
 //!
 //! The rules for valid and for damaged texts give the same parts in the same order, so one reader
 //! serves both.

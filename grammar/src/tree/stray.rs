@@ -1,4 +1,4 @@
-//! What fits nowhere in a message: reported as what it was probably meant to be.
+//! Text that fits nowhere in a message: reported as what was probably meant.
 
 use pest::iterators::Pair;
 

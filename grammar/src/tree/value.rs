@@ -140,7 +140,7 @@ impl Reader<'_> {
         Value::new(kind, whole.unwrap_or(Span::NONE))
     }
 
-    /// Adds one string literal; false if it has escapes that are none, which are reported.
+    /// Adds one string literal; false if it has invalid escapes, which are reported.
     fn piece(&mut self, pair: Pair<'_, Rule>, span: Span, string: &mut StringValue) -> bool {
         let first = string.bytes.len();
         let parts = pair.into_inner();

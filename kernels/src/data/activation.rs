@@ -12,18 +12,18 @@ pub(crate) struct Layout {
 /// What a block of activations is multiplied and corrected by.
 #[derive(Clone, Copy)]
 pub(crate) struct Factors {
-    /// What the integers are multiplied by to get the numbers.
+    /// The factor from integers to values.
     pub(crate) scale: f32,
-    /// What a sum of products with weights that are 128 too large starts from, to end as the bits
-    /// of the right sum plus [`ORIGIN`]: over the block, over its first half and over its second.
+    /// Initial values of dot products with weights that are 128 too large: the sums then end as the
+    /// bits of the right sum plus [`ORIGIN`]. Over the block, its first half and its second half.
     pub(crate) starts: [i32; 3],
-    /// The sum of the numbers, as rounded.
+    /// The sum of the rounded values.
     pub(crate) total: f32,
 }
 
-/// A number whose neighbors are as far apart as integers are: the bits of an integer added to it
-/// are its own plus the integer, for all integers whose size is below 2^22, as that of the sums of
-/// a block is. Whoever starts to add from its bits has the sum as a number without converting it.
+/// 1.5 * 2^23, the magic number for converting integers to floats. Adjacent floats are 1 apart
+/// here, so adding an integer below 2^22 to its bits gives the bits of the float plus that integer.
+/// An integer sum that starts from its bits, such as that of a block, needs no conversion.
 pub(crate) const ORIGIN: f32 = 12_582_912.0;
 
 /// Bytes of a block's factors.
@@ -47,7 +47,7 @@ impl Factors {
 /// Taken from a weight's unsigned byte to get the weight.
 const OFFSET: i32 = 128;
 
-/// Blocks whose largest number is below this are zero: the factor from numbers to integers would
+/// Blocks whose largest value is below this are zero: the factor from values to integers would
 /// overflow. The 16-bit scales of stock llama.cpp end at 6e-8.
 const SMALLEST: f32 = 1e-30;
 
@@ -131,7 +131,7 @@ impl Layout {
 pub(crate) struct Integers {
     /// The bytes of the integers.
     pub(crate) values: [u8; BLOCK],
-    /// What they are multiplied by to get the numbers.
+    /// The factor from integers to values.
     pub(crate) scale: f32,
     /// Sums of the integers of both halves.
     pub(crate) sums: [i32; 2],
@@ -164,9 +164,8 @@ impl Integers {
         }
     }
 
-    /// What turns the numbers of a block into integers, and what turns those back. `None` if one is
-    /// not finite: such a block has a scale that is none, so that what is computed from it is none
-    /// either.
+    /// The factors from the values of a block to integers and back. `None` if a value is not
+    /// finite: the scale of such a block is NaN, and so are all results computed from it.
     #[inline]
     pub(crate) fn factor(largest: f32, finite: bool) -> Option<(f32, f32)> {
         if !finite {

@@ -1,4 +1,4 @@
-//! What attention computes, and how threads divide it.
+//! The operands of attention, and how threads divide it.
 
 /// Cells that have weights relative to the largest score of them, before they are added to others.
 pub(crate) const BLOCK: usize = 256;
@@ -30,7 +30,7 @@ pub(crate) struct Pieces {
     pub(crate) heads: usize,
 }
 
-/// The numbers of keys and values.
+/// The types of keys and values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
     /// 32 bits.
@@ -52,7 +52,7 @@ pub enum Numbers {
 }
 
 impl Numbers {
-    /// Numbers that are kept together.
+    /// Elements of a block.
     pub fn block(self) -> usize {
         match self {
             Self::F32 | Self::F16 | Self::Bf16 => 1,
@@ -74,10 +74,10 @@ impl Numbers {
     }
 }
 
-/// Where rows of numbers are, in three dimensions.
+/// Where rows of elements are, in three dimensions.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows {
-    /// The first number of the first row.
+    /// The first element of the first row.
     pub first: *const u8,
     /// Bytes from one row to the next in each dimension.
     pub strides: [usize; 3],
@@ -93,11 +93,11 @@ impl Rows {
 }
 
 /// Softmax attention: for each query the mean of all values, weighted by the exponentials of the
-/// products of query and keys.
+/// dot products of query and keys.
 ///
-/// Sums over the numbers of a key and over cells are added in their order, and a cell that a query
-/// does not see adds nothing, so that a result depends on the query and the cells it sees alone,
-/// bit for bit: whatever other queries are computed with it and by however many threads.
+/// Sums over the elements of a key and over cells are added in order, and a cell that a query does
+/// not see adds nothing. So a result depends only on the query and the cells that it sees, bit for
+/// bit: with any other queries in the computation, and on any number of threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Attention {
     /// Queries of a stream, for each head.
@@ -110,34 +110,34 @@ pub struct Attention {
     pub cells: usize,
     /// Sets of queries, keys and values that have nothing to do with each other.
     pub streams: usize,
-    /// Numbers of a query and of a key.
+    /// Elements of a query and of a key.
     pub key_size: usize,
-    /// Numbers of a value and of a result.
+    /// Elements of a value and of a result.
     pub value_size: usize,
-    /// Queries of 32 bits a number, by token, head and stream.
+    /// Queries of 32-bit elements, by token, head and stream.
     pub queries: Rows,
     /// Keys by cell, head and stream.
     pub keys: Rows,
-    /// What keys consist of.
+    /// The element type of keys.
     pub key_numbers: Numbers,
     /// Values by cell, head and stream.
     pub values: Rows,
-    /// What values consist of.
+    /// The element type of values.
     pub value_numbers: Numbers,
-    /// What is added to the scores of a token: a binary16 number for each cell, by token and stream
-    /// (the second stride counts for nothing). A cell with minus infinity is not seen.
+    /// The mask, which is added to the scores of a token: a binary16 element for each cell, by
+    /// token and stream (the second stride is ignored). A cell with minus infinity is not seen.
     pub mask: Option<Rows>,
     /// A further score for each head, which takes part in the weights and has no value; may be
     /// null.
     pub sinks: *const f32,
-    /// What products of queries and keys are multiplied by.
+    /// The factor of the dot products of queries and keys.
     pub scale: f32,
     /// Scores are bent to stay below this; 0 for scores as they are.
     pub cap: f32,
     /// How steeply the mask of the first head counts, as in attention with linear biases; 0 for
     /// masks as they are.
     pub max_bias: f32,
-    /// Results: `value_size` numbers for each head of each token of each stream.
+    /// Results: `value_size` elements for each head of each token of each stream.
     pub out: *mut f32,
 }
 
@@ -157,8 +157,8 @@ impl Attention {
         self.heads / self.kv_heads
     }
 
-    /// What products of queries and keys are multiplied by to be exponents of two, or what is then
-    /// bent.
+    /// The factor that turns dot products of queries and keys into exponents of two, or with a cap
+    /// into the input of the capping function.
     pub(crate) fn factor(&self) -> f32 {
         use std::f32::consts::LOG2_E;
         if self.cap == 0.0 {
@@ -214,9 +214,9 @@ impl Attention {
         self.merges(threads) * self.partials(&self.plan(threads))
     }
 
-    /// Numbers that a block of cells of a token is kept in until it is merged: of up to sixteen
-    /// rows what weights are relative to and their sum, and of each row a sum of values in whole
-    /// vectors.
+    /// Elements that hold the result of a block of cells of a token until it is merged: for up to
+    /// sixteen rows the largest score and the sum of weights, and for each row a sum of values in
+    /// whole vectors.
     pub(crate) fn partial(&self) -> usize {
         2 * FEW_ROWS + self.group() * self.value_size.next_multiple_of(16)
     }

@@ -1,5 +1,5 @@
-//! Weights of 16-bit floating point. They are packed as they are and multiplied by activations as
-//! they are, and each number of a result adds its products in the order of the columns.
+//! Weights of 16-bit floating point. They are packed unchanged and multiplied by unquantized
+//! activations. Each element of a result adds its products in the order of the columns.
 
 use crate::data::format::Format;
 use crate::data::half;
@@ -9,7 +9,7 @@ use crate::data::product::{Output, Product, Span};
 /// Bytes of a column of a panel.
 pub(crate) const COLUMN: usize = 2 * ROWS;
 
-/// Numbers from one activation to the next: an odd number of cache lines, so that the rows of a
+/// Elements from one activation to the next: an odd number of cache lines, so that the rows of a
 /// tile do not fall on the same few sets of a cache.
 pub(crate) fn stride(cols: usize) -> usize {
     (cols.div_ceil(16) | 1) * 16
@@ -40,7 +40,7 @@ pub(crate) fn copy(source: &[f32], row: &mut [u8]) {
 /// Multiplies some of the panels by some of the activations.
 ///
 /// # Safety
-/// Nobody else may read or write the numbers of `out` that belong to the span.
+/// No other code may read or write the elements of `out` that belong to the span.
 pub(crate) unsafe fn multiply(product: &Product<'_>, span: &Span, out: Output<'_>) {
     let widen = match product.format {
         Format::Bf16 => |bits: u16| f32::from_bits(u32::from(bits) << 16),

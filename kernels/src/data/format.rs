@@ -11,11 +11,11 @@ pub enum Format {
     Q5_0,
     /// Blocks of 32 weights of 5 bits with a scale and a minimum.
     Q5_1,
-    /// Blocks of 32 numbers of a table, by 4 bits, with a power of two for a scale.
+    /// Blocks of 32 values of a table, indexed by 4 bits, with a power of two for a scale.
     MxFp4,
-    /// Blocks of 32 numbers of a table, by 4 bits, with a scale.
+    /// Blocks of 32 values of a table, indexed by 4 bits, with a scale.
     Iq4Nl,
-    /// Blocks of 256 numbers of the same table, by 4 bits, with a scale of 6 bits for each 32.
+    /// Blocks of 256 values of the same table, by 4 bits, with a scale of 6 bits for each 32.
     Iq4Xs,
     /// Blocks of 256 weights of 3 bits, with a scale of 6 bits for each 16; 4 stands for zero.
     Q3K,
@@ -80,7 +80,7 @@ impl Format {
         }
     }
 
-    /// Whether weights are floating-point numbers, each by itself.
+    /// Whether weights are floating-point values, without blocks.
     pub fn is_float(self) -> bool {
         matches!(self, Format::F16 | Format::Bf16)
     }

@@ -1,6 +1,6 @@
 //! 16-bit floating point, in which files keep scales.
 
-/// The bytes of a binary16 number that is none.
+/// The bytes of a binary16 NaN.
 pub(crate) const NAN: [u8; 2] = [0x00, 0x7e];
 
 /// The value of an IEEE 754 binary16 number given by its bits.
@@ -16,7 +16,7 @@ pub(crate) fn to_f32(bits: u16) -> f32 {
     }
 }
 
-/// Reads two bytes of a file as a binary16 number.
+/// Reads two bytes of a file as a binary16 value.
 pub(crate) fn read(bytes: &[u8]) -> f32 {
     to_f32(u16::from_le_bytes([bytes[0], bytes[1]]))
 }

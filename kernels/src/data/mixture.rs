@@ -1,5 +1,5 @@
-//! Products of the experts of a mixture: matrices of one shape, each multiplied by the activations
-//! that were sent to it, and how threads divide them.
+//! Matmuls of the experts of a mixture: matrices of one shape, each multiplied by the activations
+//! routed to it, and how threads divide them.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -12,9 +12,9 @@ use crate::data::panel::ROWS;
 pub struct MixtureProduct<'a> {
     /// The weights' format in the file.
     pub format: Format,
-    /// Rows of an expert: numbers of each result.
+    /// Rows of an expert: elements of each result.
     pub rows: usize,
-    /// Columns of an expert, and numbers of an activation.
+    /// Columns of an expert, and elements of an activation.
     pub cols: usize,
     /// The experts one after the other, each as `Kernels::pack` left it.
     pub panels: &'a [u8],
@@ -22,18 +22,18 @@ pub struct MixtureProduct<'a> {
     pub activations: &'a [u8],
 }
 
-/// An activation that is sent to an expert.
+/// An activation that is routed to an expert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The number of the expert.
+    /// The index of the expert.
     pub expert: usize,
-    /// The number of the activation.
+    /// The index of the activation.
     pub activation: usize,
-    /// The number of the result, which is the product's and no other's.
+    /// The index of the result, which is this route's alone.
     pub result: usize,
 }
 
-/// The routes of a product by expert, and its parts. It may be used again, for the next product.
+/// The routes of a matmul by expert, and its parts. It may be reused for the next matmul.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// Routes of an expert follow each other.
@@ -43,7 +43,7 @@ pub struct Plan {
     parts: Vec<Part>,
 }
 
-/// Some of an expert's panels times all activations that were sent to it.
+/// Some of an expert's panels times all activations that are routed to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) expert: usize,
@@ -57,12 +57,12 @@ const PARTS_PER_THREAD: usize = 8;
 const FEW: usize = 8;
 /// Panels that a part of few activations has at least.
 const MIN_PANELS_FEW: usize = 2;
-/// Panels that a part of more activations has at least: each brings them together for itself.
+/// Fewest panels of a part of more activations: each part gathers them for itself.
 const MIN_PANELS: usize = 8;
 
 impl Plan {
-    /// Plans the product of `experts` experts of `rows` rows for some threads. Threads that are
-    /// given the same routes have the same plan.
+    /// Plans the matmul of `experts` experts of `rows` rows for some threads. Threads with the same
+    /// routes compute the same plan.
     ///
     /// # Panics
     /// If there is no such expert.

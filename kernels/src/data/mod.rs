@@ -1,5 +1,5 @@
-//! What is multiplied and what comes out: formats of weights, panels, activations, products,
-//! mixtures, and attention as numbers in memory. Nothing here depends on the instructions of a CPU.
+//! Data in memory: formats of weights, panels, activations, and the operands of matmuls, mixtures
+//! and attention. Nothing here depends on the instructions of a CPU.
 
 pub(crate) mod activation;
 pub(crate) mod attention;

@@ -19,10 +19,10 @@ pub(crate) const GROUP: usize = 4 * ROWS;
 pub(crate) const GROUPS: usize = BLOCK / 4;
 
 /// The largest exponent of a scale that is a power of two: with a larger one, the bits that sums
-/// begin with would be too large for a number of 32 bits. It is packed in the place of those.
+/// begin with would be too large for a value of 32 bits. It is packed in place of those.
 const MAX_EXPONENT: u8 = 231;
 
-/// The scale of an exponent: half of what it means elsewhere, as the numbers of `MXFP4`'s table are
+/// The scale of an exponent: half of what it means elsewhere, as the values of `MXFP4`'s table are
 /// twice what they mean.
 pub(crate) fn power_of_two(exponent: u8) -> f32 {
     f32::from_bits(match exponent {
@@ -143,7 +143,7 @@ impl Lane<'_> {
         self
     }
 
-    /// Puts binary16 numbers. One that is infinite is put as none: kernels subtract multiples of a
+    /// Puts binary16 values. An infinite one becomes NaN: kernels subtract multiples of a
     /// scale from each other.
     fn put_halves(&mut self, bytes: &[u8]) {
         for bytes in bytes.chunks_exact(2) {

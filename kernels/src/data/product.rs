@@ -1,4 +1,4 @@
-//! What is multiplied, and how threads divide it.
+//! The operands of a matmul, and how threads divide it.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -11,9 +11,9 @@ use crate::data::panel::ROWS;
 pub struct Product<'a> {
     /// The weights' format in the file.
     pub format: Format,
-    /// Rows of weights: numbers of the result for each activation.
+    /// Rows of weights: elements of the result for each activation.
     pub rows: usize,
-    /// Columns: weights of a row, and numbers of an activation.
+    /// Columns: weights of a row, and elements of an activation.
     pub cols: usize,
     /// Weights as `Kernels::pack` left them.
     pub panels: &'a [u8],
@@ -23,7 +23,7 @@ pub struct Product<'a> {
     pub activations: &'a [u8],
 }
 
-/// Where results go: the number of a row and a token is at `token * stride + row`.
+/// Where results go: the element of a row and a token is at `token * stride + row`.
 #[derive(Clone, Copy)]
 pub struct Output<'a> {
     first: *mut f32,
@@ -38,11 +38,11 @@ unsafe impl Send for Output<'_> {}
 unsafe impl Sync for Output<'_> {}
 
 impl Output<'_> {
-    /// Results in memory that several threads share: `len` numbers from `first`, `stride` from one
+    /// Results in memory that several threads share: `len` elements from `first`, `stride` from one
     /// token to the next.
     ///
     /// # Safety
-    /// `first` must be valid for reads and writes of `len` numbers for as long as the `Output` is
+    /// `first` must be valid for reads and writes of `len` elements for as long as the `Output` is
     /// used, and aligned.
     pub unsafe fn new(first: *mut f32, len: usize, stride: usize) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Output<'_> {
         }
     }
 
-    /// Whether the results of a product have their places.
+    /// Whether there is room for the results of a matmul.
     pub(crate) fn holds(&self, rows: usize, tokens: usize) -> bool {
         tokens == 0
             || rows == 0
@@ -63,7 +63,7 @@ impl Output<'_> {
     /// The place of a result.
     ///
     /// # Safety
-    /// The result must be one of a product that [`Output::holds`].
+    /// The result must belong to a matmul that [`Output::holds`].
     pub(crate) unsafe fn at(&self, token: usize, row: usize) -> *mut f32 {
         // SAFETY: the caller promises that the place is inside.
         unsafe { self.first.add(token * self.stride + row) }
@@ -100,11 +100,11 @@ const PANELS_PER_PART: usize = 8;
 const FEW: usize = 16;
 /// Parts are of different sizes where there are so many panels for each.
 const TAPERED: usize = 3;
-/// Activations that a part has at least if it has not all of them: what is done once for a panel is
-/// little beside their products.
+/// Fewest activations of a part that does not have all of them: so many make the cost of preparing
+/// a panel negligible.
 const TOKENS_PER_PART: usize = 256;
 
-/// How many parts a product has.
+/// How many parts a matmul has.
 pub(crate) fn parts(rows: usize, tokens: usize, threads: usize) -> usize {
     if tokens == 0 {
         return 0;
@@ -127,7 +127,7 @@ pub(crate) fn parts(rows: usize, tokens: usize, threads: usize) -> usize {
     across * down.min(panels)
 }
 
-/// Into how many groups the activations of a product of so many parts are divided.
+/// Into how many groups the activations of a matmul of so many parts are divided.
 fn across(tokens: usize, parts: usize) -> usize {
     (1..=parts)
         .rev()

@@ -229,7 +229,7 @@ unsafe fn side<const MINIMA: bool>(
             strip.out.wrapping_add(ROWS)
         };
         let mut fetch = strip.next.from((2 * index + side) * count);
-        // The bits of an integer added to those of this number are the number plus the integer.
+        // Adding an integer to the bits of this float gives the bits of the float plus the integer.
         let origin = _mm512_castps_si512(_mm512_set1_ps(ORIGIN));
         let mut sums = MaybeUninit::<[Sums; 2]>::uninit();
         let sums = sums.as_mut_ptr().cast::<Sums>();
@@ -268,8 +268,8 @@ unsafe fn side<const MINIMA: bool>(
                     _mm_prefetch::<_MM_HINT_T0>(next.wrapping_add(64 * line));
                 }
             }
-            // While tiles are used, numbers are multiplied at half the speed: not once more to
-            // convert the sums.
+            // While tiles are used, vectors multiply at half the speed, so the sums are not
+            // converted by another multiplication.
             let scales = _mm512_load_ps(record.scales.as_ptr().add(16 * side));
             let offsets = _mm512_mul_ps(scales, _mm512_set1_ps(-ORIGIN));
             let lines = sums.add(at % 2).cast::<__m512i>();

@@ -211,7 +211,7 @@ unsafe fn record_times<const SHAPE: u8, const DEPTH: usize, const START: bool>(
     }
 }
 
-/// The sums of eight rows' products of some groups, as the bits of numbers.
+/// The sums of eight rows' products of some groups, as the bits of floats.
 #[expect(clippy::inline_always, reason = "as above")]
 #[inline(always)]
 unsafe fn sum<const DEPTH: usize>(weights: &[__m256i], integers: *const u8, start: i32) -> __m256i {

@@ -25,18 +25,18 @@ pub(crate) enum Instructions {
 const AMX_TOKENS: usize = 32;
 /// With no more activations than this, weights come from memory and are used once.
 const FEW: usize = 16;
-/// Records that are expanded at a time for few activations: a part of the first cache.
+/// Records that are expanded at a time for few activations: a part of L1.
 const RECORDS_FEW: usize = 4;
-/// Records that are expanded at a time for more, at most: half of the first cache, beside a tile of
-/// activations and the next one.
+/// Most records that are expanded at a time for more: half of L1, beside a tile of activations and
+/// the next one.
 const RECORDS: usize = 16;
-/// As many for vectors and more activations than [`MANY`], which come to each record so often that
-/// they need not stay: most of the first cache.
+/// The same for vectors and more activations than [`MANY`], which reuse each record so often that
+/// they need not stay: most of L1.
 const RECORDS_MANY: usize = 32;
 /// More activations than this are many.
 const MANY: usize = 64;
-/// Bytes of activations that are multiplied by one panel after the other: a part of the second
-/// cache. If these are not all columns, every panel is multiplied by them before more columns are.
+/// Bytes of activations that are multiplied by one panel after the other: a part of L2. If these
+/// are not all columns, every panel is multiplied by them before more columns are.
 const ACTIVATIONS: usize = 768 << 10;
 
 /// Activations are taken in multiples of this, which fills the tiles of every kernel.
@@ -75,8 +75,8 @@ thread_local! {
 /// Multiplies some of the panels by some of the activations.
 ///
 /// # Safety
-/// The CPU must have the instructions. The buffers must hold the product, and nobody else may read
-/// or write the numbers of `out` that belong to the span.
+/// The CPU must have the instructions. The buffers must fit the matmul, and no other code may read
+/// or write the elements of `out` that belong to the span.
 pub(crate) unsafe fn multiply(
     instructions: Instructions,
     product: &Product<'_>,
@@ -209,8 +209,8 @@ unsafe fn blocks<T>(
     let of_unit = product.format.block() / BLOCK;
     let bytes = panel::unit_bytes(product.format);
     let few = span.tokens.len() <= FEW;
-    // If all columns of the activations stay in the second cache, the results of a panel are
-    // finished before the next panel's.
+    // If all columns of the activations stay in L2, the results of a panel are finished before the
+    // next panel's.
     let whole = span.tokens.len() * blocks * activation::BYTES <= ACTIVATIONS;
     let chunk = if few {
         RECORDS_FEW.next_multiple_of(of_unit).min(blocks)

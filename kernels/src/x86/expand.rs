@@ -132,7 +132,7 @@ impl Unit<'_> {
         unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
     }
 
-    /// 16 binary16 numbers.
+    /// 16 binary16 values.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn halves(self, at: usize) -> __m512 {
@@ -185,7 +185,7 @@ fn put(record: &mut Record, at: usize, weights: __m512i) {
 #[target_feature(enable = "avx512f")]
 fn put_factors(factors: &mut [f32; ROWS], half: usize, values: __m512) {
     let out = &mut factors[16 * half..16 * half + 16];
-    // SAFETY: the slice has 16 numbers.
+    // SAFETY: the slice has 16 values.
     unsafe { _mm512_storeu_ps(out.as_mut_ptr(), values) };
 }
 

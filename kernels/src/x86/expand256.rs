@@ -1,5 +1,4 @@
-//! From a panel's units to records in vectors of 32 bytes, for kernels that take weights as
-//! unsigned numbers.
+//! From a panel's units to records in vectors of 32 bytes, for kernels that take unsigned weights.
 
 use std::arch::x86_64::*;
 
@@ -8,7 +7,7 @@ use crate::data::panel::{self, BLOCK, GROUP, GROUPS, ROWS};
 use crate::x86::strip::Record;
 
 /// Expands whole units. Weights of fewer than 8 bits are unsigned, as in the file; those of 8, and
-/// numbers of a table, have the bits of `flip` turned.
+/// values of a table, have the bits of `flip` inverted.
 ///
 /// # Safety
 /// The CPU must have AVX2 and F16C.
@@ -118,7 +117,7 @@ impl Unit<'_> {
         unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
     }
 
-    /// 8 binary16 numbers.
+    /// 8 binary16 values.
     #[inline]
     #[target_feature(enable = "avx2,f16c")]
     fn halves(self, at: usize) -> __m256 {
@@ -174,11 +173,11 @@ fn put(record: &mut Record, at: usize, weights: __m256i) {
 #[target_feature(enable = "avx2")]
 fn put_factors(factors: &mut [f32; ROWS], row: usize, values: __m256) {
     let out = &mut factors[row..row + 8];
-    // SAFETY: the slice has 8 numbers.
+    // SAFETY: the slice has 8 values.
     unsafe { _mm256_storeu_ps(out.as_mut_ptr(), values) };
 }
 
-/// Puts binary16 numbers, one for each row.
+/// Puts binary16 values, one for each row.
 #[inline]
 #[target_feature(enable = "avx2,f16c")]
 fn put_halves(factors: &mut [f32; ROWS], unit: Unit<'_>, first: usize) {

@@ -1,5 +1,5 @@
-//! Products of 16-bit floating point with the vector instructions of x86: weights become 32-bit
-//! numbers on their way from the panel.
+//! Matmuls of 16-bit floating point with the vector instructions of x86: weights are converted to
+//! 32 bits when they are loaded from the panel.
 
 use std::arch::x86_64::*;
 
@@ -11,10 +11,10 @@ use crate::x86::Instructions;
 
 /// Activations that are multiplied by one panel after the other.
 const TOKENS: usize = 128;
-/// Columns that are multiplied before more: their activations stay in the second cache, and those
-/// of a tile in the first.
+/// Columns that are multiplied before more: their activations stay in L2, and those of a tile in
+/// L1.
 const COLUMNS: usize = 512;
-/// Bytes that weights are fetched ahead.
+/// How many bytes ahead weights are prefetched.
 const AHEAD: usize = 2048;
 /// Most activations of a tile.
 const MOST: usize = 12;
@@ -24,12 +24,12 @@ const MOST: usize = 12;
 struct Tile {
     weights: *const u8,
     columns: usize,
-    /// The first activation's number that belongs to the first column, and how many numbers there
-    /// are to the next activation's.
+    /// The first activation's element for the first column, and the distance to the next
+    /// activation's, in elements.
     numbers: *const u8,
     stride: usize,
-    /// As many results of the first activation as a panel has rows, and how many numbers there are
-    /// to the next activation's.
+    /// As many results of the first activation as a panel has rows, and the distance to the next
+    /// activation's, in elements.
     out: *mut f32,
     step: usize,
     /// Whether to add to what is there.
@@ -37,7 +37,7 @@ struct Tile {
 }
 
 impl Tile {
-    /// A number of one of the activations.
+    /// An element of one of the activations.
     #[inline]
     unsafe fn number(&self, activation: usize, column: usize) -> f32 {
         let at = 4 * (activation * self.stride + column);
@@ -49,8 +49,8 @@ impl Tile {
 /// Multiplies some of the panels by some of the activations.
 ///
 /// # Safety
-/// The CPU must have the instructions. The buffers must hold the product, and nobody else may read
-/// or write the numbers of `out` that belong to the span.
+/// The CPU must have the instructions. The buffers must fit the matmul, and no other code may read
+/// or write the elements of `out` that belong to the span.
 pub(crate) unsafe fn multiply(
     instructions: Instructions,
     product: &Product<'_>,
@@ -72,7 +72,7 @@ pub(crate) unsafe fn multiply(
                 for token in (first..first + tokens).step_by(height) {
                     let count = height.min(first + tokens - token);
                     let mut rest = [0f32; ROWS * MOST];
-                    // SAFETY: the panel, the activations and the results are of the product and the
+                    // SAFETY: the panel, the activations and the results are of the matmul and the
                     // span, which the caller promises; where a panel lacks rows, its results have
                     // their places in `rest`.
                     unsafe {
@@ -152,7 +152,7 @@ unsafe fn rows32<const BRAIN: bool, const M: usize>(tile: &Tile) {
             _mm512_cvtph_ps(bytes)
         }
     };
-    // SAFETY: as the caller promises; any address may be fetched.
+    // SAFETY: as the caller promises; any address may be prefetched.
     unsafe {
         let mut totals = [[_mm512_setzero_ps(); 2]; M];
         if tile.resume {
@@ -211,7 +211,7 @@ unsafe fn rows16<const BRAIN: bool, const M: usize>(tile: &Tile, half: usize) {
             _mm256_cvtph_ps(bytes)
         }
     };
-    // SAFETY: as the caller promises; any address may be fetched.
+    // SAFETY: as the caller promises; any address may be prefetched.
     unsafe {
         let out = tile.out.add(half * ROWS / 2);
         let mut totals = [[_mm256_setzero_ps(); 2]; M];

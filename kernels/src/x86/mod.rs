@@ -1,8 +1,8 @@
-//! Products with the vector instructions of x86.
+//! Matmuls with the vector instructions of x86.
 //!
 //! Whatever the format in the file, a panel's weights are expanded, some records at a time, to
-//! a byte each with factors of 32 bits, in memory that stays in a cache; the products of all
-//! activations are computed from there. A few activations have no use for that.
+//! a byte each with factors of 32 bits, in memory that stays in a cache, and multiplied from there
+//! by all activations. For a few activations that does not pay.
 
 #![allow(
     clippy::wildcard_imports,

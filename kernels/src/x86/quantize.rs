@@ -1,4 +1,4 @@
-//! Quantizing activations, sixteen numbers at a time.
+//! Quantizing activations, sixteen values at a time.
 
 use std::arch::x86_64::*;
 
@@ -18,15 +18,15 @@ pub(crate) unsafe fn row(layout: Layout, source: &[f32], row: &mut [u8]) {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 #[inline]
 unsafe fn integers(source: &[f32; BLOCK]) -> Integers {
-    // SAFETY: a block is twice sixteen numbers.
+    // SAFETY: a block is twice sixteen values.
     let halves = unsafe {
         [
             _mm512_loadu_ps(source.as_ptr()),
             _mm512_loadu_ps(source.as_ptr().add(BLOCK / 2)),
         ]
     };
-    // As integers, the bits of sizes have the order of the sizes, and infinity and what is no
-    // number come behind.
+    // As integers, the bits of absolute values have the same order as the values; infinity and NaN
+    // come after all of them.
     let [first, second] = halves.map(|half| _mm512_castps_si512(_mm512_abs_ps(half)));
     let largest = f32::from_bits(largest_of(_mm512_max_epu32(first, second)));
     let Some((factor, scale)) = Integers::factor(largest, largest.is_finite()) else {

@@ -1,4 +1,4 @@
-//! Quantizing activations with AVX2, eight numbers at a time.
+//! Quantizing activations with AVX2, eight values at a time.
 
 use std::arch::x86_64::*;
 
@@ -18,7 +18,7 @@ pub(crate) unsafe fn row(layout: Layout, source: &[f32], row: &mut [u8]) {
 #[target_feature(enable = "avx2")]
 #[inline]
 unsafe fn integers(source: &[f32; BLOCK]) -> Integers {
-    // SAFETY: a block is four times eight numbers.
+    // SAFETY: a block is four times eight values.
     let eights: [__m256; 4] =
         std::array::from_fn(|eight| unsafe { _mm256_loadu_ps(source.as_ptr().add(8 * eight)) });
     let sign = _mm256_set1_ps(-0.0);
@@ -27,7 +27,7 @@ unsafe fn integers(source: &[f32; BLOCK]) -> Integers {
     let mut largest = _mm256_setzero_ps();
     for eight in eights {
         let size = _mm256_andnot_ps(sign, eight);
-        // Neither infinity nor what compares with nothing is below it.
+        // Neither infinity nor NaN is below it.
         finite = _mm256_and_ps(finite, _mm256_cmp_ps::<_CMP_LT_OQ>(size, infinity));
         largest = _mm256_max_ps(largest, size);
     }

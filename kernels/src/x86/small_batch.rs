@@ -12,10 +12,10 @@ use crate::data::panel::{BLOCK, GROUP, ROWS};
 use crate::data::product::{Output, Product, Span};
 use crate::x86::expand::{powers_of_two, table};
 
-/// Bytes that weights are fetched ahead into the first cache.
+/// How many bytes ahead weights are prefetched into L1.
 const NEAR: usize = 512;
-/// Bytes that they are fetched ahead into the second. Each line is fetched twice: with either
-/// alone, memory gives less.
+/// How many bytes ahead they are prefetched into L2. Each line is prefetched twice: either alone
+/// reaches less memory bandwidth.
 const FAR: usize = 2048;
 
 /// Whether some activations are multiplied here. More take longer than by tiles, for which weights
@@ -31,8 +31,8 @@ pub(crate) fn suits(format: Format, tokens: usize) -> bool {
 /// Multiplies some of the panels by a few activations, of a format that this [`suits`].
 ///
 /// # Safety
-/// The CPU must have the instructions. The buffers must hold the product, and nobody else may read
-/// or write the numbers of `out` that belong to the span.
+/// The CPU must have the instructions. The buffers must fit the matmul, and no other code may read
+/// or write the elements of `out` that belong to the span.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 pub(crate) unsafe fn multiply(product: &Product<'_>, span: &Span, out: Output<'_>) {
     // SAFETY: as the caller promises.
@@ -45,8 +45,8 @@ pub(crate) unsafe fn multiply(product: &Product<'_>, span: &Span, out: Output<'_
     }
 }
 
-/// How weights are stored: by 8 bits, by 4 bits that stand for numbers of a table, or by such bits
-/// with scales that are powers of two.
+/// How weights are stored: in 8 bits, as 4-bit indexes into a table, or as such indexes with
+/// scales that are powers of two.
 const EIGHT: u8 = 0;
 const FOUR: u8 = 1;
 const POWERS: u8 = 2;
@@ -120,8 +120,8 @@ unsafe fn several<const KIND: u8, const M: usize, const PLACES: usize>(
     let first = left.start;
     left.start += PLACES * each;
     for panel in first..first + each {
-        // SAFETY: the panels and the activations are of the product, and the results of the span,
-        // which the caller promises; any address may be fetched.
+        // SAFETY: the panels and the activations are of the matmul, and the results of the span,
+        // which the caller promises; any address may be prefetched.
         unsafe {
             let mut units: [*const u8; PLACES] = array::from_fn(|place| {
                 let panel = panel + place * each;

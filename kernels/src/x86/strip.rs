@@ -39,15 +39,15 @@ pub(crate) struct Strip<'a, T> {
     pub(crate) tokens: usize,
     /// Where the result of the panel's first row and the first activation goes.
     pub(crate) out: *mut f32,
-    /// Numbers from one activation's results to the next's.
+    /// Elements from one activation's results to the next's.
     pub(crate) stride: usize,
     /// Whether these records add to what is there.
     pub(crate) resume: bool,
-    /// Weights that are multiplied soon, to be fetched from memory meanwhile.
+    /// Weights that are multiplied soon, to be prefetched meanwhile.
     pub(crate) next: Lines,
 }
 
-/// Cache lines that are fetched a few at a time.
+/// Cache lines that are prefetched a few at a time.
 #[derive(Clone, Copy)]
 pub(crate) struct Lines {
     pub(crate) first: *const u8,
@@ -56,7 +56,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Fetches those of one step.
+    /// Prefetches those of one step.
     #[inline]
     pub(crate) fn fetch(&self, step: usize) {
         self.from(step).next();
@@ -74,7 +74,7 @@ impl Lines {
     }
 }
 
-/// Cache lines that are still to be fetched.
+/// Cache lines that are still to be prefetched.
 pub(crate) struct Fetches {
     next: *const u8,
     end: *const u8,
@@ -82,7 +82,7 @@ pub(crate) struct Fetches {
 }
 
 impl Fetches {
-    /// Fetches those of one step.
+    /// Prefetches those of one step.
     #[inline]
     pub(crate) fn next(&mut self) {
         for _ in 0..self.at_a_time {

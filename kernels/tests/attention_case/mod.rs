@@ -2,7 +2,7 @@
 
 use graphmill_kernels::{Attention, Numbers, Rows};
 
-/// Numbers without a pattern, the same in every run.
+/// Values without a pattern, the same in every run.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {

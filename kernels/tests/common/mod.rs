@@ -1,9 +1,9 @@
-//! Made-up weights in the formats of files, what they mean in f64, and products of them.
+//! Made-up weights in the formats of files, their values in f64, and matmuls of them.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use graphmill_kernels::{Format, Kernels, Product};
 
-/// Numbers that look random (`SplitMix64`).
+/// Pseudorandom numbers (`SplitMix64`).
 pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
@@ -89,7 +89,7 @@ impl Case {
             .collect()
     }
 
-    /// The product in f64, token after token.
+    /// The matmul in f64, token after token.
     pub(crate) fn exact(&self) -> Vec<f64> {
         let weights = self.meaning();
         self.activations
@@ -108,8 +108,8 @@ impl Case {
             .collect()
     }
 
-    /// Asserts that no number is further from the exact one than rounding each activation to 8 bits
-    /// can take it.
+    /// Asserts that no result is further from the exact one than rounding each activation to 8 bits
+    /// permits.
     pub(crate) fn assert_close(&self, ours: &[f32], exact: &[f64], name: &str) {
         let weights = self.meaning();
         for (token, activation) in self.activations.chunks_exact(self.cols).enumerate() {
@@ -213,7 +213,7 @@ fn random_block(format: Format, numbers: &mut Numbers) -> Vec<u8> {
     block
 }
 
-/// Where a block has its 16-bit numbers, binary16 but for `Bf16`.
+/// Where a block has its 16-bit values, binary16 except for `Bf16`.
 pub(crate) fn scales(format: Format) -> &'static [usize] {
     match format {
         Format::Q8_0
@@ -255,7 +255,7 @@ fn scale_and_minimum(packed: &[u8], part: usize) -> (f64, f64) {
     (f64::from(scale), f64::from(minimum))
 }
 
-/// The numbers of `MXFP4`'s table and of that of `IQ4`.
+/// The tables of `MXFP4` and `IQ4`.
 const POWERS: [f64; 16] = [
     0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0,
 ];

@@ -1,5 +1,4 @@
-//! Which KV cells are held by whom: counts the distinct cells of sequences that share their
-//! beginnings.
+//! Which sequence holds which KV cells: counts the distinct cells of sequences that share prefixes.
 //!
 //! Cells are kept as runs. A run continues its parent, and a sequence holds the run it ends with
 //! and everything before it.

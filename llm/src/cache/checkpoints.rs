@@ -1,10 +1,9 @@
-//! Prefixes of models whose state is not one cell a token: they are taken over where a checkpoint
-//! was made.
+//! Prefixes of models whose state is not one cell a token: they are reused up to a checkpoint.
 //!
 //! Only a sequence that is at a position can make a checkpoint there. It stops for one where its
-//! prompt parts from what others began with, where a waiting sequence parts from it, where the last
+//! prompt diverges from known prefixes, where a waiting sequence diverges from it, where the last
 //! turn of its prompt begins, and a little before the end of its prompt; and it makes one when it
-//! leaves. Cells are copied in either layout of the KV cache.
+//! ends. Cells are copied in both layouts of the KV cache.
 
 use super::{KvCells, Newcomer, PrefixCache, WORTHWHILE, without_part_of_tile};
 use crate::backend::Backend;

@@ -1,5 +1,4 @@
-//! What sequences have in common: which KV cells they share, and which finished prefixes are kept
-//! in host memory.
+//! Sharing between sequences: the KV cells that they share, and finished prefixes in host memory.
 
 use std::sync::Arc;
 

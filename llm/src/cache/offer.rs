@@ -1,4 +1,4 @@
-//! What a sequence could take over from others, of what the prefix tree has.
+//! The part of the prefix tree that a sequence could reuse.
 
 use super::Found;
 use crate::backend::KvLayout;
@@ -7,7 +7,7 @@ use crate::protocol::{SequenceId, Token};
 /// Fewer tokens are not worth the bookkeeping of sharing, saving or waiting for them.
 pub(crate) const WORTHWHILE: u32 = 16;
 
-/// What a sequence could take over if it were admitted now.
+/// What a sequence could reuse if it were admitted now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offer {
     /// Tokens in all.
@@ -23,8 +23,8 @@ pub(crate) struct Offer {
     pub(crate) stop: Option<(SequenceId, u32)>,
 }
 
-/// The most of the first `count` of some tokens that end with no part of a tile. A tile has one
-/// placeholder at all of its positions, and no other has it.
+/// Rounds `count` down so that the first `count` tokens do not end inside a tile. All positions of
+/// a tile have the same placeholder, and no other tile has it.
 pub(crate) fn without_part_of_tile(tokens: &[Token], count: u32) -> u32 {
     let is_inside = |end: &usize| {
         let neighbors = end.checked_sub(1).and_then(|last| tokens.get(last..=*end));

@@ -1,11 +1,11 @@
 //! The prefix cache: what a sequence reuses from others when it is admitted, and what is kept of it
-//! when it leaves.
+//! when it ends.
 //!
-//! Cells of a sequence that lives are shared (unified KV cache) or copied (per-sequence KV cache);
-//! what a sequence leaves behind goes to host memory and is copied back when another one begins
-//! alike. While a sequence computes what a waiting one begins with, the waiting one is deferred, so
-//! that many prompts that come at once and begin alike compute their beginning once. Some
-//! models need more than cells for that: see [`checkpoints`](super::checkpoints).
+//! Cells of a live sequence are shared (unified KV cache) or copied (per-sequence KV cache). Cells
+//! of an ended sequence go to host memory, and are copied back for another sequence with the same
+//! prefix. While a sequence computes the prefix of a waiting one, the waiting one is deferred, so
+//! many prompts that arrive at once with a common prefix compute it once. Some models need more
+//! than cells for that: see [`checkpoints`](super::checkpoints).
 
 use std::ops::Range;
 use std::time::Instant;
@@ -146,8 +146,7 @@ impl PrefixCache {
         }
     }
 
-    /// The backend had too few cells for this batch: from now on, no more are planned with than it
-    /// has shown to hold.
+    /// The backend ran out of cells for this batch: caps planning at what it has held.
     pub(crate) fn ran_out(&mut self, batch: u32) {
         let tried = self.book.used() + batch;
         tracing::warn!(
@@ -158,7 +157,7 @@ impl PrefixCache {
         self.usable = self.usable.min(tried - 1);
     }
 
-    /// What a sequence that begins like this could take over; the engine is about to decide on it.
+    /// What a sequence that begins like this could reuse; the engine is about to decide on it.
     pub(crate) fn offer(
         &mut self,
         group: &ShareGroup,
@@ -169,7 +168,7 @@ impl PrefixCache {
         self.worth(&found, tokens)
     }
 
-    /// What is worth taking over of what was found of these tokens.
+    /// The part of a match of these tokens that is worth reusing.
     fn worth(&self, found: &Found, tokens: &[Token]) -> Offer {
         if !self.by_checkpoints {
             Offer::of(&found.of_whole_tiles(tokens), self.layout, self.saves)
@@ -180,7 +179,7 @@ impl PrefixCache {
         }
     }
 
-    /// How many tokens a prompt would take over if it were admitted now, and the new cells these
+    /// How many tokens a prompt would reuse if it were admitted now, and the new cells that these
     /// would take.
     pub(crate) fn would_take_over(
         &self,

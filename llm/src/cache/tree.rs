@@ -3,14 +3,12 @@
 //!
 //! A node is a run of tokens that every sequence through it has in common. The first tokens of a
 //! node may have saved cells, and they have only if all tokens before the node have, so what is
-//! saved of a sequence is always a prefix. A live sequence may end inside a node, so one that says
-//! again what is known divides none. A node without children ends with its last saved cell or with
-//! the live sequence that goes furthest. Each group has a root of its own: its sequences share with
-//! no others.
+//! saved of a sequence is always a prefix. A live sequence may end inside a node, so one that
+//! repeats known text splits none. A node without children ends with its last saved cell or with
+//! the longest live sequence. Each group has a root of its own: its sequences share with no others.
 //!
-//! Where sequences go on from [checkpoints], these stand at positions inside of nodes.
-//! Then saved cells are of use only as far as to the last checkpoint of a branch, and those behind
-//! it are dropped.
+//! If sequences need [checkpoints], these are at positions inside nodes. Then saved cells are
+//! useful only up to the last checkpoint of a branch, and those after it are dropped.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What a text can be asked to match.
+//! Kinds of constraints.
 
 use serde::Serialize;
 use serde_json::Value;

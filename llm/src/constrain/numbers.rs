@@ -1,7 +1,7 @@
-//! Numbers of JSON come to an end. A grammar of JSON lets digits go on for ever, and a model that
-//! gets lost in them, in the middle of a third for example, would never come out. Integers are
-//! bounded by [`schema`](super::schema); this is for the rest: after many digits in a row, no
-//! further one can follow where the number can end.
+//! Bounds the length of JSON numbers. A JSON grammar allows any number of digits, and a model could
+//! repeat them forever, in one third for example. [`schema`](super::schema) bounds integers; this
+//! is for other numbers: after many digits in a row, no further digit is allowed where the number
+//! can end.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A bound on how long a model thinks before it answers.
+//! A limit on the length of a model's reasoning.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,10 +1,9 @@
-//! Prepares a JSON schema for llguidance, which refuses most of what it cannot hold a text to. What
-//! it would let pass is refused here, and what only annotates is taken out.
+//! Prepares a JSON schema for llguidance, which refuses most keywords that it cannot enforce. The
+//! others that it does not enforce are refused here, and annotations are removed.
 //!
-//! What a schema leaves open without end is bounded, as grammars of llama.cpp and xgrammar bound
-//! it, because a model that gets lost in it never comes out: integers without bounds have at most
-//! 16 digits, white space is short, and an object that lists its properties has no others unless
-//! the schema says so.
+//! Unbounded parts of a schema are bounded, as in llama.cpp and xgrammar, because a model might
+//! never end them: integers without bounds have at most 16 digits, white space is short, and an
+//! object that lists its properties has no others unless the schema says so.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! A text that is followed along its constraint by what it says, whatever its tokens were.
+//! Follows a constraint by the bytes of a text, whatever its tokens are.
 
 use std::sync::Arc;
 

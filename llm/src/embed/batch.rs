@@ -1,4 +1,4 @@
-//! Which texts make the next batch: a function of the requests in their order, without a model.
+//! Chooses the texts of the next batch: a pure function of the requests in order.
 
 use std::collections::VecDeque;
 

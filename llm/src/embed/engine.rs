@@ -33,7 +33,7 @@ pub struct EmbeddingEngine {
     worker: Worker<Box<Job>, Arc<Vectors>>,
 }
 
-/// Who waits for the numbers of a request's texts.
+/// The receiver of the vectors of a request's texts.
 pub(super) type Vectors = Waiter<Vec<Vec<f32>>>;
 
 /// What the engine thread publishes.

@@ -1,4 +1,4 @@
-//! What an embedding engine runs with, and what it measures.
+//! The effective settings of an embedding engine, and its measurements.
 
 use std::fmt;
 use std::path::PathBuf;

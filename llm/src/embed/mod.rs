@@ -1,5 +1,5 @@
-//! The embedding engine: models that read a text and answer with numbers, a vector for its meaning
-//! or a score for its relevance.
+//! The embedding engine: models that read a text and output a vector for its meaning or a score for
+//! its relevance.
 //!
 //! A sibling of the generating [`LlmEngine`](crate::LlmEngine), with the same devices, threads and
 //! limits. One thread owns the model. Each step computes a batch of whole texts of many requests

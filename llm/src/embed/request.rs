@@ -2,13 +2,13 @@
 
 use crate::protocol::{GenerationError, Token};
 
-/// The numbers of each text of a request in order, or why there are none.
+/// The vectors of a request's texts in order, or why there are none.
 pub type EmbeddingOutcome = Result<Vec<Vec<f32>>, EmbeddingError>;
 
-/// Who gets the outcome of a request.
+/// The receiver of a request's outcome.
 pub type EmbeddingSink = Box<dyn FnOnce(EmbeddingOutcome) + Send>;
 
-/// Texts to compute, and who gets their numbers.
+/// Texts to compute, and the receiver of their vectors.
 pub struct EmbeddingRequest {
     /// The texts, each with at least one token.
     pub texts: Vec<Vec<Token>>,

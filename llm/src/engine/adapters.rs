@@ -1,4 +1,4 @@
-//! Adapters by name: what a request computes with, and so with whom it shares cells.
+//! Adapters by name. Only requests with the same adapter share cells.
 
 use std::sync::Arc;
 

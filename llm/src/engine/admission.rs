@@ -1,5 +1,4 @@
-//! Who gets a slot and who gives it up: carries out what the plan says, across the parts that a
-//! sequence is in.
+//! Admission and preemption: carries out the plan, in all parts of the engine that hold a sequence.
 
 use super::sequence::Sequence;
 use super::step::Core;

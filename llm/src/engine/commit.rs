@@ -1,5 +1,5 @@
-//! Books what a step computed and hands out what was sampled; or, if the step failed, ends the
-//! sequences it concerned.
+//! Records the results of a step and delivers the sampled tokens; or, if the step failed, ends its
+//! sequences.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,15 +1,14 @@
-//! The second thread: takes what steps put out and calls the sinks, so that no receiver can hold up
-//! a step.
+//! The delivery thread: takes the outputs of steps and calls the sinks, so that no receiver can
+//! delay a step.
 //!
-//! Where steps take less than its [`pause`], it hands over what several of them put out at once.
-//! Receivers run on the processors that compute, and where they interrupt every step of two
-//! milliseconds, all of its threads wait for the one that was put aside. An output that somebody
-//! waits for goes at once, with those of the same sequence before it, and leaves the others where
-//! they are.
+//! If steps are shorter than its [`pause`], it delivers the outputs of several steps at once.
+//! Receivers run on the CPUs that compute. If they interrupt every step of two milliseconds, all of
+//! its threads wait for the interrupted one. An urgent output is delivered at once, with earlier
+//! ones of the same sequence, but without those of other sequences.
 //!
 //! A condition variable wakes the thread. A receiver of crossbeam's yields its CPU several times
-//! before it sleeps; where the threads of a step hold every CPU, each of these waits for them, and
-//! the time between two tokens had a 99th percentile a quarter longer.
+//! before it sleeps; if the threads of a step hold every CPU, each yield waits for them, and the
+//! 99th percentile of the time between two tokens was a quarter longer.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -19,8 +18,8 @@ use super::sequence::Sequence;
 use crate::protocol::{FinishReason, SequenceId, StepOutput, StepSink};
 use crate::worker::catch;
 
-/// Outputs that nobody is kept waiting by go to their receivers so long after the ones before: less
-/// than a frame of a screen at 60 Hz.
+/// Outputs that are not urgent are delivered this long after the previous ones: less than a frame
+/// of a screen at 60 Hz.
 const SPACING: Duration = Duration::from_millis(15);
 /// What it takes a processor to wake a receiver that others have run since, and to let it write to
 /// its socket.
@@ -31,14 +30,14 @@ const WAKING_SHARE: u32 = 20;
 /// steps.
 const LOW_CREDIT: u32 = 4;
 
-/// How long outputs that nobody is kept waiting by may lie, where a step has so many and there are
-/// so many processors.
+/// How long outputs that are not urgent may wait, for this number of outputs in a step and this
+/// number of processors.
 pub(super) fn pause(outputs: usize, processors: usize) -> Duration {
     let waking = WAKING * WAKING_SHARE * outputs as u32 / processors.max(1) as u32;
     waking.max(SPACING)
 }
 
-/// What a sequence put out, and who gets it.
+/// An output of a sequence, and its receiver.
 struct Delivery {
     from: SequenceId,
     sink: Arc<dyn StepSink>,

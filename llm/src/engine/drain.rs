@@ -1,4 +1,4 @@
-//! How fast the queue is worked off: what a client is told that finds no place in it.
+//! How fast the queue drains, as an estimate for clients that find it full.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! How sequences come into the queue, and who is refused: places are counted, and can be had before
-//! the work that leads to a submission. A request takes its place, then makes its prompt, so that
-//! nothing is computed for a request that is refused.
+//! How sequences enter the queue, and which are refused. Places are counted, and are reserved
+//! before the work that leads to a submission: a request takes its place, then makes its prompt, so
+//! that nothing is computed for a request that is refused.
 
 use super::{Entry, LlmEngine};
 use crate::protocol::{SubmitError, Tenant};

@@ -69,7 +69,7 @@ pub struct LlmEngine {
     _prefixes: Arc<dyn Cache>,
 }
 
-/// Who waits for the engine.
+/// A receiver that waits for the engine.
 #[derive(Debug)]
 enum Waiting {
     Sequence(Arc<OutputReceiver>),
@@ -296,8 +296,8 @@ impl LlmEngine {
         Ok(SequenceHandle(ticket))
     }
 
-    /// Gives up the engine's thread, which is dead or hangs: whoever waits for it is told why, and
-    /// whatever it still does is ignored.
+    /// Abandons the engine's thread, which is dead or hangs: waiting requests get the reason, and
+    /// later outputs of the thread are ignored.
     pub(crate) fn abandon(&self, why: &GenerationError) {
         let finish = FinishReason::Error(why.clone());
         for waiting in self.worker.abandon(why) {

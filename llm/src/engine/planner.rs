@@ -1,5 +1,5 @@
-//! Plans the next step: brings the sequences, and what they could take over from each other, before
-//! the scheduler.
+//! Plans the next step: gives the scheduler the sequences, and the prefixes that they could reuse
+//! from each other.
 
 use super::queue::Queue;
 use super::sequence::Sequence;
@@ -71,9 +71,9 @@ impl Planner {
         }
     }
 
-    /// Completes the rows of waiting sequences with what they could take over.
+    /// Completes the rows of waiting sequences with the prefixes that they could reuse.
     fn offer_prefixes(&mut self, queue: &Queue, slots: &mut Slots, prefixes: &mut PrefixCache) {
-        // Without a free place, only who has none may get one, from who has several.
+        // Without a free slot, only an owner that has none gets one, from an owner of several.
         let is_full = !slots.has_free() && !self.running.iter().any(Row::is_spare);
         if !prefixes.is_on() || is_full {
             return;

@@ -1,5 +1,5 @@
-//! What a prompt would take if it were admitted now: asked from outside, answered by the engine's
-//! thread, which alone knows the prefix tree. Nothing is reserved or marked as used.
+//! Estimates what a prompt would take if admitted now. The engine's thread answers, because only it
+//! knows the prefix tree. Nothing is reserved or marked as used.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct PromptPreview {
     pub cells: u32,
 }
 
-/// A prompt to look at, and who wants to know.
+/// A prompt to estimate, and the receiver of the answer.
 pub(crate) struct Question {
     prompt: Vec<Token>,
     group: ShareGroup,

@@ -18,7 +18,7 @@ pub enum Entry {
     /// It has one.
     Reserved(Arc<QueuePlace>),
     /// It follows another one of its request that has left the queue, in the place of that one.
-    /// Needs none that is left: whoever has begun is not refused.
+    /// It needs no free place: a request that has begun is not refused.
     Follows,
 }
 

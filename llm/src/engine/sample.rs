@@ -1,5 +1,5 @@
-//! Chooses tokens for the sequences whose last tokens were in the batch, on several threads where
-//! there is enough to look at.
+//! Samples tokens for the sequences whose last tokens were in the batch, on several threads if
+//! there is enough work.
 
 use std::cell::RefCell;
 use std::sync::{Mutex, PoisonError};

@@ -35,7 +35,7 @@ pub(crate) struct Sequence {
     pub(crate) rank: i64,
     /// See [`Row::queued`].
     pub(crate) queued: i64,
-    /// By how many microseconds it ranks before others of its time.
+    /// Priority as a head start in microseconds.
     pub(crate) head_start: i64,
     pub(crate) submitted: Instant,
     /// Prompt and generated tokens.
@@ -222,8 +222,8 @@ impl Sequence {
         })
     }
 
-    /// The position where an image begins or ends next: what comes before it is computed in one way,
-    /// and what comes behind it in another.
+    /// The next boundary of an image. A batch must stop there: tokens and embeddings are computed
+    /// in different ways.
     pub(crate) fn next_border(&self) -> Option<u32> {
         let next = self.cells.computed();
         let index = self.tiles.partition_point(|tile| tile.end() <= next);
@@ -246,7 +246,7 @@ impl Sequence {
         &self.tokens[..end]
     }
 
-    /// Outputs that may still be put out before somebody grants more.
+    /// Outputs that are still allowed before more credit is granted.
     pub(crate) fn credits(&self) -> u32 {
         self.credits
     }

@@ -1,4 +1,4 @@
-//! What an engine says of itself: the numbers that its thread publishes, and how they are read.
+//! The status of an engine: the figures that its thread publishes, and how they are read.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -47,8 +47,8 @@ impl Timing {
         shared.prompt_limit.set(plan.prompt_limit.into());
     }
 
-    /// Takes in a step that was computed, from the start of its decode to its last sampled token:
-    /// some backends compute on while they say they are done, until somebody asks for logits.
+    /// Records a computed step, from the start of its decode to its last sampled token: some
+    /// backends return early, and still compute until the logits are read.
     pub(super) fn record(&mut self, size: &StepSize, time: Duration, shared: &Shared) {
         tracing::trace!(
             decode_tokens = size.decode_tokens,

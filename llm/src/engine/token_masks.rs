@@ -1,5 +1,4 @@
-//! The threads that work out, beside a decode, which tokens sequences with a constraint can get
-//! from it.
+//! The threads that compute, in parallel with a decode, the token masks of constrained sequences.
 
 use std::num::NonZero;
 use std::thread;

@@ -12,7 +12,7 @@ pub fn prepare_process() {
     }
 }
 
-/// Has the memory that is left counted as the backends know it.
+/// Counts free memory with the backend's allocator.
 pub(super) fn count_memory() {
     room::count_with(backend::allocator());
 }

@@ -1,5 +1,5 @@
-//! What a trial loads of a spec: the same files with the same options, as far as these change what
-//! is computed, in little memory.
+//! The spec of a trial: the same files with the same options, as far as these affect results, in
+//! little memory.
 
 use std::num::NonZero;
 use std::thread;

@@ -1,5 +1,5 @@
-//! The files that a model was loaded from. They stay mapped while it serves, so what changes them
-//! changes the model under it.
+//! The files that a model was loaded from. They stay mapped while it serves, so writing to them
+//! changes the running model.
 
 use std::fs;
 use std::io;

@@ -1,5 +1,5 @@
-//! What an engine runs with: every value that was chosen at load, by the spec, the model or the
-//! machine.
+//! The effective settings of an engine: every value that was chosen at load, by the spec, the model
+//! or the machine.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! How far models are that are being loaded, for whoever watches.
+//! Progress of models that are being loaded.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -22,8 +22,8 @@ impl fmt::Display for SequenceId {
     }
 }
 
-/// Who requests are scheduled for. Tenants take turns, whoever of them has more requests; those of
-/// one tenant share its turns.
+/// The owner of requests for scheduling. Tenants take turns, however many requests each has; the
+/// requests of one tenant share its turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tenant {
     /// A number that no other tenant has.

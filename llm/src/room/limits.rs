@@ -1,4 +1,4 @@
-//! Where the system says what a process may take.
+//! The system's memory limits for a process.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,11 @@
-//! Room: the memory that this process can still take before an allocation fails or the system ends
-//! it. What comes next is compared with it while something can still be done: caches give back what
-//! they hold, and then requests are refused.
+//! Room: the memory that this process can still take before an allocation fails or the system kills
+//! it. New work is compared with it while there is still time to react: first caches are emptied,
+//! then requests are refused.
 //!
-//! The least counts of what the machine has available, what the control groups of the process leave
-//! (both versions), and what its limits of address space and data (`ulimit -v`, `ulimit -d`) leave.
-//! KV cells that were allocated and not used yet take no memory, and will.
+//! It is the minimum of the machine's available memory, of what the control groups of the process
+//! leave (both versions), and of what its limits of address space and data (`ulimit -v`,
+//! `ulimit -d`) leave. KV cells that are allocated but not used yet are subtracted: they will take
+//! memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -31,8 +32,8 @@ pub trait Cache: Send + Sync {
     fn shrink(&self);
 }
 
-/// Bytes that somebody is about to take. They are counted until it is dropped, which should be when
-/// they are taken.
+/// A claim of bytes that are about to be allocated. They are counted until it is dropped, which
+/// should be after the allocation.
 #[derive(Debug)]
 #[must_use]
 pub struct Claim(u64);
@@ -203,7 +204,7 @@ mod tests {
         let weak: Weak<dyn Cache> = Arc::downgrade(&(Arc::clone(&cache) as Arc<dyn Cache>));
         enroll(weak);
         let refused = ensure(u64::MAX / 2);
-        // Where the system does not say what there is, nobody is refused.
+        // If the system gives no figures, no request is refused.
         if refused.is_err() {
             assert!(cache.0.load(Ordering::Relaxed) > 0);
         }

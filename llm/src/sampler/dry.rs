@@ -1,4 +1,4 @@
-//! Finds tokens that would go on with a repetition.
+//! Finds tokens that would continue a repetition.
 
 use std::fmt;
 use std::sync::Arc;

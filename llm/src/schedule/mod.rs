@@ -1,13 +1,13 @@
-//! Who computes what in a step: a pure function over plain numbers.
+//! Plans which sequences a step computes: a pure function over plain values.
 //!
 //! **Order.** Sequences have a rank: the time of their arrival, and earlier for each point of their
-//! priority. The ranks of those that have a place do not change, so whoever waits overtakes in time
-//! all that a higher priority may still bring.
+//! priority. The ranks of those that have a slot do not change, so a waiting sequence in time goes
+//! before all later ones, whatever their priority.
 //!
 //! **Requests.** Before ranks come [turns]: the first sequence of each request goes before the
-//! second of any. A request that has no place takes one, if none is free, from the request that has
-//! most of those that have several. Where tenants are told apart, the same holds between them, and
-//! between the requests of each.
+//! second of any. If no slot is free, a request that has none takes one from the request that has
+//! most, and more than one. With tenants, the same holds between them, and between the requests of
+//! each.
 //!
 //! **A step.** Decodes come first (one token each), then prompts, running ones and those that wait
 //! for a place alike, then the decodes' drafts, all under one token budget. If decodes would fill
@@ -29,9 +29,9 @@
 //! **Why this cannot lock up.** The first in order with credit is never a victim of another one,
 //! every other sequence can be its victim, and alone it fits (the engine refuses longer ones), so
 //! it advances until it ends: in every step that is not filled by the few prompts that may overtake
-//! it. It stays the first, as those that come later have a later rank. A request that takes a place
-//! from another has none, and the other keeps one, so no two take places from each other. A
-//! sequence without credit needs nothing, and its cells and its place are taken by those that do.
+//! it. It stays the first, as those that come later have a later rank. A request that takes a slot
+//! from another has none, and the other keeps one, so no two take slots from each other. A
+//! sequence without credit needs nothing, and its cells and its slot go to those that need them.
 
 use cost::StepSize;
 use pace::Pace;

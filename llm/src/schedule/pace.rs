@@ -35,9 +35,9 @@ impl Pace<'_> {
         alone * burst(decodes.decode_tokens, prompts)
     }
 
-    /// How many of a budget's tokens prompts keep where so many decodes would leave them fewer: as
-    /// many as have their [`SHARE`] of the time beside the decodes that the rest has room for, and
-    /// more of it where so many prompts could go on or begin.
+    /// Tokens reserved for prompts when decodes would fill the budget: as many as take their
+    /// [`SHARE`] of the time beside the decodes that fit into the rest. The share grows with the
+    /// number of prompts that could continue or begin.
     pub(crate) fn prompt_share(&self, decodes: u32, prompts: u32, budget: u32) -> u32 {
         let prompt = self.cost.token_micros();
         // A decode takes longer than a prompt token, as its logits are computed.

@@ -275,8 +275,9 @@ impl<'a> Step<'a> {
         true
     }
 
-    /// Tokens of a prompt that the step has room for: all that are pending, or full tiles. A last,
-    /// narrow chunk is not worth a pass over the weights, unless the step has no other prompt.
+    /// Tokens of a prompt that the step has room for: all that are pending, or full tiles of
+    /// [`PROMPT_TILE`]. Less than a tile is not worth a pass over the weights, unless the step has
+    /// no other prompt.
     fn part_of(&self, row: &Row) -> u32 {
         if row.pending() <= self.chunk {
             return row.pending();
@@ -374,9 +375,9 @@ impl<'a> Step<'a> {
             .or_else(|| last_first().find(|index| *index >= from))
     }
 
-    /// The sequence whose place a waiting one may take, if taking all such places would give it the
-    /// cells it needs: one that sat out for lack of credit; where the owner or the request has no
-    /// place, the last of those that have several.
+    /// The victim whose slot the waiting sequence may take, if all such slots together have the
+    /// cells that it needs. The victim is a sequence that lacked credit. If the owner or request of
+    /// the waiting one has no slot, it is the last sequence of those that have several.
     fn gives_way(&self, waiting: &Row, needs: u32) -> Option<usize> {
         let nothing_runs = self.plan.work.is_empty()
             && !self

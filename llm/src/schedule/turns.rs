@@ -1,16 +1,16 @@
-//! Turns between requests, and between tenants where they are told apart: who has many sequences
-//! gets as many places as others have no use for, and no more.
+//! Turns between requests, and between tenants where they are told apart: an owner of many
+//! sequences gets only the slots that no other owner needs.
 //!
-//! Each sequence has a turn: how many places its owner has before it. The owner is the tenant, or
-//! the request itself where there are no tenants. Those that run are counted first, in order of
-//! rank, then those that wait. All order goes by turn, and by rank where turns are equal, so every
-//! owner has one place before any has two. Whoever gives way is one of the last in that order, of
-//! the owner that has most. A tenant of weight 3 has three places in each turn.
+//! Each sequence has a turn: the number of slots that its owner already has. The owner is the
+//! tenant, or the request itself without tenants. Running sequences are counted first, in order of
+//! rank, then waiting ones. Sequences are ordered by turn, then by rank, so every owner gets one
+//! slot before any gets two. The victim of a preemption is one of the last in that order, of the
+//! owner that has most. A tenant of weight 3 has three slots in each turn.
 //!
-//! Among the sequences of a tenant, requests take turns in the same way. While one tenant alone has
-//! sequences here, that is all there is: nothing has to be left to others.
+//! Among the sequences of a tenant, requests take turns in the same way. While only one tenant has
+//! sequences here, only the turns of its requests count.
 //!
-//! When a sequence leaves its place, the next of its owner queue up again behind those who came
+//! When a sequence leaves its slot, the next of its owner queue up again behind those that arrived
 //! meanwhile: else an owner of many would keep a place until all of them have ended, and with few
 //! places that would be all of them. Sequences that wait hold no cells, so the order among those
 //! that do hold some does not change by it.

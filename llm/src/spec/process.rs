@@ -1,4 +1,4 @@
-//! What this process was started for.
+//! The purpose of this process.
 
 use std::env;
 use std::sync::LazyLock;

@@ -1,9 +1,9 @@
 //! Engines that are replaced when they fail.
 //!
 //! A thread cannot be ended from outside. An engine whose thread is dead, or has been in one step
-//! for too long, is given up instead: whoever waits for it gets an error, nobody submits to it any
-//! more, and another one is loaded in its place, on the same weights where the file has not
-//! changed. What the old thread holds is free when it ends, if it does.
+//! for too long, is abandoned instead: waiting requests get an error, it gets no new ones, and
+//! another engine is loaded in its place, on the same weights if the file has not changed. The
+//! memory of the old thread is freed when it ends, if ever.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -32,7 +32,7 @@ pub struct Supervised<E>(Arc<Post<E>>);
 
 /// What an engine and its supervisor share.
 struct Post<E> {
-    /// Nothing is ever sent here: it is there for as long as somebody wants the engine.
+    /// Nothing is ever sent here: it exists for as long as the engine is in use.
     _wanted: Sender<Infallible>,
     engine: ArcSwap<E>,
     record: Mutex<Record>,
@@ -243,7 +243,7 @@ impl<E> Post<E> {
 /// The thread beside an engine.
 struct Supervisor<E> {
     post: Weak<Post<E>>,
-    /// Disconnected when nobody wants the engine any more.
+    /// Disconnected when the engine is no longer in use.
     unwanted: Receiver<Infallible>,
     name: String,
     limits: Limits,
@@ -251,7 +251,7 @@ struct Supervisor<E> {
 }
 
 impl<E> Supervisor<E> {
-    /// Looks after the engine until nobody wants it, or it cannot be replaced.
+    /// Supervises the engine until it is no longer in use, or cannot be replaced.
     fn run(self) {
         let mut attempts = Attempts::new(self.limits.restarts);
         let mut watch = Watch::new(self.limits.step_timeout);
@@ -307,7 +307,7 @@ impl<E> Supervisor<E> {
                 .unwrap_or_else(|message| Err(LoadError::Panicked { message }));
             match loaded {
                 Ok(next) => {
-                    // Fails when nobody wants it any more, which drops it.
+                    // Fails when it is no longer in use, which drops it.
                     let Some(post) = self.post.upgrade() else {
                         return false;
                     };
@@ -331,7 +331,7 @@ impl<E> Supervisor<E> {
         }
     }
 
-    /// Waits; false if nobody wants the engine any more.
+    /// Waits; false if the engine is no longer in use.
     fn wait(&self, delay: Duration) -> bool {
         self.unwanted.recv_timeout(delay) == Err(RecvTimeoutError::Timeout)
     }

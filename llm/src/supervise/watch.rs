@@ -1,4 +1,4 @@
-//! When an engine has failed, and when it is started again. Both are told the time.
+//! When an engine counts as failed, and when it is restarted. The caller passes the time.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -82,7 +82,7 @@ fn serve(inbox: &Receiver<Job>, encoded: &AtomicU64) {
             encoded,
         };
         if turn.is_wanted() {
-            // Whoever is told may panic, and others still wait.
+            // The receiver may panic, and others still wait.
             catch(|| work(&turn)).ok();
         }
     }

@@ -1,5 +1,5 @@
-//! Who waits for an engine, kept outside of its thread: when the thread is dead or hangs, they
-//! learn it from somebody else.
+//! The receivers that wait for an engine, kept outside of its thread: when the thread is dead or
+//! hangs, another thread notifies them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,14 +11,14 @@ use rustc_hash::FxBuildHasher;
 use super::panics::catch;
 use crate::protocol::{FinishReason, GenerationError, StepOutput, StepSink, Tokens, Usage};
 
-/// Everybody who waits for an engine, by number. Touched when a request comes and when it goes, not
-/// in between. It needs no bound of its own: each entry is of a request that the engine's queue has
-/// counted, and leaves with it.
+/// The waiting receivers of an engine, by number. Changed when a request begins and when it ends,
+/// not in between. It needs no bound of its own: each entry belongs to a request that the engine's
+/// queue has counted, and is removed with it.
 pub(crate) struct Live<R>(Mutex<Content<R>>);
 
 struct Content<R> {
     waiting: HashMap<u64, R, FxBuildHasher>,
-    /// Why nobody can be added any more.
+    /// Why no receiver can be added any more.
     closed: Option<GenerationError>,
 }
 
@@ -30,7 +30,7 @@ impl<R> Live<R> {
         }))
     }
 
-    /// Adds somebody, for as long as the seat is there.
+    /// Adds a receiver, for as long as the seat exists.
     ///
     /// # Errors
     /// Why the engine was given up, if it was.
@@ -46,7 +46,7 @@ impl<R> Live<R> {
         })
     }
 
-    /// Lets nobody in any more, and gives out those who are there.
+    /// Closes the table, and returns the waiting receivers.
     pub(crate) fn close(&self, why: &GenerationError) -> Vec<R> {
         let mut content = self.lock();
         content.closed.get_or_insert_with(|| why.clone());
@@ -121,7 +121,7 @@ impl OutputReceiver {
 
 impl StepSink for OutputReceiver {
     fn deliver(&self, output: StepOutput) {
-        // Who ends it and who was before decides the one flag, on which nothing else depends.
+        // The flag alone decides which output ends it; no other memory depends on it.
         let had_ended = if output.finish.is_some() {
             self.ended.swap(true, Ordering::Relaxed)
         } else {
@@ -139,10 +139,10 @@ impl fmt::Debug for OutputReceiver {
     }
 }
 
-/// Who gets one result, or the reason why there is none.
+/// The receiver of one result, or of the reason why there is none.
 type Once<T> = Box<dyn FnOnce(Result<T, GenerationError>) + Send>;
 
-/// Somebody who waits for one result, and is told one.
+/// A receiver of one result, which is called once.
 pub(crate) struct Waiter<T>(Mutex<Option<Once<T>>>);
 
 impl<T> Waiter<T> {

@@ -1,6 +1,6 @@
-//! What the engines have in common: a thread that opens a model, says that it is ready, serves
-//! until it is told to stop, and shows that it is alive; and its outside, which gives it orders and
-//! knows who waits for it.
+//! Shared by all engines: a thread that opens a model, reports that it is ready, serves until it is
+//! told to stop, and shows that it is alive; and a handle, which sends it orders and knows the
+//! receivers that wait.
 
 use std::fmt;
 use std::sync::Arc;
@@ -41,13 +41,13 @@ pub(crate) trait Stepper {
 
     fn take_in(&mut self, order: Self::Order);
 
-    /// Whoever has this number waits no longer.
+    /// The request of this number no longer waits.
     fn cancel(&mut self, number: u64);
 
     /// Does what there is to do, a step at most. False if there was nothing.
     fn step(&mut self) -> bool;
 
-    /// When there will be something to do that nobody asks for, if ever.
+    /// When there will be something to do without an order, if ever.
     fn due(&self) -> Option<Instant> {
         None
     }
@@ -60,7 +60,7 @@ pub(crate) trait Stepper {
     /// As [`Backend::rest`](crate::Backend::rest).
     fn rest(&mut self);
 
-    /// Tells everybody who still waits that the engine has stopped.
+    /// Tells all waiting receivers that the engine has stopped.
     fn end(&mut self);
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Worker<O, W> {
     next_number: AtomicU64,
 }
 
-/// Somebody's request to an engine. Dropping it cancels the request.
+/// A request to an engine. Dropping it cancels the request.
 pub(crate) struct Ticket<O, W> {
     seat: Seat<W>,
     commands: Sender<Command<O>>,
@@ -146,12 +146,13 @@ impl<O: Send + 'static, W> Worker<O, W> {
         &self.commands
     }
 
-    /// A number that nobody had.
+    /// A new, unique number.
     pub(crate) fn number(&self) -> u64 {
         self.next_number.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Lets somebody wait for the thread, who is told by others if it fails.
+    /// Registers a receiver that waits for the thread. It is notified by another thread if this one
+    /// fails.
     ///
     /// # Errors
     /// Why the engine was given up, if it was.
@@ -159,7 +160,7 @@ impl<O: Send + 'static, W> Worker<O, W> {
         self.live.enter(number, who)
     }
 
-    /// As [`seat`](Self::seat), for somebody who may cancel what they wait for.
+    /// As [`seat`](Self::seat), for a request that can be cancelled.
     ///
     /// # Errors
     /// Those of [`seat`](Self::seat).
@@ -176,8 +177,8 @@ impl<O: Send + 'static, W> Worker<O, W> {
         self.commands.send(Command::Order(order)).is_ok()
     }
 
-    /// Gives the thread up, which is dead or hangs: nobody can wait for it any more, and whoever
-    /// does is given out, to be told why.
+    /// Abandons the thread, which is dead or hangs: no more requests can wait for it, and the
+    /// waiting ones are returned, to be told why.
     pub(crate) fn abandon(&self, why: &GenerationError) -> Vec<W> {
         self.pulse.abandon();
         self.live.close(why)
@@ -241,8 +242,7 @@ impl<T> Ready<T> {
 }
 
 impl<O> Inbox<O> {
-    /// Steps until the engine is dropped. Everybody who still waits is then told that it has
-    /// stopped.
+    /// Steps until the engine is dropped. All waiting receivers are then told that it has stopped.
     pub(crate) fn serve<S: Stepper<Order = O>>(&self, stepper: &mut S) {
         if let Err(message) = catch(|| self.step_until_shutdown(stepper)) {
             tracing::error!(%message, "{} panicked outside of a step", S::NAME);
@@ -307,7 +307,7 @@ fn take_in<S: Stepper>(stepper: &mut S, command: Command<S::Order>) {
     }
 }
 
-/// Why nobody gets an answer from an engine that was dropped.
+/// The error of requests to an engine that was dropped.
 pub(crate) fn stopped() -> GenerationError {
     GenerationError {
         kind: ErrorKind::Unavailable,

@@ -1,4 +1,4 @@
-//! What the thread of an engine shows of itself, for who looks whether it is alive.
+//! The heartbeat of an engine's thread.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, TryRecvError};
 
-/// What a thread shows of itself. The numbers are independent of each other, hence `Relaxed`
-/// throughout.
+/// The heartbeat of a thread. Its fields are independent of each other, hence `Relaxed` throughout.
 #[derive(Debug)]
 pub(crate) struct Pulse {
     started: Instant,

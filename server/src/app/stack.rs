@@ -1,4 +1,4 @@
-//! The layers around a request, outermost first, each with what breaks if it moves.
+//! The layers around a request, outermost first, each with the reason for its position.
 
 use std::{any::Any, sync::Arc};
 

@@ -1,10 +1,9 @@
-//! How a process ends: well when it is told to, and in any case soon after.
+//! How the process exits: in an orderly way, and in any case soon.
 //!
-//! The first signal to stop begins the orderly end, which the server sees to. Whether it succeeds
-//! depends on much: on threads that compute, load or write, on a runtime with a free thread. So
-//! there are two ends that depend on nothing. A second signal ends the process in its handler. And
-//! a thread that is woken through a pipe by the handler of the first, and does nothing else, ends
-//! it when the orderly end has had its time.
+//! The first signal begins the orderly shutdown by the server. It depends on threads that compute,
+//! load or write, and on a runtime with a free thread. So there are two exits that depend on
+//! nothing. A second signal ends the process in its handler. And a thread that only waits for the
+//! first signal, through a pipe, ends the process when the time for the orderly shutdown is over.
 
 use std::{
     io::{self, Read as _},

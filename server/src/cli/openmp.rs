@@ -1,11 +1,11 @@
 //! How long llama.cpp's threads spin where they wait for each other.
 //!
-//! They meet several hundred times in a step. GNU OpenMP lets a thread that waits spin for
-//! milliseconds before it sleeps, which keeps the core from the thread that it waits for when
-//! another program, or one of our own threads, has taken that one's core: on a machine with other
-//! work a step then takes up to a hundred times as long. Tens of microseconds bridge nearly all
-//! waits inside of a step. Threads that have a CPU each can keep it from nobody of their own: they
-//! may wait for as long as the thread that has the results takes to begin the next step.
+//! They synchronize several hundred times in a step. With GNU OpenMP, a waiting thread spins for
+//! milliseconds before it sleeps. If another program, or one of our own threads, occupies the core
+//! of the late thread, the spinning thread keeps the late one from running on its core: on a busy
+//! machine a step then takes up to a hundred times as long. Tens of microseconds cover nearly all
+//! waits inside a step. Pinned threads do not block each other: they may spin until the next step
+//! begins.
 
 use std::env;
 use std::hint;

@@ -1,5 +1,5 @@
-//! What a service manager is told: systemd, or whoever else speaks its protocol. Without one,
-//! nothing is.
+//! Notifies the service manager: systemd, or another one with its protocol. Does nothing without
+//! one.
 
 use sd_notify::NotifyState;
 use tokio::task::JoinSet;

@@ -1,4 +1,4 @@
-//! `graphmill why`: what the sessions of a running server wait for.
+//! `graphmill why`: what the sessions of a running server are waiting for.
 
 use std::{
     io::{self, Write as _},

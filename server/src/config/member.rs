@@ -1,4 +1,4 @@
-//! A JSON text without one of its members, so that what is wrong behind an unknown key is found, too.
+//! Removes a member from a JSON text, so that errors after an unknown key are found, too.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! The text of a configuration: the places that messages are about, and what serde says of it in
-//! words of JSON.
+//! The text of a configuration: the positions of diagnostics, and serde's messages in terms of
+//! JSON.
 
 use graphmill_grammar::{
     diag::Diagnostic,

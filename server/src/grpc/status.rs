@@ -1,5 +1,5 @@
-//! Failures as statuses of gRPC, which are in the trailers of an answer, or in its head where there
-//! is no more.
+//! Failures as gRPC statuses, which are in the trailers of an answer, or in its head if it has no
+//! body.
 
 use axum::{
     body::Body,
@@ -28,7 +28,7 @@ pub(super) fn code(cause: Cause) -> Code {
         Cause::NoKey => Code::Unauthenticated,
         Cause::Forbidden | Cause::ForeignHost | Cause::ForeignOrigin => Code::PermissionDenied,
         Cause::LateRequest | Cause::Deadline => Code::DeadlineExceeded,
-        // The same request fails again until somebody has done something.
+        // The same request fails again until an operator intervenes.
         Cause::GraphFailed => Code::FailedPrecondition,
         Cause::Loading
         | Cause::Draining
@@ -53,7 +53,7 @@ pub(super) fn trailers(failure: Option<&Failure>) -> HeaderMap {
     trailers
 }
 
-/// Tells every failure as a status, whoever refused the request; refuses what is no gRPC.
+/// Turns every failure into a gRPC status, in whatever layer it arose; refuses other requests.
 pub(crate) async fn layer(request: Request, next: Next) -> Response {
     let media_type = request.headers().get(header::CONTENT_TYPE);
     let is_grpc = media_type.is_some_and(|it| it.as_bytes().starts_with(MEDIA_TYPE.as_bytes()));

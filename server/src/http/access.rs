@@ -139,7 +139,7 @@ impl Entry {
         /// A line, with the fields that are known.
         macro_rules! line {
             ($level:ident) => {
-                // What nobody reads is not made.
+                // A line that is not logged is not built.
                 if tracing::enabled!(Level::$level) {
                     let fields = Fields::of(facts, status, whole);
                     tracing::event!(

@@ -17,8 +17,8 @@ use serde_json::Value;
 use super::{kserve, sse, torchserve};
 use crate::{observe::request_id::Id, rescue::Failure};
 
-/// Tells every failure under the paths of a dialect in its own form, whoever refused the request:
-/// the graph, the router or a layer.
+/// Writes every failure under the paths of a dialect in its form, whether the graph, the router or
+/// a layer refused the request.
 pub(crate) async fn layer(request: Request, next: Next) -> Response {
     let Some(dialect) = dialect_of(&request) else {
         let error = error_of(request.uri().path());
@@ -67,8 +67,8 @@ fn with_body(response: Response, body: String) -> Response {
     Response::from_parts(parts, AnswerBody::from(body))
 }
 
-/// The dialect of a request. The paths of models are nobody's alone: clients of Anthropic's say who
-/// they are.
+/// The dialect of a request. The paths of models belong to several dialects: Anthropic's clients
+/// identify themselves.
 fn dialect_of(request: &Request) -> Option<&'static dyn Dialect> {
     let path = request.uri().path();
     dialects::of_path(path).or_else(|| {

@@ -1,5 +1,5 @@
-//! Bodies that were compressed on their way. A few bytes can stand for very many, so what comes out
-//! is bounded as what came in is, while it comes out.
+//! Compressed bodies. A few bytes can decompress to very many, so the decompressed bytes are
+//! bounded like the received ones, during decompression.
 
 use std::io::Read;
 
@@ -26,7 +26,7 @@ impl Encoding {
             let value = value.to_str().unwrap_or("?");
             for coding in value.split(',').map(str::trim) {
                 let coding = Self::named(coding).map_err(|()| unknown())?;
-                // What was compressed twice is nobody's request.
+                // No client compresses a request twice.
                 if coding.is_some() && std::mem::replace(&mut found, coding).is_some() {
                     return Err(unknown());
                 }
@@ -35,8 +35,7 @@ impl Encoding {
         Ok(found)
     }
 
-    /// The encoding of this name; none for what is as it is. Fails where the name is none that is
-    /// read.
+    /// The encoding of this name; `None` for an unencoded body. Fails for an unsupported name.
     pub(crate) fn named(coding: &str) -> Result<Option<Self>, ()> {
         match coding.to_ascii_lowercase().as_str() {
             "" | "identity" => Ok(None),

@@ -1,9 +1,9 @@
 //! Images that requests name by URLs. They are fetched before a graph gets the request, from hosts
 //! that the server's options name and from nowhere else.
 //!
-//! A name is looked up once, and the connection goes to an address that was found then: whoever
-//! controls a name cannot point it at a machine of the server's own network, before or after it was
-//! checked. Redirects are not followed, as they would lead elsewhere.
+//! A name is looked up once, and the connection goes to an address that was found then: the owner
+//! of a name cannot point it at a machine of the server's own network, before or after the check.
+//! Redirects are not followed, because they would lead elsewhere.
 
 use std::{
     future::Future,

@@ -1,5 +1,5 @@
-//! What can be asked over HTTP. An operation is a route together with what the documentation says
-//! of it, so that there is neither without the other.
+//! The HTTP operations. An operation is a route together with its documentation, so that neither
+//! exists without the other.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(crate) struct Operation {
     pub(super) takes_text: bool,
     /// The parameters behind the path.
     pub(super) query: &'static [Parameter],
-    /// Why it may not, besides what all have in common.
+    /// Extra error causes, beyond those of all operations.
     refusals: &'static [Cause],
     /// Whether it is documented; other spellings of a path are not.
     pub(super) listed: bool,

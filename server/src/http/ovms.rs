@@ -1,4 +1,4 @@
-//! What tools for OpenVINO Model Server ask: `GET /v1/config`, the state of each graph that
+//! Endpoints for tools of OpenVINO Model Server: `GET /v1/config`, the state of each graph that
 //! `config.json` lists, and `POST /v1/config/reload`.
 
 use std::{collections::BTreeMap, sync::Arc};

@@ -1,5 +1,4 @@
-//! `DELETE /v3/requests/{id}`: ends a request that is being answered, for a client that is not the
-//! one whose connection would do it.
+//! `DELETE /v3/requests/{id}`: cancels a running request from another connection.
 
 use std::sync::Arc;
 
@@ -36,7 +35,7 @@ pub(super) fn operations() -> Vec<Operation> {
     cancelling.into()
 }
 
-/// Requests of other keys are unknown, except to who may change the server.
+/// Requests of other keys are unknown, except to keys that may manage the server.
 async fn cancel(
     State(app): State<Arc<App>>,
     caller: Option<Extension<Arc<Caller>>>,

@@ -1,5 +1,5 @@
-//! The SSE writer: how events, their end and silence look on the wire. It knows nothing of what an
-//! event says.
+//! The SSE writer: the framing of events, their end and keep-alives. It does not know the content
+//! of events.
 
 use axum::{
     body::Body,

@@ -40,8 +40,8 @@ pub struct Options {
     /// The file that [`Options::config`] was read from. It is read again when the server reloads;
     /// without it only graphs and models are.
     pub config_path: Option<PathBuf>,
-    /// How often is looked for changes of the files that are served, where the system does not tell
-    /// of them. Zero: files are not watched, and only who asks for it reloads.
+    /// How often files are polled for changes that the system does not report. Zero: files are not
+    /// watched, and the server reloads only on request.
     pub poll: Duration,
     /// Where to listen; port 0 takes a free one.
     pub addresses: Vec<SocketAddr>,
@@ -89,9 +89,9 @@ pub struct Options {
     pub rolled_back: bool,
     /// Where spans go; without it there are none.
     pub traces: Option<TraceOptions>,
-    /// The keys of those who may ask; without, everybody may.
+    /// The accepted keys; without, requests need none.
     pub keys: Option<KeySource>,
-    /// Whose tokens do as well as keys; without, nobody's.
+    /// The issuer whose tokens are accepted like keys; without, no tokens are.
     pub jwt: Option<JwtOptions>,
     /// The certificate of the server; without, it speaks plain HTTP.
     pub tls: Option<TlsFiles>,
@@ -172,7 +172,7 @@ impl Options {
 pub(crate) struct App {
     pub(crate) options: Options,
     pub(crate) served: Arc<Served>,
-    /// None where everybody may ask.
+    /// `None` if requests need no key.
     pub(crate) keys: Option<Arc<Keys>>,
     pub(crate) running: Arc<Running>,
     pub(crate) sessions: Arc<Sessions>,
@@ -272,7 +272,7 @@ pub(crate) struct Document {
 impl Document {
     /// The document of what is described: the kept one, or what `make` makes.
     pub(super) fn of(&self, described: &Described, make: impl FnOnce() -> Vec<u8>) -> Bytes {
-        // Whoever comes meanwhile waits for the document, rather than to make one, too.
+        // Concurrent requests wait for the document instead of making one each.
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {
             Some((of, document)) if of == described => document.clone(),

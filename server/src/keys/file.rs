@@ -198,8 +198,8 @@ impl Json<'_> {
     }
 }
 
-/// A message of serde without what is in quotes, which is a value, and without names that are none
-/// of a field.
+/// A message of serde without quoted text, which is a value, and without names that are not those
+/// of fields.
 fn without_values(said: &str) -> String {
     if let (Some(start), Some(end)) = (said.find('"'), said.rfind('"')) {
         let (before, after) = (&said[..start], &said[end + 1..]);

@@ -1,5 +1,5 @@
-//! The layer that asks each request for its key. Whatever is not a probe of the server's health
-//! needs one.
+//! The layer that checks the key of each request. Only health probes and the files of the page need
+//! none.
 
 use std::{collections::HashMap, sync::Arc};
 

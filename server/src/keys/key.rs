@@ -178,7 +178,7 @@ fn matches(pattern: &str, text: &str) -> bool {
 #[derive(Debug)]
 pub(super) struct Key {
     pub(super) entry: Entry,
-    /// Its label in metrics: there are few of them, whoever comes.
+    /// Its label in metrics. The number of labels is bounded, however many tenants there are.
     pub(super) label: Arc<str>,
     pub(super) usage: Usage,
 }

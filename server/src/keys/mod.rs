@@ -1,4 +1,4 @@
-//! Who may do what, and how much of it: the keys of a server.
+//! The keys of a server: their permissions and limits.
 //!
 //! A key file is read by `file`; what a key has left of its limits is its `usage`; the `gate`
 //! asks each request for its key, and `caller` is that key for the time of one request. `jwt` has
@@ -138,7 +138,7 @@ impl Keys {
     }
 
     /// The key that a client presented, and whether others compete with it. Every key is compared,
-    /// each in constant time; what is none of them may be a token.
+    /// each in constant time; a credential that matches no key may be a token.
     fn find(&self, presented: &[u8]) -> Result<(Arc<Key>, bool), Failure> {
         let digest = Digest::of(presented);
         let ring = self.now.load();
@@ -159,7 +159,7 @@ impl Keys {
     }
 }
 
-/// Reads the key file again when it changes, for as long as somebody asks for keys.
+/// Reads the key file again when it changes, for as long as the keys are in use.
 pub(crate) async fn watch(keys: Weak<Keys>) {
     let Some(opened) = keys.upgrade().map(|keys| keys.opened.clone()) else {
         return;

@@ -27,7 +27,7 @@ use crate::{
     tensors,
 };
 
-/// How often is looked whether nodes still wait for something outside of the graph.
+/// Poll interval while nodes wait for outside events.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// How much of a name an error shows.
@@ -49,10 +49,10 @@ pub(crate) struct Run {
 /// What a graph gives: the position of the output, and the packet.
 type Given = (usize, Packet);
 
-/// Who drives a session.
+/// What drives a session.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Driver {
-    /// Whoever takes its packets: for a run that is nobody's before and after that.
+    /// Polled by the reader of its packets: a one-shot run.
     Reader,
     /// A task of its own.
     Task,

@@ -111,7 +111,7 @@ impl Settings {
         parameters.any(|(name, value)| name == FINAL_RESPONSE && *value == Parameter::Bool(true))
     }
 
-    /// Takes a setting; false where the name is none.
+    /// Takes a setting; false if the name is unknown.
     fn set(&mut self, name: &str, value: &Parameter) -> Result<bool, Failure> {
         let field = || format!("parameters.{name}");
         let as_bool = || match value {

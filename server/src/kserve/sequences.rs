@@ -1,7 +1,7 @@
-//! Sequences: runs of graphs that stay between requests, so that what their nodes keep does.
+//! Stateful sequences: runs of graphs that persist between requests, with the state of their nodes.
 //!
-//! A sequence is of the key that began it, and nobody else's. While a request works with one, it is
-//! the request's: whatever ends the request early ends the sequence, too.
+//! A sequence belongs to the key that began it. While a request uses it, the request owns it: if
+//! the request ends early, the sequence ends too.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -236,7 +236,7 @@ impl Sequences {
         Ok(())
     }
 
-    /// Ends sequences that nobody uses, and all that wait when the server stops.
+    /// Ends unused sequences, and all that wait when the server stops.
     pub(crate) async fn watch(self: Arc<Self>, mut stage: watch::Receiver<Stage>) {
         // Often enough that none lives much longer than it may.
         let look = (self.limits.idle / 10).clamp(Duration::from_millis(10), Duration::from_secs(1));

@@ -38,8 +38,8 @@ pub(crate) struct GraphCounts {
 }
 
 impl GraphCounts {
-    /// Before and behind the computation, which is not told apart from it: no time, as often.
-    /// Triton's `perf_analyzer` ends where the three counts differ.
+    /// Pre- and post-processing, which are not timed separately: zero time, the same count, because
+    /// Triton's `perf_analyzer` fails if the three counts differ.
     pub(crate) fn around(&self) -> Times {
         Times {
             count: self.infer.count,

@@ -1,4 +1,4 @@
-//! Accepts connections, whatever happens.
+//! Accepts connections, and survives all errors.
 
 use std::{io, sync::Arc, time::Duration};
 

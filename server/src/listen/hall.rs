@@ -1,4 +1,4 @@
-//! The connections of a listener: who is let in, who has to leave, and whether anybody is left.
+//! The connections of a listener: which are accepted, which are closed, and whether any are left.
 
 use std::{
     collections::HashMap,

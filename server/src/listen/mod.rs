@@ -1,5 +1,5 @@
-//! Listeners and connections: who may hold how many, and how long clients may take. Nothing here
-//! knows what a request is for.
+//! Listeners and connections: how many a client may hold, and its time limits. This code does not
+//! know the content of requests.
 //!
 //! A connection is one task ([`connection`]) with a socket ([`socket`]) that notes what the client
 //! does, over TCP or [`tls`]; [`watch`] says what is known of it and when a limit has passed;

@@ -1,5 +1,4 @@
-//! Answers of the listener itself, to what does not become a request: written once, sent as they
-//! are.
+//! Answers of the listener itself, to connections that do not become a request: fixed bytes.
 
 use std::{
     io::{Read as _, Write as _},

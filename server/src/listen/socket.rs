@@ -88,7 +88,7 @@ impl Socket {
         outcome
     }
 
-    /// Reads what nobody wants until the client ends or time is up.
+    /// Discards input until the client ends or time is up.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Closing::Lingers(until) = &mut self.closing else {
             return Poll::Ready(Ok(()));

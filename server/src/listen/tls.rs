@@ -69,8 +69,8 @@ impl Tls {
     }
 }
 
-/// Reads the files again when they change, for as long as somebody uses them. Connections keep what
-/// they began with.
+/// Reads the files again when they change, for as long as they are in use. Connections keep the
+/// certificate with which they began.
 pub(crate) async fn watch_certificates(tls: Weak<Tls>) {
     let Some(opened) = tls.upgrade().map(|tls| tls.opened.clone()) else {
         return;

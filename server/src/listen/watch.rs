@@ -1,8 +1,8 @@
-//! What is known of a connection, and which limit it has passed.
+//! The state of a connection, and the limit that it exceeds, if any.
 //!
-//! A connection is one task. It, its socket and its requests write here when something begins or
-//! ends; a task that wakes a few times a second looks at all connections and tells those that took
-//! too long. So no connection has timers of its own, and a token costs no more than two stores.
+//! A connection is one task. The task, its socket and its requests write here when something begins
+//! or ends; another task checks all connections a few times a second and notifies those over a
+//! limit. So no connection has timers of its own, and a token costs no more than two stores.
 
 use std::{
     sync::{
@@ -86,7 +86,7 @@ pub(super) struct Connection {
     head: AtomicU64,
     /// Since when there is no request.
     quiet: AtomicU64,
-    /// Whether the client may still send what nobody will read.
+    /// Whether the client may still send data that will not be read.
     unread: AtomicBool,
     /// Requests that are being answered.
     open: AtomicU32,

@@ -1,6 +1,6 @@
-//! The audit log: who had the server do what, beyond answering requests, and what came of it.
+//! The audit log: management operations, who requested them, and their results.
 
-/// Something that was done, or refused, on somebody's word.
+/// A management operation that was done, or refused.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Audit<'a> {
     /// What was wanted: `administer`, `cancel`, `edit`, `record`, `reload`, `stop`, `tap` or `try`.

@@ -1,4 +1,4 @@
-//! What the server says of itself: its log, its metrics, its traces, and the id of each request.
+//! Observability: the log, metrics, traces, and the id of each request.
 
 mod audit;
 pub(crate) mod log;

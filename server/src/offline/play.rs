@@ -53,7 +53,7 @@ pub(crate) struct Patience<'a> {
     pub(crate) tell: Option<&'a (dyn Fn(&str) + Sync)>,
 }
 
-/// After this time without a packet, whoever wants to know is told why.
+/// After this time without a packet, the reason is reported if it was asked for.
 const TELL_AFTER: Duration = Duration::from_secs(1);
 
 /// Longer than anybody waits, and short enough to be added to a time.

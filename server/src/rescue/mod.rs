@@ -1,4 +1,4 @@
-//! The error table: what went wrong, as an HTTP status, a type, a code, and whether to try again.
+//! The error table: the HTTP status, type and code of each failure, and whether to retry.
 //!
 //! Everything that refuses or fails a request becomes a [`Failure`] here and nowhere else, so that
 //! a status code is never chosen at the place that failed. A failure that would repeat itself is
@@ -151,8 +151,7 @@ pub(crate) struct Failure {
     after: Option<u32>,
 }
 
-/// Longer waits than this are not worth to be told to the second: a client that waits so long asks
-/// somebody else.
+/// The largest `retry-after`, in seconds: clients do not wait longer.
 const MAX_AFTER: u32 = 3_600;
 
 impl Failure {
@@ -231,8 +230,8 @@ impl Failure {
     }
 }
 
-/// Most bytes of a message. Whoever writes one shows no more than 200 bytes of the request in it;
-/// this is for those that do not.
+/// Most bytes of a message. Messages should quote at most 200 bytes of a request; this bounds those
+/// that quote more.
 const MAX_MESSAGE_BYTES: usize = 1_000;
 
 /// A message that is not longer than an answer should be.

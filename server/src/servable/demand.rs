@@ -66,9 +66,9 @@ impl Drop for Place {
 }
 
 impl Served {
-    /// What `find` finds, once it is available: loads it if that is wanted, and waits for it. Asks
-    /// `find` again after each change, as another configuration may have taken the place of the
-    /// one before.
+    /// The graph that the callback `find` returns, once it is available: loads it on demand, and
+    /// waits for it. `find` is called again after each state change, because a reload may have
+    /// replaced the configuration.
     pub(crate) async fn available(
         self: &Arc<Self>,
         find: impl Fn() -> Result<Named, Failure>,
@@ -116,7 +116,7 @@ impl Served {
                 () = cut(&mut patience.stage) => {
                     return Err(Failure::new(Cause::Draining, "the server is stopping"));
                 }
-                // Ends by itself with the time, and never because nobody tells of changes.
+                // Ends at the latest by timeout; the sender of changes is never gone.
                 _ = timeout_at(ends.into(), changed.changed()) => {}
             }
         }

@@ -1,5 +1,4 @@
-//! Who would be served now: readiness is a graph's, and the server is ready while all graphs are
-//! that it needs.
+//! Readiness of graphs, and of the server: it is ready while all graphs that it needs are.
 
 use std::{sync::Arc, time::Duration};
 
@@ -157,7 +156,7 @@ impl Servables {
     /// Why no graph would answer; `None` when one would.
     fn none_is_ready(&self) -> Option<String> {
         if self.iter().next().is_none() {
-            // Where none is configured, none is missing, unless somebody waits for one.
+            // If none is configured, none is missing, unless the server waits for one.
             return self
                 .waits
                 .then(|| "the configuration lists no graph".to_owned());

@@ -1,6 +1,6 @@
-//! The last configuration that was served whole, kept in a file: with the texts of its graphs and
-//! subgraphs, so that a server can start with it when the files have become wrong. Models are not
-//! kept; their stamps tell whether they are still the same.
+//! The last configuration in which all graphs loaded, saved in a file with the texts of its graphs
+//! and subgraphs, so that a server can start with it after the files were broken. Models are not
+//! saved; their stamps show whether they are still the same.
 
 use std::{
     fs::{self, OpenOptions},

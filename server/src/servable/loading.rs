@@ -21,8 +21,8 @@ use super::{
 };
 use crate::{config::GraphEntry, observe::log};
 
-/// How often is looked for files that graphs wait for, and for changes of those that they use: soon
-/// enough for whoever puts one there, and cheap.
+/// Poll interval for files that graphs wait for, and for changes of those that they use: short
+/// enough for an operator, and cheap.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// The longest time between two attempts to load what is there and cannot be loaded, such as a file

@@ -25,7 +25,7 @@ impl Servables {
         }
         let behind_graph = name.rsplit_once(':').and_then(|(graph, adapter)| {
             let servable = self.of_graph(graph, choice)?;
-            // Before the graph is loaded nobody knows its adapters, and the answer is that it is
+            // Before the graph is loaded its adapters are unknown, and the answer is that it is
             // not loaded.
             let known =
                 servable.plan().is_err() || servable.adapters().iter().any(|own| own == adapter);

@@ -1,4 +1,4 @@
-//! How far a graph is that is being loaded.
+//! The progress of a graph that is being loaded.
 
 use std::{fmt, time::Duration};
 

@@ -17,7 +17,7 @@ pub(crate) struct Running {
 
 struct Request {
     number: u64,
-    /// Whether only who has its key, or has seen its answer, can name it.
+    /// Whether its id is known only to the holder of its key, or from its answer.
     is_secret: bool,
     /// The name of its key, where there are keys.
     key: Option<Arc<str>>,
@@ -58,7 +58,7 @@ impl Running {
         self.cancel_those(id, |it| it.is_secret && it.key.as_deref() == key)
     }
 
-    /// The same, whoever's they are.
+    /// The same, for requests of any key.
     pub(crate) fn cancel_of_any_key(&self, id: &str) -> bool {
         self.cancel_those(id, |_| true)
     }

@@ -1,9 +1,8 @@
-//! The configuration that is served now, and how another one takes its place.
+//! The configuration that is served now, and how another one replaces it.
 //!
-//! The new one is read, checked and loaded beside the old. What has not changed is taken over:
-//! graphs as they are, and models of those that have. Then all of it takes the place of the old one
-//! at once; requests that run end on the graph that they began on. If anything is wrong, the old
-//! one stays as it is.
+//! The new one is read, checked and loaded beside the old. Unchanged graphs are reused, and so are
+//! the models of changed ones. Then the new configuration replaces the old one atomically; running
+//! requests end on the graph on which they began. If anything is wrong, the old one stays.
 
 use std::{
     fmt,
@@ -116,7 +115,7 @@ impl Served {
         }
     }
 
-    /// The graphs that are served now; who asks twice may get others.
+    /// The graphs that are served now; two calls may return different ones.
     pub(crate) fn now(&self) -> Arc<Servables> {
         self.now.load_full()
     }

@@ -35,7 +35,7 @@ pub(crate) struct Servable {
     version: Option<u64>,
     serving: Serving,
     state: ArcSwap<State>,
-    /// Whether nobody waits for its first load any more.
+    /// Whether nothing waits for its first load any more.
     settled: AtomicBool,
     /// Held while the state changes because of what it is.
     changing: Mutex<()>,
@@ -166,8 +166,7 @@ impl Servable {
         self.serving.idle_unload.filter(|time| !time.is_zero())
     }
 
-    /// Whether nobody waits for its first load any more: it has come to an end, or only a request
-    /// begins it.
+    /// Whether nothing waits for its first load any more: it has ended, or is on demand.
     pub(super) fn is_settled(&self) -> bool {
         self.settled.load(Relaxed)
     }
@@ -328,8 +327,7 @@ impl Servable {
         self.changed.send_replace(());
     }
 
-    /// Gives a request's wish that the graph be loaded to whoever asks first: whether that is who
-    /// asks now.
+    /// Claims the load of the graph; true for the first caller.
     pub(super) fn is_to_be_loaded(&self) -> bool {
         let _changing = lock(&self.changing);
         let wanted = match &**self.state.load() {
@@ -356,7 +354,7 @@ impl Servable {
         Some(plan)
     }
 
-    /// Whether nobody uses it.
+    /// Whether it is unused.
     pub(super) fn is_unused(&self) -> bool {
         !self.usage.is_used() && self.open_sessions() == 0
     }

@@ -1,5 +1,5 @@
-//! How a configuration takes the place of another: what stays, what is loaded, and what there has
-//! to be memory for.
+//! How a configuration replaces another: what is reused, what is loaded, and how much memory that
+//! needs.
 
 use std::{sync::Arc, time::Duration};
 
@@ -42,7 +42,7 @@ struct ToLoad {
     entry: GraphEntry,
     /// Whether it is loaded with the configuration, and not when a request asks for it.
     now: bool,
-    /// Whether it was not served before: then it keeps nobody from another one if it is still not.
+    /// Whether it was not served before: then it may fail again without blocking the reload.
     may_fail: bool,
 }
 

@@ -1,5 +1,5 @@
-//! How graphs leave the memory: when nobody has used them for a while, when another one needs it,
-//! and before the one that takes their place is loaded.
+//! Unloading graphs: when they are idle, when another graph needs their memory, and before their
+//! successor is loaded.
 
 use std::{
     sync::{Arc, Weak},
@@ -14,16 +14,16 @@ use tokio::{task::spawn_blocking, time::sleep};
 use super::{Servable, Servables, Served};
 use crate::config::GraphEntry;
 
-/// How often is looked for graphs that nobody uses.
+/// Poll interval for unused graphs.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// How long a graph that nobody uses may be held by what has just looked at it.
+/// How long a reader may still hold an unused graph.
 const LET_GO: Duration = Duration::from_secs(1);
 
-/// How often is looked whether a plan is still used.
+/// Poll interval while a plan is still used.
 const LOOK_AT_USE: Duration = Duration::from_millis(5);
 
-/// Why a graph is unloaded that nobody uses.
+/// Why an unused graph is unloaded.
 pub(super) const WHEN_IDLE: &str = "unloaded when idle";
 
 /// Unloads graphs that have had no request for as long as their entries say, until the server is
@@ -52,8 +52,8 @@ impl Servables {
         }
     }
 
-    /// Sees to it that there is memory for a graph that is loaded on demand: others of its kind
-    /// that nobody uses now leave, the one first that was used least recently.
+    /// Makes room in memory for a graph that is loaded on demand: unloads unused graphs of the same
+    /// kind, the least recently used first.
     pub(super) fn make_room(&self, entry: &GraphEntry) -> Result<(), String> {
         let (made, _) = self.check(entry);
         loop {
@@ -122,7 +122,7 @@ impl Servable {
     }
 }
 
-/// Whether nobody else has a plan within this time.
+/// Whether all other holders of a plan drop it within this time.
 fn is_let_go(plan: &Arc<Plan>, within: Duration) -> bool {
     let deadline = Instant::now() + within;
     while Arc::strong_count(plan) > 1 {

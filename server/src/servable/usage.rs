@@ -1,4 +1,4 @@
-//! When a graph was last used, for those that are unloaded when nobody uses them.
+//! When a graph was last used, for unloading when idle.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -24,7 +24,7 @@ impl Default for Usage {
     }
 }
 
-/// Somebody uses a graph until this is dropped.
+/// A graph is in use until this is dropped.
 #[derive(Debug)]
 pub(crate) struct InUse(Arc<Usage>);
 
@@ -50,7 +50,7 @@ impl Usage {
         self.lock().last
     }
 
-    /// Whether nobody uses it, and nobody did for so long, at this time.
+    /// Whether it is unused at this time, and has been for so long.
     pub(super) fn is_idle(&self, for_time: Duration, at: Instant) -> bool {
         let uses = self.lock();
         uses.now == 0 && at.saturating_duration_since(uses.last) >= for_time

@@ -12,7 +12,7 @@ use crate::config::Config;
 pub(crate) enum Choice {
     /// The newest one that is not on trial.
     Newest,
-    /// By the percents of the configuration; whoever has the same word gets the same version.
+    /// By the percentages of the configuration; equal words get the same version.
     By(Arc<str>),
 }
 

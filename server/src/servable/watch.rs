@@ -1,9 +1,8 @@
 //! Reloads the configuration when one of its files is replaced.
 //!
-//! What the system tells of changes is a hint to look: which files are other ones is found out by
-//! looking at them. So an update that the system tells nothing of, as on a network, is found when
-//! the next look is due, and one that it tells of in many steps, as where Kubernetes swaps the link
-//! to a `ConfigMap`, counts once.
+//! Change notifications of the system are only hints: the files themselves are compared. So a
+//! change without a notification, as on a network disk, is found at the next poll, and one with
+//! many notifications, as when Kubernetes swaps the link to a `ConfigMap`, counts once.
 
 use std::{
     collections::BTreeSet,
@@ -30,7 +29,7 @@ const QUIET: Duration = Duration::from_millis(300);
 pub(crate) async fn watch(served: Arc<Served>, poll: Duration) {
     let mut folders = Folders::new(Arc::clone(&served.hint));
     loop {
-        // Nobody hinting is what usually happens.
+        // Usually there is no hint.
         let _ = timeout(poll, served.hint.notified()).await;
         let Some(changed) = aside(&served, Served::has_changed).await else {
             return;
@@ -65,7 +64,7 @@ async fn aside<T: Send + 'static>(
     spawn_blocking(move || work(&served)).await.ok()
 }
 
-/// Waits until nobody writes to the files any more.
+/// Waits until the files no longer change.
 async fn settled(files: Seen) {
     let mut before = files.again();
     loop {

@@ -1,4 +1,4 @@
-//! Questions to sessions, asked where the answers are not held up.
+//! Queries to sessions, on a thread of their own so that they are not delayed.
 
 use std::{future, panic};
 

@@ -1,5 +1,5 @@
-//! The numbers of a graph, or of one session, over time: sums that are made five times a second as
-//! long as somebody looks, once for all who do.
+//! The figures of a graph, or of one session, over time: totals that are computed five times a
+//! second while there are viewers, once for all of them.
 //!
 //! A viewer finds the last frame and what has changed since the one that it saw, so one that is
 //! slow misses frames, and nothing is kept for it.
@@ -280,7 +280,8 @@ impl Sessions {
         frames
     }
 
-    /// Shows a frame, if it is a new one. False: nobody looks any more, and the place is free.
+    /// Shows a frame, if it is a new one. False: there are no viewers any more, and the place is
+    /// free.
     fn show(&self, what: &Followed, frame: Option<Arc<Frame>>) -> bool {
         let mut state = self.lock();
         let Some(hub) = state.followed.get(what) else {
@@ -303,7 +304,7 @@ impl Sessions {
     }
 }
 
-/// Makes frames until nobody looks, or there is nothing more to see.
+/// Makes frames until there are no viewers, or nothing more to see.
 async fn make_frames(sessions: Arc<Sessions>, what: Followed, served: Arc<Served>) {
     let mut before: Option<Arc<Frame>> = None;
     let session = match &what {

@@ -1,9 +1,8 @@
-//! The sessions that are open, for operators who look at them: one by one, as the sums of a graph,
-//! packet by packet, or afterwards.
+//! The open sessions, as operators observe them: one by one, as totals of a graph, packet by
+//! packet, or recorded.
 //!
-//! A session is entered here when it is opened, and leaves with its answer. Nothing else is done
-//! for it as long as nobody looks. What can be seen is asked of the session itself, with a limit to
-//! how long that may take.
+//! A session is entered here when it is opened, and removed with its answer. It costs nothing else
+//! while no one observes it. Views are queries to the session itself, with a time limit.
 
 mod aside;
 mod frames;
@@ -40,7 +39,7 @@ const MAX_VIEWERS: usize = 256;
 /// The most graphs that are tried at once: each may keep a core busy, and requests come first.
 const MAX_TRIALS: usize = 4;
 
-/// The sessions that are open, and who looks at them.
+/// The open sessions, and their observers.
 pub(crate) struct Sessions {
     state: Mutex<State>,
     viewers: Arc<Semaphore>,

@@ -1,5 +1,5 @@
-//! Recordings: what sessions did when, and, where that is wanted, what their packets carried. They
-//! are made of sessions that begin after somebody has asked for them, and kept for a while.
+//! Recordings: the timelines of sessions and, if requested, the payloads of their packets. Only
+//! sessions that begin after the request are recorded. Recordings are kept for a while.
 
 use std::{
     collections::{HashMap, VecDeque},

@@ -1,4 +1,4 @@
-//! Taps: the packets of some streams of a graph, for one who looks at them.
+//! Taps: the packets of some streams of a graph, for a viewer.
 //!
 //! A tap never slows a session. What its viewer does not take in time is dropped and counted, and
 //! packets become text only on the side of the viewer.
@@ -42,7 +42,7 @@ pub(crate) struct Tap {
 }
 
 impl Tap {
-    /// Whether it is for a session.
+    /// Whether this tap covers the session.
     pub(super) fn is_for(&self, session: &OpenSession) -> bool {
         let mut ids = self.session.iter();
         session.is_of(&self.graph) && ids.all(|id| **id == *session.id)

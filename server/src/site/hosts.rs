@@ -13,8 +13,8 @@ use axum::{
 use super::origins;
 use crate::rescue::{Cause, Failure};
 
-/// Ends of names that nobody can register: they are a network's own. Who can give them out there
-/// reaches the server anyway.
+/// Ends of names that cannot be registered: they are a network's own. An attacker who controls them
+/// there can reach the server anyway.
 const PRIVATE: [&str; 5] = [".localhost", ".local", ".internal", ".home.arpa", ".svc"];
 
 /// Which hosts a server is.
@@ -69,7 +69,7 @@ impl Hosts {
             return true;
         }
         if let Some(address) = name.address() {
-            // Who is asked by number is asked by nobody's choice but the asker's.
+            // A numeric host cannot be DNS-rebound.
             return !self.is_local || address.is_loopback();
         }
         let is_of = |end: &String| name.host.len() > end.len() && name.host.ends_with(end);

@@ -1,7 +1,7 @@
-//! Under which names this server is asked, and by pages of which sites. Without keys, that a
-//! request comes from this machine or network says who sent it; a browser there sends what pages of
-//! others say. Two checks keep those pages out: a name that leads here by the choice of its owner
-//! (DNS rebinding) is none of ours, and what a page of another site posts says so.
+//! Checks of the `Host` and `Origin` of requests. Without keys, the server trusts requests from its
+//! machine or network, but a browser there also sends requests on behalf of foreign pages. Two
+//! checks refuse those: after DNS rebinding, the host is a name that is not ours, and a request
+//! from a page of another site has that site's origin.
 
 mod hosts;
 mod origins;
@@ -89,8 +89,8 @@ impl Site {
             Method::GET | Method::HEAD | Method::OPTIONS
         );
         let origins = request.headers().get_all(header::ORIGIN);
-        // A page can show an answer to what only reads if CORS lets it, and nobody else suffers
-        // from that.
+        // A page can read an answer only if CORS permits it, and a request that only reads does no
+        // harm.
         for origin in origins.into_iter().filter(|_| !reads) {
             let origin = origin.to_str().unwrap_or("?");
             if !self.origins.allow(origin) && !asked.is_same_origin(origin) {

@@ -1,5 +1,5 @@
-//! Graphs whose streams carry what tensors can be: which tensors a graph takes and gives, and how
-//! one becomes a packet and back.
+//! Graphs with tensor streams: the inputs and outputs of a graph, and the conversion between
+//! tensors and packets.
 
 mod declared;
 mod ports;

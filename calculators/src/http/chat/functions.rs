@@ -1,5 +1,5 @@
-//! `functions` and `function_call`: the form that tools had before there were tools. Requests are
-//! read as ones with tools, and told again in their own form.
+//! `functions` and `function_call`: the predecessors of tools. Requests are read as if they used
+//! tools, and answered in their own form.
 
 use graphmill_engine::Result;
 use serde_json::{Map, Value, json};

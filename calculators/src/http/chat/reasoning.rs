@@ -1,5 +1,5 @@
-//! Reasoning: whether a model thinks before it answers and for how long, and what it thought in the
-//! past.
+//! Reasoning: whether and how long a model reasons before it answers, and earlier reasoning in a
+//! conversation.
 
 use graphmill_engine::Result;
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! What a chat asks: its messages, tools and template variables.
+//! The content of a chat request: its messages, tools and template variables.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Cohere's `embed`: the same vectors, asked for and told in other words.
+//! Cohere's `embed`: the same vectors, with other fields in the request and the answer.
 
 use graphmill_engine::Result;
 use serde::Serialize;

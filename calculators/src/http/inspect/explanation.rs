@@ -1,4 +1,4 @@
-//! Which values a request would run with, and where each is from.
+//! The effective values of a request, and the source of each.
 
 use graphmill_llm::MirostatVersion;
 use serde_json::{Value, json};

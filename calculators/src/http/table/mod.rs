@@ -94,7 +94,7 @@ pub enum Form {
     /// One of these values, written in JSON, which ask for nothing but what is done anyway. Any
     /// other asks for what cannot be done.
     Only(&'static [&'static str]),
-    /// What these words say; whoever reads the field checks it.
+    /// Described by these words; checked by the code that reads the field.
     Own(&'static str),
 }
 

@@ -1,4 +1,4 @@
-//! Texts in the place of HTTP: what graphs of tensors have before and behind their model.
+//! Texts in place of HTTP: the nodes around the model in tensor graphs.
 
 mod answer;
 mod request;

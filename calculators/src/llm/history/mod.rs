@@ -1,12 +1,12 @@
-//! What the model replied, as the tokens it chose.
+//! Earlier replies of the model, as the tokens that it generated.
 //!
-//! A client sends a reply back as text, and tokenizing that text may give other tokens than the
-//! model chose, so that nothing the engine computed for the reply would fit. So replies are kept
-//! with their tokens, and a conversation that goes on from one of them gets these.
+//! A client sends a reply back as text. Tokenizing that text may give other tokens than the model
+//! generated, and then nothing computed for the reply could be reused. So replies are kept with
+//! their tokens, and a conversation that continues one of them gets these tokens.
 //!
-//! Whatever a request says, it changes the tokens of no prompt but of one that repeats a reply to
-//! it: only what the model generated where a chat template has it reply is kept, for the same salt
-//! and adapter, and special tokens are always those that the tokenizer reads in the text.
+//! A request can affect only prompts that repeat a reply to it: only generated replies at the place
+//! of a reply in the chat template are kept, separately for each salt and adapter, and special
+//! tokens are always those that the tokenizer reads in the text.
 
 mod specials;
 

@@ -1,5 +1,5 @@
-//! Special tokens in the text of a prompt: no token goes across their ends, so what stands between
-//! two of them is read alike whatever stands around it.
+//! Special tokens in the text of a prompt: no other token spans their ends, so the text between two
+//! of them is tokenized the same in any context.
 
 use graphmill_llm::{Token, Vocab};
 

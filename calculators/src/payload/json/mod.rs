@@ -1,5 +1,4 @@
-//! JSON from strangers: the body of a request, whose fields are read when they are asked for, and
-//! values within bounds.
+//! Untrusted JSON: the body of a request, whose fields are parsed on demand, and bounded values.
 //!
 //! A `serde_json::Value` takes up to a hundred times the memory of its text. So none is made of a
 //! whole body, and what is made of one request's fields draws on one [`Allowance`].

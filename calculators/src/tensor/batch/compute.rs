@@ -1,8 +1,8 @@
 //! The threads that compute batches.
 //!
-//! When a batch fails, each of its requests is computed alone, so that what is wrong with one ends
-//! no other. When the model panics, the whole batch has failed: a model that may have broken is not
-//! called again for the same input.
+//! When a batch fails, each of its requests is computed alone, so that a bad request fails no
+//! other. When the model panics, the whole batch fails: a model in an unknown state is not called
+//! again for the same input.
 
 use std::any::Any;
 use std::mem;

@@ -1,4 +1,4 @@
-//! What a batcher runs with, and what it measures.
+//! The effective settings of a batcher, and its measurements.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a graph says about batching, with the names and the meaning that Triton gives them.
+//! The batching options of a graph, with Triton's names and meanings.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Requests as rows of a batch: what a request may be, how the tensors of several become one, and
-//! how one becomes several again.
+//! Requests as rows of a batch: checking requests, concatenating their tensors, and splitting the
+//! results.
 
 use graphmill_engine::{Error, Result};
 

@@ -1,4 +1,4 @@
-//! What the threads of a batcher share with those who wait for it: the queue, and who is told what.
+//! State shared by the threads of a batcher and its waiting requests: the queue, and notification.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -32,8 +32,8 @@ pub(super) struct Shared {
 
 pub(super) struct State {
     pub(super) queue: Queue<Kind, Job>,
-    /// Everybody who waits, for the queue or for a batch under way. Bounded by the queue's bound and
-    /// what the threads can have at once.
+    /// The waiting requests, in the queue or in a batch. Bounded by the bound of the queue and the
+    /// batches of the threads.
     open: HashMap<u64, Open>,
     numbers: u64,
     /// Until when the thread that keeps time sleeps.
@@ -41,7 +41,7 @@ pub(super) struct State {
     pub(super) stopping: bool,
 }
 
-/// Somebody who waits.
+/// A waiting request.
 struct Open {
     answer: oneshot::Sender<Result<Answer>>,
     deadline: Option<Instant>,
@@ -157,7 +157,7 @@ impl Shared {
         self.answer(waiting.iter().map(|job| (job.number, Err(stopped()))));
     }
 
-    /// Tells everybody who is left that there is no answer.
+    /// Tells all waiting requests that there is no answer.
     pub(super) fn abandon(&self) {
         self.lock().open.clear();
     }
@@ -167,7 +167,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether somebody still waits for a request.
+    /// Whether a request is still waiting.
     pub(super) fn is_open(&self, number: u64) -> bool {
         self.lock().open.contains_key(&number)
     }

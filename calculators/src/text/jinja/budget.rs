@@ -1,9 +1,9 @@
-//! What rendering one template may take.
+//! The limits on rendering one template.
 //!
-//! minijinja counts the instructions of a template; what one of them does with a large value is
-//! counted here, in bytes that are made and items that are looked at. The functions of this folder
-//! that make values cannot all fail, so they spend, and what calls them asks whether it was too
-//! much. Rendering stays on one thread, and so does its budget.
+//! minijinja counts the instructions of a template. The work of one instruction on a large value is
+//! counted here, in bytes produced and items visited. Not all functions of this folder that make
+//! values can fail, so they only spend, and their callers check the budget. Rendering stays on one
+//! thread, and so does its budget.
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;

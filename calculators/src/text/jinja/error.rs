@@ -1,4 +1,4 @@
-//! What is wrong with a template.
+//! Errors of a template.
 
 use minijinja::Error;
 

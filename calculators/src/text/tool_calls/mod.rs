@@ -1,10 +1,9 @@
 //! Calls of tools in the text of a model: how models write them, and the node that reads them.
 //!
-//! A format says what may begin a call (`Format::openers`) and reads from there (`Format::read`);
-//! everything else is alike for all of them and stands in `parser`: what is held back, how calls
-//! are passed on in pieces, and that a call that is none comes back as the text that it is. A
-//! reader of a format never looks at more text than it needs, so the division of a text into chunks
-//! makes no difference.
+//! A format says what may begin a call (`Format::openers`) and parses from there (`Format::read`).
+//! The rest is shared by all formats and is in `parser`: holding text back, forwarding calls in
+//! pieces, and returning text that turns out not to be a call. A format never reads more text than
+//! it needs, so the division of a text into chunks makes no difference.
 
 mod deepseek;
 mod gptoss;

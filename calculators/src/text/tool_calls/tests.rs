@@ -327,7 +327,7 @@ fn no_opener_begins_another() {
     }
 }
 
-/// Pieces that texts are made of: those of all formats, and what is none of any.
+/// Pieces of test texts: those of all formats, and some of no format.
 const PIECES: [&str; 62] = [
     "<tool_call>",
     "</tool_call>",

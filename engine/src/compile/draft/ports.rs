@@ -179,7 +179,7 @@ fn missing(node: &DraftNode, missing: &Declared) -> Diagnostic {
         ))
 }
 
-/// The diagnostic for a tag and index that is none of a node's inputs; `span` is where it is
+/// The diagnostic for a tag and index that is not an input of the node; `span` is where it is
 /// written, quotes included or not.
 pub(crate) fn no_such_input(
     node: &DraftNode,

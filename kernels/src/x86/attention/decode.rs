@@ -15,9 +15,9 @@ use crate::data::attention::{Attention, BLOCK};
 
 /// Vectors of scores that are computed together.
 const AT_ONCE: usize = 16;
-/// So many cells ahead keys are fetched.
+/// How many cells ahead keys are prefetched.
 const AHEAD: usize = 32;
-/// Cells whose values are in the first cache.
+/// Cells whose values stay in L1.
 const VALUES_AT_ONCE: usize = 32;
 /// Vectors of a value that are summed together.
 const VECTORS: usize = 4;
@@ -64,7 +64,7 @@ impl<'a> Narrow<'a> {
         space.scores.resize(BLOCK, Lanes::ZERO);
         self.empty(space, sinks);
         let sources = of_rows(0..self.rows, |row| self.run.query(row));
-        // SAFETY: rows of queries have so many numbers, and there is a vector for each.
+        // SAFETY: rows of queries have so many elements, and there is a vector for each.
         unsafe {
             gather(
                 &sources,
@@ -148,8 +148,8 @@ impl<'a> Narrow<'a> {
         self.merge(&mut space.sums, &space.added, &factors);
     }
 
-    /// The products of queries and keys; `STRIDE` numbers from one key to the next, or as many as
-    /// there are if it is 0.
+    /// The dot products of queries and keys; `STRIDE` elements from one key to the next, or as many
+    /// as there are if it is 0.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     unsafe fn score<const MIXED: usize, const STRIDE: usize>(
@@ -173,7 +173,7 @@ impl<'a> Narrow<'a> {
                 ahead.fetch(AT_ONCE * MIXED, keys.size);
                 let queries = queries.load();
                 let vectors = number / LANES * LANES * MIXED;
-                // SAFETY: there are as many numbers, up to whole vectors, of so many keys; those
+                // SAFETY: there are as many elements, up to whole vectors, of so many keys; those
                 // that are absent are what was there before.
                 unsafe {
                     let key = room.add(vectors + const { mixed_places::<MIXED>() }[number % LANES]);
@@ -338,7 +338,7 @@ impl<const MIXED: usize> Place<'_, MIXED> {
     }
 }
 
-/// The same numbers of `MIXED` keys for each row.
+/// The same elements of `MIXED` keys for each row.
 #[inline]
 #[target_feature(enable = "avx512f")]
 unsafe fn broadcast<const MIXED: usize>(keys: *const f32) -> __m512 {
@@ -393,12 +393,12 @@ fn weigh<const MIXED: usize>(scores: &mut [Lanes]) -> (__m512, __m512) {
     )
 }
 
-/// A number for each of sixteen lanes.
+/// An element for each of sixteen lanes.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn lanes(number: impl Fn(i32) -> i32) -> __m512i {
     let numbers: [i32; LANES] = std::array::from_fn(|lane| number(lane as i32));
-    // SAFETY: sixteen numbers.
+    // SAFETY: sixteen elements.
     unsafe { _mm512_loadu_si512(numbers.as_ptr().cast()) }
 }
 

@@ -15,8 +15,8 @@ const COEFFICIENTS: [f32; 6] = [
 /// Below this, powers have fewer bits, and processors take long for them.
 const LEAST: f32 = -126.0;
 
-/// 2 to the power of each number; exactly 1 for 0, and 0 where it would be less than the smallest
-/// number with all its bits. What is not a number stays so.
+/// 2 to the power of each element; exactly 1 for 0, and 0 where it would be subnormal. NaN stays
+/// NaN.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn exp2(x: __m512) -> __m512 {
@@ -31,7 +31,7 @@ pub(super) fn exp2(x: __m512) -> __m512 {
     _mm512_maskz_scalef_ps(present, power, whole)
 }
 
-/// The hyperbolic tangent of half the natural logarithm of 2 to the power of each number: 1 - 2 /
+/// The hyperbolic tangent of half the natural logarithm of 2 to the power of each element: 1 - 2 /
 /// (2^x + 1).
 #[inline]
 #[target_feature(enable = "avx512f")]

@@ -80,7 +80,7 @@ unsafe fn read(
             seen.plain.0[index] = present;
             continue;
         };
-        // SAFETY: the mask has a number for each cell, and what is absent is not read.
+        // SAFETY: the mask has an element for each cell, and what is absent is not read.
         let numbers = unsafe {
             let row = mask.at([token, 0, stream]).cast::<i16>();
             _mm512_maskz_loadu_epi16(present, row.add(first + start))
@@ -96,7 +96,7 @@ unsafe fn read(
 /// Reads what tokens see of the block that begins at the cell `first`; gives what any of them sees.
 ///
 /// # Safety
-/// The mask must have a number for each token and each cell.
+/// The mask must have an element for each token and each cell.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) unsafe fn block(
     attention: &Attention,

@@ -1,9 +1,9 @@
 //! Attention with AVX-512.
 //!
-//! Many rows (a row is the query of a head) are computed in tiles, in which a vector holds a number
-//! of sixteen rows, and what is read of keys and values is used for all of them. Few rows are left
-//! to `narrow`. Either way every row has its own chain of additions, the same in both, and no row
-//! takes part in another's.
+//! Many rows (a row is the query of a head) are computed in tiles, in which a vector holds one
+//! element of each of sixteen rows, and keys and values are read once for all of them. Few rows are
+//! computed by `decode`. In both cases every row has its own chain of additions, the same in both,
+//! and rows do not affect each other.
 //!
 //! Cells are taken in blocks. Each block has weights relative to its own largest score; its sums
 //! are then added to those of the blocks before.
@@ -36,7 +36,7 @@ struct Space {
     seen: Vec<Seen>,
     /// The cells of a block that some row sees.
     cells: Vec<u16>,
-    /// Their keys and values, of 32 bits a number.
+    /// Their keys and values, in 32-bit elements.
     keys: Vec<Lanes>,
     values: Vec<Lanes>,
     /// Queries and sums of tiles, or of few rows.
@@ -178,7 +178,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether a value that is no number may have reached rows that do not see it.
+    /// Whether a NaN may have reached rows that do not see it.
     #[target_feature(enable = "avx512f")]
     fn mixed(&self, space: &Space) -> bool {
         self.tokens.len() > 1 && !space.sums.iter().all(|sums| sums.are_finite())
@@ -225,7 +225,7 @@ impl<'a> Run<'a> {
                 space.states.push(State::new(self, rows.clone(), true));
                 let sources = of_rows(rows, |row| self.query(row));
                 let queries = &mut space.queries[index * WIDE * keys..][..WIDE * keys];
-                // SAFETY: rows of queries have so many numbers, and there is a vector for each.
+                // SAFETY: rows of queries have so many elements, and there is a vector for each.
                 unsafe {
                     let room = queries.as_mut_ptr().add(vector);
                     state::gather(&sources, keys, attention.factor(), room, WIDE);
@@ -302,7 +302,7 @@ impl<'a> Run<'a> {
         for (place, row) in rows.enumerate() {
             let (token, head) = self.row(row);
             let numbers = mask.at([token, 0, self.stream]).cast::<u16>();
-            // SAFETY: the mask has a number for each cell.
+            // SAFETY: the mask has an element for each cell.
             let number = crate::data::half::to_f32(unsafe { numbers.add(cell).read_unaligned() });
             let score = &mut scores[at(place) / LANES].0[at(place) % LANES];
             *score = if number == f32::NEG_INFINITY {
@@ -337,7 +337,7 @@ fn common(seen: &[Seen]) -> (Cells, Cells) {
     (any, plain)
 }
 
-/// So many numbers in whole vectors.
+/// So many elements in whole vectors.
 const fn padded(numbers: usize) -> usize {
     numbers.next_multiple_of(LANES)
 }

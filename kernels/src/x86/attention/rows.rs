@@ -1,4 +1,4 @@
-//! Keys and values of every kind as numbers of 32 bits.
+//! Converts keys and values of every type to 32-bit elements.
 
 use std::arch::x86_64::*;
 
@@ -7,7 +7,7 @@ use crate::data::attention::Numbers;
 
 /// Cells that are read together.
 const AT_ONCE: usize = 4;
-/// Numbers of a block, where numbers are kept in blocks.
+/// Elements of a block, in types with blocks.
 const BLOCK: usize = 32;
 
 const F32: u8 = Numbers::F32 as u8;
@@ -27,7 +27,7 @@ pub(super) struct Source {
     pub(super) first: *const u8,
     /// Bytes from one cell to the next.
     pub(super) stride: usize,
-    /// Numbers of each.
+    /// Elements of each.
     pub(super) size: usize,
 }
 
@@ -47,11 +47,11 @@ impl Source {
         }
     }
 
-    /// Writes the numbers of cells, of each with zeros up to whole vectors. Those of `MIXED` cells
-    /// are brought together, as [`mixed_places`] says.
+    /// Writes the elements of cells, each padded with zeros to whole vectors. Those of `MIXED`
+    /// cells are interleaved, as [`mixed_places`] says.
     ///
     /// # Safety
-    /// Cells must have so many numbers in whole blocks, and `out` room for whole vectors of a
+    /// Cells must have so many elements in whole blocks, and `out` room for whole vectors of a
     /// multiple of four cells.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     pub(super) unsafe fn widen<const MIXED: usize>(&self, cells: &[u16], out: *mut f32) {
@@ -93,8 +93,8 @@ impl Source {
     }
 }
 
-/// Keys or values that are brought into the caches while others are computed, bit by bit: a burst
-/// of them would hold up everything else.
+/// Keys or values to prefetch while others are computed, a few at a time: a burst of prefetches
+/// would stall everything else.
 pub(super) struct Ahead {
     next: *const u8,
     stride: usize,
@@ -104,14 +104,14 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// Has the next of them brought into the caches, or every `of` times `share` of them. They need
-    /// not exist.
+    /// Prefetches the next lines: `share` of the keys or values every `of` calls. They need not
+    /// exist.
     #[inline]
     pub(super) fn fetch(&mut self, share: usize, of: usize) {
         self.credit += share;
         while self.credit >= of && self.left > 0 {
             for line in (0..self.bytes).step_by(64) {
-                // SAFETY: fetching reads nothing, whatever the address.
+                // SAFETY: a prefetch reads nothing, whatever the address.
                 unsafe { _mm_prefetch::<_MM_HINT_T0>(self.next.wrapping_add(line).cast()) };
             }
             self.next = self.next.wrapping_add(self.stride);
@@ -121,12 +121,12 @@ impl Ahead {
     }
 }
 
-/// Where each of sixteen numbers of a key is that is brought together with others: theirs follow.
+/// Where each of sixteen elements of a key is, if it is interleaved with others: theirs follow.
 pub(super) const fn mixed_places<const MIXED: usize>() -> [usize; LANES] {
     let mut places = [0; LANES];
     let mut number = 0;
     while number < LANES {
-        // Each quarter of a vector has some numbers of all keys; vectors follow each other.
+        // Each quarter of a vector has some elements of all keys; vectors follow each other.
         let (quarter, rest) = (number / 4, number % 4);
         let per_quarter = 4 / MIXED;
         places[number] = rest / per_quarter * LANES + quarter * 4 + rest % per_quarter * MIXED;
@@ -135,7 +135,7 @@ pub(super) const fn mixed_places<const MIXED: usize>() -> [usize; LANES] {
     places
 }
 
-/// Writes sixteen numbers of some rows, `MIXED` of them brought together.
+/// Writes sixteen elements of some rows, `MIXED` of them interleaved.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn together<const NUMBERS: u8, const MIXED: usize>(
@@ -169,8 +169,7 @@ unsafe fn together<const NUMBERS: u8, const MIXED: usize>(
     }
 }
 
-/// Sixteen numbers from the number `first` on, a multiple of sixteen; those that are not present
-/// are zero.
+/// Sixteen elements from the element `first` on, a multiple of sixteen; absent ones are zero.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn vector<const NUMBERS: u8>(source: *const u8, first: usize, present: u16) -> __m512 {
@@ -216,7 +215,7 @@ unsafe fn vector<const NUMBERS: u8>(source: *const u8, first: usize, present: u1
     }
 }
 
-/// A binary16 number.
+/// A binary16 value.
 #[inline]
 #[target_feature(enable = "avx512f")]
 unsafe fn half(source: *const u8) -> __m512 {

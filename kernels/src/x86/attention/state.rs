@@ -1,4 +1,4 @@
-//! Numbers of sixteen rows side by side, and what weights are relative to.
+//! Elements of sixteen rows side by side, and the largest scores, to which weights are relative.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::exp::{bend, exp2};
 use super::{LANES, Run};
 
-/// A number of each of sixteen rows, or sixteen numbers of one.
+/// One element of each of sixteen rows, or sixteen elements of one.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct Lanes(pub(super) [f32; LANES]);
@@ -18,14 +18,14 @@ impl Lanes {
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(super) fn load(&self) -> __m512 {
-        // SAFETY: sixteen numbers.
+        // SAFETY: sixteen elements.
         unsafe { _mm512_load_ps(self.0.as_ptr()) }
     }
 
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(super) fn store(&mut self, vector: __m512) {
-        // SAFETY: sixteen numbers.
+        // SAFETY: sixteen elements.
         unsafe { _mm512_store_ps(self.0.as_mut_ptr(), vector) };
     }
 
@@ -91,8 +91,8 @@ impl State {
     }
 }
 
-/// What weights can be relative to: 0 where nothing was seen, as the difference of infinities is no
-/// number.
+/// The score to which weights are relative: 0 if nothing was seen, because the difference of
+/// infinities is NaN.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn anchor(largest: __m512) -> __m512 {
@@ -100,7 +100,7 @@ pub(super) fn anchor(largest: __m512) -> __m512 {
     _mm512_mask_mov_ps(largest, nothing, _mm512_setzero_ps())
 }
 
-/// Bends products so that scores stay below `cap`.
+/// Soft-caps scores so that they stay below `cap`.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn cap_scores(cap: f32, scores: &mut [Lanes]) {
@@ -148,11 +148,11 @@ pub(super) fn add_product(sum: &mut __m512, a: __m512, b: __m512) {
     }
 }
 
-/// Numbers of sixteen rows, times a factor: a vector for each number, `stride` vectors apart. Rows
-/// without a place are zero.
+/// Elements of sixteen rows, times a factor: a vector for each element, `stride` vectors apart.
+/// Rows without a place are zero.
 ///
 /// # Safety
-/// Rows must have `count` numbers, and there must be room for a vector for each.
+/// Rows must have `count` elements, and there must be room for a vector for each.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) unsafe fn gather(
     rows: &[*const f32; LANES],
@@ -180,10 +180,10 @@ pub(super) unsafe fn gather(
     }
 }
 
-/// Writes vectors, `stride` vectors apart, to sixteen rows, times a number of each row.
+/// Writes vectors, `stride` vectors apart, to sixteen rows, times a factor for each row.
 ///
 /// # Safety
-/// Rows that have a place must have room for `count` numbers, and there must be a vector for each.
+/// Rows that have a place must have room for `count` elements, and there must be a vector for each.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) unsafe fn scatter(
     source: *const Lanes,

@@ -9,9 +9,9 @@ use super::{Run, common, padded};
 
 /// Vectors of a tile: what is read of a key or a value is used for all of them.
 pub(super) const WIDE: usize = 2;
-/// Cells, or numbers of values, that are computed together.
+/// Cells, or elements of values, that are computed together.
 const AT_ONCE: usize = 8;
-/// Cells whose values and weights stay in the first cache while all numbers of their values are
+/// Cells whose values and weights stay in L1 while all elements of their values are
 /// summed.
 const NEAR: usize = 64;
 
@@ -27,7 +27,7 @@ pub(super) struct Tile<'a> {
     pub(super) seen: &'a [Seen],
     pub(super) keys: *const f32,
     pub(super) values: *const f32,
-    /// By number, a vector for every sixteen rows.
+    /// By element, a vector for every sixteen rows.
     pub(super) queries: &'a [Lanes],
 }
 
@@ -77,7 +77,7 @@ impl Tile<'_> {
         unsafe { self.sum(places, scores, added, sums, factors) };
     }
 
-    /// The products of queries and keys.
+    /// The dot products of queries and keys.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     unsafe fn score(&self, places: Range<usize>, scores: &mut [Lanes]) {
@@ -85,7 +85,7 @@ impl Tile<'_> {
         let stride = padded(size);
         for place in places.step_by(AT_ONCE) {
             let mut sums = [[_mm512_setzero_ps(); WIDE]; AT_ONCE];
-            // SAFETY: there are as many keys, scores and numbers.
+            // SAFETY: there are as many keys, scores and elements.
             unsafe {
                 let keys = self.keys.add(place * stride);
                 for index in 0..size {
@@ -134,7 +134,7 @@ impl Tile<'_> {
                         }
                     }
                 }
-                // SAFETY: there are as many values, weights and numbers.
+                // SAFETY: there are as many values, weights and elements.
                 unsafe {
                     let values = self.values.add(index);
                     for place in near.clone() {

@@ -100,8 +100,8 @@ pub enum DraftSupport {
     /// Equally many for all sequences, as with `SameLength`, and at most so many: sequences can go
     /// back by no more, and only once after a batch.
     UpTo(u32),
-    /// Equally many for all sequences: those that have more than others are computed in passes of
-    /// their own.
+    /// Equally many for all sequences: those that have more than others are computed in sub-batches
+    /// of their own.
     SameLength,
     /// Any number for each.
     #[default]

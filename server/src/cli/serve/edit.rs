@@ -23,8 +23,7 @@ const LISTS: [&str; 2] = [LIST, "mediapipe_config_list"];
 /// What a configuration is made from where there is none.
 const EMPTY: &str = "{\n  \"model_config_list\": []\n}\n";
 
-/// Changes a configuration, which is replaced as a whole: whoever reads it meanwhile has the old
-/// one or the new one.
+/// Changes a configuration file atomically: a concurrent reader gets the old one or the new one.
 pub(super) fn change(
     file: &Path,
     change: impl FnOnce(&str) -> Result<String, String>,

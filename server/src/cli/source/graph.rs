@@ -1,4 +1,4 @@
-//! The graph that a model is served with where nobody wrote one.
+//! The generated graph for a model.
 
 use std::path::Path;
 

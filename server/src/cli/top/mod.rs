@@ -1,4 +1,4 @@
-//! `graphmill top`: what a server does, from its status and its metrics.
+//! `graphmill top`: the activity of a server, from its status and its metrics.
 
 mod sample;
 mod table;

@@ -1,5 +1,5 @@
-//! The documentation that the server has of itself: `/openapi.json`, made of the operations it
-//! routes, and `/docs`, a page that shows it and needs nothing from elsewhere.
+//! The API documentation: `/openapi.json`, generated from the routed operations, and `/docs`, a
+//! self-contained page that shows it.
 
 mod document;
 mod field;

@@ -1,4 +1,4 @@
-//! Who asks for a run of a graph: what the layers around a request know of it.
+//! The caller of a graph run: what the layers around a request know about it.
 
 use std::{
     sync::Arc,
@@ -50,7 +50,7 @@ impl Asker {
         })
     }
 
-    /// The graph of this name and version, if who asks may use it.
+    /// The graph of this name and version, if the caller may use it.
     pub(crate) fn find(
         &self,
         app: &App,
@@ -96,13 +96,13 @@ impl Asker {
         self.caller.as_ref().map(|caller| Arc::clone(caller.name()))
     }
 
-    /// The name of the key of who asks.
+    /// The name of the caller's key.
     pub(crate) fn name(&self) -> Option<Arc<str>> {
         let caller = self.caller.as_ref();
         caller.map(|caller| Arc::clone(caller.name()))
     }
 
-    /// Whether who asks may use a graph.
+    /// Whether the caller may use a graph.
     pub(crate) fn sees(&self, name: &str) -> bool {
         let caller = self.caller.as_ref();
         caller.is_none_or(|caller| caller.sees(name, None))

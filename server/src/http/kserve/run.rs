@@ -74,7 +74,7 @@ async fn part_of_sequence(
     let (settings, packets, time) = match checked {
         Ok(checked) => checked,
         Err(failure) => {
-            // One that has not begun by this is none.
+            // If this request did not begin the sequence, there is none.
             if !part.starts {
                 taken.leave(sequence);
             }

@@ -1,4 +1,4 @@
-//! What people who write graphs ask a server: what is wrong with a text, and what its nodes can be.
+//! Help for authors of graphs: diagnostics of a text, and the available nodes.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ struct Asked {
 
 /// Reads a body of these fields.
 pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
-    // A list of the fields' values is none, although serde takes it.
+    // A list of the fields' values is refused, although serde accepts it.
     let fields = serde_json::from_slice::<Map<String, Value>>(body);
     let asked = fields.and_then(|fields| serde_json::from_value(fields.into()));
     asked.map_err(|error| {
@@ -78,8 +78,7 @@ pub(super) fn diagnostics(compiled: &Compiled) -> Vec<Value> {
     diagnostics.collect()
 }
 
-/// The answer to whoever wants more of a text that does not compile: an error that has its
-/// diagnostics beside it.
+/// The answer to an operation on a text that does not compile: an error with its diagnostics.
 pub(super) fn refused(compiled: &Compiled) -> Response {
     let mut errors = compiled.diagnostics.iter().filter(|it| it.is_error());
     let first = errors.next().map_or("", |error| &error.message);

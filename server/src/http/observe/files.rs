@@ -40,8 +40,7 @@ pub(super) async fn text(
     Ok((content_type, text.to_string()).into_response())
 }
 
-/// Writes a text over the file of a graph. What watches files, or who asks for a reload, has it
-/// served.
+/// Writes a text over the file of a graph. The watch over files, or a reload, then serves it.
 pub(super) async fn save(
     State(app): State<Arc<App>>,
     caller: Option<Extension<Arc<Caller>>>,

@@ -1,5 +1,5 @@
-//! What operators see of graphs and their sessions: numbers as they change, why a session does not
-//! go on, packets on their way, and what was recorded; and what those who write graphs ask.
+//! Observation of graphs and sessions: figures as they change, why a session is stuck, passing
+//! packets, and recordings; and help for authors of graphs.
 
 mod authoring;
 mod events;

@@ -182,7 +182,7 @@ fn read(body: &[u8]) -> Result<Asked, Failure> {
     if body.trim_ascii().is_empty() {
         return Ok(Asked::default());
     }
-    // A list of the fields' values is none, although serde takes it.
+    // A list of the fields' values is refused, although serde accepts it.
     let fields = serde_json::from_slice::<Map<String, Value>>(body);
     let asked = fields.and_then(|fields| serde_json::from_value(fields.into()));
     asked.map_err(|error| {

@@ -1,4 +1,4 @@
-//! What answers that go on have in common: silence is broken, and they end when the server stops.
+//! Shared by streaming answers: keep-alives, and an end when the server stops.
 
 use std::{convert::Infallible, time::Duration};
 

@@ -1,6 +1,6 @@
-//! The page for people at `/`: what `web/` was built to, embedded in the program. It is the same
-//! for everybody and says nothing of the server, so that it needs no key; what it shows, it asks
-//! for like any client.
+//! The web page at `/`: the build output of `web/`, embedded in the program. It is the same for
+//! everybody and contains no data of the server, so it needs no key; it requests its data like any
+//! client.
 
 mod files;
 

@@ -1,5 +1,5 @@
-//! Tokens in the place of keys: a JWT that an issuer has signed says whose a request is (its
-//! tenant), and which plan of the key file has the tenant's limits.
+//! Tokens in place of keys: a JWT that an issuer has signed names the tenant of a request, and the
+//! plan of the key file with the tenant's limits.
 //!
 //! The issuer's public keys are a `key_set`, read from where `source` says; `signature` checks with
 //! them. Each tenant has a key of its own in `tenants`, made when its first token comes.
@@ -204,7 +204,7 @@ fn refused(error: &Error) -> Failure {
     })
 }
 
-/// Keeps the issuer's keys up to date, for as long as somebody asks for keys.
+/// Keeps the issuer's keys up to date, for as long as the keys are in use.
 pub(crate) async fn watch(keys: Weak<Keys>) {
     let Some(tokens) = keys.upgrade().and_then(|keys| keys.tokens.clone()) else {
         return;

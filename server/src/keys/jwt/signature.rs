@@ -1,4 +1,4 @@
-//! Checks signatures of tokens with the cryptography that TLS has here, too.
+//! Verifies signatures of tokens, with the cryptography library of TLS.
 
 use jsonwebtoken::{
     Algorithm, DecodingKey, DecodingKeyKind,

@@ -1,8 +1,8 @@
-//! The log on standard error or in a file. Nobody waits for who reads it: lines go to a bounded
-//! buffer, and what finds no room is counted.
+//! The log on standard error or in a file. Logging never waits for the reader: lines go to a
+//! bounded buffer, and lines that do not fit are counted.
 //!
-//! What clients say is not in it, neither prompts nor keys; of what they choose (paths, ids) it has
-//! a short and escaped form.
+//! It contains no prompts and no keys. Text that clients choose (paths, ids) is shortened and
+//! escaped.
 
 mod panics;
 mod writer;
@@ -55,8 +55,7 @@ impl FromStr for Level {
 impl Level {
     const fn directive(self) -> &'static str {
         match self {
-            // The HTTP library's own chatter helps nobody who runs graphs, and it has what clients
-            // send.
+            // The HTTP library's own messages do not help operators, and contain clients' data.
             Self::Trace => {
                 "trace,hyper=info,hyper_util=info,h2=info,tower=info,tonic=info,opentelemetry=warn,audit=info"
             }
@@ -115,7 +114,7 @@ pub(crate) fn start(level: Level, format: Format, file: Option<&Path>) -> Result
     let writer = writer.ok();
     let to: BoxMakeWriter = match &writer {
         Some(writer) => BoxMakeWriter::new(writer.clone()),
-        // Without a thread to write it, a log that may hold somebody up is better than none.
+        // Without a writer thread, a log that may block is better than none.
         None => BoxMakeWriter::new(io::stderr),
     };
     let log = tracing_subscriber::fmt()
@@ -156,8 +155,8 @@ fn opened(file: &Path) -> Result<File, String> {
     opened.map_err(|error| format!("cannot write the log `{}`: {error}", file.display()))
 }
 
-/// Opens the file of the log again, after somebody has moved it away; nothing where the log is in
-/// no file. If it cannot be opened, lines go on to where they went.
+/// Reopens the file of the log after it was moved away; does nothing without a file. If it cannot
+/// be opened, lines still go to the old file.
 pub(crate) fn reopen() -> Option<Result<(), String>> {
     let log = LOG.get()?;
     let file = log.file.as_ref()?;

@@ -1,5 +1,5 @@
-//! The queue between those who log and the thread that writes: nobody but that thread waits for
-//! whoever reads the log.
+//! The queue between logging code and the writer thread: only that thread waits for the reader of
+//! the log.
 
 use std::{
     convert::Infallible,
@@ -65,7 +65,7 @@ struct Waiting {
 impl Writer {
     /// Starts the thread that writes to standard error.
     pub(super) fn to_standard_error() -> io::Result<Self> {
-        // A file of its own: whoever else writes to standard error holds a lock while it waits.
+        // A separate file: other writers to standard error hold a lock while they wait.
         let to = File::from(io::stderr().as_fd().try_clone_to_owned()?);
         Self::over(to)
     }
@@ -110,7 +110,7 @@ impl Writer {
     pub(super) fn flush(&self, patience: Duration) {
         let (done, written) = crossbeam_channel::bounded(0);
         self.entries.send(Entry::Flush(done)).ok();
-        // It gives up where nobody reads.
+        // It gives up if there is no reader.
         written.recv_timeout(patience).ok();
     }
 }
@@ -148,7 +148,7 @@ impl Waiting {
             }
             self.bytes.fetch_sub(taken, Ordering::Relaxed);
             if to.write_all(&lines).is_err() {
-                // Nobody will ever read these. The next ones are tried again.
+                // These are lost. The next ones are tried again.
                 DROPPED.inc_by(count);
             }
             lines.clear();

@@ -1,4 +1,4 @@
-//! What each key has used: labeled with its name, of which there are as many as the key file lists.
+//! The usage of each key, labeled with its name. The key file bounds the number of labels.
 
 use prometheus_client::{
     encoding::EncodeLabelSet,

@@ -1,4 +1,4 @@
-//! What OpenVINO Model Server counts of graphs, under its names, for dashboards that exist.
+//! OpenVINO Model Server's metrics of graphs, under its names, for existing dashboards.
 
 use std::{
     collections::BTreeMap,

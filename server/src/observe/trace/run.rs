@@ -52,7 +52,7 @@ impl RunTrace {
 
     /// The session has ended.
     pub(crate) fn end(self, summary: &Summary, error: Option<&Error>) {
-        // A run is cancelled when nobody needs it any more: after its answer, too. Whether the
+        // A run is cancelled when it is no longer needed: after its answer, too. Whether the
         // client had left before that is said by the span of the request.
         let error = error.filter(|error| error.kind != Kind::Cancelled);
         let tracer = &self.request.tracer;
