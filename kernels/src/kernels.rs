@@ -3,8 +3,8 @@
 use crate::data::activation::Layout;
 use crate::data::float;
 use crate::data::format::Format;
+use crate::data::matmul::{self, Matmul, Output};
 use crate::data::panel::{self, ROWS};
-use crate::data::product::{self, Output, Product};
 use crate::portable;
 #[cfg(target_arch = "x86_64")]
 use crate::x86::{self, Instructions};
@@ -180,7 +180,7 @@ impl Kernels {
 
     /// Into how many parts threads divide a matmul of this shape; 0 if nothing is to be computed.
     pub fn parts(&self, rows: usize, tokens: usize, threads: usize) -> usize {
-        product::parts(rows, tokens, threads)
+        matmul::parts(rows, tokens, threads)
     }
 
     /// Computes part `part` of `parts` (which [`Kernels::parts`] gives; any number will do, with
@@ -193,48 +193,42 @@ impl Kernels {
     /// # Panics
     /// If a buffer is too small for the shape, or the format or shape is one that
     /// [`Kernels::packed_bytes`] refuses.
-    pub unsafe fn multiply(
-        &self,
-        product: &Product<'_>,
-        out: Output<'_>,
-        part: usize,
-        parts: usize,
-    ) {
-        let packed = self.packed_bytes(product.format, product.rows, product.cols);
+    pub unsafe fn multiply(&self, matmul: &Matmul<'_>, out: Output<'_>, part: usize, parts: usize) {
+        let packed = self.packed_bytes(matmul.format, matmul.rows, matmul.cols);
         assert!(
-            packed.is_some_and(|bytes| bytes <= product.panels.len()),
+            packed.is_some_and(|bytes| bytes <= matmul.panels.len()),
             "the panels of {} x {}",
-            product.rows,
-            product.cols
+            matmul.rows,
+            matmul.cols
         );
-        let activations = product.tokens * self.activation_bytes(product.format, product.cols);
+        let activations = matmul.tokens * self.activation_bytes(matmul.format, matmul.cols);
         assert!(
-            activations <= product.activations.len(),
+            activations <= matmul.activations.len(),
             "{} activations",
-            product.tokens
+            matmul.tokens
         );
         assert!(
-            out.holds(product.rows, product.tokens),
+            out.holds(matmul.rows, matmul.tokens),
             "room for {} x {} results",
-            product.tokens,
-            product.rows
+            matmul.tokens,
+            matmul.rows
         );
         assert!(part < parts, "part {part} of {parts}");
-        let span = product::span(product, part, parts);
-        let float = product.format.is_float();
+        let span = matmul::span(matmul, part, parts);
+        let float = matmul.format.is_float();
         match self.set {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the span is the caller's alone, and the buffers fit the matmul.
             Set::X86(instructions) if float => unsafe {
-                x86::float::multiply(instructions, product, &span, out);
+                x86::float::multiply(instructions, matmul, &span, out);
             },
             // SAFETY: as above.
-            Set::Portable if float => unsafe { float::multiply(product, &span, out) },
+            Set::Portable if float => unsafe { float::multiply(matmul, &span, out) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Set::X86(instructions) => unsafe { x86::multiply(instructions, product, &span, out) },
+            Set::X86(instructions) => unsafe { x86::multiply(instructions, matmul, &span, out) },
             // SAFETY: as above.
-            Set::Portable => unsafe { portable::multiply(product, &span, out) },
+            Set::Portable => unsafe { portable::multiply(matmul, &span, out) },
         }
     }
 
@@ -243,13 +237,13 @@ impl Kernels {
     ///
     /// # Panics
     /// As [`Kernels::multiply`].
-    pub fn multiply_all(&self, product: &Product<'_>, out: &mut [f32], parts: usize) {
+    pub fn multiply_all(&self, matmul: &Matmul<'_>, out: &mut [f32], parts: usize) {
         for part in 0..parts {
             // SAFETY: the slice is borrowed for this call alone, and holds as many elements as it
             // says.
             unsafe {
-                let place = Output::new(out.as_mut_ptr(), out.len(), product.rows);
-                self.multiply(product, place, part, parts);
+                let place = Output::new(out.as_mut_ptr(), out.len(), matmul.rows);
+                self.multiply(matmul, place, part, parts);
             }
         }
     }

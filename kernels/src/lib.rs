@@ -41,6 +41,6 @@ mod x86;
 
 pub use data::attention::{Attention, Numbers, Rows};
 pub use data::format::Format;
-pub use data::mixture::{MixtureProduct, Plan, Route};
-pub use data::product::{Output, Product};
+pub use data::matmul::{Matmul, Output};
+pub use data::mixture::{MixtureMatmul, Plan, Route};
 pub use kernels::Kernels;

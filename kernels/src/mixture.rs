@@ -3,9 +3,9 @@
 
 use std::cell::RefCell;
 
-use crate::data::mixture::{MixtureProduct, Plan, Route};
+use crate::data::matmul::{Matmul, Output};
+use crate::data::mixture::{MixtureMatmul, Plan, Route};
 use crate::data::panel::ROWS;
-use crate::data::product::{Output, Product};
 use crate::kernels::Kernels;
 
 /// Most activations that are gathered at a time: so many use a panel often enough, and
@@ -39,26 +39,26 @@ impl Kernels {
     /// [`Kernels::packed_bytes`] refuses.
     pub unsafe fn multiply_mixture(
         &self,
-        product: &MixtureProduct<'_>,
+        matmul: &MixtureMatmul<'_>,
         plan: &Plan,
         out: Output<'_>,
         part: usize,
     ) {
-        let MixtureProduct {
+        let MixtureMatmul {
             format, rows, cols, ..
-        } = *product;
+        } = *matmul;
         let (part, routes) = plan.part(part);
         let row = part.panels.start * ROWS;
         let packed = |rows| self.packed_bytes(format, rows, cols).unwrap_or(0);
         let strip = rows.min(part.panels.end * ROWS) - row;
         let first = part.expert * packed(rows) + part.panels.start * packed(ROWS);
-        let strip = Product {
+        let strip = Matmul {
             format,
             rows: strip,
             cols,
-            panels: &product.panels[first..][..packed(strip)],
+            panels: &matmul.panels[first..][..packed(strip)],
             tokens: 1,
-            activations: product.activations,
+            activations: matmul.activations,
         };
         for route in routes {
             assert!(
@@ -72,8 +72,8 @@ impl Kernels {
         let place = |result| unsafe { out.at(result, row) };
         if let [route] = routes {
             let bytes = self.activation_bytes(format, cols);
-            let strip = Product {
-                activations: &product.activations[route.activation * bytes..],
+            let strip = Matmul {
+                activations: &matmul.activations[route.activation * bytes..],
                 ..strip
             };
             // SAFETY: as above.
@@ -98,7 +98,7 @@ impl Kernels {
     /// Multiplies the activations of some routes by a strip. Gives the results of each.
     fn together<'a>(
         &self,
-        strip: &Product<'_>,
+        strip: &Matmul<'_>,
         routes: &[Route],
         Space {
             activations,
@@ -116,7 +116,7 @@ impl Kernels {
         results.resize(routes.len() * stride + LINE, 0.0);
         let skipped = results.as_ptr().align_offset(4 * LINE).min(LINE);
         let results = &mut results[skipped..][..routes.len() * stride];
-        let product = Product {
+        let matmul = Matmul {
             tokens: routes.len(),
             activations,
             ..*strip
@@ -124,7 +124,7 @@ impl Kernels {
         // SAFETY: the elements are borrowed for this call alone.
         unsafe {
             let out = Output::new(results.as_mut_ptr(), results.len(), stride);
-            self.multiply(&product, out, 0, 1);
+            self.multiply(&matmul, out, 0, 1);
         }
         results.chunks_exact(stride)
     }

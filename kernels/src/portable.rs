@@ -1,23 +1,23 @@
 //! The matmul in plain Rust: a slow reference for the other kernels.
 
 use crate::data::activation::{Factors, Layout};
+use crate::data::matmul::{Matmul, Output, Span};
 use crate::data::panel::{self, BLOCK, ROWS, Unpacked};
-use crate::data::product::{Output, Product, Span};
 
 /// Multiplies some of the panels by some of the activations.
 ///
 /// # Safety
 /// No other code may read or write the elements of `out` that belong to the span.
-pub(crate) unsafe fn multiply(product: &Product<'_>, span: &Span, out: Output<'_>) {
-    let layout = Layout::new(product.cols);
-    let blocks = product.format.block() / BLOCK;
-    let unit = panel::unit_bytes(product.format);
-    for row in span.panels.start * ROWS..(span.panels.end * ROWS).min(product.rows) {
-        let panel = &product.panels[row / ROWS * (layout.blocks() / blocks) * unit..];
+pub(crate) unsafe fn multiply(matmul: &Matmul<'_>, span: &Span, out: Output<'_>) {
+    let layout = Layout::new(matmul.cols);
+    let blocks = matmul.format.block() / BLOCK;
+    let unit = panel::unit_bytes(matmul.format);
+    for row in span.panels.start * ROWS..(span.panels.end * ROWS).min(matmul.rows) {
+        let panel = &matmul.panels[row / ROWS * (layout.blocks() / blocks) * unit..];
         for token in span.tokens.clone() {
             let mut total = 0f32;
             for (block, (integers, factors)) in
-                layout.blocks_of(product.activations, token).enumerate()
+                layout.blocks_of(matmul.activations, token).enumerate()
             {
                 let unit = &panel[block / blocks * unit..];
                 let Unpacked {
@@ -25,16 +25,16 @@ pub(crate) unsafe fn multiply(product: &Product<'_>, span: &Span, out: Output<'_
                     scale,
                     second,
                     minimum,
-                } = panel::unpack(product.format, unit, block % blocks, row % ROWS);
+                } = panel::unpack(matmul.format, unit, block % blocks, row % ROWS);
                 let Factors {
                     scale: activation,
                     total: numbers,
                     ..
                 } = factors;
                 let sum = |columns: std::ops::Range<usize>| {
-                    let products = columns
+                    let matmuls = columns
                         .map(|column| weights[column] * i32::from(integers[column].cast_signed()));
-                    products.sum::<i32>() as f32
+                    matmuls.sum::<i32>() as f32
                 };
                 if let Some(second) = second {
                     total = (sum(0..BLOCK / 2) * scale).mul_add(activation, total);

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Case, meaning, products};
+use common::{Case, matmuls, meaning};
 use graphmill_kernels::{Format, Kernels};
 
 /// Rounds to the 11 bits of a binary16 number, which may be subnormal.
@@ -110,7 +110,7 @@ fn check(case: &Case, what: &str) {
         .exact()
         .iter()
         .fold(0f64, |largest, number| largest.max(number.abs()));
-    for (kernels, ours) in products(case) {
+    for (kernels, ours) in matmuls(case) {
         let (ours, stock) = errors(case, &ours);
         let rounding = size * f64::from(f32::EPSILON) * case.cols as f64 / 32.0;
         assert!(
@@ -216,7 +216,7 @@ fn what_is_not_finite_stays_so() {
             for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
                 let mut case = Case::random(format, 40, 512, tokens, 9);
                 case.activations[spoiled * 512 + 300] = bad;
-                for (kernels, out) in products(&case) {
+                for (kernels, out) in matmuls(&case) {
                     for (at, number) in out.iter().enumerate() {
                         assert_eq!(
                             number.is_finite(),
@@ -244,7 +244,7 @@ fn a_scale_that_is_no_number_spoils_its_row_alone() {
             _ => [0x00, 0x7e],
         };
         case.weights[at..at + 2].copy_from_slice(&not_a_number);
-        for (kernels, out) in products(&case) {
+        for (kernels, out) in matmuls(&case) {
             for (at, number) in out.iter().enumerate() {
                 assert_eq!(
                     number.is_nan(),
@@ -264,7 +264,7 @@ fn zeros_and_the_smallest_numbers() {
             let mut case = Case::random(format, 32, 256, 18, 11);
             case.activations.fill(value);
             let exact = case.exact();
-            for (kernels, out) in products(&case) {
+            for (kernels, out) in matmuls(&case) {
                 for (ours, exact) in out.iter().zip(&exact) {
                     let bound = exact.abs() * 1e-3
                         + f64::from(value.abs()).min(1e-29) * 1e4

@@ -1,14 +1,14 @@
 //! Matmuls of experts: each result is bit-identical to that of its expert and activation alone,
 //! with any other activations of the expert and any division among threads.
-#![allow(unsafe_code, reason = "threads share the results of a product")]
+#![allow(unsafe_code, reason = "threads share the results of a matmul")]
 
 mod common;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use common::{Case, Numbers, assert_same, product};
-use graphmill_kernels::{Format, Kernels, MixtureProduct, Output, Plan, Route};
+use common::{Case, Numbers, assert_same, matmul};
+use graphmill_kernels::{Format, Kernels, MixtureMatmul, Output, Plan, Route};
 use proptest::prelude::*;
 
 /// Experts and activations, and who is sent to whom.
@@ -66,7 +66,7 @@ impl Mixture {
     /// The results, each computed by itself.
     fn expected(&self, kernels: Kernels) -> Vec<f32> {
         let rows = self.experts[0].rows;
-        let all = self.experts.iter().map(|case| product(kernels, case, 1));
+        let all = self.experts.iter().map(|case| matmul(kernels, case, 1));
         let all: Vec<Vec<f32>> = all.collect();
         let mut out = vec![f32::NAN; self.routes.len() * rows];
         for route in &self.routes {
@@ -94,7 +94,7 @@ impl Mixture {
         let mut activations = vec![0; tokens * kernels.activation_bytes(format, cols)];
         let source = &self.experts[0].activations;
         kernels.quantize(format, cols, source, &mut activations);
-        let work = MixtureProduct {
+        let work = MixtureMatmul {
             format,
             rows,
             cols,

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Case, products};
+use common::{Case, matmuls};
 use graphmill_kernels::{Format, Kernels};
 
 #[test]
@@ -19,7 +19,7 @@ fn numbers_agree_with_f64_and_bit_for_bit_with_plain_rust() {
                     rows as u64 * 31 + tokens as u64,
                 );
                 let exact = case.exact();
-                let ours = products(&case);
+                let ours = matmuls(&case);
                 let (_, plain) = ours.last().expect("plain Rust runs everywhere");
                 for (kernels, ours) in &ours {
                     case.assert_close(ours, &exact, kernels.name());

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Case, Numbers, assert_same, product, products};
+use common::{Case, Numbers, assert_same, matmul, matmuls};
 use graphmill_kernels::{Format, Kernels};
 use proptest::prelude::*;
 
@@ -17,12 +17,12 @@ fn whatever_the_number_of_activations() {
     for format in Format::ALL {
         let whole = Case::random(format, 64, 512, 150, 1);
         for kernels in Kernels::all() {
-            let all = product(kernels, &whole, 1);
+            let all = matmul(kernels, &whole, 1);
             for tokens in (1..=70).chain([95, 96, 97, 128, 150]) {
                 // The last ones, so that they also change their places.
                 let some = whole.last_tokens(tokens);
                 let expected = of_tokens(&all, whole.rows, whole.tokens - tokens..whole.tokens);
-                assert_same(&product(kernels, &some, 1), expected, kernels.name());
+                assert_same(&matmul(kernels, &some, 1), expected, kernels.name());
             }
         }
     }
@@ -36,9 +36,9 @@ fn whatever_the_order() {
         let whole = Case::random(format, 40, 2048, 300, 4);
         let some = whole.last_tokens(20);
         for kernels in Kernels::all() {
-            let all = product(kernels, &whole, 1);
+            let all = matmul(kernels, &whole, 1);
             let expected = of_tokens(&all, whole.rows, 280..300);
-            assert_same(&product(kernels, &some, 1), expected, kernels.name());
+            assert_same(&matmul(kernels, &some, 1), expected, kernels.name());
         }
     }
 }
@@ -48,9 +48,9 @@ fn whatever_the_parts() {
     for format in Format::ALL {
         let case = Case::random(format, 200, 256, 300, 2);
         for kernels in Kernels::all() {
-            let whole = product(kernels, &case, 1);
+            let whole = matmul(kernels, &case, 1);
             for parts in [2, 3, 4, 7, 8, 16, 24, 100] {
-                assert_same(&product(kernels, &case, parts), &whole, kernels.name());
+                assert_same(&matmul(kernels, &case, parts), &whole, kernels.name());
             }
         }
     }
@@ -60,10 +60,10 @@ fn whatever_the_parts() {
 fn on_two_threads() {
     let case = Case::random(Format::Q8_0, 320, 896, 64, 3);
     for kernels in Kernels::all() {
-        let alone = product(kernels, &case, 1);
+        let alone = matmul(kernels, &case, 1);
         let together = std::thread::scope(|scope| {
-            let threads = [(); 2].map(|()| scope.spawn(|| product(kernels, &case, 5)));
-            threads.map(|thread| thread.join().expect("a product"))
+            let threads = [(); 2].map(|()| scope.spawn(|| matmul(kernels, &case, 5)));
+            threads.map(|thread| thread.join().expect("a matmul"))
         });
         for out in &together {
             assert_same(out, &alone, kernels.name());
@@ -79,10 +79,10 @@ proptest! {
         let format = Format::ALL[format];
         let case = Case::random(format, rows, blocks * format.block(), tokens, seed);
         let exact = case.exact();
-        let plain = product(*Kernels::all().last().expect("plain Rust runs everywhere"), &case, 1);
+        let plain = matmul(*Kernels::all().last().expect("plain Rust runs everywhere"), &case, 1);
         case.assert_close(&plain, &exact, "plain Rust");
         for kernels in Kernels::all() {
-            assert_same(&product(kernels, &case, parts), &plain, kernels.name());
+            assert_same(&matmul(kernels, &case, parts), &plain, kernels.name());
         }
     }
 
@@ -98,7 +98,7 @@ proptest! {
                 *activation = f32::from_bits(numbers.bits() as u32);
             }
         }
-        let all = products(&case);
+        let all = matmuls(&case);
         let (_, plain) = all.last().expect("plain Rust runs everywhere");
         for (kernels, out) in &all {
             assert_same(out, plain, kernels.name());

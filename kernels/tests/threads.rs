@@ -1,13 +1,13 @@
 //! Threads that divide a matmul among themselves, as those of llama.cpp do.
-#![allow(unsafe_code, reason = "threads share the results of a product")]
+#![allow(unsafe_code, reason = "threads share the results of a matmul")]
 
 mod common;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use common::{Case, assert_same, product};
-use graphmill_kernels::{Format, Kernels, Output, Product};
+use common::{Case, assert_same, matmul};
+use graphmill_kernels::{Format, Kernels, Matmul, Output};
 
 /// More than the parts that some of the matmuls have.
 const THREADS: usize = 3;
@@ -38,7 +38,7 @@ fn divided(kernels: Kernels, case: &Case) -> Vec<f32> {
             thread.join().expect("it quantizes");
         }
     });
-    let work = Product {
+    let work = Matmul {
         format,
         rows,
         cols,
@@ -85,7 +85,7 @@ fn threads_that_divide_a_product_change_no_bit() {
         ] {
             let case = Case::random(format, rows, 512, tokens, 12);
             for kernels in Kernels::all() {
-                let alone = product(kernels, &case, 1);
+                let alone = matmul(kernels, &case, 1);
                 assert_same(&divided(kernels, &case), &alone, kernels.name());
             }
         }

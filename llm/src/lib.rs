@@ -75,9 +75,10 @@ pub use model::info::{self, LlmEngineInfo};
 pub use model::vocab::{GapMarks, TokenizeError, Vocab};
 pub use model::{LoadStage, ModelKind, loading};
 pub use protocol::{
-    DraftCounts, DryParams, ErrorKind, FinishReason, GenerationError, LoadError, LogitBias,
-    MirostatParams, MirostatVersion, OutOfMemory, RequestId, SamplingParams, SequenceId,
-    StepOutput, StepSink, SubmitError, Tenant, Token, TokenLogprob, TokenSet, Tokens, Usage,
+    DraftCounts, DraftSource, DryParams, ErrorKind, FinishReason, GenerationError, LoadError,
+    LogitBias, MirostatParams, MirostatVersion, OutOfMemory, RequestId, SamplingParams, SequenceId,
+    SpeculationParams, StepOutput, StepSink, SubmitError, Tenant, Token, TokenLogprob, TokenSet,
+    Tokens, Usage,
 };
 pub use sampler::{Sampled, Sampler, Scratch};
 pub use spec::{
@@ -85,7 +86,6 @@ pub use spec::{
     Number, PluginConfig, RopeScaling, SpecError, SplitMode, TensorOverride, ThreadPriority,
     VisionSpec, projector_beside, resolve_model_path,
 };
-pub use speculate::{DraftSource, SpeculationParams};
 pub use supervise::{Health, LlmEngineState, Supervised};
 pub use vision::{Bitmap, Encoding, Image, PlacedTile, Tile, Unread, Vision, VisionStatus};
 pub use worker::QueuePlace;

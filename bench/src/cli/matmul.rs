@@ -3,7 +3,7 @@
 use std::{fs, path::Path, thread::available_parallelism};
 
 use clap::Args;
-use graphmill_llm::backend::{MeasuredProduct, product_time};
+use graphmill_llm::backend::{MeasuredMatmul, matmul_time};
 use serde_json::json;
 
 use super::{Outcome, note, print};
@@ -57,14 +57,14 @@ pub(super) fn run(arguments: &Arguments, json: Option<&Path>) -> Outcome {
     for format in &arguments.types {
         for &(rows, columns) in &arguments.shapes {
             for &activations in &arguments.activations {
-                let product = MeasuredProduct {
+                let matmul = MeasuredMatmul {
                     format: format.to_uppercase(),
                     rows,
                     columns,
                     activations,
                     threads,
                 };
-                let stock = match product_time(&product, false) {
+                let stock = match matmul_time(&matmul, false) {
                     Ok(stock) => stock,
                     Err(message) => {
                         note(&format!("left out: {message}"));
@@ -72,9 +72,9 @@ pub(super) fn run(arguments: &Arguments, json: Option<&Path>) -> Outcome {
                     }
                 };
                 let operations = 2e-9 * (rows * columns * activations) as f64;
-                let ours = product_time(&product, true);
+                let ours = matmul_time(&matmul, true);
                 measured.push(json!({
-                    "type": product.format,
+                    "type": matmul.format,
                     "rows": rows,
                     "columns": columns,
                     "activations": activations,
@@ -92,7 +92,7 @@ pub(super) fn run(arguments: &Arguments, json: Option<&Path>) -> Outcome {
                 };
                 print(&format!(
                     "| {} | {rows} x {columns} | {activations} | {ours} | {:.1} | {} | {ratio} |",
-                    product.format,
+                    matmul.format,
                     operations / stock.seconds,
                     stock.buffer_type
                 ));

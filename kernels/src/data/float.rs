@@ -3,8 +3,8 @@
 
 use crate::data::format::Format;
 use crate::data::half;
+use crate::data::matmul::{Matmul, Output, Span};
 use crate::data::panel::ROWS;
-use crate::data::product::{Output, Product, Span};
 
 /// Bytes of a column of a panel.
 pub(crate) const COLUMN: usize = 2 * ROWS;
@@ -41,16 +41,16 @@ pub(crate) fn copy(source: &[f32], row: &mut [u8]) {
 ///
 /// # Safety
 /// No other code may read or write the elements of `out` that belong to the span.
-pub(crate) unsafe fn multiply(product: &Product<'_>, span: &Span, out: Output<'_>) {
-    let widen = match product.format {
+pub(crate) unsafe fn multiply(matmul: &Matmul<'_>, span: &Span, out: Output<'_>) {
+    let widen = match matmul.format {
         Format::Bf16 => |bits: u16| f32::from_bits(u32::from(bits) << 16),
         _ => half::to_f32,
     };
-    let cols = product.cols;
-    for row in span.panels.start * ROWS..(span.panels.end * ROWS).min(product.rows) {
-        let panel = &product.panels[row / ROWS * cols * COLUMN..][..cols * COLUMN];
+    let cols = matmul.cols;
+    for row in span.panels.start * ROWS..(span.panels.end * ROWS).min(matmul.rows) {
+        let panel = &matmul.panels[row / ROWS * cols * COLUMN..][..cols * COLUMN];
         for token in span.tokens.clone() {
-            let activation = &product.activations[token * 4 * stride(cols)..][..4 * cols];
+            let activation = &matmul.activations[token * 4 * stride(cols)..][..4 * cols];
             let mut total = 0f32;
             for (column, number) in panel.chunks_exact(COLUMN).zip(activation.as_chunks().0) {
                 let [low, high] = [column[row % ROWS * 2], column[row % ROWS * 2 + 1]];

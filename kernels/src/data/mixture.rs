@@ -9,7 +9,7 @@ use crate::data::panel::ROWS;
 
 /// The experts of a mixture and the quantized activations that they are multiplied by.
 #[derive(Clone, Copy)]
-pub struct MixtureProduct<'a> {
+pub struct MixtureMatmul<'a> {
     /// The weights' format in the file.
     pub format: Format,
     /// Rows of an expert: elements of each result.

@@ -6,6 +6,6 @@ pub(crate) mod attention;
 pub(crate) mod float;
 pub(crate) mod format;
 pub(crate) mod half;
+pub(crate) mod matmul;
 pub(crate) mod mixture;
 pub(crate) mod panel;
-pub(crate) mod product;

@@ -275,8 +275,8 @@ unsafe fn side<const MINIMA: bool>(
             let lines = sums.add(at % 2).cast::<__m512i>();
             for t in 0..TOKENS {
                 let sum = _mm512_castsi512_ps(_mm512_add_epi32(origin, *lines.add(t)));
-                let product = _mm512_fmadd_ps(sum, scales, offsets);
-                totals[t] = _mm512_fmadd_ps(product, _mm512_set1_ps(block.scales[t]), totals[t]);
+                let matmul = _mm512_fmadd_ps(sum, scales, offsets);
+                totals[t] = _mm512_fmadd_ps(matmul, _mm512_set1_ps(block.scales[t]), totals[t]);
             }
             if MINIMA {
                 let minima = _mm512_load_ps(record.others.as_ptr().add(16 * side));

@@ -134,7 +134,7 @@ unsafe fn tile<const SHAPE: u8, const M: usize>(
                             let scale = _mm512_set1_ps(factor(t, 0).cast::<f32>().read_unaligned());
                             let sum = _mm512_castsi512_ps(sums[t][h]);
                             let sum = _mm512_fmadd_ps(sum, scales, offsets);
-                            add_product(&mut totals[t][h], sum, scale);
+                            add_matmul(&mut totals[t][h], sum, scale);
                         }
                     }
                 }
@@ -164,7 +164,7 @@ unsafe fn tile<const SHAPE: u8, const M: usize>(
 /// and copy it back.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn add_product(total: &mut __m512, sum: __m512, scale: __m512) {
+fn add_matmul(total: &mut __m512, sum: __m512, scale: __m512) {
     // SAFETY: one instruction on registers.
     unsafe {
         asm!(

@@ -4,8 +4,8 @@
 use std::cell::RefCell;
 
 use crate::data::activation::{self, Layout};
+use crate::data::matmul::{Matmul, Output, Span};
 use crate::data::panel::{self, BLOCK, ROWS};
-use crate::data::product::{Output, Product, Span};
 use crate::x86::expand::{self, Shape};
 use crate::x86::groups::Groups;
 use crate::x86::strip::{Lines, Record, Strip};
@@ -79,11 +79,11 @@ thread_local! {
 /// or write the elements of `out` that belong to the span.
 pub(crate) unsafe fn multiply(
     instructions: Instructions,
-    product: &Product<'_>,
+    matmul: &Matmul<'_>,
     span: &Span,
     out: Output<'_>,
 ) {
-    let format = product.format;
+    let format = matmul.format;
     SPACE.with_borrow_mut(|space| {
         let Space {
             records,
@@ -107,21 +107,21 @@ pub(crate) unsafe fn multiply(
                         balance: false,
                     };
                     blocks(
-                        product,
+                        matmul,
                         span,
                         out,
                         &way,
                         (records, rest),
                         |first, count, height| {
                             let tiles = (amx::Block::ZERO, &mut *high);
-                            tiles::gather(product, first, count, height, tiles, amx::Block::put)
+                            tiles::gather(matmul, first, count, height, tiles, amx::Block::put)
                         },
                     );
                 }
                 Instructions::Amx | Instructions::Avx512
                     if small_batch::suits(format, span.tokens.len()) =>
                 {
-                    small_batch::multiply(product, span, out);
+                    small_batch::multiply(matmul, span, out);
                 }
                 Instructions::Amx | Instructions::Avx512 => {
                     let way = Way {
@@ -140,12 +140,12 @@ pub(crate) unsafe fn multiply(
                         balance: true,
                     };
                     blocks(
-                        product,
+                        matmul,
                         span,
                         out,
                         &way,
                         (records, rest),
-                        |first, _, height| tiles::in_place(product, first, height),
+                        |first, _, height| tiles::in_place(matmul, first, height),
                     );
                 }
                 Instructions::AvxVnni | Instructions::Avx2 => {
@@ -166,7 +166,7 @@ pub(crate) unsafe fn multiply(
                         balance: true,
                     };
                     blocks(
-                        product,
+                        matmul,
                         span,
                         out,
                         &way,
@@ -175,7 +175,7 @@ pub(crate) unsafe fn multiply(
                             let shift = expand256::correction_shift(format);
                             let tiles = (avx2::Block::ZERO, &mut *narrow);
                             tiles::gather(
-                                product,
+                                matmul,
                                 first,
                                 count,
                                 height,
@@ -198,16 +198,16 @@ pub(crate) unsafe fn multiply(
 /// # Safety
 /// As for [`multiply`]; the way gets strips whose results have their places.
 unsafe fn blocks<T>(
-    product: &Product<'_>,
+    matmul: &Matmul<'_>,
     span: &Span,
     out: Output<'_>,
     way: &Way<'_, T>,
     (records, rest): (&mut Vec<Record>, &mut Vec<f32>),
     mut tiles: impl FnMut(usize, usize, usize) -> Tiles<T>,
 ) {
-    let blocks = Layout::new(product.cols).blocks();
-    let of_unit = product.format.block() / BLOCK;
-    let bytes = panel::unit_bytes(product.format);
+    let blocks = Layout::new(matmul.cols).blocks();
+    let of_unit = matmul.format.block() / BLOCK;
+    let bytes = panel::unit_bytes(matmul.format);
     let few = span.tokens.len() <= FEW;
     // If all columns of the activations stay in L2, the results of a panel are finished before the
     // next panel's.
@@ -242,19 +242,19 @@ unsafe fn blocks<T>(
                 for panel in group.clone() {
                     // SAFETY: these results are of the span.
                     let mut place = (unsafe { out.at(first, panel * ROWS) }, out.stride);
-                    if (panel + 1) * ROWS > product.rows {
+                    if (panel + 1) * ROWS > matmul.rows {
                         rest.resize(tokens * ROWS, 0.0);
                         place = (rest.as_mut_ptr(), ROWS);
                     }
                     let records = &mut records[..chunk.min(blocks - block)];
                     let at = (panel * blocks + block) / of_unit * bytes;
-                    let source = &product.panels[at..][..records.len() / of_unit * bytes];
+                    let source = &matmul.panels[at..][..records.len() / of_unit * bytes];
                     (way.expand)(source, records);
                     let count = source.len().div_ceil(64);
                     let fetches = tokens.div_ceil(height) * records.len() * way.steps;
                     (way.compute)(&Strip {
                         records,
-                        shape: Shape::of(product.format),
+                        shape: Shape::of(matmul.format),
                         tiles: Tiles {
                             first: tiles.first.wrapping_add(block),
                             ..tiles
@@ -277,10 +277,10 @@ unsafe fn blocks<T>(
                 }
             }
         }
-        if span.panels.end * ROWS > product.rows {
-            let full = product.rows / ROWS * ROWS;
+        if span.panels.end * ROWS > matmul.rows {
+            let full = matmul.rows / ROWS * ROWS;
             for (token, rest) in rest.chunks_exact(ROWS).enumerate() {
-                for (row, result) in rest[..product.rows - full].iter().enumerate() {
+                for (row, result) in rest[..matmul.rows - full].iter().enumerate() {
                     // SAFETY: these results are of the span, which is the caller's alone.
                     unsafe { out.write(first + token, full + row, *result) };
                 }

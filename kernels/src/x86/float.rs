@@ -5,8 +5,8 @@ use std::arch::x86_64::*;
 
 use crate::data::float::{COLUMN, stride};
 use crate::data::format::Format;
+use crate::data::matmul::{Matmul, Output, Span};
 use crate::data::panel::ROWS;
-use crate::data::product::{Output, Product, Span};
 use crate::x86::Instructions;
 
 /// Activations that are multiplied by one panel after the other.
@@ -53,12 +53,12 @@ impl Tile {
 /// or write the elements of `out` that belong to the span.
 pub(crate) unsafe fn multiply(
     instructions: Instructions,
-    product: &Product<'_>,
+    matmul: &Matmul<'_>,
     span: &Span,
     out: Output<'_>,
 ) {
-    let brain = product.format == Format::Bf16;
-    let (cols, stride) = (product.cols, stride(product.cols));
+    let brain = matmul.format == Format::Bf16;
+    let (cols, stride) = (matmul.cols, stride(matmul.cols));
     let wide = matches!(instructions, Instructions::Amx | Instructions::Avx512);
     let height = if wide { MOST } else { MOST / 2 };
     for first in span.tokens.clone().step_by(TOKENS) {
@@ -67,7 +67,7 @@ pub(crate) unsafe fn multiply(
         let at_once = if tokens > height { COLUMNS } else { cols };
         for column in (0..cols).step_by(at_once) {
             for panel in span.panels.clone() {
-                let rows = ROWS.min(product.rows - panel * ROWS);
+                let rows = ROWS.min(matmul.rows - panel * ROWS);
                 let height = tokens.div_ceil(tokens.div_ceil(height));
                 for token in (first..first + tokens).step_by(height) {
                     let count = height.min(first + tokens - token);
@@ -78,12 +78,9 @@ pub(crate) unsafe fn multiply(
                     unsafe {
                         let place = out.at(token, panel * ROWS);
                         let mut tile = Tile {
-                            weights: product
-                                .panels
-                                .as_ptr()
-                                .add((panel * cols + column) * COLUMN),
+                            weights: matmul.panels.as_ptr().add((panel * cols + column) * COLUMN),
                             columns: at_once.min(cols - column),
-                            numbers: product
+                            numbers: matmul
                                 .activations
                                 .as_ptr()
                                 .add(4 * (token * stride + column)),

@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use crate::data::activation::{BYTES, Layout, ORIGIN};
 use crate::data::format::Format;
+use crate::data::matmul::{Matmul, Output, Span};
 use crate::data::panel::{BLOCK, GROUP, ROWS};
-use crate::data::product::{Output, Product, Span};
 use crate::x86::expand::{powers_of_two, table};
 
 /// How many bytes ahead weights are prefetched into L1.
@@ -34,13 +34,13 @@ pub(crate) fn suits(format: Format, tokens: usize) -> bool {
 /// The CPU must have the instructions. The buffers must fit the matmul, and no other code may read
 /// or write the elements of `out` that belong to the span.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-pub(crate) unsafe fn multiply(product: &Product<'_>, span: &Span, out: Output<'_>) {
+pub(crate) unsafe fn multiply(matmul: &Matmul<'_>, span: &Span, out: Output<'_>) {
     // SAFETY: as the caller promises.
     unsafe {
-        match product.format {
-            Format::Q8_0 => by_kind::<EIGHT>(product, span, out),
-            Format::MxFp4 => by_kind::<POWERS>(product, span, out),
-            _ => by_kind::<FOUR>(product, span, out),
+        match matmul.format {
+            Format::Q8_0 => by_kind::<EIGHT>(matmul, span, out),
+            Format::MxFp4 => by_kind::<POWERS>(matmul, span, out),
+            _ => by_kind::<FOUR>(matmul, span, out),
         }
     }
 }
@@ -62,27 +62,27 @@ const fn unit_bytes(kind: u8) -> usize {
 
 /// Chooses how many places weights are read from in turn: memory gives more from several at once.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-unsafe fn by_kind<const KIND: u8>(product: &Product<'_>, span: &Span, out: Output<'_>) {
+unsafe fn by_kind<const KIND: u8>(matmul: &Matmul<'_>, span: &Span, out: Output<'_>) {
     let mut left = span.panels.clone();
     let first = span.tokens.start;
     // SAFETY: as the caller promises.
     unsafe {
         match span.tokens.len() {
             1 => {
-                several::<KIND, 1, 4>(product, &mut left, first, out);
-                two_places::<KIND, 1>(product, left, first, out);
+                several::<KIND, 1, 4>(matmul, &mut left, first, out);
+                two_places::<KIND, 1>(matmul, left, first, out);
             }
-            2 => two_places::<KIND, 2>(product, left, first, out),
-            3 => two_places::<KIND, 3>(product, left, first, out),
-            4 => two_places::<KIND, 4>(product, left, first, out),
-            5 => two_places::<KIND, 5>(product, left, first, out),
-            6 => two_places::<KIND, 6>(product, left, first, out),
-            7 => two_places::<KIND, 7>(product, left, first, out),
-            8 => two_places::<KIND, 8>(product, left, first, out),
-            9 => two_places::<KIND, 9>(product, left, first, out),
-            10 => two_places::<KIND, 10>(product, left, first, out),
-            11 => two_places::<KIND, 11>(product, left, first, out),
-            12 => two_places::<KIND, 12>(product, left, first, out),
+            2 => two_places::<KIND, 2>(matmul, left, first, out),
+            3 => two_places::<KIND, 3>(matmul, left, first, out),
+            4 => two_places::<KIND, 4>(matmul, left, first, out),
+            5 => two_places::<KIND, 5>(matmul, left, first, out),
+            6 => two_places::<KIND, 6>(matmul, left, first, out),
+            7 => two_places::<KIND, 7>(matmul, left, first, out),
+            8 => two_places::<KIND, 8>(matmul, left, first, out),
+            9 => two_places::<KIND, 9>(matmul, left, first, out),
+            10 => two_places::<KIND, 10>(matmul, left, first, out),
+            11 => two_places::<KIND, 11>(matmul, left, first, out),
+            12 => two_places::<KIND, 12>(matmul, left, first, out),
             tokens => unreachable!("{tokens} activations are not few"),
         }
     }
@@ -90,15 +90,15 @@ unsafe fn by_kind<const KIND: u8>(product: &Product<'_>, span: &Span, out: Outpu
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 unsafe fn two_places<const KIND: u8, const M: usize>(
-    product: &Product<'_>,
+    matmul: &Matmul<'_>,
     mut left: Range<usize>,
     first: usize,
     out: Output<'_>,
 ) {
     // SAFETY: as the caller promises.
     unsafe {
-        several::<KIND, M, 2>(product, &mut left, first, out);
-        several::<KIND, M, 1>(product, &mut left, first, out);
+        several::<KIND, M, 2>(matmul, &mut left, first, out);
+        several::<KIND, M, 1>(matmul, &mut left, first, out);
     }
 }
 
@@ -107,15 +107,15 @@ unsafe fn two_places<const KIND: u8, const M: usize>(
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 unsafe fn several<const KIND: u8, const M: usize, const PLACES: usize>(
-    product: &Product<'_>,
+    matmul: &Matmul<'_>,
     left: &mut Range<usize>,
     token: usize,
     out: Output<'_>,
 ) {
     let bytes = const { unit_bytes(KIND) };
-    let layout = Layout::new(product.cols);
+    let layout = Layout::new(matmul.cols);
     // 128 more than the weights.
-    let table = table(product.format, -128);
+    let table = table(matmul.format, -128);
     let each = left.len() / PLACES;
     let first = left.start;
     left.start += PLACES * each;
@@ -125,10 +125,10 @@ unsafe fn several<const KIND: u8, const M: usize, const PLACES: usize>(
         unsafe {
             let mut units: [*const u8; PLACES] = array::from_fn(|place| {
                 let panel = panel + place * each;
-                product.panels.as_ptr().add(panel * layout.blocks() * bytes)
+                matmul.panels.as_ptr().add(panel * layout.blocks() * bytes)
             });
             let row = |t: usize| {
-                product
+                matmul
                     .activations
                     .as_ptr()
                     .add((token + t) * layout.bytes())
@@ -148,7 +148,7 @@ unsafe fn several<const KIND: u8, const M: usize, const PLACES: usize>(
             }
             for (place, totals) in totals.into_iter().enumerate() {
                 for (t, totals) in totals.into_iter().enumerate() {
-                    put(product, panel + place * each, token + t, totals, out);
+                    put(matmul, panel + place * each, token + t, totals, out);
                 }
             }
         }
@@ -159,13 +159,13 @@ unsafe fn several<const KIND: u8, const M: usize, const PLACES: usize>(
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 unsafe fn put(
-    product: &Product<'_>,
+    matmul: &Matmul<'_>,
     panel: usize,
     token: usize,
     totals: [__m512; 2],
     out: Output<'_>,
 ) {
-    let left = product.rows - panel * ROWS;
+    let left = matmul.rows - panel * ROWS;
     // SAFETY: as the caller promises; only places of results are written.
     unsafe {
         let place = out.at(token, panel * ROWS);

@@ -332,11 +332,11 @@ impl Case {
         };
         let score = |cell: usize| {
             let key = cell_row(&self.keys, cell, self.key_size);
-            let product = query
+            let matmul = query
                 .iter()
                 .zip(key)
                 .map(|(query, key)| f64::from(*query) * key);
-            let mut score = product.sum::<f64>() * f64::from(self.scale());
+            let mut score = matmul.sum::<f64>() * f64::from(self.scale());
             if self.cap > 0.0 {
                 score = f64::from(self.cap) * (score / f64::from(self.cap)).tanh();
             }

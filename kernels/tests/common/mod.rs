@@ -1,7 +1,7 @@
 //! Made-up weights in the formats of files, their values in f64, and matmuls of them.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use graphmill_kernels::{Format, Kernels, Product};
+use graphmill_kernels::{Format, Kernels, Matmul};
 
 /// Pseudorandom numbers (`SplitMix64`).
 pub(crate) struct Numbers(pub(crate) u64);
@@ -141,7 +141,7 @@ impl Case {
 }
 
 /// A case multiplied with one choice of instructions, in `parts` parts.
-pub(crate) fn product(kernels: Kernels, case: &Case, parts: usize) -> Vec<f32> {
+pub(crate) fn matmul(kernels: Kernels, case: &Case, parts: usize) -> Vec<f32> {
     let Case {
         format,
         rows,
@@ -159,7 +159,7 @@ pub(crate) fn product(kernels: Kernels, case: &Case, parts: usize) -> Vec<f32> {
     let mut activations = vec![0; tokens * kernels.activation_bytes(format, cols)];
     kernels.quantize(format, cols, &case.activations, &mut activations);
     let mut out = vec![f32::NAN; rows * tokens];
-    let product = Product {
+    let matmul = Matmul {
         format,
         rows,
         cols,
@@ -167,15 +167,15 @@ pub(crate) fn product(kernels: Kernels, case: &Case, parts: usize) -> Vec<f32> {
         tokens,
         activations: &activations,
     };
-    kernels.multiply_all(&product, &mut out, parts);
+    kernels.multiply_all(&matmul, &mut out, parts);
     out
 }
 
 /// A case multiplied with every choice of instructions.
-pub(crate) fn products(case: &Case) -> Vec<(Kernels, Vec<f32>)> {
+pub(crate) fn matmuls(case: &Case) -> Vec<(Kernels, Vec<f32>)> {
     Kernels::all()
         .into_iter()
-        .map(|kernels| (kernels, product(kernels, case, 1)))
+        .map(|kernels| (kernels, matmul(kernels, case, 1)))
         .collect()
 }
 

@@ -26,7 +26,7 @@ pub(crate) use interface::{Loaded, Serve};
 #[cfg(feature = "llama")]
 pub use llama::with_cpu_kernels;
 #[cfg(feature = "cpu-kernels")]
-pub use llama::{MeasuredProduct, ProductTime, product_time};
+pub use llama::{MatmulTime, MeasuredMatmul, matmul_time};
 
 /// Ends the process at once. A thread that still loads a model or computes does not notice: when
 /// `main` returns instead, C++ drops what llama.cpp has in statics, under the hands of that thread.

@@ -7,14 +7,14 @@ use crate::backend::Adapter;
 mod cells;
 mod checkpoints;
 mod kv_cells;
-mod offer;
 mod prefix_cache;
+mod reuse;
 mod tree;
 
 pub(crate) use cells::{CellBook, Held};
 pub(crate) use kv_cells::{KvCells, Newcomer, Residents};
-pub(crate) use offer::{Offer, WORTHWHILE, without_part_of_tile};
 pub(crate) use prefix_cache::PrefixCache;
+pub(crate) use reuse::{Offer, WORTHWHILE, without_part_of_tile};
 pub(crate) use tree::{Found, PrefixTree, Progress};
 
 /// Sequences share cells only with those of the same group.

@@ -1,42 +1,7 @@
-//! Adapters by name. Only requests with the same adapter share cells.
+//! The adapters of the sequences of a step, for the status.
 
-use std::sync::Arc;
-
-use super::LlmEngine;
 use super::sequence::Sequence;
-use crate::backend::Adapter;
-use crate::cache::ShareGroup;
-use crate::protocol::SubmitError;
 use crate::spec::AdapterSpec;
-
-impl LlmEngine {
-    /// The group of requests with this adapter, if any, and this salt.
-    pub(super) fn group(
-        &self,
-        adapter: Option<&str>,
-        salt: &Arc<str>,
-    ) -> Result<ShareGroup, SubmitError> {
-        let adapter = adapter.map(|name| self.adapter(name)).transpose()?;
-        Ok(ShareGroup {
-            adapter,
-            salt: Arc::clone(salt),
-        })
-    }
-
-    fn adapter(&self, name: &str) -> Result<Adapter, SubmitError> {
-        let adapters = &self.spec.adapters;
-        let found = adapters.iter().position(|adapter| adapter.name == name);
-        found
-            .map(|index| Adapter(index as u32))
-            .ok_or_else(|| SubmitError::UnknownAdapter {
-                name: name.to_owned(),
-                known: adapters
-                    .iter()
-                    .map(|adapter| adapter.name.clone())
-                    .collect(),
-            })
-    }
-}
 
 /// The adapters of sequences, a bit for each; those behind the 64th are not told.
 pub(super) fn bits<'a>(sequences: impl Iterator<Item = &'a Sequence>) -> u64 {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashSet;
 
 use super::delivery::Outbox;
-use super::drain::Drain;
+use super::queue_pace::Drain;
 use super::sequence::Sequence;
 use super::status::Shared;
 use crate::protocol::{ErrorKind, FinishReason, GenerationError, SequenceId};

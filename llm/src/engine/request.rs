@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::constrain::{CompiledConstraint, ReasoningLimit};
+use crate::protocol::SpeculationParams;
 use crate::protocol::{RequestId, SamplingParams, StepSink, Tenant, Token, TokenSet};
-use crate::speculate::SpeculationParams;
 use crate::vision::PlacedTile;
 use crate::worker::QueuePlace;
 

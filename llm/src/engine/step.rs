@@ -8,10 +8,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Order;
 use super::adapters;
 use super::batch::Batch;
 use super::delivery::Outbox;
+use super::order::Order;
 use super::planner::Planner;
 use super::queue::Queue;
 use super::sample::Sampling;

@@ -41,6 +41,7 @@ use turns::Owner;
 use crate::backend::Slot;
 use crate::protocol::{RequestId, SequenceId};
 
+mod admission;
 pub(crate) mod cost;
 pub(crate) mod pace;
 mod step;

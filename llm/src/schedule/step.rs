@@ -1,24 +1,22 @@
 //! The decisions of one step, one kind of work after the other.
 
 use super::cost::StepSize;
-use super::{
-    GROWTH_CELLS, Limits, Now, PAUSE_GRACE_STEPS, PROMPT_TILE, Plan, Prompt, Row, State, Work,
-};
+use super::{Limits, Now, PROMPT_TILE, Plan, Prompt, Row, State, Work};
 use crate::backend::Slot;
 
 /// A plan in the making: what is left of budget and cells.
 pub(super) struct Step<'a> {
-    limits: &'a Limits,
-    now: &'a Now<'a>,
-    plan: &'a mut Plan,
-    free: u32,
-    budget: u32,
+    pub(super) limits: &'a Limits,
+    pub(super) now: &'a Now<'a>,
+    pub(super) plan: &'a mut Plan,
+    pub(super) free: u32,
+    pub(super) budget: u32,
     /// Part of the budget that prompts may still take.
-    chunk: u32,
+    pub(super) chunk: u32,
     /// Sequences that have a slot.
-    sequences: u32,
+    pub(super) sequences: u32,
     /// Cells that admitted sequences are sure to need soon.
-    committed: u32,
+    pub(super) committed: u32,
 }
 
 impl<'a> Step<'a> {
@@ -140,30 +138,6 @@ impl<'a> Step<'a> {
         wanted.min(most)
     }
 
-    fn take_cells_for_decodes(&mut self, mut count: u32) {
-        while self.free < count {
-            let last = self
-                .plan
-                .state
-                .iter()
-                .rposition(|state| matches!(state, State::Scheduled(_)))
-                .expect("there are `count` scheduled decodes, and `count` is above the free cells");
-            if let Some(victim) = self.victim(last) {
-                if victim == last {
-                    count -= 1;
-                    self.budget += 1;
-                }
-                self.preempt(victim);
-            } else {
-                // Those before it hold all cells: it waits for them.
-                self.plan.state[last] = State::Idle;
-                count -= 1;
-                self.budget += 1;
-            }
-        }
-        self.free -= count;
-    }
-
     pub(super) fn schedule_prompts(&mut self) {
         let decodes = self.decodes_size();
         let pace = &self.now.pace;
@@ -213,72 +187,10 @@ impl<'a> Step<'a> {
         self.plan.prompts.len() as u32 - waiting + waiting.min(self.places_for_prompts())
     }
 
-    /// Places that no sequence has, and those that requests without one may take from requests that
-    /// have several.
-    fn places_for_prompts(&self) -> u32 {
-        let free = self.limits.max_sequences - self.sequences;
-        let spare = || self.now.running.iter().filter(|row| row.is_spare());
-        let taken_twice = spare().count() as u32;
-        if taken_twice == 0 {
-            return free;
-        }
-        let waiting = self.now.waiting.iter();
-        let without =
-            waiting.filter(|row| row.may_join() && spare().any(|other| row.may_replace(other)));
-        let missing = (without.count() as u32).saturating_sub(free);
-        free + taken_twice.min(missing)
-    }
-
-    /// Computes the next chunk of a running prompt, if there are cells. False if no other prompt
-    /// may go before it.
-    fn continue_prompt(&mut self, index: usize, row: &Row) -> bool {
-        let at_once = self.at_once(row);
-        while self.free < at_once.max(1) {
-            let Some(victim) = self.victim(index + 1) else {
-                return at_once == 0; // those before it hold the cells
-            };
-            self.withdraw(victim);
-            self.preempt(victim);
-        }
-        let tokens = self.part_of(row).min(self.free);
-        if tokens == 0 {
-            return false;
-        }
-        self.plan.state[index] = State::Scheduled(tokens);
-        self.take(tokens, tokens);
-        self.committed = self.committed.saturating_sub(tokens);
-        true
-    }
-
-    /// Gives a waiting sequence a place and its first chunk, if it fits. False if it does not: then
-    /// those behind it wait too.
-    fn admit(&mut self, row: &Row) -> bool {
-        let tokens = self.part_of(row);
-        if tokens == 0 {
-            return false;
-        }
-        let needs = row.owned + row.pending();
-        while self.free < needs + self.committed || self.sequences == self.limits.max_sequences {
-            let Some(victim) = self.gives_way(row, needs) else {
-                return false;
-            };
-            self.withdraw(victim);
-            self.preempt(victim);
-            self.sequences -= 1;
-        }
-        self.plan.admit.push(row.id);
-        self.plan.work.push(Work::known(row.id, tokens));
-        self.plan.size.prompt_tokens += tokens;
-        self.take(tokens, row.owned + tokens);
-        self.committed += row.pending() - tokens + row.remaining.min(GROWTH_CELLS);
-        self.sequences += 1;
-        true
-    }
-
     /// Tokens of a prompt that the step has room for: all that are pending, or full tiles of
     /// [`PROMPT_TILE`]. Less than a tile is not worth a pass over the weights, unless the step has
     /// no other prompt.
-    fn part_of(&self, row: &Row) -> u32 {
+    pub(super) fn part_of(&self, row: &Row) -> u32 {
         if row.pending() <= self.chunk {
             return row.pending();
         }
@@ -290,7 +202,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    fn take(&mut self, tokens: u32, cells: u32) {
+    pub(super) fn take(&mut self, tokens: u32, cells: u32) {
         self.chunk -= tokens;
         self.budget -= tokens;
         self.free -= cells;
@@ -358,92 +270,16 @@ impl<'a> Step<'a> {
     }
 
     /// How many pending tokens of a prompt must be computed in one step; 0 if any number may be.
-    fn at_once(&self, row: &Row) -> u32 {
+    pub(super) fn at_once(&self, row: &Row) -> u32 {
         let is_whole = !self.limits.split_prompts && row.pending() <= self.limits.batch_tokens;
         if is_whole { row.pending() } else { row.at_once }
     }
 
-    /// The sequence that gives up its cells for the one before `from`: one without credit, else the
-    /// last in rank from there on.
-    fn victim(&self, from: usize) -> Option<usize> {
-        let holds_cells = |index: &usize| {
-            self.plan.state[*index] != State::Preempted && self.now.running[*index].computed > 0
-        };
-        let last_first = || (0..self.now.running.len()).rev().filter(holds_cells);
-        last_first()
-            .find(|index| !self.now.running[*index].has_credit)
-            .or_else(|| last_first().find(|index| *index >= from))
-    }
-
-    /// The victim whose slot the waiting sequence may take, if all such slots together have the
-    /// cells that it needs. The victim is a sequence that lacked credit. If the owner or request of
-    /// the waiting one has no slot, it is the last sequence of those that have several.
-    fn gives_way(&self, waiting: &Row, needs: u32) -> Option<usize> {
-        let nothing_runs = self.plan.work.is_empty()
-            && !self
-                .plan
-                .state
-                .iter()
-                .any(|state| matches!(state, State::Scheduled(_)));
-        let sat_out = |index: &usize| {
-            let row = &self.now.running[*index];
-            let steps = self.now.step.saturating_sub(row.last_step);
-            self.plan.state[*index] == State::Idle
-                && !row.has_credit
-                && (nothing_runs || steps >= PAUSE_GRACE_STEPS)
-        };
-        let is_spare = |index: &usize| {
-            let holds = self.plan.state[*index] != State::Preempted;
-            holds && waiting.may_replace(&self.now.running[*index])
-        };
-        let last_first = || (0..self.now.running.len()).rev();
-        let may_go = last_first().filter(|index| sat_out(index) || is_spare(index));
-        let obtainable: u32 = may_go
-            .map(|index| {
-                let row = &self.now.running[index];
-                row.owned + self.scheduled_tokens(index) + self.commitment(index)
-            })
-            .sum();
-        if self.free + obtainable < needs + self.committed {
-            return None;
-        }
-        last_first()
-            .find(sat_out)
-            .or_else(|| last_first().find(is_spare))
-    }
-
     /// Tokens of a running sequence in this step.
-    fn scheduled_tokens(&self, index: usize) -> u32 {
+    pub(super) fn scheduled_tokens(&self, index: usize) -> u32 {
         match self.plan.state[index] {
             State::Scheduled(tokens) => tokens,
             State::Idle | State::Preempted => 0,
         }
-    }
-
-    /// Cells that a running sequence is sure to need after this step.
-    fn commitment(&self, index: usize) -> u32 {
-        let row = &self.now.running[index];
-        if row.has_credit && self.plan.state[index] != State::Preempted {
-            row.pending() - self.scheduled_tokens(index) + row.remaining.min(GROWTH_CELLS)
-        } else {
-            0
-        }
-    }
-
-    /// Takes a sequence out of the step, before it is preempted.
-    fn withdraw(&mut self, index: usize) {
-        let tokens = self.scheduled_tokens(index);
-        self.committed = self.committed.saturating_sub(self.commitment(index));
-        self.budget += tokens;
-        self.free += tokens;
-        if self.now.running[index].pending() > 1 {
-            self.chunk += tokens;
-        }
-    }
-
-    fn preempt(&mut self, index: usize) {
-        self.plan.state[index] = State::Preempted;
-        self.plan.preempt.push(self.now.running[index].id);
-        self.free += self.now.running[index].owned;
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Device, LlmEngineSpec, PluginConfig, SpecError};
 #[cfg(feature = "llama")]
-use crate::speculate::SpeculationParams;
+use crate::protocol::SpeculationParams;
 
 /// The model that drafts tokens for another one, and its limits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Device, SpecError};
-use crate::speculate::SpeculationParams;
+use crate::protocol::SpeculationParams;
 
 /// Most threads that llama.cpp runs, and most CPUs it can name.
 const MAX_THREADS: u32 = 512;

@@ -22,10 +22,10 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
+use super::draft_state::{DraftState, Guess};
 use super::drafting::Drafting;
 use super::hidden::Hidden;
 use super::learned::Confidence;
-use super::place::{Guess, Place};
 use super::turns::Turn;
 use super::worth::Steps;
 use crate::backend::{Backend, BatchToken, Capacity, DecodeError, Slot};
@@ -40,7 +40,7 @@ pub(super) struct Drafter<'a> {
     pub(super) capacity: Capacity,
     /// Tokens that both models have: those below this.
     pub(super) n_vocab: usize,
-    pub(super) places: FxHashMap<SequenceId, Place>,
+    pub(super) states: FxHashMap<SequenceId, DraftState>,
     pub(super) free_slots: BinaryHeap<Reverse<Slot>>,
     /// Cells that are in use, and those that sequences of this round may come to use.
     pub(super) claimed: u32,
@@ -69,7 +69,7 @@ impl<'a> Drafter<'a> {
             n_vocab: n_vocab.min(backend.n_vocab()),
             backend,
             capacity,
-            places: FxHashMap::default(),
+            states: FxHashMap::default(),
             free_slots: (0..capacity.max_sequences)
                 .map(|slot| Reverse(Slot(slot)))
                 .collect(),
@@ -116,7 +116,7 @@ impl<'a> Drafter<'a> {
             "the draft model failed; nothing is drafted with it from now on"
         );
         self.failed = true;
-        self.places.clear();
+        self.states.clear();
     }
 
     /// Whether the main model's hidden states are wanted.
@@ -140,8 +140,8 @@ impl<'a> Drafter<'a> {
         if let Some(hidden) = &mut self.hidden {
             hidden.forget(id);
         }
-        if let Some(place) = self.places.remove(&id) {
-            self.free(place.slot);
+        if let Some(state) = self.states.remove(&id) {
+            self.free(state.slot);
         }
     }
 
@@ -156,16 +156,16 @@ impl<'a> Drafter<'a> {
     pub(super) fn settle(&mut self, sequence: &impl Drafting) {
         let length = sequence.tokens().len();
         let learned = &self.learned;
-        let place = self
-            .places
+        let state = self
+            .states
             .entry(sequence.id())
-            .or_insert_with(|| Place::new(length, learned.as_assumption()));
+            .or_insert_with(|| DraftState::new(length, learned.as_assumption()));
         let hidden = self.hidden.as_ref();
         let hidden = hidden.map(|hidden| hidden.positions(sequence.id()));
         let most = self.capacity.cells_per_sequence;
-        let wrong = place.settle(sequence.tokens(), &mut self.learned, hidden, most);
-        if let (Some(slot), true) = (place.slot, wrong > 0) {
-            self.backend.remove(slot, place.cells);
+        let wrong = state.settle(sequence.tokens(), &mut self.learned, hidden, most);
+        if let (Some(slot), true) = (state.slot, wrong > 0) {
+            self.backend.remove(slot, state.cells);
         }
     }
 
@@ -182,20 +182,20 @@ impl<'a> Drafter<'a> {
             for (turn, row) in self.turns.iter_mut().zip(logits) {
                 let (token, probability) = sampler::most_likely(&row[..self.n_vocab])
                     .ok_or_else(|| DecodeError::Failed("it gave no finite logit".to_owned()))?;
-                let place = self
-                    .places
+                let state = self
+                    .states
                     .get_mut(&turn.id)
-                    .expect("who drafts has a place");
-                place.drafted.push(Guess { token, probability });
-                place.hidden.clear();
-                place.hidden.extend(hidden.next().unwrap_or_default());
+                    .expect("who drafts has a state");
+                state.drafted.push(Guess { token, probability });
+                state.hidden.clear();
+                state.hidden.extend(hidden.next().unwrap_or_default());
                 turn.tokens = 1;
                 turn.drafts = probability >= turn.wanted.confidence_threshold;
                 if turn.drafts {
-                    turn.chance *= place.learned.chance(probability);
+                    turn.chance *= state.learned.chance(probability);
                     running[turn.index].push_draft(token, turn.chance);
-                    turn.drafts = (place.drafted.len() as u32) < turn.wanted.limit
-                        && turn.chance * place.learned.mean() >= price;
+                    turn.drafts = (state.drafted.len() as u32) < turn.wanted.limit
+                        && turn.chance * state.learned.mean() >= price;
                 }
             }
             self.turns.retain(|turn| turn.drafts);
@@ -212,15 +212,15 @@ impl<'a> Drafter<'a> {
         self.before.clear();
         let mut size = StepSize::default();
         for turn in &self.turns {
-            let place = &self.places[&turn.id];
+            let state = &self.states[&turn.id];
             let known = running[turn.index].tokens();
-            let drafted = place.drafted.iter().map(|guess| guess.token);
+            let drafted = state.drafted.iter().map(|guess| guess.token);
             let text = known
                 .iter()
                 .copied()
                 .chain(drafted)
-                .skip(place.next() as usize);
-            let positions = place.cells..place.cells + turn.tokens;
+                .skip(state.next() as usize);
+            let positions = state.cells..state.cells + turn.tokens;
             let last = positions.end - 1;
             self.batch
                 .extend(positions.zip(text).map(|(position, token)| BatchToken {
@@ -232,11 +232,11 @@ impl<'a> Drafter<'a> {
                     adapter: None,
                 }));
             if let Some(hidden) = &self.hidden {
-                for next in (place.next()..).take(turn.tokens as usize) {
+                for next in (state.next()..).take(turn.tokens as usize) {
                     let row = if (next as usize) < known.len() {
                         hidden.row(turn.id, next - 1).unwrap_or_default()
                     } else {
-                        &place.hidden
+                        &state.hidden
                     };
                     self.before.extend_from_slice(row);
                 }
@@ -261,8 +261,8 @@ impl<'a> Drafter<'a> {
         let took = self.backend.now().duration_since(started);
         self.cost.observe(&size, took.as_secs_f64() * 1e6);
         for turn in &self.turns {
-            if let Some(place) = self.places.get_mut(&turn.id) {
-                place.cells += turn.tokens;
+            if let Some(state) = self.states.get_mut(&turn.id) {
+                state.cells += turn.tokens;
             }
         }
         if size.decode_tokens > 0 {

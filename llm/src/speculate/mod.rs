@@ -18,23 +18,21 @@
 //!
 //! How many drafts a step takes follows from their chances and from what its rows cost ([`worth`]).
 
+mod draft_state;
 mod drafter;
 mod drafting;
-mod drafts;
 mod hidden;
 mod learned;
 mod lookup;
-mod params;
-mod place;
-mod speculation;
+mod sequence_drafts;
+mod step_drafts;
 mod turns;
 mod worth;
 
 pub(crate) use drafting::{Drafting, ModelDraft};
-pub(crate) use drafts::Drafts;
 pub(crate) use hidden::KEPT as KEPT_HIDDEN;
-pub use params::{DraftSource, SpeculationParams};
-pub(crate) use speculation::Speculation;
+pub(crate) use sequence_drafts::Speculation;
+pub(crate) use step_drafts::Drafts;
 
 #[cfg(test)]
 mod tests;

@@ -20,7 +20,7 @@ const WORTH_CATCHING_UP: f64 = 0.25;
 /// A sequence that takes part in a round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
-    /// Its place among the running.
+    /// Its index among the running sequences.
     pub(super) index: usize,
     pub(super) id: SequenceId,
     pub(super) slot: Slot,
@@ -49,11 +49,11 @@ impl Drafter<'_> {
         let (mut means, mut due) = (0.0, false);
         for (sequence, _) in wanting() {
             self.settle(sequence);
-            let place = &self.places[&sequence.id()];
-            means += place.learned.mean();
-            due |= place.is_due(sequence.tokens().len());
+            let state = &self.states[&sequence.id()];
+            means += state.learned.mean();
+            due |= state.is_due(sequence.tokens().len());
         }
-        self.claimed = self.places.values().map(|place| place.cells).sum();
+        self.claimed = self.states.values().map(|state| state.cells).sum();
         let common = steps.same_length.then_some((means / count as f32, due));
         let price = self.price(count, steps);
         for (index, sequence) in running.iter().enumerate() {
@@ -61,15 +61,15 @@ impl Drafter<'_> {
                 continue;
             };
             let length = sequence.tokens().len();
-            let Some(place) = self.places.get_mut(&sequence.id()) else {
+            let Some(state) = self.states.get_mut(&sequence.id()) else {
                 continue;
             };
-            let cells = (length as u32).saturating_sub(place.first);
+            let cells = (length as u32).saturating_sub(state.first);
             let room = self.capacity.cells_per_sequence.saturating_sub(cells);
             wanted.limit = wanted.limit.min(room);
-            let (mean, due) = common.unwrap_or((place.learned.mean(), place.is_due(length)));
+            let (mean, due) = common.unwrap_or((state.learned.mean(), state.is_due(length)));
             if wanted.limit == 0
-                || !place.tries(mean >= price, due, length)
+                || !state.tries(mean >= price, due, length)
                 || !self.can_catch_up(sequence, steps)
             {
                 continue;
@@ -97,7 +97,7 @@ impl Drafter<'_> {
     /// for what is left of it.
     fn can_catch_up(&self, sequence: &impl Drafting, steps: &Steps) -> bool {
         let (id, tokens) = (sequence.id(), sequence.tokens());
-        let next = self.places[&id].next() as usize;
+        let next = self.states[&id].next() as usize;
         if let Some(hidden) = &self.hidden
             && (hidden.positions(id).end as usize + 1 < tokens.len() || next >= tokens.len())
         {
@@ -113,22 +113,22 @@ impl Drafter<'_> {
     /// Finds a slot for the sequence and cells for its whole text and its drafts; others that do
     /// not draft now make room, those that have not for longest first.
     fn make_room(&mut self, sequence: &impl Drafting, drafts: u32) -> Option<Slot> {
-        let next = self.places[&sequence.id()].next();
+        let next = self.states[&sequence.id()].next();
         let more = sequence.tokens().len() as u32 + drafts - next;
         loop {
-            let place = self.places.get_mut(&sequence.id())?;
+            let state = self.states.get_mut(&sequence.id())?;
             if self.claimed + more <= self.capacity.total_cells
-                && let Some(slot) = place.slot.or_else(|| Some(self.free_slots.pop()?.0))
+                && let Some(slot) = state.slot.or_else(|| Some(self.free_slots.pop()?.0))
             {
-                place.slot = Some(slot);
-                place.round = self.round;
+                state.slot = Some(slot);
+                state.round = self.round;
                 self.claimed += more;
                 return Some(slot);
             }
-            let others = self.places.iter_mut().filter(|(id, place)| {
-                **id != sequence.id() && place.slot.is_some() && place.round < self.round
+            let others = self.states.iter_mut().filter(|(id, state)| {
+                **id != sequence.id() && state.slot.is_some() && state.round < self.round
             });
-            let (_, longest) = others.min_by_key(|(id, place)| (place.round, **id))?;
+            let (_, longest) = others.min_by_key(|(id, state)| (state.round, **id))?;
             self.claimed -= longest.cells;
             let slot = longest.vacate();
             self.free(slot);
@@ -149,13 +149,13 @@ impl Drafter<'_> {
             .min(self.capacity.max_batch_tokens.saturating_sub(turns));
         for turn in &mut self.turns {
             let text = running[turn.index].tokens().len() as u32;
-            let mut missing = text - self.places[&turn.id].next();
+            let mut missing = text - self.states[&turn.id].next();
             turn.tokens = missing.min(1 + left);
             if self.hidden.is_some() && turn.tokens < missing {
                 // MTP layers draft at once, from the end of the text.
-                let place = self.places.get_mut(&turn.id);
-                place
-                    .expect("who drafts has a place")
+                let state = self.states.get_mut(&turn.id);
+                state
+                    .expect("who drafts has a state")
                     .begin_at(text - turn.tokens);
                 self.backend.remove(turn.slot, 0);
                 missing = turn.tokens;

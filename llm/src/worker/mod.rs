@@ -14,15 +14,15 @@ use crate::protocol::{ErrorKind, GenerationError, LoadError};
 
 mod live;
 mod panics;
-mod places;
 mod pulse;
+mod queue_places;
 
 use live::Live;
 pub(crate) use live::{OutputReceiver, Seat, Waiter};
 pub(crate) use panics::catch;
-pub use places::QueuePlace;
-pub(crate) use places::{Full, Places};
 pub(crate) use pulse::{Pulse, Seen, stalled_for};
+pub use queue_places::QueuePlace;
+pub(crate) use queue_places::{Full, Places};
 
 /// How long the end of a thread that was told to stop is waited for. It stops between two steps,
 /// which take less on most machines; one that takes longer is left behind, for nothing may keep the

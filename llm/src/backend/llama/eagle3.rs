@@ -44,17 +44,6 @@ pub(super) fn count_buffers(
     }
 }
 
-/// Numbers of a main model's hidden state, which such a model encodes first.
-pub(super) fn encodes(weights: &Weights) -> Option<usize> {
-    let model = &weights.model;
-    if architecture(model) != ARCHITECTURE {
-        return None;
-    }
-    let width = model.meta_val_str(&format!("{ARCHITECTURE}.target_hidden_size"));
-    let width: usize = width.ok()?.parse().ok()?;
-    Some(target_layers(model).len() * width)
-}
-
 /// Prepares the spec of a draft model, if that is one of these, and says what the main model has to
 /// give it.
 pub(super) fn prepare(

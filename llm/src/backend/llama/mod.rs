@@ -35,8 +35,8 @@ mod mtp;
 mod open;
 mod plan;
 mod process;
-mod recurrent;
 mod sequence_state;
+mod state_size;
 mod sub_batches;
 mod threads;
 #[cfg_attr(not(feature = "vision"), path = "no_vision.rs")]
@@ -48,7 +48,7 @@ use cpu_kernels::HugePages;
 #[cfg(target_os = "linux")]
 pub(crate) use cpu_kernels::unused_bytes as unbacked_bytes;
 #[cfg(feature = "cpu-kernels")]
-pub use cpu_kernels::{MeasuredProduct, ProductTime};
+pub use cpu_kernels::{MatmulTime, MeasuredMatmul};
 pub(crate) use embed::open as open_embedding;
 use ffi::{Context, Heard};
 pub(super) use ffi::{exit, limit_process};
@@ -59,7 +59,7 @@ use model::Weights;
 pub(crate) use open::{open, open_vocab};
 use plan::ContextPlan;
 #[cfg(feature = "cpu-kernels")]
-pub use process::product_time;
+pub use process::matmul_time;
 pub use process::with_cpu_kernels;
 use sequence_state::SequenceStates;
 use sub_batches::Divided;
@@ -146,8 +146,6 @@ struct LlamaCpp<'a> {
     drafts: DraftSupport,
     /// Whether it computes from hidden states of another context.
     from_hidden: bool,
-    /// Numbers of those of another model, if it encodes them first.
-    encodes: Option<usize>,
     /// Divides batches into sub-batches, where that can be cheaper than to compute them at once.
     divided: Option<Divided>,
     #[cfg(target_os = "linux")]
@@ -191,7 +189,6 @@ impl<'a> LlamaCpp<'a> {
             capacity,
             drafts,
             from_hidden: plan.drafts_for.is_some(),
-            encodes: eagle3::encodes(weights),
             divided: match plan.ragged_bytes {
                 Some(bytes) => Some(Divided::new(weights.model.size(), bytes)),
                 None if spec.adapters.is_empty() => None,
@@ -272,11 +269,7 @@ impl Backend for LlamaCpp<'_> {
     }
 
     fn encode_hidden<'b>(&'b mut self, states: &'b [f32]) -> Result<&'b [f32], DecodeError> {
-        let Some(width) = self.encodes else {
-            return Ok(states);
-        };
-        self.context.encode(states, width)?;
-        Ok(self.context.hidden())
+        self.context.encode(states)
     }
 
     fn on_threads(&self, work: &(dyn Fn() + Sync)) {

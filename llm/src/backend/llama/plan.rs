@@ -11,7 +11,7 @@ use super::device_memory::{self, Available, MACHINE, StepBuffers};
 use super::ffi::{self, Context, Heard, HiddenOf, RawContext, ThreadPool};
 use super::model::{Weights, architecture};
 use super::mtp;
-use super::recurrent::sequence_bytes;
+use super::state_size::sequence_bytes;
 use super::threads::Threads;
 use crate::memory::{self, Bound, CELL_GRAIN, CacheRequest, Pool};
 use crate::model::info::Mebibytes;

@@ -7,7 +7,7 @@ use llama_cpp_2::llama_backend::LlamaBackend;
 
 use super::cpu_kernels::{self, Kernels};
 #[cfg(feature = "cpu-kernels")]
-use super::cpu_kernels::{MeasuredProduct, ProductTime};
+use super::cpu_kernels::{MatmulTime, MeasuredMatmul};
 use super::{ffi, model};
 use crate::protocol::LoadError;
 use crate::spec::{CpuKernels, Numa, is_trial};
@@ -53,12 +53,12 @@ pub fn with_cpu_kernels<T>(choice: CpuKernels, load: impl FnOnce() -> T) -> T {
 /// # Errors
 /// If the kernels are off, or what is wrong with the product.
 #[cfg(feature = "cpu-kernels")]
-pub fn product_time(product: &MeasuredProduct, by_kernels: bool) -> Result<ProductTime, String> {
+pub fn matmul_time(matmul: &MeasuredMatmul, by_kernels: bool) -> Result<MatmulTime, String> {
     let process = PROCESS.as_ref().map_err(Clone::clone)?;
     if by_kernels && process.kernels.is_none() {
         return Err("the kernels are off".to_owned());
     }
-    cpu_kernels::product_time(product, by_kernels)
+    cpu_kernels::matmul_time(matmul, by_kernels)
 }
 
 /// How threads are spread over NUMA nodes, which the first engine of the process decides.

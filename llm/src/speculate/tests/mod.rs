@@ -3,9 +3,9 @@
 use super::Speculation;
 use super::learned::Confidence;
 use super::lookup::Lookup;
-use super::params::{DraftSource, SpeculationParams};
 use super::worth::{LinearCost, Steps, Yield};
 use crate::protocol::{DraftCounts, Token};
+use crate::protocol::{DraftSource, SpeculationParams};
 use crate::schedule::cost::{CostModel, StepSize};
 
 mod streams;

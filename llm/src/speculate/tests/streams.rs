@@ -1,11 +1,12 @@
 //! Streams that draft from their texts, played step by step on machines whose time is simple: none
 //! is slower than without drafts.
 
-use super::super::{Drafting, Drafts, ModelDraft, Speculation, SpeculationParams};
+use super::super::{Drafting, Drafts, ModelDraft, Speculation};
 use super::noise;
 use crate::backend::{
     Backend, BatchToken, Capacity, DecodeError, DraftSupport, KvLayout, Reuse, Slot,
 };
+use crate::protocol::SpeculationParams;
 use crate::protocol::{SequenceId, Token};
 use crate::schedule::cost::{CostModel, StepSize};
 

@@ -4,7 +4,7 @@
 use std::ffi::{c_int, c_void};
 use std::slice;
 
-use graphmill_kernels::{Output, Product};
+use graphmill_kernels::{Matmul, Output};
 use llama_cpp_sys_2 as sys;
 
 use super::panics::{guarded, guarded_in};
@@ -24,7 +24,7 @@ pub(super) struct RawMatrix {
 
 /// `graphmill_product` of the shim.
 #[repr(C)]
-pub(super) struct RawProduct {
+pub(super) struct RawMatmul {
     pub(super) matrix: RawMatrix,
     pub(super) packed: *const u8,
     activations: *const u8,
@@ -126,7 +126,7 @@ extern "C" fn graphmill_kernels_scratch_bytes(matrix: &RawMatrix, activations: i
     })
 }
 
-impl RawProduct {
+impl RawMatmul {
     pub(super) fn activations(&self) -> usize {
         let counts = self.counts.iter();
         counts
@@ -174,20 +174,20 @@ impl RawProduct {
 /// The product is as ggml describes it for the calling thread, and nobody else uses the scratch
 /// memory.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn graphmill_kernels_quantize(product: &RawProduct) {
-    guarded_in(product.pool, || {
-        let matrix = product.matrix.matrix();
+unsafe extern "C" fn graphmill_kernels_quantize(matmul: &RawMatmul) {
+    guarded_in(matmul.pool, || {
+        let matrix = matmul.matrix.matrix();
         let (Some(kernels), Some(format)) = (ATTACHED.get(), matrix.format()) else {
             return;
         };
-        let (bytes, scratch) = (matrix.activation_bytes(), product.scratch());
-        for number in product.share() {
+        let (bytes, scratch) = (matrix.activation_bytes(), matmul.scratch());
+        for number in matmul.share() {
             // SAFETY: each activation has a column for each of the matrix, side by side, and each
             // its own place in the scratch memory, which has room for all (`scratch` has asserted
             // it); other threads have other numbers.
             let (source, quantized) = unsafe {
                 (
-                    slice::from_raw_parts(product.activation(number), matrix.columns),
+                    slice::from_raw_parts(matmul.activation(number), matrix.columns),
                     slice::from_raw_parts_mut(scratch.add(number * bytes), bytes),
                 )
             };
@@ -201,26 +201,26 @@ unsafe extern "C" fn graphmill_kernels_quantize(product: &RawProduct) {
 /// # Safety
 /// As [`graphmill_kernels_quantize`], which has returned on all threads.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn graphmill_kernels_multiply(product: &RawProduct) {
-    guarded_in(product.pool, || {
-        let matrix = product.matrix.matrix();
+unsafe extern "C" fn graphmill_kernels_multiply(matmul: &RawMatmul) {
+    guarded_in(matmul.pool, || {
+        let matrix = matmul.matrix.matrix();
         let (Some(kernels), Some(format), Some(packed_bytes)) =
             (ATTACHED.get(), matrix.format(), matrix.packed_bytes())
         else {
             return;
         };
-        let tokens = product.activations();
+        let tokens = matmul.activations();
         // SAFETY: the packed weights are as long as was asked for, and are not written any more.
         // The activations are in the scratch memory, which nobody writes until the product is done.
         // The result has a row of `matrix.rows` numbers for each of them.
         let (panels, activations, out) = unsafe {
             (
-                slice::from_raw_parts(product.packed, packed_bytes),
-                slice::from_raw_parts(product.scratch(), tokens * matrix.activation_bytes()),
-                Output::new(product.out, tokens * matrix.rows, matrix.rows),
+                slice::from_raw_parts(matmul.packed, packed_bytes),
+                slice::from_raw_parts(matmul.scratch(), tokens * matrix.activation_bytes()),
+                Output::new(matmul.out, tokens * matrix.rows, matrix.rows),
             )
         };
-        let work = Product {
+        let work = Matmul {
             format,
             rows: matrix.rows,
             cols: matrix.columns,
@@ -228,10 +228,10 @@ unsafe extern "C" fn graphmill_kernels_multiply(product: &RawProduct) {
             tokens,
             activations,
         };
-        let parts = kernels.parts(matrix.rows, tokens, product.threads as usize);
+        let parts = kernels.parts(matrix.rows, tokens, matmul.threads as usize);
         loop {
             // SAFETY: the pool is computing this product.
-            let part = unsafe { graphmill_kernels_next_share(product.pool) } as usize;
+            let part = unsafe { graphmill_kernels_next_share(matmul.pool) } as usize;
             if part >= parts {
                 break;
             }

@@ -52,9 +52,9 @@ pub(super) fn all() -> Result<(), String> {
         if matrix.packed_bytes().is_none() {
             continue;
         }
-        let (ours, theirs) = products(matrix).ok_or("there is no memory for a check of them")?;
+        let (ours, theirs) = matmuls(matrix).ok_or("there is no memory for a check of them")?;
         if watch.panicked() {
-            return Err(format!("a product of {} has failed", matrix.type_name()));
+            return Err(format!("a matmul of {} has failed", matrix.type_name()));
         }
         compare(&matrix.type_name(), &ours, &theirs)?;
     }
@@ -71,7 +71,7 @@ pub(super) fn all() -> Result<(), String> {
         .results()
         .ok_or("there is no memory for a check of them")?;
     if watch.panicked() {
-        return Err("a product of experts has failed".to_owned());
+        return Err("a matmul of experts has failed".to_owned());
     }
     compare("experts", &ours, &theirs)?;
     let (ours, theirs) =
@@ -87,7 +87,7 @@ pub(super) fn compare(name: &str, ours: &[f32], theirs: &[f32]) -> Result<(), St
     let difference = difference(ours, theirs);
     if difference.is_nan() || difference > MAX_DIFFERENCE {
         return Err(format!(
-            "a product of {name} differs by {:.1} % from llama.cpp's",
+            "a matmul of {name} differs by {:.1} % from llama.cpp's",
             difference * 100.0
         ));
     }
@@ -104,7 +104,7 @@ fn difference(ours: &[f32], theirs: &[f32]) -> f64 {
 }
 
 /// The same product by the kernels and by llama.cpp; `None` if there is no memory for it.
-fn products(matrix: Matrix) -> Option<(Vec<f32>, Vec<f32>)> {
+fn matmuls(matrix: Matrix) -> Option<(Vec<f32>, Vec<f32>)> {
     let plain = Tensors::new(TENSOR_BYTES, false)?;
     let mut packed = Tensors::new(TENSOR_BYTES, true)?;
     let weights = plain.tensor(matrix.ggml_type, COLUMNS, ROWS);
@@ -139,9 +139,9 @@ fn products(matrix: Matrix) -> Option<(Vec<f32>, Vec<f32>)> {
         slice::from_raw_parts_mut(room, given.len()).copy_from_slice(&given);
         let graph = sys::ggml_new_graph(plain.context.as_ptr());
         let multiply = |weights| {
-            let product = sys::ggml_mul_mat(plain.context.as_ptr(), weights, activations);
-            sys::ggml_build_forward_expand(graph, product);
-            product
+            let matmul = sys::ggml_mul_mat(plain.context.as_ptr(), weights, activations);
+            sys::ggml_build_forward_expand(graph, matmul);
+            matmul
         };
         let (ours, theirs) = (multiply(packed_weights), multiply(weights));
         if sys::ggml_graph_compute_with_ctx(plain.context.as_ptr(), graph, 1)
@@ -149,8 +149,7 @@ fn products(matrix: Matrix) -> Option<(Vec<f32>, Vec<f32>)> {
         {
             return None;
         }
-        let read =
-            |product| slice::from_raw_parts(sys::ggml_get_data_f32(product), results).to_vec();
+        let read = |matmul| slice::from_raw_parts(sys::ggml_get_data_f32(matmul), results).to_vec();
         Some((read(ours), read(theirs)))
     }
 }

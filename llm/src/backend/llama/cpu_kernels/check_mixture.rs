@@ -86,16 +86,16 @@ impl Mixture {
             let context = plain.context.as_ptr();
             let graph = sys::ggml_new_graph(context);
             let multiply = |weights| {
-                let product = sys::ggml_mul_mat_id(context, weights, input, chosen);
-                sys::ggml_build_forward_expand(graph, product);
-                product
+                let matmul = sys::ggml_mul_mat_id(context, weights, input, chosen);
+                sys::ggml_build_forward_expand(graph, matmul);
+                matmul
             };
             let (ours, theirs) = (multiply(packed_weights), multiply(weights));
             if sys::ggml_graph_compute_with_ctx(context, graph, 1) != sys::GGML_STATUS_SUCCESS {
                 return None;
             }
             let read =
-                |product| slice::from_raw_parts(sys::ggml_get_data_f32(product), results).to_vec();
+                |matmul| slice::from_raw_parts(sys::ggml_get_data_f32(matmul), results).to_vec();
             Some((read(ours), read(theirs)))
         }
     }

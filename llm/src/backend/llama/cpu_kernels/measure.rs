@@ -20,7 +20,7 @@ const ACTIVATIONS_ASKED: usize = 512;
 
 /// A product of a matrix of weights and activations of 32-bit floats.
 #[derive(Clone, Debug)]
-pub struct MeasuredProduct {
+pub struct MeasuredMatmul {
     /// The name of the weights' type, as in `Q8_0`.
     pub format: String,
     /// Results of an activation.
@@ -35,7 +35,7 @@ pub struct MeasuredProduct {
 
 /// What a product took.
 #[derive(Clone, Debug)]
-pub struct ProductTime {
+pub struct MatmulTime {
     /// Seconds of a product: the median of several rounds over matrices that come from memory.
     pub seconds: f64,
     /// Where ggml keeps the weights: the name of the buffer type.
@@ -47,28 +47,25 @@ pub struct ProductTime {
 /// # Errors
 /// If there is no such type, the matrix is none of it, the kernels do not take it, or there is no
 /// memory.
-pub(crate) fn product_time(
-    product: &MeasuredProduct,
-    kernels: bool,
-) -> Result<ProductTime, String> {
+pub(crate) fn matmul_time(matmul: &MeasuredMatmul, kernels: bool) -> Result<MatmulTime, String> {
     let matrix = |ggml_type| Matrix {
         ggml_type,
-        columns: product.columns,
-        rows: product.rows,
+        columns: matmul.columns,
+        rows: matmul.rows,
         experts: 1,
     };
     let mut types = check::TYPES.into_iter().map(matrix);
     let matrix = types
-        .find(|matrix| matrix.type_name() == product.format)
-        .ok_or_else(|| format!("there is no type `{}` here", product.format))?;
+        .find(|matrix| matrix.type_name() == matmul.format)
+        .ok_or_else(|| format!("there is no type `{}` here", matmul.format))?;
     // SAFETY: the type is one of ggml's.
     let block = unsafe { sys::ggml_blck_size(matrix.ggml_type) } as usize;
-    if product.rows * product.columns * product.activations == 0
-        || !product.columns.is_multiple_of(block)
+    if matmul.rows * matmul.columns * matmul.activations == 0
+        || !matmul.columns.is_multiple_of(block)
     {
         return Err(format!(
             "{} x {} is no matrix of {}",
-            product.rows, product.columns, product.format
+            matmul.rows, matmul.columns, matmul.format
         ));
     }
     let memory = || "there is no memory for it".to_owned();
@@ -81,8 +78,8 @@ pub(crate) fn product_time(
     };
     // SAFETY: the buffer type lives as long as the process, and so does its name.
     let name = unsafe { CStr::from_ptr(sys::ggml_backend_buft_name(buffer_type)) };
-    Ok(ProductTime {
-        seconds: measure(matrix, product, buffer_type).ok_or_else(memory)?,
+    Ok(MatmulTime {
+        seconds: measure(matrix, matmul, buffer_type).ok_or_else(memory)?,
         buffer_type: name.to_string_lossy().into_owned(),
     })
 }
@@ -90,7 +87,7 @@ pub(crate) fn product_time(
 /// Seconds of a product with weights in a buffer type; `None` if there is no memory.
 fn measure(
     matrix: Matrix,
-    product: &MeasuredProduct,
+    matmul: &MeasuredMatmul,
     buffer_type: sys::ggml_backend_buffer_type_t,
 ) -> Option<f64> {
     let (columns, rows) = (matrix.columns, matrix.rows);
@@ -109,13 +106,13 @@ fn measure(
         .collect();
     let values = numbers(columns * rows, 2);
     let mut file = vec![0_u8; in_file];
-    let mut input = numbers(columns * product.activations, 1);
-    let mut output = vec![0_f32; rows * product.activations];
+    let mut input = numbers(columns * matmul.activations, 1);
+    let mut output = vec![0_f32; rows * matmul.activations];
     let nodes = 2 * copies + 2;
     // SAFETY: asks for a size.
     let graph_bytes = unsafe { sys::ggml_graph_overhead_custom(nodes, false) };
-    let products = Tensors::new(graph_bytes + (copies + 1) * tensor_bytes, true)?;
-    let activations = products.tensor(sys::GGML_TYPE_F32, columns, product.activations);
+    let matmuls = Tensors::new(graph_bytes + (copies + 1) * tensor_bytes, true)?;
+    let activations = matmuls.tensor(sys::GGML_TYPE_F32, columns, matmul.activations);
     // SAFETY: the contexts have room for these tensors and the graph, and live until the end.
     // Weights get memory from their buffer type; activations and results have that of the vectors,
     // which are as long and live as long. Products are computed one after the other, so that they
@@ -136,14 +133,14 @@ fn measure(
             ptr::null(),
         );
         (*activations).data = input.as_mut_ptr().cast();
-        let graph = sys::ggml_new_graph_custom(products.context.as_ptr(), nodes, false);
+        let graph = sys::ggml_new_graph_custom(matmuls.context.as_ptr(), nodes, false);
         for matrix in matrices {
             sys::ggml_backend_tensor_set(matrix, file.as_ptr().cast(), 0, in_file);
-            let product = sys::ggml_mul_mat(products.context.as_ptr(), matrix, activations);
-            (*product).data = output.as_mut_ptr().cast();
-            sys::ggml_build_forward_expand(graph, product);
+            let matmul = sys::ggml_mul_mat(matmuls.context.as_ptr(), matrix, activations);
+            (*matmul).data = output.as_mut_ptr().cast();
+            sys::ggml_build_forward_expand(graph, matmul);
         }
-        let mut plan = sys::ggml_graph_plan(graph, product.threads as i32, ptr::null_mut());
+        let mut plan = sys::ggml_graph_plan(graph, matmul.threads as i32, ptr::null_mut());
         let mut work = vec![0_u8; plan.work_size];
         plan.work_data = work.as_mut_ptr();
         rounds(|| sys::ggml_graph_compute(graph, &raw mut plan) == sys::GGML_STATUS_SUCCESS)
@@ -205,9 +202,9 @@ unsafe fn takes(
         let mut tensors = Tensors::new(3 * sys::ggml_tensor_overhead(), true)?;
         let weights = tensors.tensor(matrix.ggml_type, matrix.columns, matrix.rows);
         let activations = tensors.tensor(sys::GGML_TYPE_F32, matrix.columns, ACTIVATIONS_ASKED);
-        let product = sys::ggml_mul_mat(tensors.context.as_ptr(), weights, activations);
+        let matmul = sys::ggml_mul_mat(tensors.context.as_ptr(), weights, activations);
         tensors.buffer = sys::ggml_backend_buft_alloc_buffer(buffer_type, 0);
         (*weights).buffer = tensors.buffer;
-        Some(!tensors.buffer.is_null() && sys::ggml_backend_dev_supports_op(device, product))
+        Some(!tensors.buffer.is_null() && sys::ggml_backend_dev_supports_op(device, matmul))
     }
 }

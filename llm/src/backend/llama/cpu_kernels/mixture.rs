@@ -3,16 +3,16 @@
 use std::cell::RefCell;
 use std::slice;
 
-use graphmill_kernels::{MixtureProduct, Output, Plan, Route};
+use graphmill_kernels::{MixtureMatmul, Output, Plan, Route};
 
 use super::ATTACHED;
-use super::calls::{RawProduct, graphmill_kernels_next_share};
+use super::calls::{RawMatmul, graphmill_kernels_next_share};
 use super::panics::guarded_in;
 
 /// `graphmill_mixture` of the shim.
 #[repr(C)]
 struct RawMixture {
-    product: RawProduct,
+    matmul: RawMatmul,
     ids: *const u8,
     slots: i64,
     tokens: i64,
@@ -39,7 +39,7 @@ impl RawMixture {
     /// The experts' numbers must be where the mixture says.
     unsafe fn routes(&self) -> impl Iterator<Item = Route> + Clone {
         let (slots, tokens) = (self.slots(), self.tokens());
-        let activations = self.product.counts[0] as usize;
+        let activations = self.matmul.counts[0] as usize;
         (0..tokens * slots).map(move |result| {
             let (token, slot) = (result / slots, result % slots);
             let place = slot * self.strides[0] + token * self.strides[1];
@@ -62,27 +62,27 @@ impl RawMixture {
 /// and `graphmill_kernels_quantize` has returned on all threads.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn graphmill_kernels_multiply_mixture(mixture: &RawMixture) {
-    let product = &mixture.product;
-    guarded_in(product.pool, || {
-        let matrix = product.matrix.matrix();
+    let matmul = &mixture.matmul;
+    guarded_in(matmul.pool, || {
+        let matrix = matmul.matrix.matrix();
         let (Some(kernels), Some(format), Some(packed_bytes)) =
             (ATTACHED.get(), matrix.format(), matrix.packed_bytes())
         else {
             return;
         };
         let results = mixture.tokens() * mixture.slots();
-        let activations = product.activations() * matrix.activation_bytes();
+        let activations = matmul.activations() * matrix.activation_bytes();
         // SAFETY: the packed weights are as long as was asked for, and are not written any more.
         // The activations are in the scratch memory, which nobody writes until the product is done.
         // The result has a row of `matrix.rows` numbers for each slot of each token.
         let (panels, activations, out) = unsafe {
             (
-                slice::from_raw_parts(product.packed, packed_bytes),
-                slice::from_raw_parts(product.scratch(), activations),
-                Output::new(product.out, results * matrix.rows, matrix.rows),
+                slice::from_raw_parts(matmul.packed, packed_bytes),
+                slice::from_raw_parts(matmul.scratch(), activations),
+                Output::new(matmul.out, results * matrix.rows, matrix.rows),
             )
         };
-        let work = MixtureProduct {
+        let work = MixtureMatmul {
             format,
             rows: matrix.rows,
             cols: matrix.columns,
@@ -92,10 +92,10 @@ unsafe extern "C" fn graphmill_kernels_multiply_mixture(mixture: &RawMixture) {
         PLAN.with_borrow_mut(|plan| {
             let shape = (matrix.experts, matrix.rows);
             // SAFETY: ggml has them there, and nobody writes them until the product is done.
-            plan.make(shape, product.threads as usize, unsafe { mixture.routes() });
+            plan.make(shape, matmul.threads as usize, unsafe { mixture.routes() });
             loop {
                 // SAFETY: the pool is computing this product.
-                let part = unsafe { graphmill_kernels_next_share(product.pool) } as usize;
+                let part = unsafe { graphmill_kernels_next_share(matmul.pool) } as usize;
                 if part >= plan.parts() {
                     break;
                 }

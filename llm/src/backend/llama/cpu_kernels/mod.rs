@@ -52,8 +52,8 @@ pub(super) use buffers::attach as attach_to_buffers;
 pub(super) use graphmill_kernels::Kernels;
 #[cfg(target_os = "linux")]
 pub(super) use huge_pages::HugePages;
-pub(super) use measure::product_time;
-pub use measure::{MeasuredProduct, ProductTime};
+pub(super) use measure::matmul_time;
+pub use measure::{MatmulTime, MeasuredMatmul};
 pub(super) use packed::Packed;
 pub(super) use panics::Watch;
 #[cfg(target_os = "linux")]

@@ -24,7 +24,7 @@ struct graphmill_matrix {
 };
 
 // What one thread needs for its share of a product.
-struct graphmill_product {
+struct graphmill_matmul {
     graphmill_matrix matrix;
     const void *     packed;
     // Rows of floats in three dimensions, with the bytes from one to the next in each.
@@ -43,7 +43,7 @@ struct graphmill_product {
 // What one thread needs for its share of a product of experts.
 struct graphmill_mixture {
     // Activations are by slot and by token; where there is one for a token, its experts share it. One row of the result for each slot of each token.
-    graphmill_product product;
+    graphmill_matmul matmul;
     // The expert of each slot of a token, and the bytes from one to the next and from a token to the next.
     const void *      ids;
     int64_t           slots;
@@ -95,8 +95,8 @@ size_t graphmill_kernels_packed_bytes(const graphmill_matrix * matrix);
 void graphmill_kernels_pack(const graphmill_matrix * matrix, const void * source, size_t in_file, void * packed);
 // Bytes of scratch memory for so many rows of activations.
 size_t graphmill_kernels_scratch_bytes(const graphmill_matrix * matrix, int64_t activations);
-void graphmill_kernels_quantize(const graphmill_product * product);
-void graphmill_kernels_multiply(const graphmill_product * product);
+void graphmill_kernels_quantize(const graphmill_matmul * matmul);
+void graphmill_kernels_multiply(const graphmill_matmul * matmul);
 void graphmill_kernels_multiply_mixture(const graphmill_mixture * mixture);
 // Whether there is a kernel for this attention.
 bool graphmill_kernels_attends(const graphmill_attention * attention);
@@ -144,7 +144,7 @@ bool is_whole(const ggml_tensor * weights) {
 }
 
 // Whether it is a product with a matrix, or with those of experts.
-bool is_product(const ggml_tensor * op) {
+bool is_matmul(const ggml_tensor * op) {
     return op->op == GGML_OP_MUL_MAT || op->op == GGML_OP_MUL_MAT_ID;
 }
 
@@ -156,7 +156,7 @@ bool is_in_main_memory(const ggml_tensor * tensor) {
     return tensor->buffer == nullptr || ggml_backend_buft_is_host(tensor->buffer->buft);
 }
 
-class product_traits : public ggml::cpu::tensor_traits {
+class matmul_traits : public ggml::cpu::tensor_traits {
     bool work_size(int, const ggml_tensor * op, size_t & size) override {
         const graphmill_matrix matrix = matrix_of(op->src[0]);
         size = graphmill_kernels_scratch_bytes(&matrix, ggml_nrows(op->src[1]));
@@ -166,7 +166,7 @@ class product_traits : public ggml::cpu::tensor_traits {
     bool compute_forward(ggml_compute_params * params, ggml_tensor * op) override {
         const ggml_tensor * weights     = op->src[0];
         const ggml_tensor * activations = op->src[1];
-        const graphmill_product product = {
+        const graphmill_matmul matmul = {
             matrix_of(weights),
             weights->data,
             activations->data,
@@ -182,22 +182,22 @@ class product_traits : public ggml::cpu::tensor_traits {
         if (params->ith == 0) {
             ggml_threadpool_chunk_set(params->threadpool, 0);
         }
-        graphmill_kernels_quantize(&product);
+        graphmill_kernels_quantize(&matmul);
         ggml_barrier(params->threadpool);
         if (op->op == GGML_OP_MUL_MAT_ID) {
             const ggml_tensor *     ids     = op->src[2];
             const graphmill_mixture mixture = {
-                product, ids->data, ids->ne[0], ids->ne[1], { ids->nb[0], ids->nb[1] },
+                matmul, ids->data, ids->ne[0], ids->ne[1], { ids->nb[0], ids->nb[1] },
             };
             graphmill_kernels_multiply_mixture(&mixture);
         } else {
-            graphmill_kernels_multiply(&product);
+            graphmill_kernels_multiply(&matmul);
         }
         return true;
     }
 };
 
-product_traits TRAITS;
+matmul_traits TRAITS;
 
 graphmill_rows rows_of(const ggml_tensor * tensor) {
     return { tensor->data, { tensor->nb[1], tensor->nb[2], tensor->nb[3] } };
@@ -241,8 +241,8 @@ graphmill_attention attention_of(const ggml_tensor * op, const ggml_compute_para
     };
 }
 
-bool is_rotation(const ggml_tensor * product) {
-    return ggml_get_op_params_i32(product, 1) == GGML_HINT_SRC0_IS_HADAMARD;
+bool is_rotation(const ggml_tensor * matmul) {
+    return ggml_get_op_params_i32(matmul, 1) == GGML_HINT_SRC0_IS_HADAMARD;
 }
 
 // Whether a tensor comes from a product with packed weights: those of a model that is computed with the kernels. Queries of quantized keys are rotated
@@ -300,7 +300,7 @@ attention_traits ATTENTION;
 
 class packed_buffer_type : public ggml::cpu::extra_buffer_type {
     bool supports_op(ggml_backend_dev_t, const ggml_tensor * op) override {
-        if (!is_product(op) || !is_packed(op->src[0]) || !is_whole(op->src[0])) {
+        if (!is_matmul(op) || !is_packed(op->src[0]) || !is_whole(op->src[0])) {
             return false;
         }
         if (op->op == GGML_OP_MUL_MAT ? op->src[0]->ne[2] != 1 :
@@ -324,7 +324,7 @@ class packed_buffer_type : public ggml::cpu::extra_buffer_type {
         if (op->op == GGML_OP_FLASH_ATTN_EXT) {
             return attends(op) ? &ATTENTION : nullptr;
         }
-        return is_product(op) && is_packed(op->src[0]) ? &TRAITS : nullptr;
+        return is_matmul(op) && is_packed(op->src[0]) ? &TRAITS : nullptr;
     }
 };
 

@@ -23,7 +23,7 @@ fn products_that_differ_are_no_reason_to_trust_kernels() {
     let swapped = check::compare("Q8_0", &[-2.0, 1.0, 3.0, 0.5], &theirs);
     let message = swapped.expect_err("two of them changed places");
     assert!(
-        message.starts_with("a product of Q8_0 differs by 112"),
+        message.starts_with("a matmul of Q8_0 differs by 112"),
         "{message}"
     );
     assert!(check::compare("Q8_0", &[f32::NAN, -2.0, 3.0, 0.5], &theirs).is_err());
@@ -156,7 +156,7 @@ fn a_panic_fails_the_batch_that_it_is_in_and_no_other() {
                     Err(DecodeError::Failed(message)) => message,
                     other => panic!("expected a failure, not {other:?}"),
                 };
-                assert_eq!(message, "a product of matrices failed");
+                assert_eq!(message, "a matmul failed");
                 TOLD.set(false);
                 assert_eq!(compute().expect("it computes again"), expected);
             }

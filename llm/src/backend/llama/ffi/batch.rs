@@ -5,7 +5,7 @@ use std::ptr;
 
 use llama_cpp_sys_2 as sys;
 
-use super::places::Places;
+use super::mrope_positions::Places;
 use crate::backend::interface::{BatchImage, BatchToken};
 
 /// The arrays of a `llama_batch`, kept to reuse their memory. Each token, or each embedding in the

@@ -3,16 +3,38 @@
 use std::ptr::NonNull;
 use std::slice;
 
+use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
 use super::super::cpu_kernels;
 use super::context::Context;
-use super::hidden::{Hidden, HiddenOf};
+use super::hidden::{Hidden, HiddenOf, target_layers};
 use super::{Cuts, guard};
 use crate::backend::interface::{Adapter, BatchImage, BatchToken, DecodeError};
 
 /// Hidden states that are encoded at once: each takes memory for a row of logits, which nobody reads.
 const MAX_ENCODED: usize = 16;
+
+/// What a context on an EAGLE3 model has beside others.
+pub(super) struct Encoder {
+    /// Elements of the hidden states that it encodes.
+    width: usize,
+    /// The rows of logits that were asked for. Such a model computes those of all tokens, and llama.cpp
+    /// gives the first ones for those that were asked for.
+    logits: Vec<f32>,
+}
+
+impl Encoder {
+    /// For a context on this model; `None` if the model encodes no hidden states.
+    pub(super) fn new(model: &LlamaModel) -> Option<Self> {
+        let layers = target_layers(model).len();
+        let width = model.meta_val_str("eagle3.target_hidden_size").ok()?;
+        Some(Self {
+            width: layers * width.parse::<usize>().ok()?,
+            logits: Vec::new(),
+        })
+    }
+}
 
 impl Context<'_> {
     /// Computes the next batches with this adapter, one of those the context was created with, or
@@ -64,17 +86,16 @@ impl Context<'_> {
         unsafe { self.run_tokens(tokens, &batch) }
     }
 
-    /// Makes of each hidden state of another model one that this model drafts from; [`hidden`] gives
-    /// them. Each has `width` numbers.
-    ///
-    /// [`hidden`]: Self::hidden
-    pub(crate) fn encode(&mut self, states: &[f32], width: usize) -> Result<(), DecodeError> {
-        let Some(hidden) = &mut self.hidden else {
-            let message = "this context encodes nothing".to_owned();
-            return Err(DecodeError::Failed(message));
+    /// Makes of each hidden state of another model one that this model drafts from. Where the model
+    /// does not encode them, they are the same.
+    pub(crate) fn encode<'b>(&'b mut self, states: &'b [f32]) -> Result<&'b [f32], DecodeError> {
+        let (Some(encoder), Some(hidden)) = (&self.encoder, &mut self.hidden) else {
+            return Ok(states);
         };
-        hidden.clear();
+        let width = encoder.width;
         self.n_rows = 0;
+        // SAFETY: the context is alive and not shared.
+        unsafe { hidden.ask_for_all(self.raw.pointer()) };
         // SAFETY: the context is alive.
         let at_once = unsafe { sys::llama_n_ubatch(self.raw.as_ptr()) } as usize;
         for states in states.chunks(at_once.min(MAX_ENCODED) * width) {
@@ -84,15 +105,12 @@ impl Context<'_> {
             // SAFETY: the context is alive and not shared; the batch's arrays have as many entries
             // as it says, live in `self.batch` until it is filled again, and `embd` has a row of the
             // width that the model encodes for each.
-            let status = unsafe {
-                hidden.ask_for_all(self.raw.pointer());
-                guard::encode(self.raw.as_ptr(), &batch)
-            };
-            outcome(status, &watch, &mut self.cuts)?;
+            let code = unsafe { guard::encode(self.raw.as_ptr(), &batch) };
+            outcome(code, &watch, &mut self.cuts)?;
             // SAFETY: the context is the one that `hidden` was made for, and has just computed these.
             unsafe { hidden.take(self.raw.pointer(), 0..count)? };
         }
-        Ok(())
+        Ok(hidden.rows())
     }
 
     /// Computes a batch with the hidden state before each token.
@@ -107,25 +125,25 @@ impl Context<'_> {
                 "the hidden states have {got} numbers instead of {wanted}"
             )));
         }
-        if let Some(picked) = &mut self.picked {
-            picked.clear();
+        if let Some(encoder) = &mut self.encoder {
+            encoder.logits.clear();
         }
         let batch = self.batch.fill_with_hidden(
             tokens,
             hidden,
             self.places.as_ref(),
-            self.picked.is_some(),
+            self.encoder.is_some(),
         );
         // SAFETY: as in `decode`; `embd` has a row of the width that such a context takes for each
         // token.
         unsafe { self.run_tokens(tokens, &batch)? };
-        if let Some(mut picked) = self.picked.take() {
+        if let Some(mut encoder) = self.encoder.take() {
             self.n_rows = tokens.len();
             let rows = self.logits().chunks(self.n_vocab.max(1)).zip(tokens);
             for (row, _) in rows.filter(|(_, token)| token.logits) {
-                picked.extend_from_slice(row);
+                encoder.logits.extend_from_slice(row);
             }
-            self.picked = Some(picked);
+            self.encoder = Some(encoder);
         }
         Ok(())
     }
@@ -210,8 +228,8 @@ impl Context<'_> {
     /// The rows of logits of the last batch, for the tokens that asked for them, in the batch's
     /// order.
     pub(crate) fn logits(&self) -> &[f32] {
-        if let Some(picked) = &self.picked {
-            return picked;
+        if let Some(encoder) = &self.encoder {
+            return &encoder.logits;
         }
         if self.n_rows == 0 {
             return &[];
@@ -229,9 +247,7 @@ impl Context<'_> {
 /// What came of a batch, by what llama.cpp returned.
 fn outcome(status: i32, watch: &cpu_kernels::Watch, cuts: &mut Cuts) -> Result<(), DecodeError> {
     match status {
-        0 if watch.panicked() => Err(DecodeError::Failed(
-            "a product of matrices failed".to_owned(),
-        )),
+        0 if watch.panicked() => Err(DecodeError::Failed("a matmul failed".to_owned())),
         0 if cuts.look() => Err(DecodeError::Failed(
             "a part of the model's file is gone: it was cut while it is in use".to_owned(),
         )),

@@ -10,8 +10,9 @@ use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
 use super::batch::Batch;
+use super::compute::Encoder;
 use super::hidden::Hidden;
-use super::places::Places;
+use super::mrope_positions::Places;
 use super::{Adapter, ThreadPool};
 use super::{Cuts, guard};
 use crate::backend::interface::{self, SaveError};
@@ -69,9 +70,8 @@ pub(crate) struct Context<'a> {
     pub(super) n_embd: usize,
     /// Tokens of the last batch that asked for logits; 0 if it failed.
     pub(super) n_rows: usize,
-    /// The rows of logits that were asked for, of an EAGLE3 model. It computes those of all tokens, and
-    /// llama.cpp gives the first ones for those that were asked for.
-    pub(super) picked: Option<Vec<f32>>,
+    /// What encodes hidden states of another model, if it drafts from these.
+    pub(super) encoder: Option<Encoder>,
     pub(super) batch: Batch,
     /// Where the cells of sequences are, if the model counts images by lines and columns.
     pub(super) places: Option<Places>,
@@ -122,7 +122,7 @@ impl<'a> Context<'a> {
             n_vocab: usize::try_from(model.n_vocab()).unwrap_or(0),
             n_embd: super::model::input_width(model),
             n_rows: 0,
-            picked: (!super::target_layers(model).is_empty()).then(Vec::new),
+            encoder: Encoder::new(model),
             batch: Batch::default(),
             places: super::cell_extension(model).map(|_| Places::new(params.n_seq_max)),
             hidden: None,

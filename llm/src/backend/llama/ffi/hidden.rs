@@ -148,10 +148,6 @@ impl Hidden {
         &self.rows
     }
 
-    pub(super) fn clear(&mut self) {
-        self.rows.clear();
-    }
-
     /// Tells the context what this batch asks for. Those behind all layers cost time in the last
     /// layer for tokens without logits.
     ///
@@ -171,11 +167,12 @@ impl Hidden {
         }
     }
 
-    /// Tells the context that each entry of the next batch, which is encoded, asks.
+    /// Tells the context that each entry of the next batches, which are encoded, asks.
     ///
     /// # Safety
     /// The context must be alive and not shared.
-    pub(super) unsafe fn ask_for_all(&self, context: NonNull<sys::llama_context>) {
+    pub(super) unsafe fn ask_for_all(&mut self, context: NonNull<sys::llama_context>) {
+        self.rows.clear();
         // SAFETY: the caller's promise.
         unsafe { graphmill_give_hidden(context.as_ptr(), true, false) }
     }

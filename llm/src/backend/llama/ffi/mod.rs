@@ -7,15 +7,15 @@ mod adapter;
 mod batch;
 mod compute;
 mod context;
-mod cut;
 mod guard;
 mod hidden;
 mod log;
 mod mapping;
 mod model;
-mod places;
+mod mrope_positions;
 mod system;
 mod threadpool;
+mod truncated_files;
 #[cfg(feature = "vision")]
 mod vision;
 
@@ -24,7 +24,6 @@ pub(super) use context::{
     Context, RawContext, SequenceWidth, StatePart, can_create as can_create_context,
     default_params as default_context_params,
 };
-pub(super) use cut::{Cuts, attach as attach_to_cuts};
 pub(super) use guard::{attach as attach_guard, tokenize};
 pub(super) use hidden::{HiddenOf, check_layers, target_layers};
 pub(super) use log::{Heard, heard_so_far, listen, route_logs};
@@ -38,5 +37,6 @@ pub(crate) use system::{exit, limit_process};
 pub(crate) use system::{few_heaps, freed_bytes, trim_heap};
 pub(super) use system::{init_numa, system_info};
 pub(super) use threadpool::{ThreadPool, ThreadPoolParams};
+pub(super) use truncated_files::{Cuts, attach as attach_to_cuts};
 #[cfg(feature = "vision")]
 pub(super) use vision::{Chunk, ChunkOrText, Mtmd, MtmdParams};

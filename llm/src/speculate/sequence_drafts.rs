@@ -5,8 +5,8 @@ use smallvec::SmallVec;
 use super::drafting::ModelDraft;
 use super::learned::Acceptance;
 use super::lookup::Lookup;
-use super::params::{DraftSource, SpeculationParams};
 use crate::protocol::{DraftCounts, Token, Tokens};
+use crate::protocol::{DraftSource, SpeculationParams};
 
 /// What a sequence drafts, and how well.
 #[derive(Debug)]

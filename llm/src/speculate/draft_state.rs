@@ -5,8 +5,8 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use super::learned::Confidence;
-use super::params::SpeculationParams;
 use crate::backend::Slot;
+use crate::protocol::SpeculationParams;
 use crate::protocol::Token;
 
 /// Tokens of a text before drafts that did not pay are tried again, four times as many each time: a
@@ -25,7 +25,7 @@ pub(super) struct Guess {
 
 /// A sequence's cells in the draft model's context, and how well it drafts.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct DraftState {
     /// `None` if it has no cells.
     pub(super) slot: Option<Slot>,
     /// The token of its first cell, by its position in the text.
@@ -46,7 +46,7 @@ pub(super) struct Place {
     resume: usize,
 }
 
-impl Place {
+impl DraftState {
     /// Of a text that is new here.
     pub(super) fn new(length: usize, learned: Confidence) -> Self {
         Self {

@@ -8,7 +8,7 @@ use crate::data::panel::ROWS;
 
 /// A matrix of packed weights and the quantized activations that it is multiplied by.
 #[derive(Clone, Copy)]
-pub struct Product<'a> {
+pub struct Matmul<'a> {
     /// The weights' format in the file.
     pub format: Format,
     /// Rows of weights: elements of the result for each activation.
@@ -136,20 +136,20 @@ fn across(tokens: usize, parts: usize) -> usize {
 }
 
 /// One part of `parts`.
-pub(crate) fn span(product: &Product<'_>, part: usize, parts: usize) -> Span {
-    let across = across(product.tokens, parts);
+pub(crate) fn span(matmul: &Matmul<'_>, part: usize, parts: usize) -> Span {
+    let across = across(matmul.tokens, parts);
     let down = parts / across;
     let share =
         |all: usize, part: usize, parts: usize| all * part / parts..all * (part + 1) / parts;
-    let panels = product.rows.div_ceil(ROWS);
-    let tapered = (2..=FEW).contains(&product.tokens) && panels >= TAPERED * down;
+    let panels = matmul.rows.div_ceil(ROWS);
+    let tapered = (2..=FEW).contains(&matmul.tokens) && panels >= TAPERED * down;
     Span {
         panels: if tapered {
             from(panels, part, parts)..from(panels, part + 1, parts)
         } else {
             share(panels, part % down, down)
         },
-        tokens: share(product.tokens, part / down, across),
+        tokens: share(matmul.tokens, part / down, across),
     }
 }
 

@@ -1,6 +1,6 @@
 //! How a request wants tokens to be drafted.
 
-use crate::protocol::SubmitError;
+use super::SubmitError;
 
 /// How tokens are drafted. The engine drafts fewer, or none, where that would not save time.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p graphmill-kernels -- [FORMATS [TOKENS [THREADS [SHAPES [NAMES]]]]]`, each a list
 //! with commas: `Q8_0,Q4_0 1,512 2 4864x896 VNNI`.
-#![allow(unsafe_code, reason = "threads share the results of a product")]
+#![allow(unsafe_code, reason = "threads share the results of a matmul")]
 #![allow(
     clippy::print_stdout,
     reason = "a program that prints what it measured"
@@ -14,7 +14,7 @@ mod machine;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use graphmill_kernels::{Format, Kernels, Output, Product};
+use graphmill_kernels::{Format, Kernels, Matmul, Output};
 
 /// How long each matmul is repeated.
 const TIME: Duration = Duration::from_millis(150);
@@ -132,7 +132,7 @@ fn measure(
     let finished = AtomicUsize::new(0);
     let work = |copy: usize| {
         let panels = &memory[copy * bytes..][..bytes];
-        let product = Product {
+        let matmul = Matmul {
             format,
             rows,
             cols,
@@ -147,7 +147,7 @@ fn measure(
             }
             // SAFETY: the counter gives each part to one thread, and the numbers live longer than
             // the threads.
-            unsafe { kernels.multiply(&product, results, part, parts) };
+            unsafe { kernels.multiply(&matmul, results, part, parts) };
         }
     };
     let mut times = Vec::new();

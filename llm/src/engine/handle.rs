@@ -1,0 +1,300 @@
+//! The engine as the rest of the program sees it: load, look, drop.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::{fmt, io, num::NonZero, thread};
+
+use super::delivery::{self, Outbox};
+use super::order::{Order, SavedPrefixes, Waiting};
+use super::status::{LlmEngineStatus, Shared};
+use super::step::Core;
+use super::token_masks;
+use crate::backend::{Backend, Capacity, Loaded, Reuse, Serve};
+use crate::constrain::{Compiler, ConstraintError};
+use crate::load;
+use crate::measure::Measurements;
+use crate::model::files::ModelFiles;
+use crate::model::info::{DraftInfo, LlmEngineInfo};
+use crate::model::progress;
+use crate::model::vocab::{self, Vocab};
+use crate::protocol::{FinishReason, GenerationError, LoadError};
+use crate::room::{self, Cache};
+use crate::spec::LlmEngineSpec;
+use crate::vision::Vision;
+use crate::worker::{Inbox, Pulse, Ready, Worker, stopped};
+
+/// A loaded model that generates for many requests at once. Dropping it stops its thread; sequences
+/// that still run end with an error.
+pub struct LlmEngine {
+    pub(super) spec: LlmEngineSpec,
+    files: ModelFiles,
+    pub(super) vocab: Arc<dyn Vocab>,
+    /// Made when the first constraint is compiled.
+    pub(super) compiler: Arc<OnceLock<Result<Compiler, ConstraintError>>>,
+    pub(super) capacity: Capacity,
+    pub(super) info: LlmEngineInfo,
+    vision: Option<Vision>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) worker: Worker<Order, Waiting>,
+    /// Here for as long as the engine is.
+    _prefixes: Arc<dyn Cache>,
+}
+
+impl LlmEngine {
+    /// Loads the model of a spec and starts its thread. Blocks until the model is ready.
+    ///
+    /// # Errors
+    /// [`LoadError`] says which file or option is wrong, and why.
+    pub fn load(spec: LlmEngineSpec) -> Result<Self, LoadError> {
+        spec.validate()?;
+        let _told = progress::Told::of(&spec.model);
+        let files = load::prepare(&spec)?;
+        let to_open = spec.clone();
+        Self::start(spec, files, move |serve| load::open(&to_open, serve))
+    }
+
+    /// Starts an engine on a backend of the caller's own, which `open` creates on the engine
+    /// thread.
+    ///
+    /// # Errors
+    /// Whatever `open` returns, and [`LoadError::Spec`] for values out of range.
+    pub fn with_backend<B, F>(spec: LlmEngineSpec, open: F) -> Result<Self, LoadError>
+    where
+        B: Backend,
+        F: FnOnce() -> Result<(B, Arc<dyn Vocab>), LoadError> + Send + 'static,
+    {
+        Self::start(spec, ModelFiles::default(), move |serve| {
+            let (mut backend, vocab) = open()?;
+            serve(Loaded {
+                backend: &mut backend,
+                draft: None,
+                vocab,
+                projector: None,
+            });
+            Ok(())
+        })
+    }
+
+    /// As [`with_backend`](Self::with_backend), with a second backend that drafts. Its vocabulary
+    /// has to be that of the first.
+    ///
+    /// # Errors
+    /// Those of [`with_backend`](Self::with_backend).
+    pub fn with_draft_backend<B, D, F>(spec: LlmEngineSpec, open: F) -> Result<Self, LoadError>
+    where
+        B: Backend,
+        D: Backend,
+        F: FnOnce() -> Result<(B, D, Arc<dyn Vocab>), LoadError> + Send + 'static,
+    {
+        Self::start(spec, ModelFiles::default(), move |serve| {
+            let (mut backend, mut draft, vocab) = open()?;
+            serve(Loaded {
+                backend: &mut backend,
+                draft: Some(&mut draft),
+                vocab,
+                projector: None,
+            });
+            Ok(())
+        })
+    }
+
+    fn start<F>(spec: LlmEngineSpec, files: ModelFiles, open: F) -> Result<Self, LoadError>
+    where
+        F: FnOnce(&mut Serve<'_>) -> Result<(), LoadError> + Send + 'static,
+    {
+        spec.validate()?;
+        let shared = Arc::<Shared>::default();
+        let name = spec.model.file_stem().unwrap_or_default().to_string_lossy();
+        let start = |source| LoadError::Thread { source };
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        let pause = move |outputs| delivery::pause(outputs, processors);
+        let mut outbox = Outbox::start(&name, pause).map_err(start)?;
+        let serve = {
+            let (spec, shared) = (spec.clone(), Arc::clone(&shared));
+            let model = name.clone().into_owned();
+            move |ready: Ready<_>, inbox: Inbox<_>| {
+                let masking = token_masks::threads(&model);
+                let _masking = masking.map_err(|error| start(io::Error::other(error)))?;
+                open(&mut |loaded: Loaded<'_>| {
+                    let Loaded {
+                        backend,
+                        draft,
+                        vocab,
+                        projector,
+                    } = loaded;
+                    let (to_sessions, shared) = (Arc::clone(&vocab), Arc::clone(&shared));
+                    let capacity = backend.capacity();
+                    let backend_info = backend.info();
+                    let draft_info = draft.as_deref().map(|draft| draft_info(&spec, draft));
+                    // As long as this call, not as long as the backend.
+                    let draft = draft.map(|draft| -> &mut dyn Backend { draft });
+                    let mut core = Core::new(&spec, backend, draft, vocab, shared, &mut outbox);
+                    ready.is((to_sessions, capacity, backend_info, draft_info, projector));
+                    inbox.serve(&mut core);
+                })
+            }
+        };
+        let pulse = Arc::clone(&shared.pulse);
+        let (worker, opened) = Worker::start(format!("engine {name}"), pulse, serve)?;
+        let (vocab, capacity, backend, draft, projector) = opened;
+        let cache_size = spec.vision.as_ref().map_or(0, |vision| vision.cache_size);
+        let vision = projector.map(|projector| Vision::start(projector, &name, cache_size));
+        let vision = vision.transpose()?;
+        let info = LlmEngineInfo {
+            model: vocab.model_name().to_owned(),
+            path: spec.model.clone(),
+            context_length: capacity.cells_per_sequence,
+            max_num_seqs: capacity.max_sequences,
+            max_num_batched_tokens: capacity.max_batch_tokens,
+            dynamic_split_fuse: spec.dynamic_split_fuse,
+            max_waiting: spec.max_waiting,
+            kv_cells: capacity.total_cells,
+            prefix_cache_bytes: if spec.prefix_caching && capacity.reuse != Reuse::Never {
+                spec.prefix_cache_size.unwrap_or(capacity.host_cache_bytes)
+            } else {
+                0
+            },
+            checkpoint_cache_bytes: if spec.prefix_caching && capacity.reuse == Reuse::Checkpoints {
+                spec.checkpoint_cache_size
+                    .unwrap_or(capacity.host_cache_bytes)
+            } else {
+                0
+            },
+            backend,
+            draft,
+            adapters: spec.adapters.clone(),
+            vision: spec.vision.clone().filter(|_| vision.is_some()),
+        };
+        tracing::info!("engine\n{info}");
+        let prefixes: Arc<dyn Cache> = Arc::new(SavedPrefixes(worker.commands().clone()));
+        room::enroll(Arc::downgrade(&prefixes));
+        Ok(Self {
+            spec,
+            files,
+            info,
+            vocab,
+            compiler: Arc::default(),
+            capacity,
+            vision,
+            shared,
+            worker,
+            _prefixes: prefixes,
+        })
+    }
+
+    /// Abandons the engine's thread, which is dead or hangs: waiting requests get the reason, and
+    /// later outputs of the thread are ignored.
+    pub(crate) fn abandon(&self, why: &GenerationError) {
+        let finish = FinishReason::Error(why.clone());
+        for waiting in self.worker.abandon(why) {
+            match waiting {
+                Waiting::Sequence(receiver) => {
+                    if receiver.fail(why) {
+                        self.shared.measured.ended(&finish);
+                    }
+                }
+                Waiting::Question(waiter) => drop(waiter.tell(Err(why.clone()))),
+            }
+        }
+    }
+
+    /// What shows whether the engine is alive.
+    pub(crate) fn pulse(&self) -> &Arc<Pulse> {
+        self.worker.pulse()
+    }
+
+    /// Loads the model again, for an engine in the place of this one.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), and if the file has become one of another vocabulary, which is not
+    /// what sessions know.
+    pub(crate) fn load_again(&self) -> Result<Self, LoadError> {
+        let mut next = Self::load(self.spec.clone())?;
+        let difference = vocab::difference(&*self.vocab, &*next.vocab);
+        vocab::check_loaded_again(&self.spec.model, difference)?;
+        // Constraints that were compiled hold for the same vocabulary.
+        next.compiler = Arc::clone(&self.compiler);
+        Ok(next)
+    }
+
+    /// What reads images for the model; `None` if it takes none.
+    pub fn vision(&self) -> Option<&Vision> {
+        self.vision.as_ref()
+    }
+
+    /// The model's vocabulary, shared with every session.
+    pub fn vocab(&self) -> Arc<dyn Vocab> {
+        Arc::clone(&self.vocab)
+    }
+
+    /// The spec the engine was loaded from.
+    pub fn spec(&self) -> &LlmEngineSpec {
+        &self.spec
+    }
+
+    /// The files that it was loaded from.
+    pub fn files(&self) -> &ModelFiles {
+        &self.files
+    }
+
+    /// The values it runs with.
+    pub fn info(&self) -> &LlmEngineInfo {
+        &self.info
+    }
+
+    /// Most tokens of a sequence, prompt and generated together.
+    pub fn context_length(&self) -> usize {
+        self.capacity.cells_per_sequence as usize
+    }
+
+    /// What the engine has measured since it was loaded.
+    pub fn measurements(&self) -> Measurements {
+        self.shared.measured.read()
+    }
+
+    /// What the engine is doing now.
+    pub fn status(&self) -> LlmEngineStatus {
+        let model = self.vocab.model_name().to_owned();
+        let mut status = self
+            .shared
+            .status(model, &self.capacity, &self.spec.adapters);
+        status.images = self.vision.as_ref().map(Vision::status).unwrap_or_default();
+        status
+    }
+}
+
+/// What a draft model runs with, or the MTP layers of the model.
+fn draft_info(spec: &LlmEngineSpec, backend: &dyn Backend) -> DraftInfo {
+    let capacity = backend.capacity();
+    let mtp = spec.draft.is_none() && backend.hidden_width() > 0;
+    DraftInfo {
+        path: match &spec.draft {
+            Some(draft) => draft.model.clone(),
+            None if mtp => spec.model.clone(),
+            None => PathBuf::new(),
+        },
+        mtp,
+        context_length: capacity.cells_per_sequence,
+        max_num_seqs: capacity.max_sequences,
+        max_num_batched_tokens: capacity.max_batch_tokens,
+        kv_cells: capacity.total_cells,
+        backend: backend.info(),
+    }
+}
+
+impl Drop for LlmEngine {
+    fn drop(&mut self) {
+        if !self.worker.stop() {
+            self.abandon(&stopped());
+        }
+    }
+}
+
+impl fmt::Debug for LlmEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LlmEngine")
+            .field("spec", &self.spec)
+            .field("capacity", &self.capacity)
+            .finish_non_exhaustive()
+    }
+}

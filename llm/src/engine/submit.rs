@@ -1,0 +1,251 @@
+//! What the rest of the program asks of an engine: generations, and questions about prompts.
+
+use std::sync::Arc;
+
+use super::handle::LlmEngine;
+use super::order::{Order, Waiting};
+use super::preview::{PromptPreview, Question};
+use super::request::{Entry, GenerationRequest};
+use super::sequence::Sequence;
+use crate::backend::Adapter;
+use crate::cache::ShareGroup;
+use crate::constrain::{CompileError, CompiledConstraint, Compiler, Constraint};
+use crate::protocol::{DraftSource, GenerationError, SequenceId, SubmitError, Token};
+use crate::room;
+use crate::vision::{self, PlacedTile};
+use crate::worker::{Ticket, Waiter};
+
+/// About what a token of a prompt takes, in its sequence and where prefixes are looked up.
+const BYTES_OF_TOKEN: u64 = 32;
+
+impl LlmEngine {
+    /// Compiles what a text has to match, for [`GenerationRequest::constraint`]. The last ones are
+    /// remembered. It takes up to a second, more the first time, so it is not for a thread that
+    /// others wait for.
+    ///
+    /// # Errors
+    /// [`CompileError`] says what is wrong with the constraint, or why no text can be held to it,
+    /// or that memory is short.
+    pub fn compile(&self, constraint: &Constraint) -> Result<CompiledConstraint, CompileError> {
+        let compiler = self
+            .compiler
+            .get_or_init(|| Compiler::new(Arc::clone(&self.vocab)));
+        compiler.as_ref().map_err(Clone::clone)?.compile(constraint)
+    }
+
+    /// Adds a generation. Its outputs go to its sink until one with a finish reason; dropping the
+    /// handle cancels it.
+    ///
+    /// # Errors
+    /// [`SubmitError`] for a request that cannot be run, or not now because too many wait.
+    pub fn submit(&self, request: GenerationRequest) -> Result<SequenceHandle, SubmitError> {
+        self.check(&request)?;
+        let group = self.group(request.adapter.as_deref(), &request.cache_salt)?;
+        // Those that follow were let in with the first.
+        if !matches!(request.entry, Entry::Follows) {
+            let constraint = request.constraint.as_ref();
+            let constraint = constraint.map_or(0, CompiledConstraint::bytes);
+            room::ensure(constraint + BYTES_OF_TOKEN * request.prompt.len() as u64)?;
+        }
+        let (tenant, tokens) = (request.tenant, request.prompt.len() as u64);
+        self.enter(&request.entry, tenant, tokens)?;
+        let id = SequenceId(self.worker.number());
+        let head_start = self.head_start(request.priority);
+        let rank = self.shared.now().saturating_sub(head_start);
+        let context = self.capacity.cells_per_sequence;
+        let sequence = Box::new(Sequence::new(
+            id,
+            (rank, head_start),
+            request,
+            group,
+            context,
+            &self.vocab,
+        ));
+        let receiver = Waiting::Sequence(Arc::clone(&sequence.sink));
+        let ticket = self.worker.ticket(id.0, receiver).map_err(|why| {
+            self.leave(tenant, tokens);
+            SubmitError::Failed(why)
+        })?;
+        if !self.worker.order(Order::Generate(sequence)) {
+            self.leave(tenant, tokens);
+            return Err(SubmitError::Stopped);
+        }
+        Ok(SequenceHandle(ticket))
+    }
+
+    /// By how many microseconds a request ranks before others of its time: a point of priority is
+    /// worth some time of waiting.
+    fn head_start(&self, priority: i32) -> i64 {
+        let point = i64::from(self.spec.priority_aging_ms) * 1_000;
+        point.saturating_mul(i64::from(priority))
+    }
+
+    fn check(&self, request: &GenerationRequest) -> Result<(), SubmitError> {
+        let n_vocab = self.vocab.n_vocab();
+        self.check_priority(request.priority)?;
+        request.sampling.validate(n_vocab)?;
+        if let Some(speculation) = &request.speculation {
+            speculation.validate()?;
+            if matches!(speculation.source, DraftSource::Model { .. }) && self.info.draft.is_none()
+            {
+                return Err(SubmitError::InvalidParameter {
+                    field: "draft_models_path",
+                    message: "is not set: the engine has no model that drafts".to_owned(),
+                });
+            }
+        }
+        if let Some(constraint) = &request.constraint {
+            let compiler = self.compiler.get().and_then(|made| made.as_ref().ok());
+            if !compiler.is_some_and(|compiler| compiler.made(constraint)) {
+                return Err(SubmitError::InvalidParameter {
+                    field: "constraint",
+                    message: "was compiled by another engine".to_owned(),
+                });
+            }
+        }
+        let stops = &request.stop_tokens;
+        if let Some(token) = stops.iter().find(|token| !self.vocab.contains(**token)) {
+            return Err(SubmitError::InvalidParameter {
+                field: "stop_token_ids",
+                message: format!("has {token}, which is not in the vocabulary of {n_vocab} tokens"),
+            });
+        }
+        if request.tiles.iter().any(|tile| !tile.tile().is_encoded()) {
+            return Err(SubmitError::InvalidParameter {
+                field: "tiles",
+                message: "has a tile that is not encoded".to_owned(),
+            });
+        }
+        if request.prompt_logprobs.is_some() && !request.tiles.is_empty() {
+            return Err(SubmitError::InvalidParameter {
+                field: "prompt_logprobs",
+                message: "cannot be asked for with images, whose positions have none".to_owned(),
+            });
+        }
+        self.check_prompt(&request.prompt, &request.tiles, request.max_tokens)
+    }
+
+    /// Whether a prompt with these tiles of images can run, with this limit of its generation.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit), for prompts that can never run.
+    pub fn check_prompt(
+        &self,
+        prompt: &[Token],
+        tiles: &[PlacedTile],
+        max_tokens: Option<u32>,
+    ) -> Result<(), SubmitError> {
+        let generates = usize::from(max_tokens != Some(0));
+        let n_prompt_tokens = prompt.len();
+        if n_prompt_tokens == 0 {
+            return Err(SubmitError::EmptyPrompt);
+        }
+        let n_ctx = self.capacity.cells_per_sequence as usize;
+        if n_prompt_tokens + generates > n_ctx {
+            return Err(SubmitError::PromptTooLong {
+                n_prompt_tokens,
+                n_ctx,
+            });
+        }
+        let max_num_batched_tokens = self.capacity.max_batch_tokens as usize;
+        if !self.spec.dynamic_split_fuse && n_prompt_tokens > max_num_batched_tokens {
+            return Err(SubmitError::PromptExceedsBatch {
+                n_prompt_tokens,
+                max_num_batched_tokens,
+            });
+        }
+        let width = self.capacity.embedding_width;
+        let wrong = tiles.iter().filter_map(|placed| placed.tile().width());
+        if let Some(found) = wrong.into_iter().find(|found| width != Some(*found)) {
+            let message = match width {
+                Some(width) => {
+                    format!("has embeddings of {found} numbers, and the model's have {width}")
+                }
+                None => "has embeddings, and the model takes tokens alone".to_owned(),
+            };
+            return Err(SubmitError::InvalidParameter {
+                field: "tiles",
+                message,
+            });
+        }
+        let is_token = |token| self.vocab.contains(token);
+        vision::check_prompt(prompt, tiles, self.vocab.n_vocab(), is_token)
+    }
+
+    /// The group of requests with this adapter, if any, and this salt.
+    pub(super) fn group(
+        &self,
+        adapter: Option<&str>,
+        salt: &Arc<str>,
+    ) -> Result<ShareGroup, SubmitError> {
+        let adapter = adapter.map(|name| self.adapter(name)).transpose()?;
+        Ok(ShareGroup {
+            adapter,
+            salt: Arc::clone(salt),
+        })
+    }
+
+    fn adapter(&self, name: &str) -> Result<Adapter, SubmitError> {
+        let adapters = &self.spec.adapters;
+        let found = adapters.iter().position(|adapter| adapter.name == name);
+        found
+            .map(|index| Adapter(index as u32))
+            .ok_or_else(|| SubmitError::UnknownAdapter {
+                name: name.to_owned(),
+                known: adapters
+                    .iter()
+                    .map(|adapter| adapter.name.clone())
+                    .collect(),
+            })
+    }
+
+    /// Asks what a prompt with these tiles of images would take if it were admitted now, with this
+    /// cache salt and adapter.
+    /// `answer` is called on the engine's thread, between two steps; with an error, on any thread,
+    /// if the engine fails first.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit), for prompts that can never run.
+    pub fn preview(
+        &self,
+        prompt: Vec<Token>,
+        tiles: &[PlacedTile],
+        salt: &Arc<str>,
+        adapter: Option<&str>,
+        answer: impl FnOnce(Result<PromptPreview, GenerationError>) + Send + 'static,
+    ) -> Result<(), SubmitError> {
+        self.check_prompt(&prompt, tiles, None)?;
+        let group = self.group(adapter, salt)?;
+        let answer = Arc::new(Waiter::new(Box::new(answer)));
+        let waiting = Waiting::Question(Arc::clone(&answer));
+        let seat = self.worker.seat(self.worker.number(), waiting);
+        let question = Question {
+            prompt,
+            group,
+            answer,
+            _seat: seat.map_err(SubmitError::Failed)?,
+        };
+        if self.worker.order(Order::Preview(Box::new(question))) {
+            Ok(())
+        } else {
+            Err(SubmitError::Stopped)
+        }
+    }
+}
+
+/// A generation in an engine. Dropping it cancels the generation: its cells are free after the step
+/// that is being computed, and no finish is delivered. Outputs of that step may still arrive.
+#[derive(Debug)]
+pub struct SequenceHandle(Ticket<Order, Waiting>);
+
+impl SequenceHandle {
+    /// The sequence's number.
+    pub fn id(&self) -> SequenceId {
+        SequenceId(self.0.number())
+    }
+
+    /// Allows this many more outputs.
+    pub fn grant(&self, credits: u32) {
+        self.0.say(Order::Grant(self.id(), credits));
+    }
+}
