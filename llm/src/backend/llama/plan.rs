@@ -22,6 +22,8 @@ use crate::spec::{
 
 /// Sequences that llama.cpp can tell apart in one cache.
 const MAX_SEQUENCES: u32 = 256;
+/// Architectures whose states llama.cpp mixes up where it computes several sequences in one batch.
+const ONE_SEQUENCE: [&str; 3] = ["arwkv7", "plamo2", "rwkv6qwen2"];
 /// Tokens computed at once inside a step, unless the spec says otherwise.
 const DEFAULT_UBATCH: u32 = 512;
 /// Attention scores that plain attention may keep: more are left to the fused kernel, which keeps
@@ -67,12 +69,18 @@ impl<'a> ContextPlan<'a> {
     ) -> Result<Self, LoadError> {
         let knobs = &spec.plugin_config;
         let model = &weights.model;
-        let max_sequences = spec.max_num_seqs.min(MAX_SEQUENCES);
+        let architecture = architecture(model);
+        let most = if ONE_SEQUENCE.contains(&architecture.as_str()) {
+            1
+        } else {
+            MAX_SEQUENCES
+        };
+        let max_sequences = spec.max_num_seqs.min(most);
         if max_sequences < spec.max_num_seqs {
             tracing::warn!(
                 max_num_seqs = spec.max_num_seqs,
                 effective = max_sequences,
-                "llama.cpp batches at most 256 sequences"
+                "llama.cpp batches at most {most} sequences of a `{architecture}` model"
             );
         }
         let context_length = spec

@@ -19,9 +19,19 @@ pub(super) struct Batch {
     sequence_counts: Vec<i32>,
     sequence_lists: Vec<*mut sys::llama_seq_id>,
     logits: Vec<i8>,
+    /// Whether all tokens ask for logits where one does.
+    all_ask: bool,
 }
 
 impl Batch {
+    /// An empty one, in which all tokens ask for logits where one does.
+    pub(super) fn where_all_ask(all_ask: bool) -> Self {
+        Self {
+            all_ask,
+            ..Self::default()
+        }
+    }
+
     /// The batch of tokens.
     pub(super) fn fill(
         &mut self,
@@ -32,13 +42,14 @@ impl Batch {
         self.positions.clear();
         self.sequences.clear();
         self.logits.clear();
+        let all = self.all_ask && entries.iter().any(|entry| entry.logits);
         for entry in entries {
             let cell = entry.position;
             let position = places.map_or(cell, |places| places.position(entry.slot.0, cell));
             self.tokens.push(entry.token);
             self.positions.push(position as sys::llama_pos);
             self.sequences.push(entry.slot.0 as sys::llama_seq_id);
-            self.logits.push(i8::from(entry.logits));
+            self.logits.push(i8::from(all || entry.logits));
         }
         let token = self.tokens.as_mut_ptr();
         sys::llama_batch {
@@ -47,23 +58,20 @@ impl Batch {
         }
     }
 
-    /// As [`fill`](Self::fill), with an embedding beside each token. With `all`, every token asks for
-    /// logits.
+    /// As [`fill`](Self::fill), with an embedding beside each token.
     pub(super) fn fill_with_hidden(
         &mut self,
         entries: &[BatchToken],
         hidden: &[f32],
         places: Option<&Places>,
-        all: bool,
     ) -> sys::llama_batch {
         self.embeddings.clear();
         self.embeddings.extend_from_slice(hidden);
         let embd = self.embeddings.as_mut_ptr();
-        let batch = self.fill(entries, places);
-        if all {
-            self.logits.fill(1);
+        sys::llama_batch {
+            embd,
+            ..self.fill(entries, places)
         }
-        sys::llama_batch { embd, ..batch }
     }
 
     /// The batch of hidden states that are encoded, each by itself.

@@ -15,25 +15,21 @@ use crate::backend::interface::{Adapter, BatchImage, BatchToken, DecodeError};
 /// Hidden states that are encoded at once: each takes memory for a row of logits, which nobody reads.
 const MAX_ENCODED: usize = 16;
 
-/// What a context on an EAGLE3 model has beside others.
-pub(super) struct Encoder {
-    /// Elements of the hidden states that it encodes.
-    width: usize,
-    /// The rows of logits that were asked for. Such a model computes those of all tokens, and llama.cpp
-    /// gives the first ones for those that were asked for.
-    logits: Vec<f32>,
+/// Architectures whose graphs compute the logits of all tokens, whichever ask for them. llama.cpp then
+/// takes the first rows for those that were asked for.
+const ALL_ROWS: [&str; 2] = ["cogvlm", "eagle3"];
+
+/// Where the rows of logits go that were asked for, if all tokens of a batch have to ask.
+pub(super) fn picked_rows(model: &LlamaModel) -> Option<Vec<f32>> {
+    let architecture = model.meta_val_str("general.architecture").ok()?;
+    ALL_ROWS.contains(&&*architecture).then(Vec::new)
 }
 
-impl Encoder {
-    /// For a context on this model; `None` if the model encodes no hidden states.
-    pub(super) fn new(model: &LlamaModel) -> Option<Self> {
-        let layers = target_layers(model).len();
-        let width = model.meta_val_str("eagle3.target_hidden_size").ok()?;
-        Some(Self {
-            width: layers * width.parse::<usize>().ok()?,
-            logits: Vec::new(),
-        })
-    }
+/// Elements of the hidden states of another model that this one encodes; `None` if it encodes none.
+pub(super) fn encoded_width(model: &LlamaModel) -> Option<usize> {
+    let layers = target_layers(model).len();
+    let width = model.meta_val_str("eagle3.target_hidden_size").ok()?;
+    Some(layers * width.parse::<usize>().ok()?)
 }
 
 impl Context<'_> {
@@ -89,10 +85,9 @@ impl Context<'_> {
     /// Makes of each hidden state of another model one that this model drafts from. Where the model
     /// does not encode them, they are the same.
     pub(crate) fn encode<'b>(&'b mut self, states: &'b [f32]) -> Result<&'b [f32], DecodeError> {
-        let (Some(encoder), Some(hidden)) = (&self.encoder, &mut self.hidden) else {
+        let (Some(width), Some(hidden)) = (self.encoded_width, &mut self.hidden) else {
             return Ok(states);
         };
-        let width = encoder.width;
         self.n_rows = 0;
         // SAFETY: the context is alive and not shared.
         unsafe { hidden.ask_for_all(self.raw.pointer()) };
@@ -125,27 +120,11 @@ impl Context<'_> {
                 "the hidden states have {got} numbers instead of {wanted}"
             )));
         }
-        if let Some(encoder) = &mut self.encoder {
-            encoder.logits.clear();
-        }
-        let batch = self.batch.fill_with_hidden(
-            tokens,
-            hidden,
-            self.places.as_ref(),
-            self.encoder.is_some(),
-        );
+        let places = self.places.as_ref();
+        let batch = self.batch.fill_with_hidden(tokens, hidden, places);
         // SAFETY: as in `decode`; `embd` has a row of the width that such a context takes for each
         // token.
-        unsafe { self.run_tokens(tokens, &batch)? };
-        if let Some(mut encoder) = self.encoder.take() {
-            self.n_rows = tokens.len();
-            let rows = self.logits().chunks(self.n_vocab.max(1)).zip(tokens);
-            for (row, _) in rows.filter(|(_, token)| token.logits) {
-                encoder.logits.extend_from_slice(row);
-            }
-            self.encoder = Some(encoder);
-        }
-        Ok(())
+        unsafe { self.run_tokens(tokens, &batch) }
     }
 
     /// Computes a batch of tokens.
@@ -157,7 +136,11 @@ impl Context<'_> {
         tokens: &[BatchToken],
         batch: &sys::llama_batch,
     ) -> Result<(), DecodeError> {
-        let rows = tokens.iter().filter(|token| token.logits).count();
+        let mut rows = tokens.iter().filter(|token| token.logits).count();
+        if let Some(picked) = &mut self.picked {
+            picked.clear();
+            rows = if rows > 0 { tokens.len() } else { 0 };
+        }
         if let Some(hidden) = &mut self.hidden {
             // SAFETY: the context is alive and not shared.
             unsafe { hidden.ask(self.raw.pointer(), tokens) };
@@ -174,6 +157,13 @@ impl Context<'_> {
             for token in tokens {
                 places.add_token(token.slot.0);
             }
+        }
+        if let Some(mut picked) = self.picked.take() {
+            let rows = self.rows().chunks(self.n_vocab.max(1)).zip(tokens);
+            for (row, _) in rows.filter(|(_, token)| token.logits) {
+                picked.extend_from_slice(row);
+            }
+            self.picked = Some(picked);
         }
         Ok(())
     }
@@ -228,9 +218,11 @@ impl Context<'_> {
     /// The rows of logits of the last batch, for the tokens that asked for them, in the batch's
     /// order.
     pub(crate) fn logits(&self) -> &[f32] {
-        if let Some(encoder) = &self.encoder {
-            return &encoder.logits;
-        }
+        self.picked.as_deref().unwrap_or_else(|| self.rows())
+    }
+
+    /// The rows of logits that llama.cpp has of the last batch.
+    fn rows(&self) -> &[f32] {
         if self.n_rows == 0 {
             return &[];
         }

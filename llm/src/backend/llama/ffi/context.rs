@@ -10,7 +10,7 @@ use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
 use super::batch::Batch;
-use super::compute::Encoder;
+use super::compute::{encoded_width, picked_rows};
 use super::hidden::Hidden;
 use super::mrope_positions::Places;
 use super::{Adapter, ThreadPool};
@@ -70,8 +70,10 @@ pub(crate) struct Context<'a> {
     pub(super) n_embd: usize,
     /// Tokens of the last batch that asked for logits; 0 if it failed.
     pub(super) n_rows: usize,
-    /// What encodes hidden states of another model, if it drafts from these.
-    pub(super) encoder: Option<Encoder>,
+    /// The rows of logits that were asked for, if all tokens of a batch have to ask.
+    pub(super) picked: Option<Vec<f32>>,
+    /// Elements of the hidden states of another model that it encodes.
+    pub(super) encoded_width: Option<usize>,
     pub(super) batch: Batch,
     /// Where the cells of sequences are, if the model counts images by lines and columns.
     pub(super) places: Option<Places>,
@@ -115,6 +117,7 @@ impl<'a> Context<'a> {
         }
         // SAFETY: the context is alive and nobody else has it.
         unsafe { super::hidden::leave_out(context) };
+        let picked = picked_rows(model);
         Some(Self {
             raw: Rc::new(raw),
             _other: other,
@@ -122,8 +125,9 @@ impl<'a> Context<'a> {
             n_vocab: usize::try_from(model.n_vocab()).unwrap_or(0),
             n_embd: super::model::input_width(model),
             n_rows: 0,
-            encoder: Encoder::new(model),
-            batch: Batch::default(),
+            batch: Batch::where_all_ask(picked.is_some()),
+            picked,
+            encoded_width: encoded_width(model),
             places: super::cell_extension(model).map(|_| Places::new(params.n_seq_max)),
             hidden: None,
             adapters,
