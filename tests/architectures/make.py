@@ -4,13 +4,14 @@ llama.cpp itself says what belongs into a file: it names the first number or ten
 expects. So a model is made by loading it again and again, with what was missing the time before.
 """
 
+import json
 import pathlib
 import re
 import subprocess
 
 from gguf import GGUFReader, GGUFValueType, GGUFWriter
 
-from shapes import ARCHITECTURES, ASKED, BASE, MTP, MTP_TENSORS, UNASKED, WIDTH, fill
+from shapes import ARCHITECTURES, ASKED, BASE, KNOBS, MTP, MTP_TENSORS, ONE_BY_ONE, UNASKED, WIDTH, fill
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = ROOT / "target" / "release" / "graphmill"
@@ -33,10 +34,10 @@ node {{
     [type.googleapis.com/mediapipe.LLMCalculatorOptions] {{
       models_path: "{model}"
       max_num_batched_tokens: 64
-      max_num_seqs: 4
+      max_num_seqs: {sequences}
       max_context: 512
       enable_prefix_caching: {sharing}
-      plugin_config: '{knobs}'
+      plugin_config: '{config}'
     }}
   }}
   input_stream_handler {{
@@ -140,20 +141,28 @@ def make(architecture, folder, vocabulary):
     """Writes `model.gguf` and graphs for it into a folder, which has it already if it was made before."""
     folder.mkdir(parents=True, exist_ok=True)
     model = folder / "model.gguf"
-    drafting = '{"mtp": true}' if architecture.endswith(MTP) else '{"prompt_lookup": true}'
-    graphs = {"plain": ("false", "{}"), "sharing": ("true", "{}"), "drafting": ("true", drafting)}
-    for name, (sharing, knobs) in graphs.items():
-        (folder / f"{name}.pbtxt").write_text(GRAPH.format(model=model.name, sharing=sharing, knobs=knobs))
+    knobs = KNOBS.get(architecture.removesuffix(MTP), {})
+    plain = json.dumps(knobs)
+    drafting = json.dumps(knobs | ({"mtp": True} if architecture.endswith(MTP) else {"prompt_lookup": True}))
+    sequences = 1 if architecture in ONE_BY_ONE else 4
+
+    def write_graph(name, model, sharing, config):
+        text = GRAPH.format(model=model.name, sharing=sharing, config=config, sequences=sequences)
+        (folder / f"{name}.pbtxt").write_text(text)
+
+    write_graph("plain", model, "false", plain)
+    write_graph("sharing", model, "true", plain)
+    write_graph("drafting", model, "true", drafting)
     if model.exists():
         return
     made = Model(architecture, vocabulary)
     unfinished = folder / "unfinished.gguf"
     trying = folder / "trying.pbtxt"
     # llama.cpp asks for the tensors of MTP layers when they are to draft, and then for no others in a file that has none.
-    stages = ["{}", drafting] if architecture.endswith(MTP) else ["{}"]
+    stages = [plain, drafting] if architecture.endswith(MTP) else [plain]
     known = {}
     for _ in range(MAX_TRIES):
-        trying.write_text(GRAPH.format(model=unfinished.name, sharing="true", knobs=stages[0]))
+        write_graph("trying", unfinished, "true", stages[0])
         made.write(unfinished)
         said = load(trying)
         if not said:
