@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares what a tiny model of each architecture says alone, again, in a crowd, after a cancellation, with shared beginnings, and with drafts, by prompt lookup or MTP layers.
+"""Compares what a tiny model of each architecture says alone, again, in a crowd, after a cancellation, with shared beginnings, and with drafts, by prompt lookup, MTP layers or EAGLE3 models.
 
     check.py [--folder FOLDER] [ARCHITECTURE ...]
 

@@ -11,7 +11,7 @@ import subprocess
 
 from gguf import GGUFReader, GGUFValueType, GGUFWriter
 
-from shapes import ARCHITECTURES, ASKED, BASE, KNOBS, MTP, MTP_TENSORS, ONE_BY_ONE, UNASKED, WIDTH, fill
+from shapes import ARCHITECTURES, ASKED, BASE, EAGLE3, KNOBS, MTP, MTP_TENSORS, UNASKED, WIDTH, eagle3, fill
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = ROOT / "target" / "release" / "graphmill"
@@ -34,9 +34,9 @@ node {{
     [type.googleapis.com/mediapipe.LLMCalculatorOptions] {{
       models_path: "{model}"
       max_num_batched_tokens: 64
-      max_num_seqs: {sequences}
+      max_num_seqs: 4
       max_context: 512
-      enable_prefix_caching: {sharing}
+      enable_prefix_caching: {sharing}{draft}
       plugin_config: '{config}'
     }}
   }}
@@ -56,7 +56,7 @@ class Model:
     """A model on its way: the numbers and the tensors that its file has so far."""
 
     def __init__(self, architecture, vocabulary):
-        self.architecture = architecture.removesuffix(MTP)
+        self.architecture = base(architecture)
         self.vocabulary = vocabulary
         self.numbers = BASE | ARCHITECTURES[architecture]
         unasked = UNASKED.get(architecture, {}).items()
@@ -108,6 +108,19 @@ class Model:
             raise NotMade(said.strip()[-600:])
 
 
+def base(architecture):
+    """An architecture without what drafts for it."""
+    return architecture.removesuffix(MTP).removesuffix(EAGLE3)
+
+
+def write_eagle3(path, architecture, vocabulary):
+    """Writes an EAGLE3 model for that of an architecture."""
+    made = Model(base(architecture), vocabulary)
+    made.numbers, made.tensors = eagle3(made.numbers)
+    made.architecture = "eagle3"
+    made.write(path)
+
+
 def add(writer, name, value):
     if isinstance(value, list):
         writer.add_array(name, value)
@@ -141,18 +154,23 @@ def make(architecture, folder, vocabulary):
     """Writes `model.gguf` and graphs for it into a folder, which has it already if it was made before."""
     folder.mkdir(parents=True, exist_ok=True)
     model = folder / "model.gguf"
-    knobs = KNOBS.get(architecture.removesuffix(MTP), {})
+    knobs = KNOBS.get(base(architecture), {})
     plain = json.dumps(knobs)
-    drafting = json.dumps(knobs | ({"mtp": True} if architecture.endswith(MTP) else {"prompt_lookup": True}))
-    sequences = 1 if architecture in ONE_BY_ONE else 4
+    source, draft = ({"prompt_lookup": True}, "")
+    if architecture.endswith(MTP):
+        source = {"mtp": True}
+    elif architecture.endswith(EAGLE3):
+        write_eagle3(folder / "eagle3.gguf", architecture, vocabulary)
+        source, draft = ({}, 'draft_models_path: "eagle3.gguf"')
+    drafting = json.dumps(knobs | source)
 
-    def write_graph(name, model, sharing, config):
-        text = GRAPH.format(model=model.name, sharing=sharing, config=config, sequences=sequences)
+    def write_graph(name, model, sharing, config, draft=""):
+        text = GRAPH.format(model=model.name, sharing=sharing, config=config, draft=f" {draft}")
         (folder / f"{name}.pbtxt").write_text(text)
 
     write_graph("plain", model, "false", plain)
     write_graph("sharing", model, "true", plain)
-    write_graph("drafting", model, "true", drafting)
+    write_graph("drafting", model, "true", drafting, draft)
     if model.exists():
         return
     made = Model(architecture, vocabulary)

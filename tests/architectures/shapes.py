@@ -158,6 +158,7 @@ ARCHITECTURES = {
     "bloom": ALL_HEADS,
     "chatglm": {},
     "codeshell": {},
+    "cogvlm": {},
     "cohere2": {},
     "cohere2moe": EXPERTS | {"attention.layer_norm_epsilon": 1e-5},
     "command-r": {},
@@ -314,16 +315,20 @@ ARCHITECTURES = {
 # way makes the other choice, and another answer.
 EXACT = {"kv_type_k": "f32", "kv_type_v": "f32"}
 KNOBS = dict.fromkeys(("deepseek32", "deepseek4", "dots3note", "glm-dsa", "glm5-next", "hy_v4", "qwen4exp"), EXACT)
-# Without flash attention, this one looks at all cells.
-KNOBS["minimax-m3"] = EXACT | {"flash_attention": "on"}
-
-# Those whose states llama.cpp mixes up where it computes several sequences in one batch: they are computed one after the other.
-ONE_BY_ONE = ("arwkv7", "plamo2", "rwkv6qwen2")
+KNOBS["minimax-m3"] = EXACT
 
 # Those that are compared once more with a layer that drafts (MTP), and so many others that this pays.
 MTP, MTP_BELOW = "+mtp", 16
 for name in ("cohere2moe", "deepseek2", "deepseek32", "glm-dsa", "glm4moe", "hy_v3", "mimo2", "qwen35", "qwen35moe", "step35"):
     ARCHITECTURES[name + MTP] = ARCHITECTURES[name] | {"block_count": MTP_BELOW + 1, "nextn_predict_layers": 1}
+
+# Those that are compared once more with an EAGLE3 model: all of which llama.cpp gives hidden states between layers.
+EAGLE3 = "+eagle3"
+for name in (
+    "bailingmoe3", "deepseek4", "gemma4", "gpt-oss", "hunyuan_vl", "lfm2", "lfm2moe", "llama", "mimo2", "minimax-01", "minimax-m2",
+    "muse-glimmer", "nanbeige", "nemotron_h", "nemotron_h_moe", "qwen3", "qwen35", "qwen35moe", "qwen3moe", "qwen4exp",
+):  # fmt: skip
+    ARCHITECTURES[name + EAGLE3] = ARCHITECTURES[name]
 
 # Tensors of layers that llama.cpp does not ask for, as another would do, and that it cannot do without: their shapes, and in which
 # layers they are.
@@ -366,6 +371,36 @@ UNASKED["mimo2" + MTP] = {
     "ffn_up.weight": ([WIDTH, FEED_FORWARD], [MTP_BELOW]),
     "ffn_down.weight": ([FEED_FORWARD, WIDTH], [MTP_BELOW]),
 }
+
+for name in list(UNASKED):
+    if name + EAGLE3 in ARCHITECTURES:
+        UNASKED[name + EAGLE3] = UNASKED[name]
+
+
+def eagle3(numbers):
+    """The numbers and tensors of an EAGLE3 model for a model with these numbers. It takes embeddings and output matrix from that."""
+    width = numbers["embedding_length"]
+    own = BASE | {
+        "embedding_length": width,
+        "block_count": 1,
+        "attention.layer_norm_rms_epsilon": 1e-6,
+        "target_hidden_size": width,
+        "target_layers": [0, numbers["block_count"] // 2, numbers["block_count"] - 1],
+    }
+    shapes = {
+        "attn_norm": [width],
+        "attn_norm_2": [width],
+        "attn_q": [2 * width, HEADS * HEAD],
+        "attn_k": [2 * width, KV_HEADS * HEAD],
+        "attn_v": [2 * width, KV_HEADS * HEAD],
+        "attn_output": [HEADS * HEAD, width],
+        "ffn_norm": [width],
+        "ffn_gate": [width, FEED_FORWARD],
+        "ffn_up": [width, FEED_FORWARD],
+        "ffn_down": [FEED_FORWARD, width],
+    }
+    tensors = {f"blk.0.{name}.weight": shape for name, shape in shapes.items()}
+    return own, tensors | {"fc.weight": [3 * width, width], "output_norm.weight": [width]}
 
 
 def fill(name, shape, seed=0, drafts=False):

@@ -65,6 +65,12 @@ use sequence_state::SequenceStates;
 use sub_batches::Divided;
 pub(super) use threads::threads_have_own_cpus;
 
+/// Whether llama.cpp mixes up the states of sequences that it computes in one pass.
+fn mixes_up_states(model: &LlamaModel) -> bool {
+    let architecture = model::architecture(model);
+    matches!(&*architecture, "arwkv7" | "plamo2" | "rwkv6qwen2")
+}
+
 /// Which drafts a context on the model takes.
 fn draft_support(context: &Context<'_>, model: &LlamaModel, unified: bool) -> DraftSupport {
     if model.is_recurrent() || model.is_hybrid() {
@@ -190,6 +196,7 @@ impl<'a> LlamaCpp<'a> {
             drafts,
             from_hidden: plan.drafts_for.is_some(),
             divided: match plan.ragged_bytes {
+                _ if mixes_up_states(&weights.model) => Some(Divided::by_sequence()),
                 Some(bytes) => Some(Divided::new(weights.model.size(), bytes)),
                 None if spec.adapters.is_empty() => None,
                 None => Some(Divided::by_adapter()),

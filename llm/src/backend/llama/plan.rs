@@ -22,8 +22,8 @@ use crate::spec::{
 
 /// Sequences that llama.cpp can tell apart in one cache.
 const MAX_SEQUENCES: u32 = 256;
-/// Architectures whose states llama.cpp mixes up where it computes several sequences in one batch.
-const ONE_SEQUENCE: [&str; 3] = ["arwkv7", "plamo2", "rwkv6qwen2"];
+/// Architectures that llama.cpp computes with sparse attention in its fused kernel only.
+const SPARSE_BY_FLASH: [&str; 1] = ["minimax-m3"];
 /// Tokens computed at once inside a step, unless the spec says otherwise.
 const DEFAULT_UBATCH: u32 = 512;
 /// Attention scores that plain attention may keep: more are left to the fused kernel, which keeps
@@ -69,18 +69,12 @@ impl<'a> ContextPlan<'a> {
     ) -> Result<Self, LoadError> {
         let knobs = &spec.plugin_config;
         let model = &weights.model;
-        let architecture = architecture(model);
-        let most = if ONE_SEQUENCE.contains(&architecture.as_str()) {
-            1
-        } else {
-            MAX_SEQUENCES
-        };
-        let max_sequences = spec.max_num_seqs.min(most);
+        let max_sequences = spec.max_num_seqs.min(MAX_SEQUENCES);
         if max_sequences < spec.max_num_seqs {
             tracing::warn!(
                 max_num_seqs = spec.max_num_seqs,
                 effective = max_sequences,
-                "llama.cpp batches at most {most} sequences of a `{architecture}` model"
+                "llama.cpp batches at most 256 sequences"
             );
         }
         let context_length = spec
@@ -154,10 +148,13 @@ impl<'a> ContextPlan<'a> {
         };
         let on_cpu_in_streams = on_cpu_in_streams(weights, available, unified);
         let plain = on_cpu_in_streams && !kernels_attend(weights, knobs.kv_type_k, knobs.kv_type_v);
-        let flash_attention = if plain && plain_attention_fits(model, knobs, share, ubatch, left) {
-            FlashAttention::Off
-        } else {
-            knobs.flash_attention
+        let sparse = SPARSE_BY_FLASH.contains(&architecture(model).as_str());
+        let flash_attention = match knobs.flash_attention {
+            FlashAttention::Auto if sparse => FlashAttention::On,
+            _ if plain && plain_attention_fits(model, knobs, share, ubatch, left) => {
+                FlashAttention::Off
+            }
+            chosen => chosen,
         };
         let queries_per_key = u64::from(model.n_head() / model.n_head_kv().max(1)).max(1);
         if share < context_length {

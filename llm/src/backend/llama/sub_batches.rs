@@ -41,6 +41,11 @@ impl Divided {
         }
     }
 
+    /// For models that have to compute each sequence by itself.
+    pub(super) fn by_sequence() -> Self {
+        Self::new(0, 1)
+    }
+
     /// For sequences whose lengths make no difference: only adapters divide them.
     pub(super) fn by_adapter() -> Self {
         Self {
