@@ -325,8 +325,8 @@ for name in ("cohere2moe", "deepseek2", "deepseek32", "glm-dsa", "glm4moe", "hy_
 # Those that are compared once more with an EAGLE3 model: all of which llama.cpp gives hidden states between layers.
 EAGLE3 = "+eagle3"
 for name in (
-    "bailingmoe3", "deepseek4", "gemma4", "gpt-oss", "hunyuan_vl", "lfm2", "lfm2moe", "llama", "mimo2", "minimax-01", "minimax-m2",
-    "muse-glimmer", "nanbeige", "nemotron_h", "nemotron_h_moe", "qwen3", "qwen35", "qwen35moe", "qwen3moe", "qwen4exp",
+    "bailingmoe3", "deepseek4", "gemma4", "gpt-oss", "hunyuan_vl", "lfm2", "lfm2moe", "llama", "mimo2", "minimax-m2",
+    "muse-glimmer", "nanbeige", "nemotron_h", "nemotron_h_moe", "qwen3", "qwen35", "qwen35moe", "qwen3moe",
 ):  # fmt: skip
     ARCHITECTURES[name + EAGLE3] = ARCHITECTURES[name]
 

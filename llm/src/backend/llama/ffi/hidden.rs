@@ -46,7 +46,7 @@ pub(crate) fn target_layers(model: &LlamaModel) -> Vec<u32> {
 }
 
 /// Architectures of which llama.cpp gives what goes into a layer. Elsewhere it would end the process.
-const GIVE_LAYERS: [&str; 21] = [
+const GIVE_LAYERS: [&str; 20] = [
     "bailingmoe3",
     "deepseek4",
     "gemma4",
@@ -67,7 +67,6 @@ const GIVE_LAYERS: [&str; 21] = [
     "qwen35moe",
     "qwen3moe",
     "qwen3next",
-    "qwen4exp",
 ];
 
 /// Why a model does not give what goes into these layers, if it does not.
