@@ -4,7 +4,7 @@
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use crate::seen::Seen;
@@ -102,6 +102,63 @@ impl World for Files {
 
     fn find(&self, path: &Path) -> io::Result<()> {
         std::fs::File::open(self.resolve(path)).map(drop)
+    }
+}
+
+/// A world that keeps in mind which files were looked at in it.
+#[derive(Debug, Default)]
+pub struct Recording<W> {
+    world: W,
+    seen: Mutex<Seen>,
+}
+
+impl<W: World> Recording<W> {
+    /// Nothing was looked at yet.
+    pub fn new(world: W) -> Self {
+        Self {
+            world,
+            seen: Mutex::default(),
+        }
+    }
+
+    /// What was looked at so far: files, and paths where there was none. Folders are left out.
+    pub fn seen(&self) -> Seen {
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn look(&self, path: &Path) {
+        if !path.is_dir() {
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.look(path);
+        }
+    }
+}
+
+impl<W: World> World for Recording<W> {
+    fn resolve(&self, path: &Path) -> PathBuf {
+        let resolved = self.world.resolve(path);
+        self.look(&resolved);
+        resolved
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.look(&self.world.resolve(path));
+        self.world.read(path)
+    }
+
+    fn find(&self, path: &Path) -> io::Result<()> {
+        self.look(&self.world.resolve(path));
+        self.world.find(path)
+    }
+
+    fn also_seen(&self, seen: &Seen) {
+        let mut all = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        all.extend(seen);
+        drop(all);
+        self.world.also_seen(seen);
     }
 }
 

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Only this crate knows wire formats and chooses status codes. [`config`] reads what to
-//! serve, `servable` holds the graphs and opens their sessions, `sessions` lists those that are open, `http` has a folder for each
+//! serve, `servable` holds the graphs, `requests` opens their sessions, `sessions` lists those that are open, `http` has a folder for each
 //! dialect, `grpc` speaks KServe's protocol over gRPC, `kserve` is what both have of it, `tensors` says
 //! what of a graph tensors can be, `keys` says who may do what, `site` says whose requests are taken, `listen` holds the
 //! connections, `rescue` is the error table, and `app` puts the layers around all of it, starts and
@@ -28,12 +28,15 @@ mod http;
 mod keys;
 mod kserve;
 mod listen;
+mod metrics;
 mod observe;
 mod offline;
+mod requests;
 mod rescue;
 mod servable;
 mod sessions;
 mod site;
+mod stage;
 mod tensors;
 
 pub use app::{Reloader, Server, StartError};

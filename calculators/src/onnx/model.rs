@@ -10,13 +10,10 @@ use graphmill_llm::trial::FileTrial;
 use graphmill_llm::{LoadError, trial};
 use serde::Serialize;
 
+use super::compute::{Compute, MAX_TENSOR_BYTES};
 use super::file::{MODEL, OnnxSpec};
-use super::runtime::{Compute, RUNTIME, Runtime};
+use super::runtime::{RUNTIME, Runtime};
 use crate::tensor::{Tensor, TensorInfo, TensorModel, elements, shown};
-
-/// Most bytes that a tensor inside of a model may have: more than models for CPUs need, and less
-/// than brings a server down.
-pub(super) const MAX_TENSOR_BYTES: usize = 4 << 30;
 
 /// A model that is loaded from a `.onnx` file. Every session of every graph that names the same
 /// file and runtime shares one; many run it at the same time.

@@ -7,10 +7,9 @@ use graphmill_grammar::{Diagnostic, Span};
 
 use crate::{
     codes::sides,
-    contract::{Arity, Group, PortSpec},
+    contract::{Arity, Group, PortSpec, ResourceNeed},
     error::Error,
     registry::environment::Loading,
-    resource::ResourceNeed,
     tags::TagEntry,
 };
 
@@ -149,7 +148,7 @@ fn define_resources(draft: &mut Draft<'_>) {
             let defined = draft.sides[id]
                 .resource
                 .get_or_insert(DraftResource {
-                    of: need.of,
+                    of: need.kind.of,
                     defined: None,
                     loaded: None,
                 })
@@ -256,9 +255,9 @@ pub(super) fn load(draft: &mut Draft<'_>) {
                 let key = need.key.as_ref().expect("a definition has a key");
                 let (resources, world) = (&environment.resources, &*environment.world);
                 let found = if environment.loading == Loading::All {
-                    resources.get(need, key, world)
+                    resources.get(&need.kind, key, world)
                 } else {
-                    resources.shared(need, key, world)
+                    resources.shared(&need.kind, key, world)
                 };
                 match found {
                     Ok(loaded) => loaded,
@@ -317,7 +316,7 @@ pub(super) fn look(draft: &mut Draft<'_>) {
         };
         let (need, _) = definition(draft, defined);
         let key = need.key.as_ref().expect("a definition has a key");
-        let there = (need.resolve)(key, world).and_then(|key| (need.check)(&key, world));
+        let there = need.kind.look(key, world);
         found.extend(
             there
                 .err()

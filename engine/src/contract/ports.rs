@@ -8,17 +8,20 @@ use std::{
 use crate::{
     error::Result,
     packet::{Payload, TypeInfo},
-    port::{Events, In, Ins, Out, OutSide, OutSides, Outs, PortType, Res, Side, Sides},
-    resource::{Fits, Resource, ResourceNeed},
+    port::{
+        Events,
+        Group::{self, InputSides, Inputs, OutputSides, Outputs},
+        In, Ins, Out, OutSide, OutSides, Outs, PortType, Res, Side, Sides,
+    },
+    resource::Resource,
 };
 
 use super::{
     Contract,
+    resources::{Fits, ResourceNeed},
     spec::{
         Arity::{self, Optional, OptionalRepeated, Repeated, Required},
-        Declared,
-        Group::{self, InputSides, Inputs, OutputSides, Outputs},
-        PortSpec,
+        Declared, PortSpec,
     },
 };
 

@@ -16,6 +16,7 @@ mod idle;
 mod in_flight;
 mod intake;
 mod lifecycle;
+mod look;
 mod mailbox;
 mod message;
 mod node;

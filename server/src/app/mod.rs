@@ -30,10 +30,12 @@ use crate::{
     keys::{self, KeyError, Keys},
     kserve::{Sequences, Statistics},
     listen::{self, Hall, Tls, TlsError},
-    observe::{metrics::Metrics, trace::Traces},
-    servable::{self, Served, Stage},
+    metrics::Metrics,
+    observe::trace::Traces,
+    servable::{self, Served},
     sessions::Sessions,
     site::Site,
+    stage::Stage,
 };
 
 /// Why a server could not start.

@@ -19,8 +19,8 @@ use crate::{
     listen,
     observe::{log, request_id},
     rescue::{Cause, Failure},
-    servable::Stage,
     site::{self, Site},
+    stage::Stage,
 };
 
 /// The whole service of a listener for REST.

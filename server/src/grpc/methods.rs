@@ -17,7 +17,8 @@ use crate::{
     http::{kserve::Asker, state::App},
     kserve::{self, LogSetting, Metadata},
     rescue::{Cause, Failure},
-    servable::{Servable, cut},
+    servable::Servable,
+    stage::cut,
 };
 
 /// What a method answers.

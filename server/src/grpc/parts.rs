@@ -18,7 +18,7 @@ use crate::{
     keys::Settlement,
     kserve::{self, Label, Part, Settings},
     rescue::{Cause, Failure},
-    servable::cut,
+    stage::cut,
 };
 
 /// Answers a stream that begins with this message.

@@ -36,7 +36,7 @@ use crate::{
     kserve::{self, Driver, Feeder, Inference, Label, Part, Settings},
     listen::Exchange,
     rescue::{Cause, Failure},
-    servable::cut,
+    stage::cut,
 };
 
 /// Says the timestamp of a packet that a graph gives.

@@ -23,9 +23,9 @@ use tracing::Level;
 use crate::{
     http::state::App,
     keys::Label,
+    metrics::Taken,
     observe::{
         log,
-        metrics::Taken,
         request_id::Id,
         trace::{Ended, RequestTrace},
     },

@@ -38,7 +38,7 @@ use state::App;
 
 use crate::{
     keys::Need,
-    observe::metrics,
+    metrics,
     rescue::{Cause, Failure},
 };
 

@@ -13,7 +13,7 @@ use graphmill_llm::Tenant;
 
 use super::{bucket::Lack, key::Key, usage};
 use crate::{
-    observe::metrics::KeyCounts,
+    metrics::KeyCounts,
     rescue::{Cause, Failure},
 };
 

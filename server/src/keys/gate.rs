@@ -12,7 +12,8 @@ use axum::{
 
 use super::{Caller, Keys, Label, key::Entry};
 use crate::{
-    observe::{self, Audit, metrics::KeyCounts},
+    metrics::KeyCounts,
+    observe::{self, Audit},
     rescue::{Cause, Failure},
 };
 

@@ -21,9 +21,11 @@ use tokio::{sync::watch, task::JoinHandle, time::sleep};
 use super::{Tensors, wrong};
 use crate::{
     observe::request_id::Id,
+    requests::{Listed, Running},
     rescue::{Cause, Failure},
-    servable::{InUse, Listed, Ready, Running, Stage, cut},
+    servable::{InUse, Ready},
     sessions::{About, Entered, Sessions, Wanted},
+    stage::{Stage, cut},
     tensors,
 };
 

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     rescue::{Cause, Failure},
-    servable::Stage,
+    stage::Stage,
 };
 
 /// How many sequences there may be. Each is a session: what its nodes keep is in memory, and its

@@ -30,7 +30,7 @@ pub(crate) fn request_stream(plan: &Plan) -> Option<&str> {
 }
 
 /// The stream on which a graph gives the answer.
-pub(super) fn response_stream(plan: &Plan) -> Option<&str> {
+pub(crate) fn response_stream(plan: &Plan) -> Option<&str> {
     let mut tags = RESPONSE_TAGS.into_iter();
     tags.find_map(|tag| plan.output_with_tag(tag))
 }

@@ -4,7 +4,6 @@
 //! A list is immutable, and a reload puts another one in its place; a graph's state changes behind
 //! it in one atomic swap. So a request sees one state from beginning to end.
 
-mod answer;
 mod demand;
 mod health;
 mod kept;
@@ -12,7 +11,6 @@ mod load;
 mod loading;
 mod models;
 mod progress;
-mod running;
 mod served;
 mod state;
 mod succession;
@@ -32,13 +30,11 @@ use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel, tensor::b
 use graphmill_engine::{Environment, Registry, Resource, Seen, shortened};
 use graphmill_grammar::suggest;
 
-pub(crate) use answer::{Answer, Asked, Stage, Trace, cut};
 pub(crate) use demand::{Patience, Ready};
 pub(crate) use kept::{Found, Keeper};
-pub(crate) use load::{Compiled, answers, compile, compile_text, request_stream};
+pub(crate) use load::{Compiled, answers, compile, compile_text, request_stream, response_stream};
 pub(crate) use loading::{look_for_models, watch_files};
 pub(crate) use models::Named;
-pub(crate) use running::{Listed, Running};
 pub(crate) use served::Served;
 pub(crate) use state::{Servable, StateName};
 pub use succession::ReloadPolicy;

@@ -37,8 +37,10 @@ use crate::{
     kserve::{self, Label},
     listen::{Arrival, ON_ITS_WAY, time_allowed},
     observe::{request_id::Id, trace::RunTrace},
+    requests::{Answer, Asked, Trace},
     rescue::{Cause, Failure},
-    servable::{self, Answer, Asked, Choice, Servable, Trace},
+    servable::{Choice, Servable},
+    stage::cut,
 };
 
 /// What of a request's head the graph sees, and what accompanies it.
@@ -89,7 +91,7 @@ async fn read(app: &App, request: Request) -> (Head, Result<ParsedBody, Failure>
         // A body that does not come is told of by the connection.
         biased;
         read = reading => read,
-        () = servable::cut(&mut stage) => {
+        () = cut(&mut stage) => {
             Err(Failure::new(Cause::Draining, "the server is stopping"))
         }
         () = overdue(&head) => {
@@ -223,7 +225,7 @@ async fn with_images(
     };
     let fetched = tokio::select! {
         fetched = media.fetch(&body.json, &app.bodies) => fetched?,
-        () = servable::cut(&mut stage) => {
+        () = cut(&mut stage) => {
             return Err(Failure::new(Cause::Draining, "the server is stopping"));
         }
         () = late => {

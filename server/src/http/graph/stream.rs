@@ -12,8 +12,8 @@ use super::timings::{self, Timings};
 use crate::{
     http::{access::Entry, dialects, sse},
     keys::Settlement,
+    requests::Answer,
     rescue::{Cause, Failure},
-    servable::Answer,
 };
 
 /// How a stream is written.

@@ -13,7 +13,7 @@ use tokio::{
 use crate::{
     http::{sse, state::App},
     rescue::Failure,
-    servable::Stage,
+    stage::Stage,
 };
 
 /// What gives events to a viewer.

@@ -18,40 +18,18 @@ use tokio::{
     time::{Sleep, sleep_until},
 };
 
-use super::{
-    Ready,
-    load::{request_stream, response_stream},
-    running::{Listed, Running},
-    usage::InUse,
-};
+use super::{Listed, Running};
 use crate::{
     observe::{request_id::Id, trace::RunTrace},
     rescue::{Cause, Failure},
+    servable::{InUse, Ready, request_stream, response_stream},
     sessions::{About, Entered, Sessions, Wanted},
+    stage::{Stage, cut},
 };
-
-/// How far the server is from its end.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Stage {
-    /// It serves.
-    Running,
-    /// It serves, but says that it is not ready, so that no more requests are sent here.
-    Leaving,
-    /// It takes no new request and lets the running ones end.
-    Draining,
-    /// It ends the running ones.
-    Cut,
-}
 
 /// How long a session has to end by itself once its deadline has passed. One does not while a node
 /// computes in its task.
 const NOTICE: Duration = Duration::from_millis(20);
-
-/// Waits until the server ends running requests, or is gone.
-pub(crate) async fn cut(stage: &mut watch::Receiver<Stage>) {
-    // Fails when the server was dropped without a stop, which ends requests too.
-    let _ = stage.wait_for(|stage| *stage == Stage::Cut).await;
-}
 
 /// The trace that a request belongs to.
 #[derive(Default)]

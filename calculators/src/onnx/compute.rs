@@ -1,0 +1,31 @@
+//! What the libraries that compute models have in common.
+
+use graphmill_engine::Result;
+
+use crate::tensor::{Tensor, TensorInfo};
+
+/// Most bytes that a tensor inside of a model may have: more than models for CPUs need, and less
+/// than brings a server down.
+pub(super) const MAX_TENSOR_BYTES: usize = 4 << 30;
+
+/// A model as it runs.
+pub(super) struct Loaded {
+    pub(super) computer: Box<dyn Compute>,
+    pub(super) inputs: Vec<TensorInfo>,
+    pub(super) outputs: Vec<TensorInfo>,
+    /// For each input, names of its dimensions: those with the same name have the same length.
+    pub(super) dimensions: Vec<Vec<String>>,
+}
+
+/// What computes one model. Many threads call it at the same time.
+pub(super) trait Compute: Send + Sync {
+    /// Computes all outputs from a tensor of each input, which has the input's datatype and shape.
+    /// May panic.
+    fn run(&self, inputs: &[(&TensorInfo, &Tensor)], outputs: &[TensorInfo])
+    -> Result<Vec<Tensor>>;
+}
+
+/// The name of a dimension that the model has no name for.
+pub(super) fn unnamed(input: usize, axis: usize) -> String {
+    format!("input{input}_{axis}")
+}
