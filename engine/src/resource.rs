@@ -17,9 +17,9 @@ use std::{
 
 use crate::{
     error::{Error, Result},
+    file_source::{FileSource, TrackedFiles},
+    file_stamps::FileStamps,
     packet::TypeInfo,
-    seen::Seen,
-    world::{Recording, World},
 };
 
 /// Something that is shared between sessions and plans.
@@ -29,19 +29,19 @@ pub trait Resource: Send + Sync + Sized + 'static {
 
     /// Makes the spec independent of where it was written: relative paths become absolute, so that
     /// one thing named in two ways is loaded once.
-    fn resolve(spec: Self::Spec, _world: &dyn World) -> Result<Self::Spec> {
+    fn resolve(spec: Self::Spec, _files: &dyn FileSource) -> Result<Self::Spec> {
         Ok(spec)
     }
 
     /// Whether what the resolved spec names is there, as far as that can be told without loading
     /// it. An error that is about an option of the node names it as its field, with `/` between the
     /// steps to it: `parts/0/path`.
-    fn check(_spec: &Self::Spec, _world: &dyn World) -> Result<()> {
+    fn check(_spec: &Self::Spec, _files: &dyn FileSource) -> Result<()> {
         Ok(())
     }
 
     /// Loads it. May take long; happens while a plan is compiled, never in a session.
-    fn load(spec: &Self::Spec, world: &dyn World) -> Result<Self>;
+    fn load(spec: &Self::Spec, files: &dyn FileSource) -> Result<Self>;
 }
 
 /// A loaded resource, whatever it is.
@@ -87,9 +87,9 @@ impl Hash for ResourceKey {
     }
 }
 
-type Resolve = fn(&ResourceKey, &dyn World) -> Result<ResourceKey>;
-type Check = fn(&ResourceKey, &dyn World) -> Result<()>;
-type Load = fn(&ResourceKey, &dyn World) -> Result<AnyResource>;
+type Resolve = fn(&ResourceKey, &dyn FileSource) -> Result<ResourceKey>;
+type Check = fn(&ResourceKey, &dyn FileSource) -> Result<()>;
+type Load = fn(&ResourceKey, &dyn FileSource) -> Result<AnyResource>;
 
 /// What [`Resource`] does for one type of resource, whatever the type.
 #[derive(Copy, Clone, Debug)]
@@ -104,16 +104,16 @@ impl ResourceKind {
     pub(crate) fn new<R: Resource>() -> Self {
         Self {
             of: TypeInfo::of::<R>(),
-            resolve: |key, world| R::resolve(spec_of::<R>(key).clone(), world).map(key_of::<R>),
-            check: |key, world| R::check(spec_of::<R>(key), world),
-            load: |key, world| Ok(Arc::new(R::load(spec_of::<R>(key), world)?)),
+            resolve: |key, files| R::resolve(spec_of::<R>(key).clone(), files).map(key_of::<R>),
+            check: |key, files| R::check(spec_of::<R>(key), files),
+            load: |key, files| Ok(Arc::new(R::load(spec_of::<R>(key), files)?)),
         }
     }
 
     /// Whether what the key names is there, as far as that can be told without loading it.
-    pub(crate) fn look(&self, key: &ResourceKey, world: &dyn World) -> Result<()> {
-        let key = (self.resolve)(key, world)?;
-        (self.check)(&key, world)
+    pub(crate) fn look(&self, key: &ResourceKey, files: &dyn FileSource) -> Result<()> {
+        let key = (self.resolve)(key, files)?;
+        (self.check)(&key, files)
     }
 }
 
@@ -133,7 +133,7 @@ fn spec_of<R: Resource>(key: &ResourceKey) -> &R::Spec {
 /// A resource while it is in use, and the files that it was loaded from.
 struct Loaded {
     resource: Weak<dyn Any + Send + Sync>,
-    files: Seen,
+    files: FileStamps,
 }
 
 type Slot = Arc<Mutex<Option<Loaded>>>;
@@ -172,9 +172,9 @@ impl ResourceCache {
         &self,
         kind: &ResourceKind,
         key: &ResourceKey,
-        world: &dyn World,
+        files: &dyn FileSource,
     ) -> Result<AnyResource> {
-        let recording = Recording::new(world);
+        let recording = TrackedFiles::new(files);
         let key = (kind.resolve)(key, &recording)?;
         let slot = {
             let mut slots = self.slots();
@@ -193,7 +193,7 @@ impl ResourceCache {
             && let Some(resource) = loaded.resource.upgrade()
             && loaded.files.changed().is_none()
         {
-            world.also_seen(&loaded.files);
+            files.also_seen(&loaded.files);
             return Ok(resource);
         }
         (kind.check)(&key, &recording)?;
@@ -211,9 +211,9 @@ impl ResourceCache {
         &self,
         kind: &ResourceKind,
         key: &ResourceKey,
-        world: &dyn World,
+        files: &dyn FileSource,
     ) -> Result<AnyResource> {
-        let key = (kind.resolve)(key, world)?;
+        let key = (kind.resolve)(key, files)?;
         let slot = self.slots().get(&key).cloned();
         let resource = slot.and_then(|slot| {
             let slot = slot.try_lock().ok()?;

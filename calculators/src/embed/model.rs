@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use graphmill_engine::{Error, Kind, Resource, Result, World};
+use graphmill_engine::{Error, FileSource, Kind, Resource, Result};
 use graphmill_llm::embed::{EmbeddingEngine, EmbeddingSpec};
 use graphmill_llm::{Health, LoadError, SpecError, Supervised, resolve_model_path};
 
@@ -42,15 +42,15 @@ impl EmbeddingModel {
 impl Resource for EmbeddingModel {
     type Spec = EmbeddingSpec;
 
-    fn resolve(mut spec: EmbeddingSpec, world: &dyn World) -> Result<EmbeddingSpec> {
-        let base = world.resolve(Path::new("."));
+    fn resolve(mut spec: EmbeddingSpec, files: &dyn FileSource) -> Result<EmbeddingSpec> {
+        let base = files.resolve(Path::new("."));
         let found = resolve_model_path(&base, &spec.model.to_string_lossy());
         let found = found.map_err(|error| unusable(error).with_field(MODEL))?;
-        spec.model = world.resolve(&found);
+        spec.model = files.resolve(&found);
         Ok(spec)
     }
 
-    fn load(spec: &EmbeddingSpec, _: &dyn World) -> Result<Self> {
+    fn load(spec: &EmbeddingSpec, _: &dyn FileSource) -> Result<Self> {
         let engine = Supervised::<EmbeddingEngine>::load(spec.clone());
         let engine = engine.map_err(|error| {
             let option = match &error {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use graphmill_engine::{Error, Resource, Result, World};
+use graphmill_engine::{Error, FileSource, Resource, Result};
 use graphmill_llm::trial::FileTrial;
 use graphmill_llm::{LoadError, trial};
 use serde::Serialize;
@@ -76,22 +76,22 @@ impl OnnxModel {
 impl Resource for OnnxModel {
     type Spec = OnnxSpec;
 
-    fn resolve(spec: OnnxSpec, world: &dyn World) -> Result<OnnxSpec> {
-        Ok(OnnxSpec::file(spec.resolve(world)?, spec.runtime))
+    fn resolve(spec: OnnxSpec, files: &dyn FileSource) -> Result<OnnxSpec> {
+        Ok(OnnxSpec::file(spec.resolve(files)?, spec.runtime))
     }
 
-    fn check(spec: &OnnxSpec, world: &dyn World) -> Result<()> {
-        let path = spec.resolve(world)?;
-        world.find(&path).map_err(|error| unreadable(&path, &error))
+    fn check(spec: &OnnxSpec, files: &dyn FileSource) -> Result<()> {
+        let path = spec.resolve(files)?;
+        files.find(&path).map_err(|error| unreadable(&path, &error))
     }
 
-    fn load(spec: &OnnxSpec, world: &dyn World) -> Result<Self> {
-        let path = spec.resolve(world)?;
+    fn load(spec: &OnnxSpec, files: &dyn FileSource) -> Result<Self> {
+        let path = spec.resolve(files)?;
         let refused = |error: LoadError| Error::invalid(error.to_string()).with_field(MODEL);
         let missing = |error: String| Error::precondition(error).with_field(RUNTIME);
         spec.runtime.prepare().map_err(missing)?;
         trial::of_file(spec.runtime.format(), &path).map_err(refused)?;
-        let bytes = world
+        let bytes = files
             .read(&path)
             .map_err(|error| unreadable(&path, &error))?;
         let loaded = Self::from_bytes(&bytes, spec.runtime).map_err(|error| {

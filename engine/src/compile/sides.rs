@@ -253,11 +253,11 @@ pub(super) fn load(draft: &mut Draft<'_>) {
             {
                 let (need, _) = definition(draft, defined);
                 let key = need.key.as_ref().expect("a definition has a key");
-                let (resources, world) = (&environment.resources, &*environment.world);
+                let (resources, files) = (&environment.resources, &*environment.files);
                 let found = if environment.loading == Loading::All {
-                    resources.get(&need.kind, key, world)
+                    resources.get(&need.kind, key, files)
                 } else {
-                    resources.shared(&need.kind, key, world)
+                    resources.shared(&need.kind, key, files)
                 };
                 match found {
                     Ok(loaded) => loaded,
@@ -306,7 +306,7 @@ pub(super) fn look(draft: &mut Draft<'_>) {
     if environment.loading != Loading::Look {
         return;
     }
-    let world = &*environment.world;
+    let files = &*environment.files;
     let mut found = Vec::new();
     for side in &draft.sides {
         let defined = side.resource.as_ref().and_then(|it| it.defined);
@@ -316,7 +316,7 @@ pub(super) fn look(draft: &mut Draft<'_>) {
         };
         let (need, _) = definition(draft, defined);
         let key = need.key.as_ref().expect("a definition has a key");
-        let there = need.kind.look(key, world);
+        let there = need.kind.look(key, files);
         found.extend(
             there
                 .err()

@@ -31,9 +31,9 @@ mod summary;
 mod taps;
 mod timeline;
 mod timer;
-mod trace;
 mod view;
 mod viewer;
+mod wait_graph;
 mod watch;
 mod why;
 

@@ -14,9 +14,9 @@ use super::{
     proto,
 };
 use crate::{
-    http::{kserve::Asker, state::App},
+    errors::{Cause, Failure},
+    http::{kserve::RequestContext, state::App},
     kserve::{self, LogSetting, Metadata},
-    rescue::{Cause, Failure},
     servable::Servable,
     stage::cut,
 };
@@ -28,9 +28,9 @@ type Answer = Result<Response, Failure>;
 pub(super) async fn read<M: Message + Default>(
     app: &App,
     request: Request,
-) -> Result<(Asker, M), Failure> {
+) -> Result<(RequestContext, M), Failure> {
     let (parts, body) = request.into_parts();
-    let who = Asker::of(&parts.extensions, &parts.headers)?;
+    let who = RequestContext::of(&parts.extensions, &parts.headers)?;
     let mut stage = app.stage.clone();
     let messages = Messages::new(&parts.headers, body, &app.bodies)?;
     let message = tokio::select! {
@@ -178,7 +178,7 @@ pub(super) async fn shared_memory() -> Failure {
 /// The graph of this name and version.
 pub(super) fn found(
     app: &App,
-    who: &Asker,
+    who: &RequestContext,
     name: &str,
     version: &str,
 ) -> Result<Arc<Servable>, Failure> {

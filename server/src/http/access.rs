@@ -21,6 +21,7 @@ use hyper::body::{Frame, SizeHint};
 use tracing::Level;
 
 use crate::{
+    errors::Failure,
     http::state::App,
     keys::Label,
     metrics::Taken,
@@ -29,7 +30,6 @@ use crate::{
         request_id::Id,
         trace::{Ended, RequestTrace},
     },
-    rescue::Failure,
 };
 
 /// What the line of a request says; the handler adds what only it knows.

@@ -17,13 +17,13 @@ use super::{
 };
 use crate::{
     config::Config,
+    errors::{Cause, Failure},
     keys::{Caller, JwtOptions, KeySource, Keys},
     kserve::{SequenceLimits, Sequences, Statistics},
     listen::{Limits, TlsFiles},
     metrics::Metrics,
     observe::trace::{TraceOptions, Traces},
     requests::Running,
-    rescue::{Cause, Failure},
     servable::{Choice, Keeper, Named, Patience, Ready, ReloadPolicy, Servables, Served, Settings},
     sessions::Sessions,
     stage::{Stage, cut},

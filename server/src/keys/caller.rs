@@ -13,8 +13,8 @@ use graphmill_llm::Tenant;
 
 use super::{bucket::Lack, key::Key, usage};
 use crate::{
+    errors::{Cause, Failure},
     metrics::KeyCounts,
-    rescue::{Cause, Failure},
 };
 
 /// The name of a request's key, in the extensions of its answer.

@@ -12,9 +12,9 @@ use axum::{
 
 use super::{Caller, Keys, Label, key::Entry};
 use crate::{
+    errors::{Cause, Failure},
     metrics::KeyCounts,
     observe::{self, Audit},
-    rescue::{Cause, Failure},
 };
 
 /// Where clients of Anthropic's have their key.

@@ -20,11 +20,11 @@ use tokio::{sync::watch, task::JoinHandle, time::sleep};
 
 use super::{Tensors, wrong};
 use crate::{
+    errors::{Cause, Failure},
     observe::request_id::Id,
     requests::{Listed, Running},
-    rescue::{Cause, Failure},
     servable::{InUse, Ready},
-    sessions::{About, Entered, Sessions, Wanted},
+    sessions::{About, Entered, RecordingOptions, Sessions},
     stage::{Stage, cut},
     tensors,
 };
@@ -45,7 +45,7 @@ pub(crate) struct Run {
     pub(crate) account: Account,
     pub(crate) traceparent: Option<Arc<str>>,
     /// What is to be recorded of it.
-    pub(crate) records: Option<Wanted>,
+    pub(crate) records: Option<RecordingOptions>,
 }
 
 /// What a graph gives: the position of the output, and the packet.

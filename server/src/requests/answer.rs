@@ -20,10 +20,10 @@ use tokio::{
 
 use super::{Listed, Running};
 use crate::{
+    errors::{Cause, Failure},
     observe::{request_id::Id, trace::RunTrace},
-    rescue::{Cause, Failure},
     servable::{InUse, Ready, request_stream, response_stream},
-    sessions::{About, Entered, Sessions, Wanted},
+    sessions::{About, Entered, RecordingOptions, Sessions},
     stage::{Stage, cut},
 };
 
@@ -58,7 +58,7 @@ pub(crate) struct Answer {
 }
 
 /// A request, as the session's context has it.
-pub(crate) struct Asked {
+pub(crate) struct RequestInfo {
     pub(crate) id: Id,
     /// When the session ends at the latest.
     pub(crate) deadline: Option<Instant>,
@@ -68,7 +68,7 @@ pub(crate) struct Asked {
     pub(crate) trace: Trace,
     pub(crate) payload: HttpRequestPayload,
     /// What is to be recorded of it.
-    pub(crate) records: Option<Wanted>,
+    pub(crate) records: Option<RecordingOptions>,
 }
 
 impl Answer {
@@ -77,7 +77,7 @@ impl Answer {
         stage: &watch::Receiver<Stage>,
         (running, sessions): (&Arc<Running>, &Arc<Sessions>),
         ready: Ready,
-        asked: Asked,
+        asked: RequestInfo,
     ) -> Result<Self, Failure> {
         let Ready {
             servable,

@@ -3,5 +3,5 @@
 mod answer;
 mod running;
 
-pub(crate) use answer::{Answer, Asked, Trace};
+pub(crate) use answer::{Answer, RequestInfo, Trace};
 pub(crate) use running::{Listed, Running};

@@ -12,7 +12,7 @@ use tokio::{sync::watch, task::spawn_blocking, time::timeout_at};
 use super::{Named, Servable, Served, StateName, usage::InUse};
 use crate::{
     config::GraphEntry,
-    rescue::{Cause, Failure},
+    errors::{Cause, Failure},
     stage::{Stage, cut},
 };
 

@@ -17,7 +17,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use graphmill_calculators::{
-    http::dialects,
+    http::dialect_table,
     payload::{Account, HttpRequestPayload, HttpResponse},
 };
 use serde_json::Value;
@@ -32,13 +32,13 @@ use body::ParsedBody;
 use timings::Timings;
 
 use crate::{
+    errors::{Cause, Failure},
     http::{access::Entry, observe::RECORD, sse, state::App, unknown_route},
     keys::{self, Caller, Settlement},
     kserve::{self, Label},
     listen::{Arrival, ON_ITS_WAY, time_allowed},
     observe::{request_id::Id, trace::RunTrace},
-    requests::{Answer, Asked, Trace},
-    rescue::{Cause, Failure},
+    requests::{Answer, RequestInfo, Trace},
     servable::{Choice, Servable},
     stage::cut,
 };
@@ -246,7 +246,7 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
     head.entry
         .model(named.servable.name(), streams == Some(true));
     let prompt_field = body.prompt_field();
-    let dialect = dialects::of_path(head.uri.path());
+    let dialect = dialect_table::of_path(head.uri.path());
     let deadline = body.deadline(&head.headers, head.arrived)?;
     let ready = app.available(name, &choice, caller, deadline).await?;
     let (servable, adapter) = (Arc::clone(&ready.servable), ready.adapter.clone());
@@ -272,7 +272,7 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
     if let Some(caller) = &caller {
         caller.is_tallied(head.entry.tally());
     }
-    let asked = Asked {
+    let asked = RequestInfo {
         id: head.id,
         deadline,
         key: caller.as_ref().map(|caller| Arc::clone(caller.name())),

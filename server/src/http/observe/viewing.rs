@@ -11,8 +11,8 @@ use tokio::{
 };
 
 use crate::{
+    errors::Failure,
     http::{sse, state::App},
-    rescue::Failure,
     stage::Stage,
 };
 

@@ -39,9 +39,9 @@ impl Stamp {
 
 /// Paths with what was there when they were looked at, which can be nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Seen(BTreeMap<PathBuf, Option<Stamp>>);
+pub struct FileStamps(BTreeMap<PathBuf, Option<Stamp>>);
 
-impl Seen {
+impl FileStamps {
     /// Looks at a path, unless that was done before.
     pub fn look(&mut self, path: &Path) {
         if !self.0.contains_key(path) {

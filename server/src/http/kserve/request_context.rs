@@ -10,17 +10,17 @@ use graphmill_calculators::payload::Account;
 use graphmill_engine::SidePackets;
 
 use crate::{
+    errors::{Cause, Failure},
     http::{access::Entry, observe::RECORD, state::App},
     keys::{Caller, Settlement},
     kserve::{self, Driver, Inference, Run, Settings},
     listen::{Arrival, time_allowed},
     observe::{request_id::Id, trace::RequestTrace},
-    rescue::{Cause, Failure},
     servable::{Choice, Ready, Servable},
 };
 
 /// Who asks.
-pub(crate) struct Asker {
+pub(crate) struct RequestContext {
     id: Id,
     pub(crate) entry: Entry,
     caller: Option<Arc<Caller>>,
@@ -32,7 +32,7 @@ pub(crate) struct Asker {
     records: Option<HeaderValue>,
 }
 
-impl Asker {
+impl RequestContext {
     /// Reads what the layers have noted, and the head's deadline.
     pub(crate) fn of(extensions: &Extensions, headers: &HeaderMap) -> Result<Self, Failure> {
         let extension = "the layers around every route set it";
@@ -188,7 +188,7 @@ impl Asker {
         self.entry.entered();
     }
 
-    /// What settles the account of the asker's key when it is dropped.
+    /// What settles the account of the caller's key when it is dropped.
     pub(crate) fn settlement(&self) -> Option<Settlement> {
         self.caller.clone().map(Settlement)
     }
