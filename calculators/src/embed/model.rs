@@ -4,9 +4,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use graphmill_engine::{Error, FileSource, Kind, Resource, Result};
+use graphmill_engine::{Error, FileSource, Resource, Result};
 use graphmill_llm::embed::{EmbeddingEngine, EmbeddingSpec};
-use graphmill_llm::{Health, LoadError, SpecError, Supervised, resolve_model_path};
+use graphmill_llm::{Health, LoadError, Supervised, resolve_model_path};
+
+use crate::llm::unusable;
 
 /// The option that names the model.
 const MODEL: &str = "models_path";
@@ -65,12 +67,4 @@ impl Resource for EmbeddingModel {
 
 fn not_loaded(error: LoadError) -> Error {
     Error::unavailable(error.to_string()).with_source(error)
-}
-
-fn unusable(error: SpecError) -> Error {
-    let kind = match error {
-        SpecError::Missing { .. } | SpecError::NoModel { .. } => Kind::NotFound,
-        _ => Kind::InvalidArgument,
-    };
-    Error::new(kind, error.to_string()).with_source(error)
 }

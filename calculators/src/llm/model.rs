@@ -301,7 +301,8 @@ fn read_template(path: &Path, files: &dyn FileSource) -> Result<ChatTemplate> {
     })
 }
 
-fn unusable(error: SpecError) -> Error {
+/// Why there is no model at a path.
+pub(crate) fn unusable(error: SpecError) -> Error {
     let kind = match error {
         SpecError::Missing { .. } | SpecError::NoModel { .. } => Kind::NotFound,
         _ => Kind::InvalidArgument,

@@ -29,3 +29,25 @@ pub(super) trait Compute: Send + Sync {
 pub(super) fn unnamed(input: usize, axis: usize) -> String {
     format!("input{input}_{axis}")
 }
+
+/// A match on a datatype: the macro `$numbers` makes the arm of each type of numbers, `$others` are
+/// the other arms.
+macro_rules! by_datatype {
+    ($datatype:expr, $numbers:ident, $($others:tt)*) => {
+        match $datatype {
+            Datatype::Uint8 => $numbers!(u8),
+            Datatype::Uint16 => $numbers!(u16),
+            Datatype::Uint32 => $numbers!(u32),
+            Datatype::Uint64 => $numbers!(u64),
+            Datatype::Int8 => $numbers!(i8),
+            Datatype::Int16 => $numbers!(i16),
+            Datatype::Int32 => $numbers!(i32),
+            Datatype::Int64 => $numbers!(i64),
+            Datatype::Fp16 => $numbers!(f16),
+            Datatype::Fp32 => $numbers!(f32),
+            Datatype::Fp64 => $numbers!(f64),
+            $($others)*
+        }
+    };
+}
+pub(super) use by_datatype;

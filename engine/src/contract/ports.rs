@@ -120,11 +120,6 @@ impl Contract {
         Out::at(self.one(Outputs, tag, Required, same_as(input)))
     }
 
-    /// An output stream that carries what `input` carries and may be left unconnected.
-    pub fn optional_same_as(&mut self, tag: &str, input: In<dyn Payload>) -> Out<dyn Payload> {
-        Out::at(self.one(Outputs, tag, Optional, same_as(input)))
-    }
-
     /// Every input stream that the graph connects, whatever its tag, and as many outputs: the one
     /// of the same tag and index, which carries the same. Both in the same order.
     pub fn mirrored(&mut self) -> (Ins<dyn Payload>, Outs<dyn Payload>) {

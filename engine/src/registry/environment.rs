@@ -73,13 +73,6 @@ impl Environment {
         self
     }
 
-    /// Shares resources with all that use the same cache.
-    #[must_use]
-    pub fn with_resources(mut self, resources: Arc<ResourceCache>) -> Self {
-        self.resources = resources;
-        self
-    }
-
     /// Uses these executors.
     #[must_use]
     pub fn with_executors(mut self, executors: Arc<Executors>) -> Self {
