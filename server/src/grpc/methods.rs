@@ -125,7 +125,7 @@ pub(super) async fn model_load(State(app): State<Arc<App>>, request: Request) ->
     let (who, asked): (_, proto::RepositoryModelLoadRequest) = read(&app, request).await?;
     is_not_elsewhere(&app)?;
     let parameters = asked.parameters.keys().map(String::as_str);
-    kserve::load(&app.served, who.name(), &asked.model_name, parameters).await?;
+    kserve::load(&app.served, who.key(), &asked.model_name, parameters).await?;
     Ok(message::reply(&proto::RepositoryModelLoadResponse {}))
 }
 

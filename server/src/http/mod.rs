@@ -1,6 +1,6 @@
-//! REST. `graph` answers requests that go to a graph, whatever their dialect; `dialect_errors` tells
-//! failures in the form of each; the other modules have the remaining paths of a family of servers
-//! each.
+//! REST. `graph` answers requests that go to a graph, whatever their dialect; `dialect_errors`
+//! tells failures in the form of each; the other modules have the remaining paths of a family of
+//! servers each.
 
 pub(crate) mod access;
 mod api;

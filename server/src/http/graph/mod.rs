@@ -38,7 +38,7 @@ use crate::{
     kserve::{self, Label},
     listen::{Arrival, ON_ITS_WAY, time_allowed},
     observe::{request_id::Id, trace::RunTrace},
-    requests::{Answer, RequestInfo, Trace},
+    requests::{Answer, RequestInfo},
     servable::{Choice, Servable},
     stage::cut,
 };
@@ -187,23 +187,19 @@ const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 /// How long a `traceparent` is: of later versions longer than today's.
 const TRACEPARENT_BYTES: RangeInclusive<usize> = 55..=256;
 
-/// The trace that a request belongs to: ours where traces are collected, else its sender's.
-fn trace(head: &Head, graph: &str, body: &ParsedBody) -> Trace {
+/// The trace that a request belongs to: ours where traces are collected, else its sender's. With
+/// what makes spans of its run, where they are sent.
+fn trace(head: &Head, graph: &str, body: &ParsedBody) -> (Option<Arc<str>>, Option<RunTrace>) {
     let Some(request) = head.entry.trace() else {
         let given = head.headers.get("traceparent");
         let given = given
             .and_then(|value| value.to_str().ok())
             .filter(|value| TRACEPARENT_BYTES.contains(&value.len()));
-        return Trace {
-            traceparent: given.map(Into::into),
-            run: None,
-        };
+        return (given.map(Into::into), None);
     };
     let path = head.uri.path();
-    Trace {
-        traceparent: Some(request.traceparent()),
-        run: RunTrace::new(request, graph, path, &body.json, head.entry.tally()),
-    }
+    let run = RunTrace::new(request, graph, path, &body.json, head.entry.tally());
+    (Some(request.traceparent()), run)
 }
 
 /// Fetches the images of a request in a dialect.
@@ -258,7 +254,7 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
         .iter()
         .filter(|(name, _)| !has_key || !keys::has_key(name))
         .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())));
-    let trace = trace(&head, servable.name(), &body);
+    let (traceparent, trace) = trace(&head, servable.name(), &body);
     let records = app.records(head.headers.get(RECORD), caller)?;
     let payload = HttpRequestPayload {
         method: head.method.to_string(),
@@ -272,7 +268,7 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
     if let Some(caller) = &caller {
         caller.is_tallied(head.entry.tally());
     }
-    let asked = RequestInfo {
+    let request = RequestInfo {
         id: head.id,
         deadline,
         key: caller.as_ref().map(|caller| Arc::clone(caller.name())),
@@ -281,14 +277,14 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
             terms: caller.as_ref().map(Caller::terms),
             priority: 0,
         },
-        payload,
-        trace,
+        traceparent,
         records,
     };
     // Before the answer's end is sent: the next request may follow at once.
     let settlement = caller.clone().map(Settlement);
     let with_timings = timings::are_asked(&head.uri);
-    let mut answer = Answer::open(&app.stage, (&app.running, &app.sessions), ready, asked).await?;
+    let lists = (&app.running, &app.sessions);
+    let mut answer = Answer::open(&app.stage, lists, ready, request, payload, trace).await?;
     head.entry.entered();
     let mut headers = HeaderMap::new();
     let first = loop {

@@ -13,9 +13,10 @@ use crate::{
     errors::{Cause, Failure},
     http::{access::Entry, observe::RECORD, state::App},
     keys::{Caller, Settlement},
-    kserve::{self, Driver, Inference, Run, Settings},
+    kserve::{self, Driver, Inference, Settings},
     listen::{Arrival, time_allowed},
     observe::{request_id::Id, trace::RequestTrace},
+    requests::RequestInfo,
     servable::{Choice, Ready, Servable},
 };
 
@@ -96,12 +97,6 @@ impl RequestContext {
         self.caller.as_ref().map(|caller| Arc::clone(caller.name()))
     }
 
-    /// The name of the caller's key.
-    pub(crate) fn name(&self) -> Option<Arc<str>> {
-        let caller = self.caller.as_ref();
-        caller.map(|caller| Arc::clone(caller.name()))
-    }
-
     /// Whether the caller may use a graph.
     pub(crate) fn sees(&self, name: &str) -> bool {
         let caller = self.caller.as_ref();
@@ -164,7 +159,7 @@ impl RequestContext {
             caller.is_tallied(self.entry.tally());
         }
         let records = app.records(self.records.as_ref(), self.caller.as_deref())?;
-        let run = Run {
+        let request = RequestInfo {
             id: self.id.clone(),
             deadline,
             key: self.key(),
@@ -177,7 +172,7 @@ impl RequestContext {
             records,
         };
         let lists = (&app.running, &app.sessions);
-        let inference = Inference::open(&app.stage, lists, ready, sides, driver, run)?;
+        let inference = Inference::open(&app.stage, lists, ready, sides, driver, request)?;
         self.entry.entered();
         Ok(inference)
     }
