@@ -105,7 +105,7 @@ impl FileSource for Files {
     }
 }
 
-/// Files, with those that were looked at kept in mind.
+/// A file source that records which files were looked at in it.
 #[derive(Debug, Default)]
 pub struct TrackedFiles<W> {
     files: W,

@@ -66,7 +66,7 @@ impl Environment {
         self
     }
 
-    /// Takes files from there: usually [`Files`] seen from the graph's folder.
+    /// Reads files through this source: usually [`Files`] seen from the graph's folder.
     #[must_use]
     pub fn with_files(mut self, files: impl FileSource + 'static) -> Self {
         self.files = Arc::new(files);
