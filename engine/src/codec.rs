@@ -63,9 +63,11 @@ inventory::collect!(PayloadCodec);
 #[macro_export]
 macro_rules! register_payload {
     ($payload:ty as $name:literal) => {
+        $crate::codec::inventory::submit! { $crate::packet::TypeName::new::<$payload>($name) }
         $crate::codec::inventory::submit! { $crate::codec::PayloadCodec::serde::<$payload>($name) }
     };
     ($payload:ty as $name:literal, $encode:expr, $decode:expr) => {
+        $crate::codec::inventory::submit! { $crate::packet::TypeName::new::<$payload>($name) }
         $crate::codec::inventory::submit! {
             $crate::codec::PayloadCodec {
                 name: $name,
@@ -114,11 +116,6 @@ static CODECS: LazyLock<Codecs> = LazyLock::new(|| {
         by_name: all().map(|codec| (codec.name, codec)).collect(),
     }
 });
-
-/// The name that a type is registered under.
-pub(crate) fn registered_name(of: TypeInfo) -> Option<&'static str> {
-    CODECS.by_type.get(&of.id()).map(|codec| codec.name)
-}
 
 /// A packet's value as JSON; none if its type is not registered.
 pub fn encode(packet: &Packet) -> Option<Value> {

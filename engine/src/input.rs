@@ -241,11 +241,6 @@ impl InputSet {
         event.value.downcast().ok().map(|value| *value)
     }
 
-    /// Whether the call is for an event and not for an input set.
-    pub fn is_event(&self) -> bool {
-        self.event.is_some()
-    }
-
     /// Puts the packet at `at`, if any, of `queue` on input `input`: what a policy does with the
     /// streams it delivers.
     #[inline]

@@ -15,6 +15,8 @@ pub mod emits;
 pub mod error;
 pub mod events;
 pub mod executor;
+pub mod file_source;
+pub mod file_stamps;
 pub mod input;
 mod lanes;
 pub mod packet;
@@ -24,35 +26,33 @@ pub mod port;
 pub mod registry;
 pub mod resource;
 pub mod run;
-pub mod seen;
 pub mod session;
 mod tags;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod timestamp;
-pub mod world;
 
 pub use builder::{BuildError, GraphBuilder, NodeBuilder, SideWire, Wire};
 pub use calculator::{AsyncCalculator, Calculator, Flow, NoOptions};
 pub use context::{Cx, OpenCx};
-pub use contract::{Arity, Contract, Group, Offset, Run};
+pub use contract::{Arity, Contract, Offset, Run};
 pub use emits::Emits;
 pub use error::{Error, Kind, Result, shortened};
 pub use events::{EventSender, Hold, SessionEnded, Wake};
 pub use executor::{Executor, ThreadPool};
+pub use file_source::{FileSource, Files, TrackedFiles};
+pub use file_stamps::FileStamps;
 pub use input::{InputQueue, InputSet};
 pub use lanes::Executors;
 pub use packet::{Packet, Payload, TypeInfo};
 pub use plan::{Edge, Explain, NodeTotals, Plan, Totals};
 pub use policy::{FixedSize, InputPolicy, Policy, Readiness, Waiting};
-pub use port::{Events, In, Ins, Out, OutSide, OutSides, Outs, Res, Side, Sides};
+pub use port::{Events, Group, In, Ins, Out, OutSide, OutSides, Outs, Res, Side, Sides};
 pub use registry::{Registry, container::Container, environment::Environment, subgraph::Subgraph};
 pub use resource::{Resource, ResourceCache};
 pub use run::{CancelToken, Clock, Priority, RequestId, RunCx, SystemClock, TraceContext};
-pub use seen::{Recording, Seen};
 pub use session::{
     Activity, EdgeView, Handle, Happening, NodeSummary, NodeView, OutputStream, Reason, Session,
     SidePackets, Summary, Timeline, TimelineEvent, View, Viewer, Wait, Why, block_on, block_on_for,
 };
 pub use timestamp::Timestamp;
-pub use world::{Files, World};

@@ -3,9 +3,14 @@
 //! Typed at the edges ([`Packet::new`], [`Packet::get`]) and erased in between, so that a stream of
 //! any type costs the same.
 
-use std::{any::Any, any::TypeId, fmt, sync::Arc};
+use std::{
+    any::{Any, TypeId},
+    collections::HashMap,
+    fmt,
+    sync::{Arc, LazyLock},
+};
 
-use crate::{codec, timestamp::Timestamp};
+use crate::timestamp::Timestamp;
 
 /// Anything that can travel in a packet. Implemented for every type that qualifies.
 pub trait Payload: Any + Send + Sync + fmt::Debug {
@@ -120,7 +125,8 @@ impl TypeInfo {
     /// type, such as `int` for an `i64`, else that of Rust without module paths, so
     /// `alloc::vec::Vec<u32>` is `Vec<u32>`.
     pub fn name(self) -> String {
-        codec::registered_name(self).map_or_else(|| self.rust_name(), str::to_owned)
+        let registered = NAMES.get(&self.id());
+        registered.map_or_else(|| self.rust_name(), |name| (*name).to_owned())
     }
 
     fn rust_name(self) -> String {
@@ -161,3 +167,25 @@ impl fmt::Display for TypeInfo {
         f.write_str(&self.name())
     }
 }
+
+/// A payload type's name for people, as [`register_payload!`](crate::register_payload) gives it.
+#[doc(hidden)]
+pub struct TypeName {
+    of: TypeInfo,
+    name: &'static str,
+}
+
+impl TypeName {
+    #[doc(hidden)]
+    pub const fn new<T: Payload>(name: &'static str) -> Self {
+        let of = TypeInfo::of::<T>();
+        Self { of, name }
+    }
+}
+
+inventory::collect!(TypeName);
+
+static NAMES: LazyLock<HashMap<TypeId, &'static str>> = LazyLock::new(|| {
+    let all = inventory::iter::<TypeName>.into_iter();
+    all.map(|it| (it.of.id(), it.name)).collect()
+});

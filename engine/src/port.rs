@@ -1,4 +1,4 @@
-//! Port handles: what a calculator keeps of its contract.
+//! The groups of ports, and port handles: what a calculator keeps of its contract.
 //!
 //! A handle is a small number with a type. It is resolved once, when the plan is compiled, so that
 //! nothing is looked up by name while packets flow. Handles of optional ports that the graph leaves
@@ -10,6 +10,41 @@ use crate::{
     packet::{Payload, TypeInfo},
     resource::Resource,
 };
+
+/// One of the four groups of a node's ports.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Group {
+    /// `input_stream`
+    Inputs,
+    /// `output_stream`
+    Outputs,
+    /// `input_side_packet`
+    InputSides,
+    /// `output_side_packet`
+    OutputSides,
+}
+
+impl Group {
+    /// The words for one port of the group.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Inputs => "input stream",
+            Self::Outputs => "output stream",
+            Self::InputSides => "input side packet",
+            Self::OutputSides => "output side packet",
+        }
+    }
+
+    /// The field of a node that lists the ports of the group.
+    pub fn field(self) -> &'static str {
+        match self {
+            Self::Inputs => "input_stream",
+            Self::Outputs => "output_stream",
+            Self::InputSides => "input_side_packet",
+            Self::OutputSides => "output_side_packet",
+        }
+    }
+}
 
 /// Marks a port that the graph does not connect.
 const ABSENT: u16 = u16::MAX;

@@ -16,11 +16,10 @@ use std::{
 };
 
 use crate::{
-    contract::Group,
     error::{Error, Result},
+    file_source::{FileSource, TrackedFiles},
+    file_stamps::FileStamps,
     packet::TypeInfo,
-    seen::{Recording, Seen},
-    world::World,
 };
 
 /// Something that is shared between sessions and plans.
@@ -30,19 +29,19 @@ pub trait Resource: Send + Sync + Sized + 'static {
 
     /// Makes the spec independent of where it was written: relative paths become absolute, so that
     /// one thing named in two ways is loaded once.
-    fn resolve(spec: Self::Spec, _world: &dyn World) -> Result<Self::Spec> {
+    fn resolve(spec: Self::Spec, _files: &dyn FileSource) -> Result<Self::Spec> {
         Ok(spec)
     }
 
     /// Whether what the resolved spec names is there, as far as that can be told without loading
     /// it. An error that is about an option of the node names it as its field, with `/` between the
     /// steps to it: `parts/0/path`.
-    fn check(_spec: &Self::Spec, _world: &dyn World) -> Result<()> {
+    fn check(_spec: &Self::Spec, _files: &dyn FileSource) -> Result<()> {
         Ok(())
     }
 
     /// Loads it. May take long; happens while a plan is compiled, never in a session.
-    fn load(spec: &Self::Spec, world: &dyn World) -> Result<Self>;
+    fn load(spec: &Self::Spec, files: &dyn FileSource) -> Result<Self>;
 }
 
 /// A loaded resource, whatever it is.
@@ -88,68 +87,37 @@ impl Hash for ResourceKey {
     }
 }
 
-/// What a node asks of a loaded resource besides its type.
-#[derive(Clone)]
-pub(crate) struct Fits(Arc<Fit>);
+type Resolve = fn(&ResourceKey, &dyn FileSource) -> Result<ResourceKey>;
+type Check = fn(&ResourceKey, &dyn FileSource) -> Result<()>;
+type Load = fn(&ResourceKey, &dyn FileSource) -> Result<AnyResource>;
 
-type Fit = dyn Fn(&AnyResource) -> Result<()> + Send + Sync;
-
-impl Fits {
-    pub(crate) fn new<R: Resource>(
-        fits: impl Fn(&R) -> Result<()> + Send + Sync + 'static,
-    ) -> Self {
-        Self(Arc::new(move |resource| {
-            resource.downcast_ref().map_or(Ok(()), &fits)
-        }))
-    }
-
-    pub(crate) fn check(&self, resource: &AnyResource) -> Result<()> {
-        (self.0)(resource)
-    }
-}
-
-impl Debug for Fits {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Fits")
-    }
-}
-
-type Resolve = fn(&ResourceKey, &dyn World) -> Result<ResourceKey>;
-type Check = fn(&ResourceKey, &dyn World) -> Result<()>;
-type Load = fn(&ResourceKey, &dyn World) -> Result<AnyResource>;
-
-/// What a node's contract says about a resource.
-#[derive(Clone, Debug)]
-pub(crate) struct ResourceNeed {
-    /// Whether an input side packet names it or an output side packet.
-    pub(crate) group: Group,
-    /// The side packet, by its position in the group.
-    pub(crate) side: u16,
+/// What [`Resource`] does for one type of resource, whatever the type.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct ResourceKind {
     pub(crate) of: TypeInfo,
-    /// Present in the node that defines the resource.
-    pub(crate) key: Option<ResourceKey>,
-    pub(crate) resolve: Resolve,
-    pub(crate) check: Check,
-    pub(crate) load: Load,
-    pub(crate) fits: Option<Fits>,
+    resolve: Resolve,
+    check: Check,
+    load: Load,
 }
 
-impl ResourceNeed {
-    pub(crate) fn new<R: Resource>(group: Group, side: u16, spec: Option<R::Spec>) -> Self {
+impl ResourceKind {
+    pub(crate) fn new<R: Resource>() -> Self {
         Self {
-            group,
-            side,
             of: TypeInfo::of::<R>(),
-            key: spec.map(key_of::<R>),
-            resolve: |key, world| R::resolve(spec_of::<R>(key).clone(), world).map(key_of::<R>),
-            check: |key, world| R::check(spec_of::<R>(key), world),
-            load: |key, world| Ok(Arc::new(R::load(spec_of::<R>(key), world)?)),
-            fits: None,
+            resolve: |key, files| R::resolve(spec_of::<R>(key).clone(), files).map(key_of::<R>),
+            check: |key, files| R::check(spec_of::<R>(key), files),
+            load: |key, files| Ok(Arc::new(R::load(spec_of::<R>(key), files)?)),
         }
     }
+
+    /// Whether what the key names is there, as far as that can be told without loading it.
+    pub(crate) fn look(&self, key: &ResourceKey, files: &dyn FileSource) -> Result<()> {
+        let key = (self.resolve)(key, files)?;
+        (self.check)(&key, files)
+    }
 }
 
-fn key_of<R: Resource>(spec: R::Spec) -> ResourceKey {
+pub(crate) fn key_of<R: Resource>(spec: R::Spec) -> ResourceKey {
     ResourceKey {
         resource: TypeId::of::<R>(),
         spec: Arc::new(spec),
@@ -159,13 +127,13 @@ fn key_of<R: Resource>(spec: R::Spec) -> ResourceKey {
 fn spec_of<R: Resource>(key: &ResourceKey) -> &R::Spec {
     (&*key.spec as &dyn Any)
         .downcast_ref()
-        .expect("a need makes its own keys")
+        .expect("a kind makes its own keys")
 }
 
 /// A resource while it is in use, and the files that it was loaded from.
 struct Loaded {
     resource: Weak<dyn Any + Send + Sync>,
-    files: Seen,
+    files: FileStamps,
 }
 
 type Slot = Arc<Mutex<Option<Loaded>>>;
@@ -198,16 +166,16 @@ impl ResourceCache {
         self.len() == 0
     }
 
-    /// The resource of a need, loaded if it is not in use. If another thread is loading it, waits
+    /// The resource of a key, loaded if it is not in use. If another thread is loading it, waits
     /// for that.
     pub(crate) fn get(
         &self,
-        need: &ResourceNeed,
+        kind: &ResourceKind,
         key: &ResourceKey,
-        world: &dyn World,
+        files: &dyn FileSource,
     ) -> Result<AnyResource> {
-        let recording = Recording::new(world);
-        let key = (need.resolve)(key, &recording)?;
+        let recording = TrackedFiles::new(files);
+        let key = (kind.resolve)(key, &recording)?;
         let slot = {
             let mut slots = self.slots();
             // A slot that nobody else holds is not being loaded, and one without a living resource
@@ -225,11 +193,11 @@ impl ResourceCache {
             && let Some(resource) = loaded.resource.upgrade()
             && loaded.files.changed().is_none()
         {
-            world.also_seen(&loaded.files);
+            files.also_seen(&loaded.files);
             return Ok(resource);
         }
-        (need.check)(&key, &recording)?;
-        let resource = (need.load)(&key, &recording)?;
+        (kind.check)(&key, &recording)?;
+        let resource = (kind.load)(&key, &recording)?;
         *slot = Some(Loaded {
             resource: Arc::downgrade(&resource),
             files: recording.seen(),
@@ -237,15 +205,15 @@ impl ResourceCache {
         Ok(resource)
     }
 
-    /// The resource of a need, if it is in use and its files are those that it was loaded from.
+    /// The resource of a key, if it is in use and its files are those that it was loaded from.
     /// Does not wait for one that is being loaded.
     pub(crate) fn shared(
         &self,
-        need: &ResourceNeed,
+        kind: &ResourceKind,
         key: &ResourceKey,
-        world: &dyn World,
+        files: &dyn FileSource,
     ) -> Result<AnyResource> {
-        let key = (need.resolve)(key, world)?;
+        let key = (kind.resolve)(key, files)?;
         let slot = self.slots().get(&key).cloned();
         let resource = slot.and_then(|slot| {
             let slot = slot.try_lock().ok()?;

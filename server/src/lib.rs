@@ -10,30 +10,34 @@
 //! }
 //! ```
 //!
-//! Only this crate knows wire formats and chooses status codes. [`config`] reads what to
-//! serve, `servable` holds the graphs and opens their sessions, `sessions` lists those that are open, `http` has a folder for each
-//! dialect, `grpc` speaks KServe's protocol over gRPC, `kserve` is what both have of it, `tensors` says
-//! what of a graph tensors can be, `keys` says who may do what, `site` says whose requests are taken, `listen` holds the
-//! connections, `rescue` is the error table, and `app` puts the layers around all of it, starts and
-//! stops it.
+//! Only this crate knows wire formats and chooses status codes. [`config`] reads what to serve,
+//! `servable` holds the graphs, `requests` opens their sessions, `sessions` lists those that are
+//! open, `http` has a folder for each dialect, `grpc` speaks KServe's protocol over gRPC, `kserve`
+//! is what both have of it, `tensors` says what of a graph tensors can be, `keys` says who may do
+//! what, `site` says whose requests are taken, `listen` holds the connections, `errors` is the
+//! error table, `metrics` and `observe` tell operators, and `app` puts the layers around all of it,
+//! starts and stops it.
 
 mod app;
 mod catalog;
-mod changes;
 mod cli;
 pub mod config;
+mod errors;
 mod explain;
 mod grpc;
 mod http;
 mod keys;
 mod kserve;
 mod listen;
+mod metrics;
 mod observe;
 mod offline;
-mod rescue;
+mod poll_files;
+mod requests;
 mod servable;
 mod sessions;
 mod site;
+mod stage;
 mod tensors;
 
 pub use app::{Reloader, Server, StartError};

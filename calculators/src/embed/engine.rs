@@ -1,11 +1,9 @@
 //! Shared by the nodes that embed and rank: submitting texts to an engine, and turning its refusals
 //! into errors for the client.
 
-use graphmill_engine::{Error, EventSender, Kind, Result};
-use graphmill_llm::embed::{
-    EmbeddingError, EmbeddingHandle, EmbeddingOutcome, EmbeddingRefusal, EmbeddingRequest,
-};
-use graphmill_llm::{ErrorKind, Token, TokenizeError};
+use graphmill_engine::{Error, EventSender, Result};
+use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome, EmbeddingRefusal, EmbeddingRequest};
+use graphmill_llm::{Token, TokenizeError};
 
 use super::EmbeddingModel;
 
@@ -71,17 +69,6 @@ fn refused(refusal: EmbeddingRefusal, field: impl Fn(usize) -> String) -> Error 
         }
     };
     error.with_source(refusal)
-}
-
-/// Why there are no numbers.
-pub(super) fn failed(error: EmbeddingError) -> Error {
-    let kind = match error.kind {
-        ErrorKind::Internal => Kind::Internal,
-        ErrorKind::ResourceExhausted => Kind::ResourceExhausted,
-        ErrorKind::Unavailable => Kind::Unavailable,
-        ErrorKind::Constraint => Kind::InvalidArgument,
-    };
-    Error::new(kind, error.message.clone()).with_source(error)
 }
 
 /// A text that cannot be tokenized.

@@ -4,9 +4,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use graphmill_engine::{Error, Kind, Resource, Result, World};
+use graphmill_engine::{Error, FileSource, Resource, Result};
 use graphmill_llm::embed::{EmbeddingEngine, EmbeddingSpec};
-use graphmill_llm::{Health, LoadError, SpecError, Supervised, resolve_model_path};
+use graphmill_llm::{Health, LoadError, Supervised, resolve_model_path};
+
+use crate::llm::unusable;
 
 /// The option that names the model.
 const MODEL: &str = "models_path";
@@ -42,15 +44,15 @@ impl EmbeddingModel {
 impl Resource for EmbeddingModel {
     type Spec = EmbeddingSpec;
 
-    fn resolve(mut spec: EmbeddingSpec, world: &dyn World) -> Result<EmbeddingSpec> {
-        let base = world.resolve(Path::new("."));
+    fn resolve(mut spec: EmbeddingSpec, files: &dyn FileSource) -> Result<EmbeddingSpec> {
+        let base = files.resolve(Path::new("."));
         let found = resolve_model_path(&base, &spec.model.to_string_lossy());
         let found = found.map_err(|error| unusable(error).with_field(MODEL))?;
-        spec.model = world.resolve(&found);
+        spec.model = files.resolve(&found);
         Ok(spec)
     }
 
-    fn load(spec: &EmbeddingSpec, _: &dyn World) -> Result<Self> {
+    fn load(spec: &EmbeddingSpec, _: &dyn FileSource) -> Result<Self> {
         let engine = Supervised::<EmbeddingEngine>::load(spec.clone());
         let engine = engine.map_err(|error| {
             let option = match &error {
@@ -65,12 +67,4 @@ impl Resource for EmbeddingModel {
 
 fn not_loaded(error: LoadError) -> Error {
     Error::unavailable(error.to_string()).with_source(error)
-}
-
-fn unusable(error: SpecError) -> Error {
-    let kind = match error {
-        SpecError::Missing { .. } | SpecError::NoModel { .. } => Kind::NotFound,
-        _ => Kind::InvalidArgument,
-    };
-    Error::new(kind, error.to_string()).with_source(error)
 }

@@ -12,7 +12,7 @@ use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome};
 
 use super::engine;
 use super::{EmbeddingModel, RankOptions};
-use crate::llm::claim_room;
+use crate::llm::{self, claim_room};
 use crate::payload::{Relevance, RerankRequest, Tally};
 
 /// Says how well each document of a request answers its query, batched with those of every other
@@ -99,7 +99,7 @@ impl Calculator for Rank {
             let Some(running) = self.running.take() else {
                 return Ok(Flow::Continue);
             };
-            let numbers = outcome.map_err(engine::failed)?;
+            let numbers = outcome.map_err(llm::failed)?;
             let best = |pieces: &Range<usize>| {
                 let scores = numbers[pieces.clone()].iter().map(|score| score[0]);
                 scores.fold(f32::MIN, f32::max)

@@ -11,7 +11,7 @@ use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome};
 
 use super::engine;
 use super::{EmbedOptions, EmbeddingModel};
-use crate::llm::claim_room;
+use crate::llm::{self, claim_room};
 use crate::payload::{Embeddings, EmbeddingsRequest, Prompt, Tally, TemplatedPrompt};
 
 /// Makes a vector of each text of a request, batched with those of every other session of the same
@@ -93,7 +93,7 @@ impl Calculator for Embed {
             let Some(running) = self.running.take() else {
                 return Ok(Flow::Continue);
             };
-            let mut vectors = outcome.map_err(engine::failed)?;
+            let mut vectors = outcome.map_err(llm::failed)?;
             for vector in &mut vectors {
                 self.finish(vector, running.dimensions)?;
             }

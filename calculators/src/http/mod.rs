@@ -14,7 +14,7 @@ mod choices;
 mod completions;
 pub mod defaults;
 pub mod dialect;
-pub mod dialects;
+pub mod dialect_table;
 pub mod embeddings;
 mod fields;
 mod generate;

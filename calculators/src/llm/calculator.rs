@@ -504,7 +504,7 @@ impl Limits {
     }
 }
 
-/// Why a choice could not go on.
+/// Why an engine could not go on.
 pub(crate) fn failed(error: GenerationError) -> Error {
     let kind = match error.kind {
         ErrorKind::Internal => Kind::Internal,

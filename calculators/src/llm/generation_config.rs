@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use graphmill_engine::{Error, Result, World};
+use graphmill_engine::{Error, FileSource, Result};
 use graphmill_llm::SamplingParams;
 use serde::Deserialize;
 
@@ -32,10 +32,10 @@ pub struct GenerationConfig {
 
 impl GenerationConfig {
     /// Reads the file beside a model; nothing is set where there is none.
-    pub(super) fn beside(model: &Path, world: &dyn World, n_vocab: usize) -> Result<Self> {
+    pub(super) fn beside(model: &Path, files: &dyn FileSource, n_vocab: usize) -> Result<Self> {
         let path = model.with_file_name(FILE);
         let wrong = |reason: String| Error::invalid(format!("`{}`: {reason}", path.display()));
-        let bytes = match world.read(&path) {
+        let bytes = match files.read(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(Self::default());
             }

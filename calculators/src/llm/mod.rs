@@ -22,6 +22,7 @@ pub use constraint::{ConstraintCompiler, ConstraintPorts};
 pub use generation_config::GenerationConfig;
 pub use images::ImageLimits;
 pub(crate) use images::{unreadable, vision};
+pub(crate) use model::unusable;
 pub use model::{LanguageModel, ModelSpec};
 pub use options::{LlmOptions, PipelineType};
 pub use output_format::{OutputFormat, OutputFormatPorts};

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use graphmill_engine::{Error, Kind, Resource, Result, World};
+use graphmill_engine::{Error, FileSource, Kind, Resource, Result};
 use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
 use graphmill_llm::{
     BackendKind, Health, LlmEngine, LlmEngineSpec, LoadError, SpecError, Supervised, VisionSpec,
@@ -147,20 +147,20 @@ impl LanguageModel {
 impl Resource for LanguageModel {
     type Spec = ModelSpec;
 
-    fn resolve(mut spec: ModelSpec, world: &dyn World) -> Result<ModelSpec> {
-        let base = world.resolve(Path::new("."));
+    fn resolve(mut spec: ModelSpec, files: &dyn FileSource) -> Result<ModelSpec> {
+        let base = files.resolve(Path::new("."));
         let model = resolve_model_path(&base, &spec.engine.model.to_string_lossy());
         let model = model.map_err(|error| unusable(error).with_field(MODEL))?;
         spec.engine.backend = BackendKind::of(&model);
-        spec.engine.model = world.resolve(&model);
+        spec.engine.model = files.resolve(&model);
         if let Some(draft) = &mut spec.engine.draft {
             let found = resolve_model_path(&base, &draft.model.to_string_lossy());
-            draft.model = world.resolve(&found.map_err(unusable_draft)?);
+            draft.model = files.resolve(&found.map_err(unusable_draft)?);
         }
         if let Some(vision) = &mut spec.engine.vision {
             let named = vision.mmproj.to_string_lossy().into_owned();
             let found = resolve_model_path(&base, &named);
-            vision.mmproj = world.resolve(&found.map_err(unusable_projector)?);
+            vision.mmproj = files.resolve(&found.map_err(unusable_projector)?);
         } else if spec.finds_projector
             && spec.engine.backend == BackendKind::Llama
             && cfg!(feature = "vision")
@@ -182,13 +182,13 @@ impl Resource for LanguageModel {
             return Err(Error::invalid(message).with_field("pipeline_type"));
         }
         for adapter in &mut spec.engine.adapters {
-            adapter.path = world.resolve(&adapter.path);
+            adapter.path = files.resolve(&adapter.path);
         }
-        spec.chat_template = spec.chat_template.map(|path| world.resolve(&path));
+        spec.chat_template = spec.chat_template.map(|path| files.resolve(&path));
         Ok(spec)
     }
 
-    fn check(spec: &ModelSpec, world: &dyn World) -> Result<()> {
+    fn check(spec: &ModelSpec, files: &dyn FileSource) -> Result<()> {
         // A script stands in for a model's adapters too.
         let is_script = spec.engine.backend == BackendKind::Scripted;
         let adapters = spec.engine.adapters.iter().filter(|_| !is_script);
@@ -205,14 +205,14 @@ impl Resource for LanguageModel {
                 let error = Error::new(kind, message).with_source(error);
                 error.with_field(adapter_option(at))
             };
-            world.find(&adapter.path).map_err(unreadable)?;
+            files.find(&adapter.path).map_err(unreadable)?;
         }
-        chosen_template(spec, world).map(drop)
+        chosen_template(spec, files).map(drop)
     }
 
-    fn load(spec: &ModelSpec, world: &dyn World) -> Result<Self> {
+    fn load(spec: &ModelSpec, files: &dyn FileSource) -> Result<Self> {
         spec.engine.validate().map_err(unusable)?;
-        let chosen = chosen_template(spec, world)?;
+        let chosen = chosen_template(spec, files)?;
         let engine = Supervised::<LlmEngine>::load(spec.engine.clone());
         let engine = engine.map_err(|error| at_fault(&spec.engine, error))?;
         let vocab = engine.current().vocab();
@@ -233,7 +233,7 @@ impl Resource for LanguageModel {
         let formats =
             OutputFormats::new(&spec.tool_parser, &spec.reasoning_parser, taught, &*vocab)?
                 .guided(spec.guided_tool_calls);
-        let generation = GenerationConfig::beside(&spec.engine.model, world, vocab.n_vocab())?;
+        let generation = GenerationConfig::beside(&spec.engine.model, files, vocab.n_vocab())?;
         Ok(Self {
             generation,
             images: spec.images,
@@ -255,12 +255,12 @@ fn source(template: Option<&Result<ChatTemplate, TemplateError>>) -> &str {
 }
 
 /// The template that replaces the model's own, if there is one.
-fn chosen_template(spec: &ModelSpec, world: &dyn World) -> Result<Option<ChatTemplate>> {
+fn chosen_template(spec: &ModelSpec, files: &dyn FileSource) -> Result<Option<ChatTemplate>> {
     match &spec.chat_template {
-        Some(path) => read_template(path, world)
+        Some(path) => read_template(path, files)
             .map(Some)
             .map_err(|error| error.with_field("chat_template_file")),
-        None => template_beside(&spec.engine.model, world).map_err(|error| error.with_field(MODEL)),
+        None => template_beside(&spec.engine.model, files).map_err(|error| error.with_field(MODEL)),
     }
 }
 
@@ -277,22 +277,22 @@ fn own_template(
     Some(compiled)
 }
 
-fn template_beside(model: &Path, world: &dyn World) -> Result<Option<ChatTemplate>> {
+fn template_beside(model: &Path, files: &dyn FileSource) -> Result<Option<ChatTemplate>> {
     let path = model.with_file_name(TEMPLATE_FILE);
-    match world.read(&path) {
+    match files.read(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        _ => read_template(&path, world).map(Some),
+        _ => read_template(&path, files).map(Some),
     }
 }
 
-fn read_template(path: &Path, world: &dyn World) -> Result<ChatTemplate> {
+fn read_template(path: &Path, files: &dyn FileSource) -> Result<ChatTemplate> {
     let unreadable = |reason: String| {
         Error::invalid(format!(
             "cannot read the chat template `{}`: {reason}",
             path.display()
         ))
     };
-    let bytes = world
+    let bytes = files
         .read(path)
         .map_err(|error| unreadable(error.to_string()).with_source(error))?;
     let source = String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8".to_owned()))?;
@@ -301,7 +301,8 @@ fn read_template(path: &Path, world: &dyn World) -> Result<ChatTemplate> {
     })
 }
 
-fn unusable(error: SpecError) -> Error {
+/// Why there is no model at a path.
+pub(crate) fn unusable(error: SpecError) -> Error {
     let kind = match error {
         SpecError::Missing { .. } | SpecError::NoModel { .. } => Kind::NotFound,
         _ => Kind::InvalidArgument,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use graphmill_engine::{Error, Result, World};
+use graphmill_engine::{Error, FileSource, Result};
 
 use super::runtime::Runtime;
 
@@ -46,11 +46,11 @@ impl OnnxSpec {
     }
 
     /// The file, with its folders followed.
-    pub(super) fn resolve(&self, world: &dyn World) -> Result<PathBuf> {
+    pub(super) fn resolve(&self, files: &dyn FileSource) -> Result<PathBuf> {
         let (path, option) = match &self.place {
-            Place::File(path) => (world.resolve(path), MODEL),
+            Place::File(path) => (files.resolve(path), MODEL),
             Place::Servable { name, version } => {
-                let folder = world.resolve(Path::new(name));
+                let folder = files.resolve(Path::new(name));
                 (version_of(&folder, *version)?, SERVABLE)
             }
         };
@@ -66,7 +66,7 @@ impl OnnxSpec {
         if is("xml") || is("bin") {
             return Err(not_ir(&file).with_field(option));
         }
-        Ok(world.resolve(&file))
+        Ok(files.resolve(&file))
     }
 }
 

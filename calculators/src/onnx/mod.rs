@@ -6,6 +6,7 @@
 //! `OpenVINOModelServerSessionCalculator`. Only ONNX is read, not OpenVINO's own format.
 
 mod check;
+mod compute;
 mod file;
 mod inference;
 mod model;

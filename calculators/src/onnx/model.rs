@@ -5,18 +5,15 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use graphmill_engine::{Error, Resource, Result, World};
+use graphmill_engine::{Error, FileSource, Resource, Result};
 use graphmill_llm::trial::FileTrial;
 use graphmill_llm::{LoadError, trial};
 use serde::Serialize;
 
+use super::compute::{Compute, MAX_TENSOR_BYTES};
 use super::file::{MODEL, OnnxSpec};
-use super::runtime::{Compute, RUNTIME, Runtime};
+use super::runtime::{RUNTIME, Runtime};
 use crate::tensor::{Tensor, TensorInfo, TensorModel, elements, shown};
-
-/// Most bytes that a tensor inside of a model may have: more than models for CPUs need, and less
-/// than brings a server down.
-pub(super) const MAX_TENSOR_BYTES: usize = 4 << 30;
 
 /// A model that is loaded from a `.onnx` file. Every session of every graph that names the same
 /// file and runtime shares one; many run it at the same time.
@@ -79,22 +76,22 @@ impl OnnxModel {
 impl Resource for OnnxModel {
     type Spec = OnnxSpec;
 
-    fn resolve(spec: OnnxSpec, world: &dyn World) -> Result<OnnxSpec> {
-        Ok(OnnxSpec::file(spec.resolve(world)?, spec.runtime))
+    fn resolve(spec: OnnxSpec, files: &dyn FileSource) -> Result<OnnxSpec> {
+        Ok(OnnxSpec::file(spec.resolve(files)?, spec.runtime))
     }
 
-    fn check(spec: &OnnxSpec, world: &dyn World) -> Result<()> {
-        let path = spec.resolve(world)?;
-        world.find(&path).map_err(|error| unreadable(&path, &error))
+    fn check(spec: &OnnxSpec, files: &dyn FileSource) -> Result<()> {
+        let path = spec.resolve(files)?;
+        files.find(&path).map_err(|error| unreadable(&path, &error))
     }
 
-    fn load(spec: &OnnxSpec, world: &dyn World) -> Result<Self> {
-        let path = spec.resolve(world)?;
+    fn load(spec: &OnnxSpec, files: &dyn FileSource) -> Result<Self> {
+        let path = spec.resolve(files)?;
         let refused = |error: LoadError| Error::invalid(error.to_string()).with_field(MODEL);
         let missing = |error: String| Error::precondition(error).with_field(RUNTIME);
         spec.runtime.prepare().map_err(missing)?;
         trial::of_file(spec.runtime.format(), &path).map_err(refused)?;
-        let bytes = world
+        let bytes = files
             .read(&path)
             .map_err(|error| unreadable(&path, &error))?;
         let loaded = Self::from_bytes(&bytes, spec.runtime).map_err(|error| {

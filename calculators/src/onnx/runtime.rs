@@ -1,10 +1,10 @@
-//! The choice of the library for a model, and code shared by both.
+//! The choice of the library for a model.
 
-use graphmill_engine::{Contract, Result};
+use graphmill_engine::Contract;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tensor::{Tensor, TensorInfo};
+use super::compute::Loaded;
 
 /// The option that chooses.
 pub(super) const RUNTIME: &str = "runtime";
@@ -69,25 +69,3 @@ impl Runtime {
 
 const LEFT_OUT: &str =
     "this program was built without ONNX Runtime: it needs the feature `onnxruntime`";
-
-/// A model as it runs.
-pub(super) struct Loaded {
-    pub(super) computer: Box<dyn Compute>,
-    pub(super) inputs: Vec<TensorInfo>,
-    pub(super) outputs: Vec<TensorInfo>,
-    /// For each input, names of its dimensions: those with the same name have the same length.
-    pub(super) dimensions: Vec<Vec<String>>,
-}
-
-/// What computes one model. Many threads call it at the same time.
-pub(super) trait Compute: Send + Sync {
-    /// Computes all outputs from a tensor of each input, which has the input's datatype and shape.
-    /// May panic.
-    fn run(&self, inputs: &[(&TensorInfo, &Tensor)], outputs: &[TensorInfo])
-    -> Result<Vec<Tensor>>;
-}
-
-/// The name of a dimension that the model has no name for.
-pub(super) fn unnamed(input: usize, axis: usize) -> String {
-    format!("input{input}_{axis}")
-}

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Error, Flow, Group, In, OpenCx, Out, Res, Resource, Result, Run,
-    World, register,
+    Calculator, Contract, Cx, Error, FileSource, Flow, Group, In, OpenCx, Out, Res, Resource,
+    Result, Run, register,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -45,20 +45,20 @@ pub struct Labels(Vec<String>);
 impl Resource for Labels {
     type Spec = PathBuf;
 
-    fn resolve(path: PathBuf, world: &dyn World) -> Result<PathBuf> {
-        Ok(world.resolve(&path))
+    fn resolve(path: PathBuf, files: &dyn FileSource) -> Result<PathBuf> {
+        Ok(files.resolve(&path))
     }
 
-    fn check(path: &PathBuf, world: &dyn World) -> Result<()> {
-        Self::load(path, world).map(drop)
+    fn check(path: &PathBuf, files: &dyn FileSource) -> Result<()> {
+        Self::load(path, files).map(drop)
     }
 
-    fn load(path: &PathBuf, world: &dyn World) -> Result<Self> {
+    fn load(path: &PathBuf, files: &dyn FileSource) -> Result<Self> {
         let unreadable = |error: &dyn std::fmt::Display| {
             let message = format!("cannot read the labels `{}`: {error}", path.display());
             Error::not_found(message).with_field("labels_path")
         };
-        let bytes = world.read(path).map_err(|error| unreadable(&error))?;
+        let bytes = files.read(path).map_err(|error| unreadable(&error))?;
         let text = String::from_utf8(bytes).map_err(|error| unreadable(&error))?;
         let labels: Vec<String> = text.lines().map(|line| line.trim().to_owned()).collect();
         if labels.is_empty() {

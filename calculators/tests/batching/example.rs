@@ -2,7 +2,7 @@
 
 use graphmill_calculators::tensor::batch::{BatchedModel, DynamicBatch};
 use graphmill_calculators::tensor::{Datatype, Tensor, TensorInfo, TensorModel};
-use graphmill_engine::{Contract, Error, Resource, Result, World, register_async};
+use graphmill_engine::{Contract, Error, FileSource, Resource, Result, register_async};
 
 /// Multiplies numbers by a factor.
 pub struct Scale {
@@ -21,7 +21,7 @@ pub struct ScaleOptions {
 impl Resource for Scale {
     type Spec = u32;
 
-    fn load(thousandths: &u32, _: &dyn World) -> Result<Self> {
+    fn load(thousandths: &u32, _: &dyn FileSource) -> Result<Self> {
         let numbers = |name: &str| TensorInfo {
             name: name.to_owned(),
             datatype: Datatype::Fp32,

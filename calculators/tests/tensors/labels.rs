@@ -58,7 +58,7 @@ fn shares_add_up_to_one() {
 fn labels_come_from_a_file() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("labels.txt"), "cat\ndog\n").expect("writable");
-    let environment = Environment::new(Registry::global()).with_world(Files::new(folder.path()));
+    let environment = Environment::new(Registry::global()).with_files(Files::new(folder.path()));
     let side = r#"input_side_packet: "LABELS:labels""#;
     let text = graph(side, r#"labels_path: "labels.txt""#);
     let mut h = Harness::new(&text, environment.clone());

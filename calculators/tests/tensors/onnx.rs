@@ -149,7 +149,7 @@ fn folder(path: &str, bytes: &[u8]) -> TempDir {
 }
 
 fn environment(folder: &Path) -> Environment {
-    Environment::new(Registry::global()).with_world(Files::new(folder))
+    Environment::new(Registry::global()).with_files(Files::new(folder))
 }
 
 const SUM: &str = r#"

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     contract::{Contract, Group},
-    port::{In, Ins, Out, OutSide, Outs, PortType, Res, Side},
+    port::{In, Ins, Out, OutSide, PortType, Res, Side},
     resource::Resource,
 };
 
@@ -104,17 +104,7 @@ impl<'g, P> NodeBuilder<'g, P> {
 
     /// The stream that an output makes.
     pub fn output<T: ?Sized + PortType>(&self, port: impl FnOnce(&P) -> Out<T>) -> Wire<T> {
-        Wire::new(self.made(Group::Outputs, port(&self.ports).index(), 0))
-    }
-
-    /// The stream that one of the outputs of one tag makes.
-    pub fn output_of<T: ?Sized + PortType>(
-        &self,
-        ports: impl FnOnce(&P) -> Outs<T>,
-        index: u32,
-    ) -> Wire<T> {
-        let first = ports(&self.ports).get(0).and_then(Out::index);
-        Wire::new(self.made(Group::Outputs, first, index))
+        Wire::new(self.made(Group::Outputs, port(&self.ports).index()))
     }
 
     /// Connects an input side packet.
@@ -138,7 +128,7 @@ impl<'g, P> NodeBuilder<'g, P> {
         &self,
         port: impl FnOnce(&P) -> OutSide<T>,
     ) -> SideWire<T> {
-        SideWire::new(self.made(Group::OutputSides, port(&self.ports).index(), 0))
+        SideWire::new(self.made(Group::OutputSides, port(&self.ports).index()))
     }
 
     /// Connects an input stream, named by its tag.
@@ -260,9 +250,9 @@ impl<'g, P> NodeBuilder<'g, P> {
         }
     }
 
-    fn made(&self, group: Group, index: Option<usize>, nth: u32) -> Rc<Name> {
+    fn made(&self, group: Group, index: Option<usize>) -> Rc<Name> {
         match self.tag(group, index) {
-            Some(tag) => self.get_or_put(group, &nth_of(&tag, nth)),
+            Some(tag) => self.get_or_put(group, &tag),
             None => Name::after("unknown".to_owned()),
         }
     }

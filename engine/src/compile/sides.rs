@@ -7,10 +7,9 @@ use graphmill_grammar::{Diagnostic, Span};
 
 use crate::{
     codes::sides,
-    contract::{Arity, Group, PortSpec},
+    contract::{Arity, Group, PortSpec, ResourceNeed},
     error::Error,
     registry::environment::Loading,
-    resource::ResourceNeed,
     tags::TagEntry,
 };
 
@@ -149,7 +148,7 @@ fn define_resources(draft: &mut Draft<'_>) {
             let defined = draft.sides[id]
                 .resource
                 .get_or_insert(DraftResource {
-                    of: need.of,
+                    of: need.kind.of,
                     defined: None,
                     loaded: None,
                 })
@@ -254,11 +253,11 @@ pub(super) fn load(draft: &mut Draft<'_>) {
             {
                 let (need, _) = definition(draft, defined);
                 let key = need.key.as_ref().expect("a definition has a key");
-                let (resources, world) = (&environment.resources, &*environment.world);
+                let (resources, files) = (&environment.resources, &*environment.files);
                 let found = if environment.loading == Loading::All {
-                    resources.get(need, key, world)
+                    resources.get(&need.kind, key, files)
                 } else {
-                    resources.shared(need, key, world)
+                    resources.shared(&need.kind, key, files)
                 };
                 match found {
                     Ok(loaded) => loaded,
@@ -307,7 +306,7 @@ pub(super) fn look(draft: &mut Draft<'_>) {
     if environment.loading != Loading::Look {
         return;
     }
-    let world = &*environment.world;
+    let files = &*environment.files;
     let mut found = Vec::new();
     for side in &draft.sides {
         let defined = side.resource.as_ref().and_then(|it| it.defined);
@@ -317,7 +316,7 @@ pub(super) fn look(draft: &mut Draft<'_>) {
         };
         let (need, _) = definition(draft, defined);
         let key = need.key.as_ref().expect("a definition has a key");
-        let there = (need.resolve)(key, world).and_then(|key| (need.check)(&key, world));
+        let there = need.kind.look(key, files);
         found.extend(
             there
                 .err()

@@ -9,14 +9,16 @@ use std::any::TypeId;
 use crate::{
     policy::Policy,
     port::{Out, PortType},
-    resource::ResourceNeed,
     tags::TagMap,
 };
 
 mod ports;
+mod resources;
 mod spec;
 
-pub use spec::{Arity, Group, Offset, Run};
+pub use crate::port::Group;
+pub(crate) use resources::ResourceNeed;
+pub use spec::{Arity, Offset, Run};
 pub(crate) use spec::{Declared, PortSpec};
 
 #[derive(Debug, Default)]

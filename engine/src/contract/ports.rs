@@ -8,17 +8,20 @@ use std::{
 use crate::{
     error::Result,
     packet::{Payload, TypeInfo},
-    port::{Events, In, Ins, Out, OutSide, OutSides, Outs, PortType, Res, Side, Sides},
-    resource::{Fits, Resource, ResourceNeed},
+    port::{
+        Events,
+        Group::{self, InputSides, Inputs, OutputSides, Outputs},
+        In, Ins, Out, OutSide, OutSides, Outs, PortType, Res, Side, Sides,
+    },
+    resource::Resource,
 };
 
 use super::{
     Contract,
+    resources::{Fits, ResourceNeed},
     spec::{
         Arity::{self, Optional, OptionalRepeated, Repeated, Required},
-        Declared,
-        Group::{self, InputSides, Inputs, OutputSides, Outputs},
-        PortSpec,
+        Declared, PortSpec,
     },
 };
 
@@ -115,11 +118,6 @@ impl Contract {
     /// A required output stream that carries what `input` carries.
     pub fn same_as(&mut self, tag: &str, input: In<dyn Payload>) -> Out<dyn Payload> {
         Out::at(self.one(Outputs, tag, Required, same_as(input)))
-    }
-
-    /// An output stream that carries what `input` carries and may be left unconnected.
-    pub fn optional_same_as(&mut self, tag: &str, input: In<dyn Payload>) -> Out<dyn Payload> {
-        Out::at(self.one(Outputs, tag, Optional, same_as(input)))
     }
 
     /// Every input stream that the graph connects, whatever its tag, and as many outputs: the one

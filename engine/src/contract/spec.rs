@@ -1,6 +1,9 @@
 //! The words of a contract: what it can say of a node and its ports.
 
-use crate::{packet::TypeInfo, port::PortType};
+use crate::{
+    packet::TypeInfo,
+    port::{Group, PortType},
+};
 
 /// Where a calculator runs; `executor:` in the graph file overrides it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -31,41 +34,6 @@ impl Offset {
             Self::Same => Some(0),
             Self::By(offset) => Some(offset),
             Self::Unset => None,
-        }
-    }
-}
-
-/// One of the four groups of a node's ports.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Group {
-    /// `input_stream`
-    Inputs,
-    /// `output_stream`
-    Outputs,
-    /// `input_side_packet`
-    InputSides,
-    /// `output_side_packet`
-    OutputSides,
-}
-
-impl Group {
-    /// The words for one port of the group.
-    pub fn noun(self) -> &'static str {
-        match self {
-            Self::Inputs => "input stream",
-            Self::Outputs => "output stream",
-            Self::InputSides => "input side packet",
-            Self::OutputSides => "output side packet",
-        }
-    }
-
-    /// The field of a node that lists the ports of the group.
-    pub fn field(self) -> &'static str {
-        match self {
-            Self::Inputs => "input_stream",
-            Self::Outputs => "output_stream",
-            Self::InputSides => "input_side_packet",
-            Self::OutputSides => "output_side_packet",
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::{any::Any, collections::HashMap, sync::Arc};
 
 use crate::{
+    file_source::{FileSource, Files},
     lanes::Executors,
     resource::{AnyResource, Resource, ResourceCache},
-    world::{Files, World},
 };
 
 use super::Registry;
@@ -15,7 +15,7 @@ use super::Registry;
 #[derive(Clone)]
 pub struct Environment {
     pub(crate) registry: Arc<Registry>,
-    pub(crate) world: Arc<dyn World>,
+    pub(crate) files: Arc<dyn FileSource>,
     pub(crate) resources: Arc<ResourceCache>,
     pub(crate) executors: Arc<Executors>,
     pub(crate) provided: HashMap<String, AnyResource>,
@@ -41,7 +41,7 @@ impl Environment {
     pub fn new(registry: Registry) -> Self {
         Self {
             registry: Arc::new(registry),
-            world: Arc::new(Files::default()),
+            files: Arc::new(Files::default()),
             resources: Arc::default(),
             executors: Arc::default(),
             provided: HashMap::new(),
@@ -66,17 +66,10 @@ impl Environment {
         self
     }
 
-    /// Takes files from `world`: usually [`Files`] seen from the graph's folder.
+    /// Reads files through this source: usually [`Files`] seen from the graph's folder.
     #[must_use]
-    pub fn with_world(mut self, world: impl World + 'static) -> Self {
-        self.world = Arc::new(world);
-        self
-    }
-
-    /// Shares resources with all that use the same cache.
-    #[must_use]
-    pub fn with_resources(mut self, resources: Arc<ResourceCache>) -> Self {
-        self.resources = resources;
+    pub fn with_files(mut self, files: impl FileSource + 'static) -> Self {
+        self.files = Arc::new(files);
         self
     }
 

@@ -5,6 +5,7 @@
 //! server names its node crates with `use my_nodes as _;`.
 
 pub mod container;
+mod description;
 pub mod environment;
 pub mod subgraph;
 
@@ -14,17 +15,18 @@ use std::{collections::BTreeMap, sync::Arc};
 pub use inventory;
 
 use graphmill_grammar::{Diagnostic, OptionsMessage, de};
-use schemars::JsonSchema;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 
 use crate::{
     calculator::{
         AsyncCalculator, Calculator,
         erased::{Factory, async_factory, factory},
     },
-    contract::{Arity, Contract, Group, PortSpec, Run},
+    contract::Contract,
     packet::TypeInfo,
 };
+
+pub use description::{Description, PortDescription};
 
 use container::{Container, ContainerRegistration};
 use subgraph::{Subgraph, SubgraphRegistration};
@@ -308,108 +310,4 @@ fn candidates(name: &str, package: &str) -> impl Iterator<Item = String> {
     names.push(name);
     names.extend(bare);
     names.into_iter()
-}
-
-/// What is known about a calculator without a graph.
-#[derive(Clone, Debug, Serialize)]
-pub struct Description {
-    /// Its name in graph files.
-    pub name: &'static str,
-    /// What it does.
-    pub doc: &'static str,
-    /// Its ports, as the contract declares them for default options.
-    pub ports: Vec<PortDescription>,
-    /// The input policy that calls it, unless a graph file names another; absent for a container.
-    pub policy: Option<String>,
-    /// Whether it runs inline or on an executor, unless a graph file says otherwise.
-    pub runs: String,
-    /// Whether it is also called for settled timestamps without packets.
-    pub bounds: bool,
-    /// The message types that may carry its options.
-    pub option_names: Vec<String>,
-    /// The JSON schema of its options.
-    pub options: schemars::Schema,
-}
-
-/// A port of a [`Description`].
-#[derive(Clone, Debug, Serialize)]
-pub struct PortDescription {
-    /// `input_stream`, `output_stream`, `input_side_packet` or `output_side_packet`.
-    pub kind: &'static str,
-    /// The tag; empty for untagged ports.
-    pub tag: String,
-    /// The type's name, `any`, or `same as TAG`.
-    pub ty: String,
-    /// Whether it may be left unconnected.
-    pub optional: bool,
-    /// Whether there may be several: `TAG:0`, `TAG:1`, ...
-    pub repeated: bool,
-}
-
-impl Description {
-    /// Describes what declares its contract, for default options, with `declare`.
-    pub(crate) fn of<O: JsonSchema + Default>(
-        name: &'static str,
-        doc: &'static str,
-        option_names: &[&str],
-        declare: impl FnOnce(&mut Contract, &O),
-    ) -> Self {
-        let mut contract = Contract::describing();
-        declare(&mut contract, &O::default());
-        let mut ports: Vec<PortDescription> = Vec::new();
-        for declared in &contract.declared {
-            ports.push(PortDescription {
-                kind: declared.group.field(),
-                tag: declared.tag.clone(),
-                ty: describe_type(&declared.spec, &contract),
-                optional: matches!(declared.arity, Arity::Optional | Arity::OptionalRepeated),
-                repeated: matches!(declared.arity, Arity::Repeated | Arity::OptionalRepeated),
-            });
-        }
-        let own = format!("{name}Options");
-        let option_names = option_names
-            .iter()
-            .map(|name| (*name).to_owned())
-            .chain([own])
-            .collect();
-        let runs = match contract.run {
-            Some(Run::Offload(executor)) => format!("on the executor `{executor}`"),
-            Some(Run::Inline) | None => "inline".to_owned(),
-        };
-        Self {
-            name,
-            doc,
-            ports,
-            policy: Some(format!("{:?}", contract.policy.clone().unwrap_or_default())),
-            runs,
-            bounds: contract.bounds,
-            option_names,
-            options: schemars::schema_for!(O),
-        }
-    }
-}
-
-fn describe_type(spec: &PortSpec, contract: &Contract) -> String {
-    match spec {
-        PortSpec::Any => "any".to_owned(),
-        PortSpec::Exact(of) => of.name(),
-        PortSpec::OneOf(types) => {
-            let names: Vec<String> = types.iter().map(|of| of.name()).collect();
-            names.join(" | ")
-        }
-        PortSpec::SameAs(group, index) => {
-            let mut others = contract
-                .declared
-                .iter()
-                .filter(|declared| declared.group == *group);
-            let other = others
-                .nth(*index as usize)
-                .map_or("", |declared| declared.tag.as_str());
-            match (other, *group) {
-                ("", Group::InputSides) => "same as the side packet".to_owned(),
-                ("", _) => "same as the input".to_owned(),
-                (tag, _) => format!("same as {tag}"),
-            }
-        }
-    }
 }

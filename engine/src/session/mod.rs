@@ -16,6 +16,7 @@ mod idle;
 mod in_flight;
 mod intake;
 mod lifecycle;
+mod look;
 mod mailbox;
 mod message;
 mod node;
@@ -30,9 +31,9 @@ mod summary;
 mod taps;
 mod timeline;
 mod timer;
-mod trace;
 mod view;
 mod viewer;
+mod wait_graph;
 mod watch;
 mod why;
 

@@ -1,7 +1,8 @@
 //! Graphs made by a program.
 
 use graphmill_engine::{
-    Environment, GraphBuilder, Packet, Plan, Registry, RunCx, Session, SidePackets, Timestamp,
+    AsyncCalculator, Contract, Emits, Environment, Flow, GraphBuilder, In, InputSet, NoOptions,
+    OpenCx, Out, Packet, Plan, Registry, Result, RunCx, Session, Side, SidePackets, Timestamp,
     block_on, testing::Harness,
 };
 use serde::Serialize;
@@ -34,6 +35,49 @@ fn nodes_by_type_need_no_registry_and_run() {
     session.run().expect("no error");
     let sum = block_on(sums.next()).expect("a packet");
     assert_eq!((sum.time, sum.get()), (Timestamp::new(1), Some(&114_i64)));
+}
+
+/// Adds to a number, without holding up the session.
+struct AddLater(i64);
+
+impl AsyncCalculator for AddLater {
+    const NAME: &'static str = "AddLaterCalculator";
+    type Options = NoOptions;
+    type Ports = (In<i64>, Side<i64>, Out<i64>);
+
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
+        (c.input(""), c.side("VALUE"), c.output(""))
+    }
+
+    fn open(_: &NoOptions, (_, value, _): Self::Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self(cx.side(value).copied().unwrap_or_default()))
+    }
+
+    async fn process(
+        &mut self,
+        (input, _, output): Self::Ports,
+        mut set: InputSet,
+        out: &mut Emits,
+    ) -> Result<Flow> {
+        if let Some(value) = set.take(input) {
+            out.emit(output, value + self.0);
+        }
+        Ok(Flow::Continue)
+    }
+}
+
+#[test]
+fn async_nodes_are_nodes_and_side_packets_have_tags() {
+    let graph = GraphBuilder::new();
+    let number = graph.input::<i64>("number");
+    let base = graph.side::<i64>("base");
+    let add = graph.async_node::<AddLater>();
+    add.input(|p| p.0, &number).side_at("VALUE", &base);
+    graph.output("sum", &add.output(|p| p.2));
+    let environment = Environment::new(Registry::new().with_async::<AddLater>());
+    let mut harness = Harness::new(&graph.text(), environment).side("base", 100_i64);
+    harness.push("number", 1, 7_i64).close_all();
+    harness.expect("sum", [(1, 107_i64)]);
 }
 
 #[test]

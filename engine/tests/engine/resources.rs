@@ -9,8 +9,8 @@ use std::{
 };
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Environment, Error, Flow, In, NoOptions, OpenCx, Out, Plan, Registry,
-    Res, Resource, Result, RunCx, Session, SidePackets, World,
+    Calculator, Contract, Cx, Environment, Error, FileSource, Flow, In, NoOptions, OpenCx, Out,
+    Plan, Registry, Res, Resource, Result, RunCx, Session, SidePackets,
     testing::{Harness, check},
 };
 use graphmill_grammar::{SourceMap, parse_graph};
@@ -26,12 +26,12 @@ struct Table(String);
 impl Resource for Table {
     type Spec = PathBuf;
 
-    fn resolve(spec: PathBuf, world: &dyn World) -> Result<PathBuf> {
-        Ok(world.resolve(&spec))
+    fn resolve(spec: PathBuf, files: &dyn FileSource) -> Result<PathBuf> {
+        Ok(files.resolve(&spec))
     }
 
-    fn load(spec: &PathBuf, world: &dyn World) -> Result<Self> {
-        let bytes = world.read(spec).map_err(|error| {
+    fn load(spec: &PathBuf, files: &dyn FileSource) -> Result<Self> {
+        let bytes = files.read(spec).map_err(|error| {
             Error::not_found(format!("cannot read {}: {error}", spec.display()))
         })?;
         LOADED.fetch_add(1, Ordering::Relaxed);
@@ -124,7 +124,7 @@ impl Calculator for Name {
 /// One file in memory, however it is called.
 struct OneFile;
 
-impl World for OneFile {
+impl FileSource for OneFile {
     fn resolve(&self, path: &Path) -> PathBuf {
         Path::new("/graph").join(path.strip_prefix("./").unwrap_or(path))
     }
@@ -140,7 +140,7 @@ impl World for OneFile {
 
 fn environment() -> Environment {
     let registry = Registry::new().with::<Define>().with::<Refer>();
-    Environment::new(registry.with::<Name>()).with_world(OneFile)
+    Environment::new(registry.with::<Name>()).with_files(OneFile)
 }
 
 fn define(name: &str, path: &str, out: &str) -> String {

@@ -29,11 +29,13 @@ use crate::{
     },
     keys::{self, KeyError, Keys},
     kserve::{Sequences, Statistics},
-    listen::{self, Hall, Tls, TlsError},
-    observe::{metrics::Metrics, trace::Traces},
-    servable::{self, Served, Stage},
+    listen::{self, Connections, Tls, TlsError},
+    metrics::Metrics,
+    observe::trace::Traces,
+    servable::{self, Served},
     sessions::Sessions,
     site::Site,
+    stage::Stage,
 };
 
 /// Why a server could not start.
@@ -69,8 +71,8 @@ pub struct Server {
     grpc_addresses: Vec<SocketAddr>,
     management_addresses: Vec<SocketAddr>,
     stage: watch::Sender<Stage>,
-    clients: Arc<Hall>,
-    operators: Arc<Hall>,
+    clients: Arc<Connections>,
+    operators: Arc<Connections>,
     /// Accepts connections of clients.
     serving: JoinSet<()>,
     /// Accepts those of operators, and watches all.
@@ -124,9 +126,9 @@ impl Server {
         let public_site = site_at(&addresses, &options.allowed_origins);
         let grpc_site = site_at(&grpc_addresses, &[]);
         let management_site = site_at(&management_addresses, &[]);
-        let clients = Arc::new(Hall::new(options.limits.clone()));
-        let operators = Arc::new(Hall::new(options.limits.of_management()));
-        let halls = [
+        let clients = Arc::new(Connections::new(options.limits.clone()));
+        let operators = Arc::new(Connections::new(options.limits.of_management()));
+        let connections = [
             ("clients", Arc::clone(&clients)),
             ("operators", Arc::clone(&operators)),
         ];
@@ -140,7 +142,7 @@ impl Server {
             media: media.transpose().map_err(StartError::Media)?,
             document: Document::default(),
             options,
-            metrics: Arc::new(Metrics::new(&served, halls, &sequences)),
+            metrics: Arc::new(Metrics::new(&served, connections, &sequences)),
             statistics: Statistics::default(),
             sequences: Arc::clone(&sequences),
             served,
@@ -185,8 +187,8 @@ impl Server {
                 management.clone(),
             ));
         }
-        for hall in [&clients, &operators] {
-            managing.spawn(Arc::clone(hall).watch());
+        for connections in [&clients, &operators] {
+            managing.spawn(Arc::clone(connections).watch());
         }
         managing.spawn(sequences.watch(app.stage.clone()));
         tokio::spawn(servable::watch_files(Arc::downgrade(&app.served)));
@@ -202,7 +204,10 @@ impl Server {
         let loading = tokio::task::spawn_blocking(move || loader.served.load());
         let mut looking = JoinSet::new();
         if !app.options.poll.is_zero() {
-            looking.spawn(servable::watch(Arc::clone(&app.served), app.options.poll));
+            looking.spawn(servable::reload_on_change(
+                Arc::clone(&app.served),
+                app.options.poll,
+            ));
         }
         if app.options.wait_for_models {
             looking.spawn(servable::look_for_models(Arc::clone(&app.served)));

@@ -13,14 +13,14 @@ use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
+    errors::{Cause, Failure},
     grpc,
     http::{self, Side, access, state::App},
     keys::{self, Gate, Need},
     listen,
     observe::{log, request_id},
-    rescue::{Cause, Failure},
-    servable::Stage,
     site::{self, Site},
+    stage::Stage,
 };
 
 /// The whole service of a listener for REST.
@@ -87,7 +87,7 @@ fn stacked(
 /// Tells failures in the form of the protocol.
 async fn told(State(protocol): State<Protocol>, request: Request, next: Next) -> Response {
     match protocol {
-        Protocol::Rest => http::dialects::layer(request, next).await,
+        Protocol::Rest => http::dialect_errors::layer(request, next).await,
         Protocol::Grpc => grpc::layer(request, next).await,
     }
 }

@@ -29,17 +29,13 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    match compare(arguments) {
-        Ok(None) => ExitCode::SUCCESS,
-        Ok(Some(difference)) => {
+    report::exit_code(compare(arguments).map(|difference| match difference {
+        None => ExitCode::SUCCESS,
+        Some(difference) => {
             print(&difference);
             ExitCode::FAILURE
         }
-        Err(message) => {
-            report::error(&message);
-            ExitCode::FAILURE
-        }
-    }
+    }))
 }
 
 fn compare(arguments: &Arguments) -> Result<Option<String>, String> {

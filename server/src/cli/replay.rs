@@ -51,13 +51,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    match try_run(arguments) {
-        Ok(code) => code,
-        Err(message) => {
-            report::error(&message);
-            ExitCode::FAILURE
-        }
-    }
+    report::exit_code(try_run(arguments))
 }
 
 fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {

@@ -1,6 +1,6 @@
 //! Diagnostics on standard error.
 
-use std::io::IsTerminal as _;
+use std::{io::IsTerminal as _, process::ExitCode};
 
 use graphmill_grammar::{
     Diagnostic, SourceMap,
@@ -24,6 +24,14 @@ pub(super) fn show(sources: &SourceMap, diagnostics: &[Diagnostic]) {
 /// Shows one line that says why the command ends.
 pub(super) fn error(message: &str) {
     log::print(&format!("error: {message}"));
+}
+
+/// The code that a command ends with: why it could not do its work is shown.
+pub(super) fn exit_code(ended: Result<ExitCode, String>) -> ExitCode {
+    ended.unwrap_or_else(|message| {
+        error(&message);
+        ExitCode::FAILURE
+    })
 }
 
 /// Shows one line that is worth knowing.

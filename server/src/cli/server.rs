@@ -42,11 +42,5 @@ pub(super) fn block_on(work: impl Future<Output = Result<(), String>>) -> ExitCo
         Ok(runtime) => runtime.block_on(work),
         Err(error) => Err(format!("cannot start threads: {error}")),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            report::error(&message);
-            ExitCode::FAILURE
-        }
-    }
+    report::exit_code(done.map(|()| ExitCode::SUCCESS))
 }

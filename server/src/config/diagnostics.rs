@@ -78,7 +78,7 @@ pub fn check(example: &str, load: bool) -> (SourceMap, Vec<Diagnostic>) {
         .iter()
         .filter_map(|(name, text)| Subgraph::typed((*name).to_owned(), (*text).to_owned()));
     let registry = typed.fold(Registry::global(), Registry::with_subgraph);
-    let mut environment = Environment::new(registry).with_world(Files::new("/graphs/example"));
+    let mut environment = Environment::new(registry).with_files(Files::new("/graphs/example"));
     if !load {
         environment = environment.without_loading();
     }

@@ -11,21 +11,12 @@ use std::{
 };
 
 use graphmill_engine::Subgraph;
-use graphmill_grammar::{diag::Diagnostic, span::Span};
+use graphmill_grammar::diag::Diagnostic;
 
-use super::{Canary, GraphEntry, Serving, codes, schema, subgraphs::listed, versions};
+use super::{Canary, GraphEntry, Serving, codes, schema, subgraphs::listed, text::Text, versions};
 
 /// The file that describes a graph when `graph_path` does not name another.
 const GRAPH_FILE: &str = "graph.pbtxt";
-
-/// Finds the place that a message is about.
-pub(super) trait Places {
-    /// The `occurrence`-th `"name": "<name>"` in the file, counted from 0.
-    fn name(&self, name: &str, occurrence: usize) -> Span;
-
-    /// The last string of this text in the file.
-    fn entry(&self, text: &str) -> Span;
-}
 
 /// The graphs of a file.
 #[derive(Default)]
@@ -40,7 +31,7 @@ pub(super) struct Graphs {
 pub(super) fn graphs(
     file: &schema::File,
     folder: &Path,
-    places: &dyn Places,
+    places: &Text<'_>,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Graphs {
     let mut graphs = Graphs::default();
@@ -115,7 +106,7 @@ pub(crate) fn wrong_name(name: &str) -> Option<&'static str> {
 pub(super) fn subgraphs(
     file: &schema::File,
     folder: &Path,
-    places: &dyn Places,
+    places: &Text<'_>,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<Subgraph> {
     let mut subgraphs: Vec<Subgraph> = Vec::new();
@@ -156,7 +147,7 @@ fn add(
     graph: &schema::Graph,
     folder: &Path,
     listed: Listed,
-    places: &dyn Places,
+    places: &Text<'_>,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
     let base = match graph.base_path.as_str() {

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use graphmill_engine::{Registry, Seen, Subgraph};
+use graphmill_engine::{FileStamps, Registry, Subgraph};
 use graphmill_grammar::{Diagnostic, GraphConfig, SourceMap, Span, parse_graph};
 
 use super::codes;
@@ -110,7 +110,7 @@ impl Known {
     }
 
     /// Looks at their files, and at the folders in which others may come up.
-    pub(crate) fn look(&self, seen: &mut Seen) {
+    pub(crate) fn look(&self, seen: &mut FileStamps) {
         let folders = self.folders.iter().flatten();
         folders.for_each(|folder| seen.look(folder));
         let subgraphs = self.layers.iter().flat_map(BTreeMap::values).flatten();

@@ -7,7 +7,7 @@ use graphmill_grammar::{
     suggest,
 };
 
-use super::{codes, resolve, schema};
+use super::{codes, schema};
 
 /// The file's text, to find the places that messages are about.
 pub(super) struct Text<'a> {
@@ -47,6 +47,29 @@ impl Text<'_> {
         match self.text[..place.range().end].rfind(&quoted) {
             Some(start) => Span::new(self.file, start..start + quoted.len()),
             None => place,
+        }
+    }
+
+    /// The last string of this text in the file.
+    pub(super) fn entry(&self, text: &str) -> Span {
+        self.string_before(text, self.end())
+    }
+
+    /// The `occurrence`-th `"name": "<name>"` in the file, counted from 0.
+    pub(super) fn name(&self, name: &str, occurrence: usize) -> Span {
+        let quoted = serde_json::Value::from(name).to_string();
+        let is_name = |&(start, _): &(usize, &str)| {
+            let before = self.text[..start].trim_end().strip_suffix(':');
+            before.is_some_and(|before| before.trim_end().ends_with("\"name\""))
+        };
+        match self
+            .text
+            .match_indices(&quoted)
+            .filter(is_name)
+            .nth(occurrence)
+        {
+            Some((start, _)) => Span::new(self.file, start..start + quoted.len()),
+            None => Span::NONE,
         }
     }
 
@@ -145,29 +168,6 @@ impl Text<'_> {
                 self.string_before("monitoring", self.end()),
                 message,
             ));
-        }
-    }
-}
-
-impl resolve::Places for Text<'_> {
-    fn entry(&self, text: &str) -> Span {
-        self.string_before(text, self.end())
-    }
-
-    fn name(&self, name: &str, occurrence: usize) -> Span {
-        let quoted = serde_json::Value::from(name).to_string();
-        let is_name = |&(start, _): &(usize, &str)| {
-            let before = self.text[..start].trim_end().strip_suffix(':');
-            before.is_some_and(|before| before.trim_end().ends_with("\"name\""))
-        };
-        match self
-            .text
-            .match_indices(&quoted)
-            .filter(is_name)
-            .nth(occurrence)
-        {
-            Some((start, _)) => Span::new(self.file, start..start + quoted.len()),
-            None => Span::NONE,
         }
     }
 }

@@ -9,7 +9,7 @@ use std::{
 
 use graphmill_grammar::diag::Diagnostic;
 
-use super::{codes, resolve::Places, schema};
+use super::{codes, schema, text::Text};
 
 /// The versions of a graph that are served.
 pub(super) struct Versions {
@@ -27,7 +27,7 @@ pub(super) fn of(
     graph: &schema::Graph,
     base: &Path,
     named: &str,
-    places: &dyn Places,
+    places: &Text<'_>,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Versions> {
     let is_told = graph.model_version_policy.is_some() || !graph.canary.is_empty();

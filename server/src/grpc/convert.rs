@@ -14,10 +14,10 @@ use super::proto::{
     model_metadata_response::TensorMetadata,
 };
 use crate::{
+    errors::{Cause, Failure},
     kserve::{
         GraphCounts, Label, Metadata, PLATFORM, Parameter, Parameters, Tensors, Times, wrong,
     },
-    rescue::{Cause, Failure},
     tensors::Port,
 };
 

@@ -11,10 +11,7 @@ use tonic_health::pb::{
 };
 
 use super::SERVICE;
-use crate::{
-    http::state::App,
-    servable::{Choice, Stage},
-};
+use crate::{http::state::App, servable::Choice, stage::Stage};
 
 /// How often a watched state is looked at.
 const LOOK: Duration = Duration::from_secs(1);

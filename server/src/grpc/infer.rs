@@ -9,11 +9,11 @@ use axum::{
 
 use super::{convert, message, methods::read, proto::ModelInferRequest};
 use crate::{
+    errors::Failure,
     http::{
-        kserve::{Asker, RunRequest, run},
+        kserve::{RequestContext, RunRequest, run},
         state::App,
     },
-    rescue::Failure,
 };
 
 pub(super) async fn model_infer(
@@ -27,7 +27,7 @@ pub(super) async fn model_infer(
 /// The answer to one request.
 pub(super) async fn answer(
     app: &App,
-    who: &Asker,
+    who: &RequestContext,
     asked: ModelInferRequest,
 ) -> Result<super::proto::ModelInferResponse, Failure> {
     let request = RunRequest {

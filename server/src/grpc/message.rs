@@ -18,11 +18,11 @@ use prost::{
 
 use super::{proto::ModelInferResponse, status};
 use crate::{
+    errors::{Cause, ENCODINGS, Failure},
     http::{
         bodies::{Bodies, Lease},
         encoding::Encoding,
     },
-    rescue::{Cause, ENCODINGS, Failure},
 };
 
 /// The bytes before a message.

@@ -14,10 +14,11 @@ use super::{
     proto,
 };
 use crate::{
-    http::{kserve::Asker, state::App},
+    errors::{Cause, Failure},
+    http::{kserve::RequestContext, state::App},
     kserve::{self, LogSetting, Metadata},
-    rescue::{Cause, Failure},
-    servable::{Servable, cut},
+    servable::Servable,
+    stage::cut,
 };
 
 /// What a method answers.
@@ -27,9 +28,9 @@ type Answer = Result<Response, Failure>;
 pub(super) async fn read<M: Message + Default>(
     app: &App,
     request: Request,
-) -> Result<(Asker, M), Failure> {
+) -> Result<(RequestContext, M), Failure> {
     let (parts, body) = request.into_parts();
-    let who = Asker::of(&parts.extensions, &parts.headers)?;
+    let who = RequestContext::of(&parts.extensions, &parts.headers)?;
     let mut stage = app.stage.clone();
     let messages = Messages::new(&parts.headers, body, &app.bodies)?;
     let message = tokio::select! {
@@ -124,7 +125,7 @@ pub(super) async fn model_load(State(app): State<Arc<App>>, request: Request) ->
     let (who, asked): (_, proto::RepositoryModelLoadRequest) = read(&app, request).await?;
     is_not_elsewhere(&app)?;
     let parameters = asked.parameters.keys().map(String::as_str);
-    kserve::load(&app.served, who.name(), &asked.model_name, parameters).await?;
+    kserve::load(&app.served, who.key(), &asked.model_name, parameters).await?;
     Ok(message::reply(&proto::RepositoryModelLoadResponse {}))
 }
 
@@ -177,7 +178,7 @@ pub(super) async fn shared_memory() -> Failure {
 /// The graph of this name and version.
 pub(super) fn found(
     app: &App,
-    who: &Asker,
+    who: &RequestContext,
     name: &str,
     version: &str,
 ) -> Result<Arc<Servable>, Failure> {

@@ -9,8 +9,8 @@ mod health;
 mod infer;
 mod message;
 mod methods;
-mod parts;
 pub mod proto;
+mod sequence_stream;
 mod status;
 mod stream;
 

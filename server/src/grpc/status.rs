@@ -10,7 +10,7 @@ use axum::{
 };
 use tonic::{Code, Status};
 
-use crate::rescue::{Cause, Failure};
+use crate::errors::{Cause, Failure};
 
 /// The media type of answers, and how those of requests begin.
 pub(super) const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/grpc");

@@ -23,20 +23,19 @@ use hyper::body::Frame;
 use super::{
     convert,
     message::{self, Messages},
-    parts,
     proto::{
         InferParameter, ModelInferRequest, ModelInferResponse, ModelStreamInferResponse,
         infer_parameter::ParameterChoice,
     },
-    status,
+    sequence_stream, status,
 };
 use crate::{
-    http::{access::Entry, kserve::Asker, state::App},
+    errors::{Cause, Failure},
+    http::{access::Entry, kserve::RequestContext, state::App},
     keys::Settlement,
-    kserve::{self, Driver, Feeder, Inference, Label, Part, Settings},
+    kserve::{self, Driver, Feeder, Inference, Label, SequenceControl, Settings},
     listen::Exchange,
-    rescue::{Cause, Failure},
-    servable::cut,
+    stage::cut,
 };
 
 /// Says the timestamp of a packet that a graph gives.
@@ -53,7 +52,7 @@ pub(super) async fn model_stream_infer(
     if let Some(exchange) = parts.extensions.get::<Arc<Exchange>>() {
         exchange.is_open_ended();
     }
-    let who = Asker::of(&parts.extensions, &parts.headers)?;
+    let who = RequestContext::of(&parts.extensions, &parts.headers)?;
     let mut messages = Messages::new(&parts.headers, body, &app.bodies)?;
     let mut stage = app.stage.clone();
     let first = tokio::select! {
@@ -67,8 +66,8 @@ pub(super) async fn model_stream_infer(
         let why = "the stream ended before its first message, which names the graph";
         Failure::new(Cause::BadRequest, why)
     })?;
-    if Part::read(&convert::parameters(first.parameters.clone())?)?.is_some() {
-        return Ok(parts::answer(app, who, first, messages));
+    if SequenceControl::read(&convert::parameters(first.parameters.clone())?)?.is_some() {
+        return Ok(sequence_stream::answer(app, who, first, messages));
     }
     let ready = who
         .available(&app, &first.model_name, &first.model_version)
@@ -177,7 +176,7 @@ impl Feeding {
             begun
         } else {
             let parameters = convert::parameters(message.parameters)?;
-            if Part::read(&parameters)?.is_some() {
+            if SequenceControl::read(&parameters)?.is_some() {
                 let field = "parameters.sequence_id".to_owned();
                 let why = "the stream is one run of a graph, as its first message had no sequence";
                 return Err(kserve::wrong(field, why));

@@ -21,15 +21,15 @@ use hyper::body::{Frame, SizeHint};
 use tracing::Level;
 
 use crate::{
+    errors::Failure,
     http::state::App,
     keys::Label,
+    metrics::Taken,
     observe::{
         log,
-        metrics::Taken,
         request_id::Id,
         trace::{Ended, RequestTrace},
     },
-    rescue::Failure,
 };
 
 /// What the line of a request says; the handler adds what only it knows.

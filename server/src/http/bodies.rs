@@ -24,7 +24,7 @@ use bytes::Bytes;
 use graphmill_llm::room::{self, Claim};
 
 use super::encoding::Encoding;
-use crate::rescue::{Cause, Failure};
+use crate::errors::{Cause, Failure};
 
 /// The budget of all bodies.
 #[derive(Debug)]

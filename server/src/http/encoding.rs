@@ -6,7 +6,7 @@ use std::io::Read;
 use axum::http::{HeaderMap, header};
 use flate2::bufread::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
-use crate::rescue::{Cause, ENCODINGS, Failure};
+use crate::errors::{Cause, ENCODINGS, Failure};
 
 /// Bytes that are plain before the next are asked for.
 const STEP_BYTES: usize = 64 << 10;

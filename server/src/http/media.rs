@@ -35,7 +35,7 @@ use tokio::{net::lookup_host, sync::Semaphore, task::spawn_blocking, time::timeo
 use tower::Service;
 
 use super::bodies::Bodies;
-use crate::rescue::{Cause, Failure};
+use crate::errors::{Cause, Failure};
 
 /// Most images of a request that are fetched.
 const MAX_IMAGES: usize = 16;

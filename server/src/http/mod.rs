@@ -1,11 +1,12 @@
-//! REST. `graph` answers requests that go to a graph, whatever their dialect; `dialects` tells
-//! failures in the form of each; the other modules have the remaining paths of a family of servers
-//! each.
+//! REST. `graph` answers requests that go to a graph, whatever their dialect; `dialect_errors`
+//! tells failures in the form of each; the other modules have the remaining paths of a family of
+//! servers each.
 
 pub(crate) mod access;
 mod api;
 pub(crate) mod bodies;
-pub(crate) mod dialects;
+mod cancel;
+pub(crate) mod dialect_errors;
 pub(crate) mod encoding;
 mod graph;
 pub(crate) mod kserve;
@@ -15,7 +16,6 @@ mod openai;
 mod operation;
 mod ovms;
 mod page;
-mod requests;
 mod sse;
 pub(crate) mod state;
 mod status;
@@ -37,9 +37,9 @@ use operation::{Answer, Group, Operation};
 use state::App;
 
 use crate::{
+    errors::{Cause, Failure},
     keys::Need,
-    observe::metrics,
-    rescue::{Cause, Failure},
+    metrics,
 };
 
 /// Everything that can be asked; `web` is whether the page is there.
@@ -73,7 +73,7 @@ fn operations(web: bool) -> Vec<Operation> {
         ovms::operations(),
         kserve::operations(),
         torchserve::operations(),
-        requests::operations(),
+        cancel::operations(),
         observe::operations(),
         api::operations(),
     ];

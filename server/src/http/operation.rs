@@ -9,7 +9,7 @@ use axum::{
     routing::{MethodRouter, delete, get, post, put},
 };
 
-use crate::{http::state::App, keys::Need, rescue::Cause};
+use crate::{errors::Cause, http::state::App, keys::Need};
 
 /// A method of a path.
 pub(crate) struct Operation {

@@ -17,19 +17,16 @@ use super::{
 };
 use crate::{
     config::Config,
+    errors::{Cause, Failure},
     keys::{Caller, JwtOptions, KeySource, Keys},
     kserve::{SequenceLimits, Sequences, Statistics},
     listen::{Limits, TlsFiles},
-    observe::{
-        metrics::Metrics,
-        trace::{TraceOptions, Traces},
-    },
-    rescue::{Cause, Failure},
-    servable::{
-        self, Choice, Keeper, Named, Patience, Ready, ReloadPolicy, Running, Servables, Served,
-        Settings, Stage,
-    },
+    metrics::Metrics,
+    observe::trace::{TraceOptions, Traces},
+    requests::Running,
+    servable::{Choice, Keeper, Named, Patience, Ready, ReloadPolicy, Servables, Served, Settings},
     sessions::Sessions,
+    stage::{Stage, cut},
 };
 
 /// What a server is started with.
@@ -232,7 +229,7 @@ impl App {
         let mut stage = self.stage.clone();
         tokio::select! {
             read = self.bodies.read(headers, body) => read,
-            () = servable::cut(&mut stage) => {
+            () = cut(&mut stage) => {
                 Err(Failure::new(Cause::Draining, "the server is stopping"))
             }
         }

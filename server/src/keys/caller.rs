@@ -13,8 +13,8 @@ use graphmill_llm::Tenant;
 
 use super::{bucket::Lack, key::Key, usage};
 use crate::{
-    observe::metrics::KeyCounts,
-    rescue::{Cause, Failure},
+    errors::{Cause, Failure},
+    metrics::KeyCounts,
 };
 
 /// The name of a request's key, in the extensions of its answer.

@@ -12,8 +12,9 @@ use axum::{
 
 use super::{Caller, Keys, Label, key::Entry};
 use crate::{
-    observe::{self, Audit, metrics::KeyCounts},
-    rescue::{Cause, Failure},
+    errors::{Cause, Failure},
+    metrics::KeyCounts,
+    observe::{self, Audit},
 };
 
 /// Where clients of Anthropic's have their key.

@@ -29,8 +29,8 @@ pub use key::Digest;
 use key::{Entry, Key};
 
 use crate::{
-    changes::Changes,
-    rescue::{Cause, Failure},
+    errors::{Cause, Failure},
+    poll_files::PolledFiles,
 };
 
 /// Where the keys of a server come from.
@@ -53,7 +53,7 @@ pub(crate) struct Keys {
     source: Option<KeySource>,
     tokens: Option<Arc<Tokens>>,
     /// The file as it was before it was first read.
-    opened: Changes,
+    opened: PolledFiles,
     now: ArcSwap<Ring>,
 }
 
@@ -100,7 +100,7 @@ impl Keys {
         source: Option<KeySource>,
         jwt: Option<JwtOptions>,
     ) -> Result<Self, KeyError> {
-        let opened = Changes::of(match &source {
+        let opened = PolledFiles::of(match &source {
             Some(KeySource::File(path)) => vec![path.clone()],
             Some(KeySource::One(_)) | None => Vec::new(),
         });

@@ -1,7 +1,7 @@
 //! What the server is, and what tensors a graph takes and gives.
 
 use crate::{
-    rescue::{Cause, Failure},
+    errors::{Cause, Failure},
     servable::Servable,
     tensors,
 };

@@ -1,20 +1,24 @@
 //! KServe's Open Inference Protocol, whatever carries it: a run of a graph whose streams carry
 //! tensors, what a graph is, and what the server counts. REST and gRPC read and write its forms.
 
+mod driver;
 mod inference;
+mod inputs;
 mod metadata;
 mod parameters;
-mod part;
 mod repository;
+mod sequence_control;
 mod sequences;
 mod settings;
 mod statistics;
 
-pub(crate) use inference::{Driver, Feeder, Inference, Run, packets, takes_tensors};
+pub(crate) use driver::Driver;
+pub(crate) use inference::Inference;
+pub(crate) use inputs::{Feeder, packets, takes_tensors};
 pub(crate) use metadata::{EXTENSIONS, Label, Metadata, NAME, PLATFORM, versioned};
 pub(crate) use parameters::{BINARY_OUTPUT, Parameter, Parameters, Settings};
-pub(crate) use part::Part;
 pub(crate) use repository::{index, load, unload};
+pub(crate) use sequence_control::SequenceControl;
 pub use sequences::SequenceLimits;
 pub(crate) use sequences::{Sequence, Sequences};
 pub(crate) use settings::{LogSetting, log_settings, refuse_settings, trace_settings};
@@ -22,7 +26,7 @@ pub(crate) use statistics::{GraphCounts, Statistics, Times};
 
 use graphmill_calculators::tensor::Tensor;
 
-use crate::rescue::{Cause, Failure};
+use crate::errors::{Cause, Failure};
 
 /// What an operation with shared memory is refused with.
 pub(crate) fn no_shared_memory() -> Failure {

@@ -6,8 +6,8 @@ use graphmill_calculators::tensor::batch::Batcher;
 use graphmill_engine::{Plan, SidePackets, Timestamp, shortened};
 use graphmill_grammar::suggest;
 
-use super::{part, wrong};
-use crate::rescue::{Cause, Failure};
+use super::{sequence_control, wrong};
+use crate::errors::{Cause, Failure};
 
 /// Says the timestamp of a request's packets; the name is that of OpenVINO Model Server.
 pub(crate) const TIMESTAMP: &str = "OVMS_MP_TIMESTAMP";
@@ -143,7 +143,7 @@ impl Settings {
             }
             BINARY_OUTPUT => self.binary_output = as_bool()?,
             FINAL_RESPONSE => self.says_final = as_bool()?,
-            _ if part::is_parameter(name) => {}
+            _ if sequence_control::is_parameter(name) => {}
             PRIORITY => {
                 let level = value.integer().and_then(|level| u32::try_from(level).ok());
                 let why = "it is the number of a priority level, or 0";

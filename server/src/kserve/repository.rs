@@ -7,7 +7,7 @@ use tokio::task::spawn_blocking;
 
 use super::Label;
 use crate::{
-    rescue::{Cause, Failure},
+    errors::{Cause, Failure},
     servable::{Choice, Servables, Served, StateName},
 };
 

@@ -16,13 +16,13 @@ use graphmill_engine::shortened;
 use tokio::{sync::watch, time::sleep};
 
 use super::{
-    Feeder, Inference, Label, Part,
-    part::{ID, Id, START, field},
+    Feeder, Inference, Label, SequenceControl,
+    sequence_control::{ID, Id, START, field},
     wrong,
 };
 use crate::{
-    rescue::{Cause, Failure},
-    servable::Stage,
+    errors::{Cause, Failure},
+    stage::Stage,
 };
 
 /// How many sequences there may be. Each is a session: what its nodes keep is in memory, and its
@@ -159,9 +159,9 @@ impl Sequences {
         self: &Arc<Self>,
         key: Option<Arc<str>>,
         graph: &str,
-        part: &Part,
+        part: &SequenceControl,
     ) -> Result<Taken, Failure> {
-        let Part { id, starts, .. } = part;
+        let SequenceControl { id, starts, .. } = part;
         let place = Place {
             key,
             graph: graph.to_owned(),

@@ -3,8 +3,8 @@
 use tracing::level_filters::LevelFilter;
 
 use crate::{
+    errors::{Cause, Failure},
     observe::trace::TraceOptions,
-    rescue::{Cause, Failure},
 };
 
 /// The value of a setting of the log.

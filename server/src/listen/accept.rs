@@ -8,7 +8,7 @@ use tokio::{
     time::sleep,
 };
 
-use super::{connection, hall::Hall, tls::Tls};
+use super::{connection, connections::Connections, tls::Tls};
 
 /// Connections that may wait to be accepted, if the system allows as many (`net.core.somaxconn`).
 /// One that finds no place tries again after a second.
@@ -37,7 +37,7 @@ pub(crate) fn listen(address: std::net::SocketAddr) -> io::Result<TcpListener> {
 pub(crate) async fn accept(
     listener: TcpListener,
     tls: Option<Arc<Tls>>,
-    hall: Arc<Hall>,
+    connections: Arc<Connections>,
     service: Router,
 ) {
     let (first, longest) = PAUSES;
@@ -47,11 +47,11 @@ pub(crate) async fn accept(
             Ok((stream, _)) => {
                 pause = first;
                 let acceptor = tls.as_ref().map(|tls| tls.acceptor());
-                match (hall.admit(), &acceptor) {
+                match (connections.admit(), &acceptor) {
                     (Some(place), _) => {
                         connection::spawn(stream, acceptor, place, service.clone());
                     }
-                    (None, None) => hall.refusals.refuse(stream),
+                    (None, None) => connections.refusals.refuse(stream),
                     // To say why would take a handshake, which is what there is no room for.
                     (None, Some(_)) => drop(stream),
                 }
@@ -66,7 +66,7 @@ pub(crate) async fn accept(
         if pause == first {
             tracing::warn!("a connection could not be accepted: {error}");
         }
-        hall.free_descriptor();
+        connections.free_descriptor();
         sleep(pause).await;
         pause = (pause * 2).min(longest);
     }

@@ -15,7 +15,7 @@ use hyper::body::{Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{
-    hall::Hall,
+    connections::Connections,
     limits::BODY_BYTES_A_SECOND,
     watch::{Connection, Exchange, Patience},
 };
@@ -26,7 +26,7 @@ pub(crate) const ON_ITS_WAY: Duration = Duration::from_millis(25);
 
 /// A request that is being answered; it has ended when this is dropped.
 pub(super) struct Guard {
-    pub(super) hall: Arc<Hall>,
+    pub(super) connections: Arc<Connections>,
     pub(super) connection: Arc<Connection>,
     pub(super) exchange: Arc<Exchange>,
 }
@@ -34,7 +34,7 @@ pub(super) struct Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         self.connection.end(&self.exchange);
-        self.hall.request_ended();
+        self.connections.request_ended();
     }
 }
 

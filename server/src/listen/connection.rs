@@ -28,8 +28,8 @@ use tower::Service as _;
 
 use super::{
     body::{Download, Guard, Upload},
+    connections::Place,
     deadline::time_allowed,
-    hall::Place,
     limits::HEAD_BYTES,
     refusal::too_many,
     socket::Socket,
@@ -95,7 +95,7 @@ async fn shake_hands(
 
 async fn serve(stream: Stream, place: Place, service: Router) {
     let connection = Arc::clone(&place.connection);
-    let refusals = Arc::clone(&place.hall.refusals);
+    let refusals = Arc::clone(&place.connections.refusals);
     let socket = Socket::new(stream, Arc::clone(&connection), refusals);
     let streams = Streams(Arc::new(Slot::default()));
     let builder = builder(&streams);
@@ -150,16 +150,16 @@ fn answer(
     streams: &Streams,
     service: &Router,
 ) -> impl Future<Output = Result<Response<Download>, Infallible>> + use<> {
-    let (connection, hall) = (&place.connection, &place.hall);
+    let (connection, connections) = (&place.connection, &place.connections);
     let (exchange, arrived) = connection.begin();
     streams.0.put(&exchange);
-    let is_room = hall.request_begins();
+    let is_room = connections.request_begins();
     let guard = Guard {
-        hall: Arc::clone(hall),
+        connections: Arc::clone(connections),
         connection: Arc::clone(connection),
         exchange: Arc::clone(&exchange),
     };
-    let limits = &hall.limits;
+    let limits = &connections.limits;
     let (body_limit, limit) = (limits.body, limits.write);
     let upload_of = Arc::clone(connection);
     let mut service = service.clone();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::http::HeaderMap;
 
-use crate::rescue::{Cause, Failure};
+use crate::errors::{Cause, Failure};
 
 /// Says after how many milliseconds.
 const HEADER: &str = "x-request-timeout-ms";

@@ -3,13 +3,13 @@
 //!
 //! A connection is one task ([`connection`]) with a socket ([`socket`]) that notes what the client
 //! does, over TCP or [`tls`]; [`watch`] says what is known of it and when a limit has passed;
-//! [`hall`] holds all of them.
+//! [`connections`] holds all of them.
 
 mod accept;
 mod body;
 mod connection;
+mod connections;
 mod deadline;
-mod hall;
 mod limits;
 mod refusal;
 mod socket;
@@ -27,14 +27,14 @@ use std::sync::Arc;
 pub(crate) use accept::{accept, listen};
 pub(crate) use body::ON_ITS_WAY;
 pub(crate) use connection::Arrival;
+pub(crate) use connections::Connections;
 pub(crate) use deadline::time_allowed;
-pub(crate) use hall::Hall;
 pub use limits::Limits;
 pub(crate) use limits::affordable;
 pub(crate) use tls::{Tls, watch_certificates};
 pub use tls::{TlsError, TlsFiles};
 
-use crate::rescue::{Cause, Failure};
+use crate::errors::{Cause, Failure};
 pub(crate) use watch::Exchange;
 
 /// Says of a request whose body did not come in time that this is why it failed.

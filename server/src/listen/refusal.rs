@@ -18,7 +18,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::rescue::{Cause, Failure, Retry};
+use crate::errors::{Cause, Failure, Retry};
 
 /// Connections that are being refused at the same time: each has a descriptor and a task for up to
 /// [`COURTESY`]. More are told at once, whether or not they can read it.

@@ -14,7 +14,7 @@ use rustls::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use crate::changes::Changes;
+use crate::poll_files::PolledFiles;
 
 /// The files of a server that speaks TLS, all in PEM.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub struct TlsError(String);
 /// The certificates that are valid now.
 pub(crate) struct Tls {
     files: TlsFiles,
-    opened: Changes,
+    opened: PolledFiles,
     now: ArcSwap<ServerConfig>,
 }
 
@@ -44,7 +44,7 @@ impl Tls {
     pub(crate) fn open(files: TlsFiles) -> Result<Self, TlsError> {
         let paths = [&files.certificate, &files.key];
         let paths = paths.into_iter().chain(&files.client_ca).cloned();
-        let opened = Changes::of(paths.collect());
+        let opened = PolledFiles::of(paths.collect());
         Ok(Self {
             now: ArcSwap::from_pointee(read(&files)?),
             files,

@@ -1,8 +1,7 @@
-//! Observability: the log, metrics, traces, and the id of each request.
+//! Observability: the log, traces, and the id of each request.
 
 mod audit;
 pub(crate) mod log;
-pub(crate) mod metrics;
 pub(crate) mod request_id;
 pub(crate) mod trace;
 

@@ -9,10 +9,11 @@ use std::{
 use graphmill_engine::Plan;
 use tokio::{sync::watch, task::spawn_blocking, time::timeout_at};
 
-use super::{Named, Servable, Served, Stage, StateName, cut, usage::InUse};
+use super::{Named, Servable, Served, StateName, usage::InUse};
 use crate::{
     config::GraphEntry,
-    rescue::{Cause, Failure},
+    errors::{Cause, Failure},
+    stage::{Stage, cut},
 };
 
 /// Requests that wait for one graph; each holds its body. Further ones are refused.

@@ -2,7 +2,7 @@
 
 use std::{io::Read as _, path::Path, sync::Arc};
 
-use graphmill_engine::{Environment, Files, Plan, Recording, Seen, Subgraph};
+use graphmill_engine::{Environment, FileStamps, Files, Plan, Subgraph, TrackedFiles};
 use graphmill_grammar::{
     Diagnostic, SourceMap,
     diag::{self, has_errors},
@@ -30,7 +30,7 @@ pub(crate) fn request_stream(plan: &Plan) -> Option<&str> {
 }
 
 /// The stream on which a graph gives the answer.
-pub(super) fn response_stream(plan: &Plan) -> Option<&str> {
+pub(crate) fn response_stream(plan: &Plan) -> Option<&str> {
     let mut tags = RESPONSE_TAGS.into_iter();
     tags.find_map(|tag| plan.output_with_tag(tag))
 }
@@ -49,7 +49,7 @@ pub(crate) struct Compiled {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Made {
     /// The files: the graph, its subgraphs, models and what lies beside them.
-    pub(super) seen: Seen,
+    pub(super) seen: FileStamps,
     /// The text of the graph file; none where it cannot be read.
     pub(super) text: Option<Arc<str>>,
     /// The subgraphs beside it.
@@ -75,7 +75,7 @@ pub(crate) fn compile(
     environment: &Environment,
     named: &Named,
 ) -> Result<Compiled, String> {
-    let mut seen = Seen::default();
+    let mut seen = FileStamps::default();
     seen.look(file);
     let contents =
         read(file).map_err(|error| format!("cannot read `{}`: {error}", file.display()))?;
@@ -141,8 +141,8 @@ fn compile_with(
     let parsed = parse_graph(&mut sources, file.display().to_string(), contents);
     let mut diagnostics = parsed.diagnostics;
     let mut plan = None;
-    let mut seen = Seen::default();
-    let world = Arc::new(Recording::new(Files::new(base)));
+    let mut seen = FileStamps::default();
+    let files = Arc::new(TrackedFiles::new(Files::new(base)));
     if let Some(graph) = parsed.graph {
         known.look(&mut seen);
         diagnostics.extend(known.ambiguities(&graph, &mut sources));
@@ -150,7 +150,7 @@ fn compile_with(
         let mut environment = environment
             .clone()
             .with_registry(registry)
-            .with_world(Arc::clone(&world));
+            .with_files(Arc::clone(&files));
         if has_errors(&diagnostics) {
             // What else is wrong is worth knowing; models are not loaded for it.
             environment = environment.looking_only();
@@ -165,7 +165,7 @@ fn compile_with(
         diag::sort(&mut diagnostics);
         plan = compiled.filter(|_| !has_errors(&diagnostics));
     }
-    seen.extend(&world.seen());
+    seen.extend(&files.seen());
     Compiled {
         plan,
         sources,

@@ -4,22 +4,20 @@
 //! A list is immutable, and a reload puts another one in its place; a graph's state changes behind
 //! it in one atomic swap. So a request sees one state from beginning to end.
 
-mod answer;
 mod demand;
 mod health;
-mod kept;
+mod last_good;
 mod load;
 mod loading;
 mod models;
 mod progress;
-mod running;
+mod reload;
+mod reload_watch;
 mod served;
 mod state;
-mod succession;
 mod unloading;
 mod usage;
 mod versions;
-mod watch;
 
 use std::{
     collections::BTreeMap,
@@ -29,27 +27,25 @@ use std::{
 };
 
 use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel, tensor::batch::Batcher};
-use graphmill_engine::{Environment, Registry, Resource, Seen, shortened};
+use graphmill_engine::{Environment, FileStamps, Registry, Resource, shortened};
 use graphmill_grammar::suggest;
 
-pub(crate) use answer::{Answer, Asked, Stage, Trace, cut};
 pub(crate) use demand::{Patience, Ready};
-pub(crate) use kept::{Found, Keeper};
-pub(crate) use load::{Compiled, answers, compile, compile_text, request_stream};
+pub(crate) use last_good::{Keeper, LastGood};
+pub(crate) use load::{Compiled, answers, compile, compile_text, request_stream, response_stream};
 pub(crate) use loading::{look_for_models, watch_files};
 pub(crate) use models::Named;
-pub(crate) use running::{Listed, Running};
+pub use reload::ReloadPolicy;
+pub(crate) use reload_watch::reload_on_change;
 pub(crate) use served::Served;
 pub(crate) use state::{Servable, StateName};
-pub use succession::ReloadPolicy;
 pub(crate) use unloading::unload_idle;
 pub(crate) use usage::InUse;
 pub(crate) use versions::Choice;
-pub(crate) use watch::watch;
 
 use crate::{
     config::{Config, GraphEntry, Observation},
-    rescue::{Cause, Failure},
+    errors::{Cause, Failure},
 };
 use state::Changed;
 use versions::Versions;
@@ -155,16 +151,16 @@ impl Servables {
     }
 
     /// All files that its graphs are made of.
-    fn seen(&self) -> Seen {
-        let mut all = Seen::default();
+    fn seen(&self) -> FileStamps {
+        let mut all = FileStamps::default();
         self.iter()
             .for_each(|servable| all.extend(&servable.made().seen));
         all
     }
 
     /// The files of what is in memory.
-    fn in_memory(&self) -> Seen {
-        let mut all = Seen::default();
+    fn in_memory(&self) -> FileStamps {
+        let mut all = FileStamps::default();
         self.iter()
             .filter(|servable| servable.state_name() == StateName::Available)
             .for_each(|servable| all.extend(&servable.made().seen));

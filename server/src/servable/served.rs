@@ -12,14 +12,14 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use graphmill_engine::{Registry, Seen};
+use graphmill_engine::{FileStamps, Registry};
 use graphmill_grammar::render::{self, Color};
 use tokio::sync::Notify;
 
 use super::{
     Keeper, Servables, Settings,
+    reload::{Reload, ReloadPolicy},
     state::Changed,
-    succession::{ReloadPolicy, Succession},
 };
 use crate::{
     config::{self, Config},
@@ -33,7 +33,7 @@ pub(crate) struct Served {
     config_path: Option<PathBuf>,
     /// All files that the last attempt to load looked at, as they were before it. Held while
     /// graphs are loaded.
-    looked: Mutex<Seen>,
+    looked: Mutex<FileStamps>,
     /// Tells who watches the files that there may be something to see.
     pub(super) hint: Arc<Notify>,
     /// Tells of each change of a graph's state and of the list.
@@ -141,7 +141,7 @@ impl Served {
     }
 
     /// The files that count. Waits while graphs are loaded.
-    pub(crate) fn files(&self) -> Seen {
+    pub(crate) fn files(&self) -> FileStamps {
         self.looking().clone()
     }
 
@@ -205,19 +205,19 @@ impl Served {
     fn next(
         &self,
         old: &Arc<Servables>,
-        seen: &mut Seen,
+        seen: &mut FileStamps,
     ) -> Result<(Arc<Servables>, Changes), Refused> {
         let config = match &self.config_path {
             None => old.config.clone(),
             Some(path) => read(path)?,
         };
         config.places.iter().for_each(|place| seen.look(place));
-        let (new, changes) = Succession::new(old, config, seen).load(seen, self.policy)?;
+        let (new, changes) = Reload::new(old, config, seen).load(seen, self.policy)?;
         Ok((Arc::new(new), changes))
     }
 
-    fn config_seen(&self, config: &Config) -> Seen {
-        let mut seen = Seen::default();
+    fn config_seen(&self, config: &Config) -> FileStamps {
+        let mut seen = FileStamps::default();
         if let Some(path) = &self.config_path {
             seen.look(path);
         }
@@ -225,7 +225,7 @@ impl Served {
         seen
     }
 
-    pub(super) fn looking(&self) -> MutexGuard<'_, Seen> {
+    pub(super) fn looking(&self) -> MutexGuard<'_, FileStamps> {
         self.looked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     config::{GraphEntry, Serving},
-    rescue::{Cause, Failure},
+    errors::{Cause, Failure},
 };
 
 /// Wakes those who wait for a graph whenever the state of any graph, or the list, has changed.

@@ -14,7 +14,7 @@ use graphmill_engine::{Activity, Plan};
 use serde_json::{Value, json};
 use tokio::{sync::watch, time::sleep};
 
-use super::{OpenSession, Sessions, aside};
+use super::{OpenSession, Sessions, run_on_thread};
 use crate::servable::{Choice, Named, Served};
 
 /// The shortest time between two frames.
@@ -318,9 +318,11 @@ async fn make_frames(sessions: Arc<Sessions>, what: Followed, served: Arc<Served
                 let Some(named) = served.now().named(name, &Choice::Newest) else {
                     break;
                 };
-                aside(of_graph(Arc::clone(&sessions), named, before.clone())).await
+                run_on_thread(of_graph(Arc::clone(&sessions), named, before.clone())).await
             }
-            (_, Some(session)) => aside(of_session(Arc::clone(session), before.clone())).await,
+            (_, Some(session)) => {
+                run_on_thread(of_session(Arc::clone(session), before.clone())).await
+            }
             (_, None) => break,
         };
         let is_last = next.is_last;

@@ -4,11 +4,11 @@
 //! A session is entered here when it is opened, and removed with its answer. It costs nothing else
 //! while no one observes it. Views are queries to the session itself, with a time limit.
 
-mod aside;
 mod frames;
 mod open;
+mod recording_rule;
 mod recordings;
-mod rule;
+mod run_on_thread;
 mod taps;
 
 use std::{
@@ -20,15 +20,15 @@ use futures_util::future::join_all;
 use graphmill_engine::{Handle, Session, SidePackets};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-pub(crate) use aside::aside;
 pub(crate) use frames::{Followed, Frame};
-pub(crate) use open::{OpenSession, Seen};
+pub(crate) use open::{OpenSession, SessionView};
+pub(crate) use recording_rule::{RecordingOptions, RecordingRule};
 pub(crate) use recordings::{MAX_EVENTS, Recording, trace_events};
-pub(crate) use rule::{Rule, Wanted};
+pub(crate) use run_on_thread::run_on_thread;
 pub(crate) use taps::{Tap, Tapped, Taps};
 
 use crate::{
-    rescue::{Cause, Failure},
+    errors::{Cause, Failure},
     servable::Servable,
 };
 
@@ -66,7 +66,7 @@ pub(crate) struct About<'a> {
     pub(crate) label: &'a str,
     pub(crate) sides: &'a SidePackets,
     /// What its request wants to have recorded.
-    pub(crate) records: Option<Wanted>,
+    pub(crate) records: Option<RecordingOptions>,
 }
 
 impl Sessions {
@@ -142,7 +142,7 @@ impl Sessions {
     }
 
     /// What each of some sessions does now. Those that have ended are left out.
-    pub(crate) async fn see(sessions: &[Arc<OpenSession>]) -> Vec<(Arc<OpenSession>, Seen)> {
+    pub(crate) async fn see(sessions: &[Arc<OpenSession>]) -> Vec<(Arc<OpenSession>, SessionView)> {
         let seen = sessions.iter().map(async |session| {
             let seen = session.see().await?;
             Some((Arc::clone(session), seen))

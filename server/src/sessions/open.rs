@@ -43,7 +43,7 @@ struct Last {
 }
 
 /// A session at one moment.
-pub(crate) struct Seen {
+pub(crate) struct SessionView {
     pub(crate) view: View,
     /// The node in which it computes, and since when, where it does not answer.
     pub(crate) inside: Option<(usize, Duration)>,
@@ -77,13 +77,13 @@ impl OpenSession {
 
     /// What it does now; of one that does not answer, what it did before, and in which node it is.
     /// None once it has ended.
-    pub(crate) async fn see(&self) -> Option<Seen> {
+    pub(crate) async fn see(&self) -> Option<SessionView> {
         let answer = timeout(PATIENCE, self.viewer.look()).await;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Ok(view) = answer {
             last.silent = None;
             last.view.clone_from(&view);
-            return view.map(|view| Seen { view, inside: None });
+            return view.map(|view| SessionView { view, inside: None });
         }
         let silent = *last.silent.get_or_insert_with(Instant::now);
         let mut view = last.view.clone().unwrap_or_else(|| nothing(self.plan()));
@@ -93,7 +93,7 @@ impl OpenSession {
             node.activity = Activity::Running;
         }
         let inside = inside.map(|node| (node, silent.elapsed()));
-        Some(Seen { view, inside })
+        Some(SessionView { view, inside })
     }
 
     /// What it waits for; none if it does not say within this time.
@@ -125,7 +125,7 @@ impl OpenSession {
 
     /// Whether nothing moves in it although something is on its way, and the reason, or what else
     /// is to be said of it, in a sentence.
-    pub(crate) fn stalled(&self, seen: &Seen, why: Option<&Why>) -> (bool, String) {
+    pub(crate) fn stalled(&self, seen: &SessionView, why: Option<&Why>) -> (bool, String) {
         let Some(why) = why else {
             let silent = seen.inside.is_some_and(|(_, silent)| silent >= STALLED);
             return (silent, self.silence());
@@ -141,7 +141,7 @@ impl OpenSession {
     }
 
     /// In the list of sessions.
-    pub(crate) fn json(&self, seen: &Seen, why: Option<&Why>) -> Value {
+    pub(crate) fn json(&self, seen: &SessionView, why: Option<&Why>) -> Value {
         let (stalled, why) = self.stalled(seen, why);
         let nodes = self.plan().node_names().zip(&seen.view.nodes);
         let nodes = nodes.map(|(name, node)| json!({ "name": name, "state": node.activity }));

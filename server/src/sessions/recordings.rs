@@ -10,7 +10,7 @@ use std::{
 use graphmill_engine::{Error, Happening, Packet, Session, SidePackets, Timeline, codec};
 use serde_json::{Value, json};
 
-use super::{About, OpenSession, Rule, Sessions, Wanted, frames::unix_ms};
+use super::{About, OpenSession, RecordingOptions, RecordingRule, Sessions, frames::unix_ms};
 use crate::config::Redaction;
 
 /// The events that are kept of a session, the last ones: some hundred tokens through a graph of
@@ -32,7 +32,7 @@ const MAX_BYTES: usize = 64 << 20;
 /// The rules, by the names of graphs, and what was recorded, the oldest first.
 #[derive(Default)]
 pub(super) struct Recordings {
-    rules: HashMap<String, Rule>,
+    rules: HashMap<String, RecordingRule>,
     kept: VecDeque<Arc<Recording>>,
 }
 
@@ -116,7 +116,7 @@ struct Packets {
 }
 
 impl Recording {
-    fn new(open: &OpenSession, text: Option<Arc<str>>, wanted: Wanted) -> Self {
+    fn new(open: &OpenSession, text: Option<Arc<str>>, wanted: RecordingOptions) -> Self {
         let plan = open.plan();
         Self {
             id: Arc::clone(&open.id),
@@ -330,7 +330,7 @@ pub(crate) fn trace_events(
 
 impl Sessions {
     /// Records coming sessions of a graph, in place of what was said before.
-    pub(crate) fn record(&self, graph: &str, rule: Rule) {
+    pub(crate) fn record(&self, graph: &str, rule: RecordingRule) {
         let mut state = self.lock();
         state.recordings.rules.insert(graph.to_owned(), rule);
     }
@@ -342,7 +342,7 @@ impl Sessions {
     }
 
     /// The rule of a graph, if it still counts, and what was recorded of it, the newest first.
-    pub(crate) fn recordings(&self, graph: &str) -> (Option<Rule>, Vec<Arc<Recording>>) {
+    pub(crate) fn recordings(&self, graph: &str) -> (Option<RecordingRule>, Vec<Arc<Recording>>) {
         let state = self.lock();
         let rule = state.recordings.rules.get(graph);
         let rule = rule.filter(|rule| rule.is_active()).cloned();

@@ -11,7 +11,7 @@ use axum::{
 };
 
 use super::origins;
-use crate::rescue::{Cause, Failure};
+use crate::errors::{Cause, Failure};
 
 /// Ends of names that cannot be registered: they are a network's own. An attacker who controls them
 /// there can reach the server anyway.
@@ -125,12 +125,12 @@ impl Name {
 }
 
 /// Whom a request is for: each place that says so.
-pub(super) struct Asked<'a> {
+pub(super) struct Destination<'a> {
     host: Option<&'a str>,
     authority: Option<&'a str>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Destination<'a> {
     pub(super) fn of(request: &'a Request) -> Result<Self, Failure> {
         let wrong =
             |message: &str| Failure::new(Cause::BadRequest, message).with_code("invalid_host");

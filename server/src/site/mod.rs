@@ -16,8 +16,8 @@ use axum::{
 };
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
-use crate::rescue::{Cause, Failure};
-use hosts::{Asked, Hosts};
+use crate::errors::{Cause, Failure};
+use hosts::{Destination, Hosts};
 use origins::Origins;
 
 /// What a listener takes requests for, and from.
@@ -74,7 +74,7 @@ impl Site {
     }
 
     fn check(&self, request: &Request) -> Result<(), Failure> {
-        let asked = Asked::of(request)?;
+        let asked = Destination::of(request)?;
         if let Some(foreign) = asked.names().find(|name| !self.hosts.include(name)) {
             return Err(Failure::new(
                 Cause::ForeignHost,

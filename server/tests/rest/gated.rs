@@ -10,8 +10,8 @@ use std::{
 
 use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse};
 use graphmill_engine::{
-    Calculator, Contract, Cx, Error, Flow, In, NoOptions, OpenCx, Out, Res, Resource, Result,
-    World, register,
+    Calculator, Contract, Cx, Error, FileSource, Flow, In, NoOptions, OpenCx, Out, Res, Resource,
+    Result, register,
 };
 
 /// A graph of this node.
@@ -33,17 +33,17 @@ struct GatedModel(String);
 impl Resource for GatedModel {
     type Spec = PathBuf;
 
-    fn resolve(folder: PathBuf, world: &dyn World) -> Result<PathBuf> {
-        Ok(world.resolve(&folder))
+    fn resolve(folder: PathBuf, files: &dyn FileSource) -> Result<PathBuf> {
+        Ok(files.resolve(&folder))
     }
 
-    fn check(folder: &PathBuf, world: &dyn World) -> Result<()> {
+    fn check(folder: &PathBuf, files: &dyn FileSource) -> Result<()> {
         // It is the file that the model is as large as.
-        world.find(&folder.join("answer")).ok();
+        files.find(&folder.join("answer")).ok();
         Ok(())
     }
 
-    fn load(folder: &PathBuf, world: &dyn World) -> Result<Self> {
+    fn load(folder: &PathBuf, files: &dyn FileSource) -> Result<Self> {
         let mut loads = OpenOptions::new();
         let loads = loads.create(true).append(true).open(folder.join("loads"));
         writeln!(loads.expect("writable"), "load").expect("writable");
@@ -57,7 +57,7 @@ impl Resource for GatedModel {
         if fs::metadata(&answer).is_ok_and(|it| it.len() > 1 << 20) {
             return Ok(Self("large".to_owned()));
         }
-        let answer = world.read(&answer).unwrap_or_default();
+        let answer = files.read(&answer).unwrap_or_default();
         Ok(Self(String::from_utf8_lossy(&answer).into_owned()))
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse};
 use graphmill_engine::{
-    Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Res, Resource, Result, World,
+    Calculator, Contract, Cx, FileSource, Flow, In, NoOptions, OpenCx, Out, Res, Resource, Result,
     register,
 };
 use serde_json::json;
@@ -22,7 +22,7 @@ static MAY_LOAD: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
 impl Resource for SlowModel {
     type Spec = ();
 
-    fn load((): &(), _: &dyn World) -> Result<Self> {
+    fn load((): &(), _: &dyn FileSource) -> Result<Self> {
         let (may, changed) = &MAY_LOAD;
         let may = may.lock().expect("no panic");
         drop(changed.wait_while(may, |may| !*may).expect("no panic"));

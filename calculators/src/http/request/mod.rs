@@ -15,7 +15,7 @@ use super::{
     body,
     defaults::{Defaults, OpenAIRequestOptions},
     dialect::{Asked, Dialect},
-    dialects,
+    dialect_table,
     fields::{Fields, invalid, missing, unsupported, wrong_type},
     inspect::{explain, question},
     params, table, translate,
@@ -185,7 +185,7 @@ impl Read {
 
 /// Reads a request.
 fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Result<Read> {
-    let (dialect, asked) = dialects::of_request(&payload.uri)?;
+    let (dialect, asked) = dialect_table::of_request(&payload.uri)?;
     let body = body::json(payload)?;
     let model = match Fields::from(body).str("model")? {
         Some(model) => model,

@@ -8,7 +8,7 @@ use graphmill_engine::{
 use super::{
     body::{ignored_fields, to_json, whole},
     dialect::AnswerWriter,
-    dialects,
+    dialect_table,
 };
 use crate::payload::{HttpResponse, PromptReport, TextChunk, TextRequest};
 
@@ -73,7 +73,7 @@ impl Calculator for OpenAIResponse {
     fn process(&mut self, io: OpenAIResponsePorts, cx: &mut Cx<'_>) -> Result<Flow> {
         if let Some(request) = cx.take(io.request) {
             let endpoint = request.endpoint;
-            let dialect = dialects::named(endpoint).ok_or_else(|| {
+            let dialect = dialect_table::named(endpoint).ok_or_else(|| {
                 Error::internal(format!("no dialect has the endpoint `{endpoint}`"))
             })?;
             self.writer = Some(dialect.writer(&request));

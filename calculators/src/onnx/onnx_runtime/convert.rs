@@ -4,6 +4,7 @@ use graphmill_engine::{Error, Result};
 use ort::value::{DynValue, Tensor as OrtTensor, TensorElementType, Value, ValueType};
 use tract_onnx::prelude::f16;
 
+use super::super::compute::by_datatype;
 use crate::tensor::{Datatype, Tensor};
 
 /// The datatype that a type of ONNX Runtime is; none for those that no tensor of a graph can have.
@@ -39,22 +40,11 @@ pub(super) fn to_value(tensor: &Tensor, name: &str) -> Result<DynValue> {
             OrtTensor::from_array((shape, elements)).map(Value::into_dyn)
         }};
     }
-    let made = match tensor.datatype() {
+    let made = by_datatype! { tensor.datatype(), numbers,
         Datatype::Bool => {
             let elements: Vec<bool> = data.iter().map(|byte| *byte != 0).collect();
             OrtTensor::from_array((shape, elements)).map(Value::into_dyn)
         }
-        Datatype::Uint8 => numbers!(u8),
-        Datatype::Uint16 => numbers!(u16),
-        Datatype::Uint32 => numbers!(u32),
-        Datatype::Uint64 => numbers!(u64),
-        Datatype::Int8 => numbers!(i8),
-        Datatype::Int16 => numbers!(i16),
-        Datatype::Int32 => numbers!(i32),
-        Datatype::Int64 => numbers!(i64),
-        Datatype::Fp16 => numbers!(f16),
-        Datatype::Fp32 => numbers!(f32),
-        Datatype::Fp64 => numbers!(f64),
         Datatype::Bytes => {
             let texts = tensor.strings().map(|bytes| match str::from_utf8(bytes) {
                 Ok(text) if text.contains('\0') => Err(wrong("takes no texts with a zero".into())),
@@ -87,23 +77,12 @@ pub(super) fn from_value(value: &DynValue) -> Result<Tensor, String> {
             bytes.collect::<Vec<u8>>()
         }};
     }
-    let data = match into {
+    let data = by_datatype! { into, numbers,
         Datatype::Bool => {
             let extracted = value.try_extract_tensor::<bool>();
             let (_, elements) = extracted.map_err(|error| error.to_string())?;
             elements.iter().map(|it| u8::from(*it)).collect()
         }
-        Datatype::Uint8 => numbers!(u8),
-        Datatype::Uint16 => numbers!(u16),
-        Datatype::Uint32 => numbers!(u32),
-        Datatype::Uint64 => numbers!(u64),
-        Datatype::Int8 => numbers!(i8),
-        Datatype::Int16 => numbers!(i16),
-        Datatype::Int32 => numbers!(i32),
-        Datatype::Int64 => numbers!(i64),
-        Datatype::Fp16 => numbers!(f16),
-        Datatype::Fp32 => numbers!(f32),
-        Datatype::Fp64 => numbers!(f64),
         Datatype::Bytes => {
             let extracted = value.try_extract_strings();
             let (_, texts) = extracted.map_err(|error| error.to_string())?;

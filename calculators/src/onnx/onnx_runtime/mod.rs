@@ -15,7 +15,7 @@ use ort::value::{Outlet, ValueType};
 pub use library::{LIBRARY_VARIABLE, use_library};
 
 use super::check;
-use super::runtime::{Compute, Loaded, unnamed};
+use super::compute::{Compute, Loaded, unnamed};
 use crate::tensor::{Tensor, TensorInfo};
 
 /// Finds the library. The error says where it was looked for.

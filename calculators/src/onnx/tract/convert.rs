@@ -3,6 +3,7 @@
 use graphmill_engine::{Error, Result};
 use tract_onnx::prelude::{DatumType, Tensor as TractTensor, f16};
 
+use super::super::compute::by_datatype;
 use crate::tensor::{Datatype, Tensor};
 
 /// The datatype that a type of tract is; none for those that no tensor of a graph can have.
@@ -36,22 +37,11 @@ pub(super) fn to_tract(tensor: &Tensor, name: &str) -> Result<TractTensor> {
             TractTensor::from_shape(shape, &elements)
         }};
     }
-    let made = match tensor.datatype() {
+    let made = by_datatype! { tensor.datatype(), numbers,
         Datatype::Bool => {
             let elements: Vec<bool> = data.iter().map(|byte| *byte != 0).collect();
             TractTensor::from_shape(shape, &elements)
         }
-        Datatype::Uint8 => numbers!(u8),
-        Datatype::Uint16 => numbers!(u16),
-        Datatype::Uint32 => numbers!(u32),
-        Datatype::Uint64 => numbers!(u64),
-        Datatype::Int8 => numbers!(i8),
-        Datatype::Int16 => numbers!(i16),
-        Datatype::Int32 => numbers!(i32),
-        Datatype::Int64 => numbers!(i64),
-        Datatype::Fp16 => numbers!(f16),
-        Datatype::Fp32 => numbers!(f32),
-        Datatype::Fp64 => numbers!(f64),
         Datatype::Bytes => {
             let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec());
             let texts: Vec<String> = tensor
@@ -95,24 +85,13 @@ pub(super) fn from_tract(tensor: &TractTensor) -> Result<Tensor, String> {
                 .collect::<Vec<u8>>()
         }};
     }
-    let data = match into {
+    let data = by_datatype! { into, numbers,
         Datatype::Bool => {
             let elements = tensor
                 .to_plain_array_view::<bool>()
                 .map_err(|error| error.to_string())?;
             elements.iter().map(|it| u8::from(*it)).collect()
         }
-        Datatype::Uint8 => numbers!(u8),
-        Datatype::Uint16 => numbers!(u16),
-        Datatype::Uint32 => numbers!(u32),
-        Datatype::Uint64 => numbers!(u64),
-        Datatype::Int8 => numbers!(i8),
-        Datatype::Int16 => numbers!(i16),
-        Datatype::Int32 => numbers!(i32),
-        Datatype::Int64 => numbers!(i64),
-        Datatype::Fp16 => numbers!(f16),
-        Datatype::Fp32 => numbers!(f32),
-        Datatype::Fp64 => numbers!(f64),
         Datatype::Bytes => {
             let elements = tensor
                 .to_plain_array_view::<String>()

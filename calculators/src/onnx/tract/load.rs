@@ -5,7 +5,7 @@ use tract_onnx::tract_hir::infer::Factoid as _;
 use tract_onnx::tract_hir::internal::{GenericFactoid, InferenceModel, OutletId, TDim, ToDim as _};
 
 use super::super::check;
-use super::super::runtime::{Loaded, unnamed};
+use super::super::compute::{Loaded, unnamed};
 use super::{Tract, convert};
 use crate::tensor::TensorInfo;
 

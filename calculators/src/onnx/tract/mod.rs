@@ -11,8 +11,7 @@ use tract_onnx::tract_hir::internal::{Node, TypedFact, TypedOp, format_err};
 
 pub(super) use load::load;
 
-use super::model::MAX_TENSOR_BYTES;
-use super::runtime::Compute;
+use super::compute::{Compute, MAX_TENSOR_BYTES};
 use crate::tensor::{Tensor, TensorInfo};
 
 /// A model that is ready to run.

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
-use graphmill_engine::{Error, Resource, Result, World};
+use graphmill_engine::{Error, FileSource, Resource, Result};
 
 use super::measure::{BatcherInfo, BatcherMeasurements};
 use super::options::{Batching, InputDescription};
@@ -182,17 +182,17 @@ fn checked(inputs: Vec<InputDescription>, outputs: &[TensorInfo]) -> Result<Vec<
 impl Resource for Batcher {
     type Spec = BatcherSpec;
 
-    fn resolve(mut spec: BatcherSpec, world: &dyn World) -> Result<BatcherSpec> {
-        spec.source = spec.source.resolve(world).map_err(in_model)?;
+    fn resolve(mut spec: BatcherSpec, files: &dyn FileSource) -> Result<BatcherSpec> {
+        spec.source = spec.source.resolve(files).map_err(in_model)?;
         Ok(spec)
     }
 
-    fn check(spec: &BatcherSpec, world: &dyn World) -> Result<()> {
-        spec.source.check(world).map_err(in_model)
+    fn check(spec: &BatcherSpec, files: &dyn FileSource) -> Result<()> {
+        spec.source.check(files).map_err(in_model)
     }
 
-    fn load(spec: &BatcherSpec, world: &dyn World) -> Result<Self> {
-        let model = spec.source.load(world).map_err(in_model)?;
+    fn load(spec: &BatcherSpec, files: &dyn FileSource) -> Result<Self> {
+        let model = spec.source.load(files).map_err(in_model)?;
         let sides = [
             ("inputs", model.inputs(), spec.ports.0),
             ("outputs", model.outputs(), spec.ports.1),

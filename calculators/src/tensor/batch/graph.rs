@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use graphmill_engine::{
-    Contract, Environment, Error, Files, Packet, Plan, Recording, Registry, Resource, Result,
-    RunCx, Session, SidePackets, TypeInfo, World, register_async,
+    Contract, Environment, Error, FileSource, Files, Packet, Plan, Registry, Resource, Result,
+    RunCx, Session, SidePackets, TrackedFiles, TypeInfo, register_async,
 };
 use graphmill_grammar::{SourceMap, diag, parse_graph};
 use schemars::JsonSchema;
@@ -67,12 +67,12 @@ pub struct NodeModelSpec {
 
 impl NodeModelSpec {
     /// Compiles the graph.
-    fn compile(&self, world: &dyn World, loads: bool) -> Result<Arc<Plan>> {
+    fn compile(&self, files: &dyn FileSource, loads: bool) -> Result<Arc<Plan>> {
         let mut sources = SourceMap::new();
-        let files = Arc::new(Recording::new(Files::new(&self.base)));
+        let own = Arc::new(TrackedFiles::new(Files::new(&self.base)));
         // Nodes and subgraphs are those of the program: what lies beside a graph file is not known
         // here.
-        let mut environment = Environment::new(Registry::global()).with_world(Arc::clone(&files));
+        let mut environment = Environment::new(Registry::global()).with_files(Arc::clone(&own));
         if !loads {
             environment = environment.without_loading();
         }
@@ -83,7 +83,7 @@ impl NodeModelSpec {
             found.extend(more);
             plan
         });
-        world.also_seen(&files.seen());
+        files.also_seen(&own.seen());
         if let Some(plan) = plan.filter(|_| !diag::has_errors(&found)) {
             return Ok(plan);
         }
@@ -101,13 +101,13 @@ impl NodeModelSpec {
 impl Resource for NodeModel {
     type Spec = NodeModelSpec;
 
-    fn resolve(mut spec: NodeModelSpec, world: &dyn World) -> Result<NodeModelSpec> {
-        spec.base = world.resolve(Path::new("."));
+    fn resolve(mut spec: NodeModelSpec, files: &dyn FileSource) -> Result<NodeModelSpec> {
+        spec.base = files.resolve(Path::new("."));
         Ok(spec)
     }
 
-    fn check(spec: &NodeModelSpec, world: &dyn World) -> Result<()> {
-        let plan = spec.compile(world, false)?;
+    fn check(spec: &NodeModelSpec, files: &dyn FileSource) -> Result<()> {
+        let plan = spec.compile(files, false)?;
         let tensor = TypeInfo::of::<Tensor>();
         for input in plan.graph_inputs() {
             let takes = plan.input_types(input).unwrap_or_default();
@@ -122,9 +122,9 @@ impl Resource for NodeModel {
         Ok(())
     }
 
-    fn load(spec: &NodeModelSpec, world: &dyn World) -> Result<Self> {
+    fn load(spec: &NodeModelSpec, files: &dyn FileSource) -> Result<Self> {
         let model = Self {
-            plan: spec.compile(world, true)?,
+            plan: spec.compile(files, true)?,
         };
         // Says which side packet is missing, if one is.
         model.session()?;

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use graphmill_engine::{Contract, Resource, Result, World};
+use graphmill_engine::{Contract, FileSource, Resource, Result};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
@@ -51,9 +51,9 @@ trait AnySource: Any + Debug + Send + Sync {
     fn label(&self) -> String;
     fn same(&self, other: &dyn AnySource) -> bool;
     fn content_hash(&self) -> u64;
-    fn resolve(&self, world: &dyn World) -> Result<Source>;
-    fn check(&self, world: &dyn World) -> Result<()>;
-    fn load(&self, world: &dyn World) -> Result<Arc<dyn TensorModel>>;
+    fn resolve(&self, files: &dyn FileSource) -> Result<Source>;
+    fn check(&self, files: &dyn FileSource) -> Result<()>;
+    fn load(&self, files: &dyn FileSource) -> Result<Arc<dyn TensorModel>>;
 }
 
 /// The spec of a model `M`.
@@ -81,16 +81,16 @@ impl<M: BatchedModel> AnySource for Of<M> {
         hasher.finish()
     }
 
-    fn resolve(&self, world: &dyn World) -> Result<Source> {
-        M::resolve(self.0.clone(), world).map(Source::of::<M>)
+    fn resolve(&self, files: &dyn FileSource) -> Result<Source> {
+        M::resolve(self.0.clone(), files).map(Source::of::<M>)
     }
 
-    fn check(&self, world: &dyn World) -> Result<()> {
-        M::check(&self.0, world)
+    fn check(&self, files: &dyn FileSource) -> Result<()> {
+        M::check(&self.0, files)
     }
 
-    fn load(&self, world: &dyn World) -> Result<Arc<dyn TensorModel>> {
-        Ok(Arc::new(M::load(&self.0, world)?))
+    fn load(&self, files: &dyn FileSource) -> Result<Arc<dyn TensorModel>> {
+        Ok(Arc::new(M::load(&self.0, files)?))
     }
 }
 
@@ -103,16 +103,16 @@ impl Source {
         self.0.label()
     }
 
-    pub(super) fn resolve(&self, world: &dyn World) -> Result<Self> {
-        self.0.resolve(world)
+    pub(super) fn resolve(&self, files: &dyn FileSource) -> Result<Self> {
+        self.0.resolve(files)
     }
 
-    pub(super) fn check(&self, world: &dyn World) -> Result<()> {
-        self.0.check(world)
+    pub(super) fn check(&self, files: &dyn FileSource) -> Result<()> {
+        self.0.check(files)
     }
 
-    pub(super) fn load(&self, world: &dyn World) -> Result<Arc<dyn TensorModel>> {
-        self.0.load(world)
+    pub(super) fn load(&self, files: &dyn FileSource) -> Result<Arc<dyn TensorModel>> {
+        self.0.load(files)
     }
 }
 

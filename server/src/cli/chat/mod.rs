@@ -1,7 +1,7 @@
 //! `graphmill chat`: a conversation in the terminal, or one question through a pipe.
 
 mod conversation;
-mod picture;
+mod image;
 mod terminal;
 
 use std::{
@@ -83,7 +83,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn try_run(arguments: &Arguments) -> Result<u8, String> {
-    let pictures = arguments.image.iter().map(|file| picture::part(file));
+    let pictures = arguments.image.iter().map(|file| image::part(file));
     let pictures = pictures.collect::<Result<Vec<_>, _>>()?;
     let runtime = Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start threads: {error}"))?;

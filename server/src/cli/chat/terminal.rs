@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use super::{
     Client,
     conversation::{Conversation, Heard, Said},
-    picture,
+    image,
 };
 
 const HELP: &str =
@@ -110,7 +110,7 @@ pub(super) fn talk(
                     "told"
                 });
             }
-            Line::Image(file) => match picture::part(Path::new(file)) {
+            Line::Image(file) => match image::part(Path::new(file)) {
                 Ok(picture) => {
                     conversation.show(picture);
                     note("shown with the next question");

@@ -8,7 +8,7 @@ use crate::{
     cli::source::Source,
     config::Config,
     http::state::Options,
-    servable::{Found, Keeper, ReloadPolicy},
+    servable::{Keeper, LastGood, ReloadPolicy},
 };
 
 #[derive(Debug, Args)]
@@ -87,7 +87,7 @@ impl Loading {
         if !self.rollback {
             return Ok(None);
         }
-        let Found {
+        let LastGood {
             config,
             told,
             changed,

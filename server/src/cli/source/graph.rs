@@ -147,7 +147,7 @@ mod tests {
             let said = render::human(&sources, &read.diagnostics, render::Color::Plain);
             let graph = read.graph.expect(&said);
             let environment = Environment::new(Registry::global())
-                .with_world(Files::new(folder.path()))
+                .with_files(Files::new(folder.path()))
                 .without_loading();
             let (plan, diagnostics) = Plan::compile(&graph, &mut sources, &environment);
             assert!(

@@ -6,12 +6,12 @@ use serde_json::{Map, Value, json};
 
 use super::schema::{self, Known};
 use crate::{
+    errors::{self, Cause},
     http::{
         kserve,
         operation::{Answer, Kind, Operation, Parameter},
         torchserve,
     },
-    rescue::{self, Cause},
 };
 
 /// The document of some operations on graphs of which so much is known.
@@ -233,7 +233,7 @@ fn content(media_type: &str, description: &str, schema: &Value) -> Value {
 fn by_status(causes: impl Iterator<Item = Cause>) -> BTreeMap<u16, String> {
     let mut statuses: BTreeMap<u16, String> = BTreeMap::new();
     for cause in causes {
-        let row = rescue::row(cause);
+        let row = errors::row(cause);
         let said = statuses.entry(row.status.as_u16()).or_insert_with(|| {
             let reason = row.status.canonical_reason().unwrap_or("Error");
             format!("{reason}: `{}`", row.kind)

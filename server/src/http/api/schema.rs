@@ -2,7 +2,7 @@
 
 use graphmill_calculators::http::{
     dialect::Place,
-    dialects,
+    dialect_table,
     table::{self, Form},
 };
 use serde_json::{Map, Value, json};
@@ -75,7 +75,7 @@ pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
 
 /// Whether the path of an endpoint names the graph, and not the body.
 fn is_named_by_the_path(endpoint: &str) -> bool {
-    dialects::named(endpoint).is_some_and(|dialect| dialect.place() == Place::BehindTheGraph)
+    dialect_table::named(endpoint).is_some_and(|dialect| dialect.place() == Place::BehindTheGraph)
 }
 
 /// The schema of the field that names the graph.

@@ -12,9 +12,9 @@ use graphmill_calculators::payload::JsonBody;
 use serde_json::Value;
 
 use crate::{
+    errors::{Cause, Failure},
     kserve::wrong,
     listen::time_allowed,
-    rescue::{Cause, Failure},
 };
 
 /// Longer bodies are scanned off the threads that serve requests: to scan this many bytes takes

@@ -17,7 +17,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use graphmill_calculators::{
-    http::dialects,
+    http::dialect_table,
     payload::{Account, HttpRequestPayload, HttpResponse},
 };
 use serde_json::Value;
@@ -32,13 +32,15 @@ use body::ParsedBody;
 use timings::Timings;
 
 use crate::{
+    errors::{Cause, Failure},
     http::{access::Entry, observe::RECORD, sse, state::App, unknown_route},
     keys::{self, Caller, Settlement},
     kserve::{self, Label},
     listen::{Arrival, ON_ITS_WAY, time_allowed},
     observe::{request_id::Id, trace::RunTrace},
-    rescue::{Cause, Failure},
-    servable::{self, Answer, Asked, Choice, Servable, Trace},
+    requests::{Answer, RequestInfo},
+    servable::{Choice, Servable},
+    stage::cut,
 };
 
 /// What of a request's head the graph sees, and what accompanies it.
@@ -89,7 +91,7 @@ async fn read(app: &App, request: Request) -> (Head, Result<ParsedBody, Failure>
         // A body that does not come is told of by the connection.
         biased;
         read = reading => read,
-        () = servable::cut(&mut stage) => {
+        () = cut(&mut stage) => {
             Err(Failure::new(Cause::Draining, "the server is stopping"))
         }
         () = overdue(&head) => {
@@ -185,23 +187,19 @@ const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 /// How long a `traceparent` is: of later versions longer than today's.
 const TRACEPARENT_BYTES: RangeInclusive<usize> = 55..=256;
 
-/// The trace that a request belongs to: ours where traces are collected, else its sender's.
-fn trace(head: &Head, graph: &str, body: &ParsedBody) -> Trace {
+/// The trace that a request belongs to: ours where traces are collected, else its sender's. With
+/// what makes spans of its run, where they are sent.
+fn trace(head: &Head, graph: &str, body: &ParsedBody) -> (Option<Arc<str>>, Option<RunTrace>) {
     let Some(request) = head.entry.trace() else {
         let given = head.headers.get("traceparent");
         let given = given
             .and_then(|value| value.to_str().ok())
             .filter(|value| TRACEPARENT_BYTES.contains(&value.len()));
-        return Trace {
-            traceparent: given.map(Into::into),
-            run: None,
-        };
+        return (given.map(Into::into), None);
     };
     let path = head.uri.path();
-    Trace {
-        traceparent: Some(request.traceparent()),
-        run: RunTrace::new(request, graph, path, &body.json, head.entry.tally()),
-    }
+    let run = RunTrace::new(request, graph, path, &body.json, head.entry.tally());
+    (Some(request.traceparent()), run)
 }
 
 /// Fetches the images of a request in a dialect.
@@ -223,7 +221,7 @@ async fn with_images(
     };
     let fetched = tokio::select! {
         fetched = media.fetch(&body.json, &app.bodies) => fetched?,
-        () = servable::cut(&mut stage) => {
+        () = cut(&mut stage) => {
             return Err(Failure::new(Cause::Draining, "the server is stopping"));
         }
         () = late => {
@@ -244,7 +242,7 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
     head.entry
         .model(named.servable.name(), streams == Some(true));
     let prompt_field = body.prompt_field();
-    let dialect = dialects::of_path(head.uri.path());
+    let dialect = dialect_table::of_path(head.uri.path());
     let deadline = body.deadline(&head.headers, head.arrived)?;
     let ready = app.available(name, &choice, caller, deadline).await?;
     let (servable, adapter) = (Arc::clone(&ready.servable), ready.adapter.clone());
@@ -256,7 +254,7 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
         .iter()
         .filter(|(name, _)| !has_key || !keys::has_key(name))
         .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())));
-    let trace = trace(&head, servable.name(), &body);
+    let (traceparent, trace) = trace(&head, servable.name(), &body);
     let records = app.records(head.headers.get(RECORD), caller)?;
     let payload = HttpRequestPayload {
         method: head.method.to_string(),
@@ -270,7 +268,7 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
     if let Some(caller) = &caller {
         caller.is_tallied(head.entry.tally());
     }
-    let asked = Asked {
+    let request = RequestInfo {
         id: head.id,
         deadline,
         key: caller.as_ref().map(|caller| Arc::clone(caller.name())),
@@ -279,14 +277,14 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
             terms: caller.as_ref().map(Caller::terms),
             priority: 0,
         },
-        payload,
-        trace,
+        traceparent,
         records,
     };
     // Before the answer's end is sent: the next request may follow at once.
     let settlement = caller.clone().map(Settlement);
     let with_timings = timings::are_asked(&head.uri);
-    let mut answer = Answer::open(&app.stage, (&app.running, &app.sessions), ready, asked).await?;
+    let lists = (&app.running, &app.sessions);
+    let mut answer = Answer::open(&app.stage, lists, ready, request, payload, trace).await?;
     head.entry.entered();
     let mut headers = HeaderMap::new();
     let first = loop {

@@ -1,15 +1,15 @@
 //! The routes that lead to graphs, whatever their dialect. What a body may say and how an answer
 //! looks is decided by the graph's nodes.
 
-use graphmill_calculators::http::{dialect::Place, dialects};
+use graphmill_calculators::http::{dialect::Place, dialect_table};
 
 use super::endpoint;
 use crate::http::operation::{Answer, Body, Group, Operation};
 
-/// The routes of the dialects that share nodes: all that [`dialects::ALL`] knows.
+/// The routes of the dialects that share nodes: all that [`dialect_table::ALL`] knows.
 pub(in crate::http) fn of_dialects() -> Vec<Operation> {
     let mut operations = Vec::new();
-    for dialect in dialects::ALL {
+    for dialect in dialect_table::ALL {
         for route in dialect.routes() {
             let body = Body::new(dialect.endpoint(), route.required);
             let (group, body, answer) = if route.asked.is_generation() {
@@ -18,12 +18,12 @@ pub(in crate::http) fn of_dialects() -> Vec<Operation> {
                 (Group::Prompts, body.of_prompt(), Answer::Json(route.answer))
             };
             if dialect.place() == Place::BehindTheGraph {
-                let path = format!("{}/{{*name}}/{}", dialects::GRAPHS, route.path);
+                let path = format!("{}/{{*name}}/{}", dialect_table::GRAPHS, route.path);
                 let operation = Operation::post_behind(path, body);
                 operations.push(operation.about(group, route.summary).answers(answer));
                 continue;
             }
-            for prefix in dialects::PREFIXES {
+            for prefix in dialect_table::PREFIXES {
                 let path = format!("{prefix}/{}", route.path);
                 operations.push(
                     Operation::post(path, endpoint, body)

@@ -10,10 +10,10 @@ use graphmill_calculators::{http::dialect::Dialect, payload::HttpResponse};
 
 use super::timings::{self, Timings};
 use crate::{
-    http::{access::Entry, dialects, sse},
+    errors::{Cause, Failure},
+    http::{access::Entry, dialect_errors, sse},
     keys::Settlement,
-    rescue::{Cause, Failure},
-    servable::Answer,
+    requests::Answer,
 };
 
 /// How a stream is written.
@@ -117,7 +117,7 @@ impl Events {
 
     fn fail(self, mut out: BytesMut, failure: &Failure) -> Written {
         self.entry.failed(failure);
-        dialects::write_failure(self.form.dialect, &mut out, failure, self.named);
+        dialect_errors::write_failure(self.form.dialect, &mut out, failure, self.named);
         (Ok(out.freeze()), None)
     }
 }

@@ -14,8 +14,8 @@ use serde_json::value::RawValue;
 
 use super::binary::LENGTH_HEADER;
 use crate::{
+    errors::{Cause, Failure},
     kserve::{Label, wrong},
-    rescue::{Cause, Failure},
 };
 
 #[derive(Serialize)]

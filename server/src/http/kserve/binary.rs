@@ -3,7 +3,7 @@
 use axum::http::{HeaderMap, HeaderName};
 use bytes::Bytes;
 
-use crate::rescue::{Cause, Failure};
+use crate::errors::{Cause, Failure};
 
 /// Says how much of a body is JSON.
 pub(super) const LENGTH: &str = "inference-header-content-length";

@@ -4,11 +4,11 @@ use axum::{extract::Request, response::Response};
 use bytes::Bytes;
 use graphmill_engine::shortened;
 
-use super::{Asker, RunRequest, answer, binary, request::InferRequest, run};
+use super::{RequestContext, RunRequest, answer, binary, request::InferRequest, run};
 use crate::{
+    errors::{Cause, Failure},
     http::state::App,
     kserve,
-    rescue::{Cause, Failure},
 };
 
 /// Longer bodies are read off the threads that serve requests: to read this many bytes of JSON
@@ -23,7 +23,7 @@ pub(super) async fn infer(
     request: Request,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let who = Asker::of(&parts.extensions, &parts.headers)?;
+    let who = RequestContext::of(&parts.extensions, &parts.headers)?;
     let body = app.read_body(&parts.headers, body).await?;
     who.find(app, name, version)?;
     let json = binary::json_length(&parts.headers)?;

@@ -8,13 +8,13 @@ use serde_json::{Map, Value, json};
 
 use super::answered;
 use crate::{
+    errors::Failure,
     http::state::App,
     keys::Caller,
     kserve::{
         EXTENSIONS, GraphCounts, Label, LogSetting, Metadata, NAME, PLATFORM, Times, log_settings,
         refuse_settings, trace_settings,
     },
-    rescue::Failure,
     servable::Servable,
     tensors::Port,
 };

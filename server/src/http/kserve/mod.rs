@@ -2,7 +2,6 @@
 //! runs of graphs with tensors, and the extensions of Triton that its clients call.
 
 mod answer;
-mod asker;
 mod binary;
 mod health;
 mod infer;
@@ -10,6 +9,7 @@ mod metadata;
 mod path;
 mod repository;
 mod request;
+mod request_context;
 mod run;
 
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use axum::{
     http::{Method, Uri},
     response::{IntoResponse as _, Response},
 };
-use graphmill_calculators::http::dialects;
+use graphmill_calculators::http::dialect_table;
 use serde_json::{Value, json};
 
-pub(crate) use asker::Asker;
 pub(super) use health::ready;
-use path::{Asked, OfModel};
+use path::{ModelQuestion, OfModel};
+pub(crate) use request_context::RequestContext;
 pub(crate) use run::{Request as RunRequest, run};
 
 use super::{
@@ -35,9 +35,9 @@ use super::{
     unknown_route,
 };
 use crate::{
+    errors::{Cause, Failure},
     keys::Caller,
     kserve,
-    rescue::{Cause, Failure},
 };
 
 /// Why a question about a graph may not be answered.
@@ -194,7 +194,7 @@ async fn of_model(
         version,
         asked,
     } = OfModel::read(&path);
-    if asked == Asked::Infer || dialects::of_path(uri.path()).is_some() {
+    if asked == ModelQuestion::Infer || dialect_table::of_path(uri.path()).is_some() {
         return Ok(super::wrong_method(method, uri).await);
     }
     let graph = app.find(name, caller)?.servable;
@@ -202,12 +202,12 @@ async fn of_model(
         .find(&kserve::versioned(&graph, name, version)?, caller)?
         .servable;
     match asked {
-        Asked::Ready => Ok(health::of_model(&app, &servable)),
-        Asked::Metadata => metadata::of_model(&servable),
-        Asked::Config => metadata::config(&servable),
-        Asked::Statistics => Ok(metadata::statistics(&app, &servable)),
-        Asked::Tracing => Ok(metadata::tracing(State(app)).await.into_response()),
-        Asked::Infer => Err(unknown_route(method, uri).await),
+        ModelQuestion::Ready => Ok(health::of_model(&app, &servable)),
+        ModelQuestion::Metadata => metadata::of_model(&servable),
+        ModelQuestion::Config => metadata::config(&servable),
+        ModelQuestion::Statistics => Ok(metadata::statistics(&app, &servable)),
+        ModelQuestion::Tracing => Ok(metadata::tracing(State(app)).await.into_response()),
+        ModelQuestion::Infer => Err(unknown_route(method, uri).await),
     }
 }
 
@@ -217,7 +217,7 @@ async fn infer(
     Path(path): Path<String>,
     request: Request,
 ) -> Result<Response, Failure> {
-    if let Some(dialect) = dialects::of_path(request.uri().path()) {
+    if let Some(dialect) = dialect_table::of_path(request.uri().path()) {
         let graph = path.strip_suffix(dialect.endpoint()).unwrap_or(&path);
         let (name, version) = path::versioned(graph.trim_end_matches('/'));
         return graph::of_named(&app, name, version, request).await;
@@ -228,8 +228,8 @@ async fn infer(
         asked,
     } = OfModel::read(&path);
     match asked {
-        Asked::Infer => infer::infer(&app, name, version, request).await,
-        Asked::Tracing => Err(metadata::set_tracing().await),
+        ModelQuestion::Infer => infer::infer(&app, name, version, request).await,
+        ModelQuestion::Tracing => Err(metadata::set_tracing().await),
         _ => {
             let (parts, _) = request.into_parts();
             Err(unknown_route(parts.method, parts.uri).await)

@@ -3,7 +3,7 @@
 
 /// What of a graph is asked.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum ModelQuestion {
     Metadata,
     Ready,
     Config,
@@ -18,7 +18,7 @@ pub(super) struct OfModel<'a> {
     pub(super) name: &'a str,
     /// Empty where the path has none.
     pub(super) version: &'a str,
-    pub(super) asked: Asked,
+    pub(super) asked: ModelQuestion,
 }
 
 /// The name and the version of a graph; no version where the path has none.
@@ -32,15 +32,15 @@ pub(super) fn versioned(path: &str) -> (&str, &str) {
 impl<'a> OfModel<'a> {
     pub(super) fn read(path: &'a str) -> Self {
         let ends = [
-            ("/ready", Asked::Ready),
-            ("/config", Asked::Config),
-            ("/stats", Asked::Statistics),
-            ("/trace/setting", Asked::Tracing),
-            ("/infer", Asked::Infer),
+            ("/ready", ModelQuestion::Ready),
+            ("/config", ModelQuestion::Config),
+            ("/stats", ModelQuestion::Statistics),
+            ("/trace/setting", ModelQuestion::Tracing),
+            ("/infer", ModelQuestion::Infer),
         ];
         let mut found = ends.into_iter();
         let found = found.find_map(|(end, asked)| Some((path.strip_suffix(end)?, asked)));
-        let (path, asked) = found.unwrap_or((path, Asked::Metadata));
+        let (path, asked) = found.unwrap_or((path, ModelQuestion::Metadata));
         let (name, version) = versioned(path);
         Self {
             name,
@@ -57,11 +57,16 @@ mod tests {
     #[test]
     fn paths_are_read_from_their_ends() {
         for (path, name, version, asked) in [
-            ("a", "a", "", Asked::Metadata),
-            ("a/b/ready", "a/b", "", Asked::Ready),
-            ("a/versions/1/infer", "a", "1", Asked::Infer),
-            ("a/versions/b/c", "a/versions/b/c", "", Asked::Metadata),
-            ("ready/trace/setting", "ready", "", Asked::Tracing),
+            ("a", "a", "", ModelQuestion::Metadata),
+            ("a/b/ready", "a/b", "", ModelQuestion::Ready),
+            ("a/versions/1/infer", "a", "1", ModelQuestion::Infer),
+            (
+                "a/versions/b/c",
+                "a/versions/b/c",
+                "",
+                ModelQuestion::Metadata,
+            ),
+            ("ready/trace/setting", "ready", "", ModelQuestion::Tracing),
         ] {
             let expected = OfModel {
                 name,

@@ -12,10 +12,10 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use crate::{
+    errors::{Cause, Failure},
     http::{state::App, unknown_route},
     keys::Caller,
     kserve,
-    rescue::{Cause, Failure},
 };
 
 #[derive(Default, Deserialize)]

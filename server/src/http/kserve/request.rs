@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use super::binary::Behind;
 use crate::{
+    errors::{Cause, Failure},
     kserve::{BINARY_OUTPUT, Parameter, Parameters, Tensors, wrong},
-    rescue::{Cause, Failure},
 };
 
 /// The bytes of a tensor behind the JSON.
@@ -92,11 +92,11 @@ pub(super) struct InferRequest {
     pub(super) parameters: Parameters,
     pub(super) inputs: Tensors,
     /// The outputs that are wanted; all if empty.
-    pub(super) outputs: Vec<Wanted>,
+    pub(super) outputs: Vec<RequestedOutput>,
 }
 
 /// An output that is wanted.
-pub(super) struct Wanted {
+pub(super) struct RequestedOutput {
     pub(super) name: String,
     /// Whether it is wanted behind the JSON, where the request says so.
     pub(super) binary: Option<bool>,
@@ -212,7 +212,7 @@ impl WrittenInput<'_> {
 }
 
 impl WrittenOutput {
-    fn read(self, position: usize) -> Result<Wanted, Failure> {
+    fn read(self, position: usize) -> Result<RequestedOutput, Failure> {
         let place = format!("outputs[{position}]");
         let mut binary = None;
         for (name, value) in self.parameters.unwrap_or_default() {
@@ -223,7 +223,7 @@ impl WrittenOutput {
                 (name, _) => return Err(refused(&place, name)),
             }
         }
-        Ok(Wanted {
+        Ok(RequestedOutput {
             name: self.name,
             binary,
         })

@@ -3,11 +3,11 @@
 
 use graphmill_engine::{Packet, Timestamp, shortened};
 
-use super::Asker;
+use super::RequestContext;
 use crate::{
+    errors::{Cause, Failure},
     http::state::App,
-    kserve::{self, Driver, Label, Parameters, Part, Sequence, Settings, Tensors},
-    rescue::{Cause, Failure},
+    kserve::{self, Driver, Label, Parameters, Sequence, SequenceControl, Settings, Tensors},
     servable::Ready,
 };
 
@@ -25,12 +25,12 @@ pub(crate) struct Request {
 /// Runs a graph: the tensors of the outputs that are wanted, in that order, and which graph it was.
 pub(crate) async fn run(
     app: &App,
-    who: &Asker,
+    who: &RequestContext,
     request: Request,
 ) -> Result<(Label, Tensors), Failure> {
     // Before the answer's end is sent: the next request may follow at once.
     let _settlement = who.settlement();
-    if let Some(part) = Part::read(&request.parameters)? {
+    if let Some(part) = SequenceControl::read(&request.parameters)? {
         return part_of_sequence(app, who, request, &part).await;
     }
     let ready = who.available(app, &request.graph, &request.version).await?;
@@ -48,9 +48,9 @@ pub(crate) async fn run(
 /// is; what goes wrong in the graph ends it.
 async fn part_of_sequence(
     app: &App,
-    who: &Asker,
+    who: &RequestContext,
     request: Request,
-    part: &Part,
+    part: &SequenceControl,
 ) -> Result<(Label, Tensors), Failure> {
     let mut taken = app.sequences.take(who.key(), &request.graph, part)?;
     let (mut sequence, settings) = if let Some(sequence) = taken.sequence.take() {
@@ -100,7 +100,7 @@ async fn part_of_sequence(
 /// Opens the run of a sequence.
 fn begin(
     app: &App,
-    who: &Asker,
+    who: &RequestContext,
     ready: Ready,
     parameters: Parameters,
 ) -> Result<(Sequence, Settings), Failure> {

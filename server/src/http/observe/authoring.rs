@@ -17,8 +17,8 @@ use tokio::task::spawn_blocking;
 use super::SHOWN_BYTES;
 use crate::{
     catalog,
+    errors::{Cause, Failure},
     http::state::App,
-    rescue::{Cause, Failure},
     servable::{Compiled, answers},
 };
 
@@ -27,7 +27,7 @@ pub(super) const MAX_GRAPH_BYTES: usize = 1 << 20;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct GraphText {
     graph: String,
 }
 
@@ -49,7 +49,7 @@ pub(super) async fn check(
 ) -> Result<Json<Value>, Failure> {
     let (parts, body) = request.into_parts();
     let body = app.read_body(&parts.headers, body).await?;
-    let Asked { graph } = read(&body)?;
+    let GraphText { graph } = read(&body)?;
     if graph.len() > MAX_GRAPH_BYTES {
         let message = format!(
             "`graph` has {} bytes, at most {MAX_GRAPH_BYTES}",

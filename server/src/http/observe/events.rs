@@ -17,8 +17,8 @@ use super::{
     viewing::{self, Source},
 };
 use crate::{
+    errors::Failure,
     http::{sse, state::App},
-    rescue::Failure,
     sessions::{Followed, Frame},
 };
 

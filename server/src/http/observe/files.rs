@@ -20,10 +20,10 @@ use tokio::task::spawn_blocking;
 
 use super::authoring::{self, MAX_GRAPH_BYTES};
 use crate::{
+    errors::{Cause, Failure},
     http::state::App,
     keys::Caller,
     observe::{self, Audit},
-    rescue::{Cause, Failure},
     servable::{Servable, Servables, answers},
 };
 

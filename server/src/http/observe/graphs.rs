@@ -12,7 +12,7 @@ use clap::ValueEnum as _;
 use serde_json::{Value, json};
 
 use super::query::{Query, wrong};
-use crate::{explain::Format, http::state::App, rescue::Failure};
+use crate::{errors::Failure, explain::Format, http::state::App};
 
 pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
     let servables = app.servables();

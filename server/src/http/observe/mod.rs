@@ -21,9 +21,9 @@ use super::{
     state::App,
 };
 use crate::{
+    errors::{Cause, Failure},
     http::Side,
     keys::Need,
-    rescue::{Cause, Failure},
     servable::{Choice, Servable},
 };
 

@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     config::Observation,
+    errors::{Cause, Failure},
     http::state::App,
     keys::Caller,
     observe::{self, Audit},
@@ -33,7 +34,6 @@ use crate::{
         play::Play,
         test_file::{Bench, Case, TestFile},
     },
-    rescue::{Cause, Failure},
     servable::{Servable, Servables, request_stream},
     sessions::{MAX_EVENTS, trace_events},
 };
@@ -49,7 +49,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct TrialRequest {
     graph: String,
     /// The served graph beside which the text would lie.
     beside: Option<String>,
@@ -79,12 +79,12 @@ pub(super) async fn run(
         );
         return Err(Failure::new(Cause::BadRequest, message));
     }
-    let asked: Asked = authoring::read(&body)?;
+    let asked: TrialRequest = authoring::read(&body)?;
     let beside = match &asked.beside {
         Some(name) => Some(super::graph(&app, name)?),
         None => None,
     };
-    let Asked {
+    let TrialRequest {
         graph,
         test,
         path,

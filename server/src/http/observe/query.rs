@@ -5,7 +5,7 @@ use axum::extract::RawQuery;
 use graphmill_engine::shortened;
 
 use super::SHOWN_BYTES;
-use crate::rescue::{Cause, Failure};
+use crate::errors::{Cause, Failure};
 
 /// Parameters in their order.
 pub(super) struct Query(Vec<(String, String)>);

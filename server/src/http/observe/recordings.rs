@@ -18,11 +18,11 @@ use super::{
     query::{Query, rate, wrong},
 };
 use crate::{
+    errors::{Cause, Failure},
     http::state::App,
     keys::Caller,
     observe::{self, Audit},
-    rescue::{Cause, Failure},
-    sessions::{Recording, Rule, Wanted, aside},
+    sessions::{Recording, RecordingOptions, RecordingRule, run_on_thread},
 };
 
 /// The header of a request that is to be recorded: `1`, or `payloads` for what its packets carry,
@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Asked {
+struct RecordingRequest {
     #[serde(deserialize_with = "text")]
     key: Option<String>,
     rate: f64,
@@ -65,7 +65,7 @@ fn whole<'d, D: Deserializer<'d>, T: TryFrom<u64>>(deserializer: D) -> Result<T,
     whole.ok_or_else(|| D::Error::custom(format!("`{number}` is no whole number from 0 on")))
 }
 
-impl Default for Asked {
+impl Default for RecordingRequest {
     fn default() -> Self {
         Self {
             key: None,
@@ -83,7 +83,7 @@ impl App {
         &self,
         header: Option<&HeaderValue>,
         caller: Option<&Caller>,
-    ) -> Result<Option<Wanted>, Failure> {
+    ) -> Result<Option<RecordingOptions>, Failure> {
         let Some(header) = header else {
             return Ok(None);
         };
@@ -106,7 +106,7 @@ impl App {
         self.wanted(payloads).map(Some)
     }
 
-    fn wanted(&self, payloads: bool) -> Result<Wanted, Failure> {
+    fn wanted(&self, payloads: bool) -> Result<RecordingOptions, Failure> {
         let servables = self.servables();
         let observation = servables.observation();
         if payloads && !observation.payloads {
@@ -114,7 +114,7 @@ impl App {
                 "payloads are not recorded: `observation.payloads` of the configuration is `false`";
             return Err(Failure::new(Cause::Forbidden, message).of_field("payloads"));
         }
-        Ok(Wanted {
+        Ok(RecordingOptions {
             payloads,
             redact: Arc::new(observation.redact.clone()),
         })
@@ -172,15 +172,15 @@ pub(super) async fn begin(
         outcome: "done",
         reason: asked.payloads.then_some("with payloads"),
     });
-    let rule = Rule::new(wanted, asked.key, share, asked.sessions, time);
+    let rule = RecordingRule::new(wanted, asked.key, share, asked.sessions, time);
     app.sessions.record(&name, rule);
     Ok(Json(listed(&app, &name)))
 }
 
 /// A body that may be empty.
-fn read(body: &[u8]) -> Result<Asked, Failure> {
+fn read(body: &[u8]) -> Result<RecordingRequest, Failure> {
     if body.trim_ascii().is_empty() {
-        return Ok(Asked::default());
+        return Ok(RecordingRequest::default());
     }
     // A list of the fields' values is refused, although serde accepts it.
     let fields = serde_json::from_slice::<Map<String, Value>>(body);
@@ -235,7 +235,7 @@ pub(super) async fn trace(
 async fn open_timeline(app: &App, recording: &Recording) -> Option<Timeline> {
     let session = app.sessions.get(&recording.id)?;
     let asked = async move { timeout(PATIENCE, session.viewer.timeline()).await };
-    aside(asked).await.ok().flatten()
+    run_on_thread(asked).await.ok().flatten()
 }
 
 pub(super) async fn packets(

@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use super::SHOWN_BYTES;
 use crate::{
+    errors::{Cause, Failure},
     http::state::App,
-    rescue::{Cause, Failure},
-    sessions::{OpenSession, aside},
+    sessions::{OpenSession, run_on_thread},
 };
 
 /// The most sessions that are listed: the oldest, among which are those that do not go on.
@@ -31,7 +31,7 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
         let (seen, why) = tokio::join!(session.see(), session.why_now());
         Some(session.json(&seen?, why.as_ref()))
     });
-    let described = aside(join_all(described)).await;
+    let described = run_on_thread(join_all(described)).await;
     let described: Vec<Value> = described.into_iter().flatten().collect();
     Json(json!({ "sessions": described, "total": total }))
 }
@@ -42,7 +42,7 @@ pub(super) async fn why(
 ) -> Result<Json<Value>, Failure> {
     let session = find(&app, &id)?;
     let asked = Arc::clone(&session);
-    let Some(why) = aside(async move { asked.why(PATIENCE).await }).await else {
+    let Some(why) = run_on_thread(async move { asked.why(PATIENCE).await }).await else {
         let computes = session.viewer.inside().map(|node| {
             let reason = "is in a call in the session's own task";
             json!({ "node": session.node(node), "reason": reason, "root": true })

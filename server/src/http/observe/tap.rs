@@ -20,10 +20,10 @@ use super::{
 };
 use crate::{
     config::Observation,
+    errors::{Cause, Failure},
     http::{sse, state::App},
     keys::Caller,
     observe::{self, Audit},
-    rescue::{Cause, Failure},
     sessions::{Tapped, Taps},
 };
 

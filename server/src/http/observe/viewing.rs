@@ -11,9 +11,9 @@ use tokio::{
 };
 
 use crate::{
+    errors::Failure,
     http::{sse, state::App},
-    rescue::Failure,
-    servable::Stage,
+    stage::Stage,
 };
 
 /// What gives events to a viewer.

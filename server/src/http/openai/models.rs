@@ -12,9 +12,9 @@ use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
 
 use crate::{
-    http::{dialects::is_anthropic, state::App},
+    errors::Failure,
+    http::{dialect_errors::is_anthropic, state::App},
     keys::Caller,
-    rescue::Failure,
     servable::{Choice, Named, Servable},
 };
 

@@ -13,9 +13,9 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
 use crate::{
+    errors::{Cause, Failure},
     http::state::App,
     keys::Caller,
-    rescue::{Cause, Failure},
     servable::Choice,
 };
 

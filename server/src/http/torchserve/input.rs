@@ -6,8 +6,8 @@ use graphmill_engine::Plan;
 use serde_json::value::RawValue;
 
 use crate::{
+    errors::{Cause, Failure},
     kserve::wrong,
-    rescue::{Cause, Failure},
     tensors::{self, Port},
 };
 

@@ -21,7 +21,7 @@ use super::{
     state::App,
 };
 use crate::{
-    rescue::{Cause, Failure},
+    errors::{Cause, Failure},
     servable::Servable,
 };
 

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use super::named;
 use crate::{
+    errors::{Cause, Failure},
     http::state::App,
     keys::Caller,
     kserve::{self, Label, wrong},
-    rescue::{Cause, Failure},
     servable::{Servable, StateName},
 };
 

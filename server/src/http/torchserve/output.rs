@@ -12,8 +12,8 @@ use graphmill_calculators::tensor::{Datatype, Tensor, data_to_json};
 use serde_json::value::RawValue;
 
 use crate::{
+    errors::Failure,
     kserve::{Tensors, wrong},
-    rescue::Failure,
 };
 
 /// Writes an answer.

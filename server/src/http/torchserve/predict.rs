@@ -11,12 +11,12 @@ use axum::{
 
 use super::{input, named, output};
 use crate::{
+    errors::Failure,
     http::{
-        kserve::{Asker, RunRequest, run},
+        kserve::{RequestContext, RunRequest, run},
         state::App,
     },
     kserve,
-    rescue::Failure,
 };
 
 /// What TorchServe says of every answer: it is not to be kept.
@@ -38,7 +38,7 @@ pub(super) async fn predict(
     request: Request,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let who = Asker::of(&parts.extensions, &parts.headers)?;
+    let who = RequestContext::of(&parts.extensions, &parts.headers)?;
     let body = app.read_body(&parts.headers, body).await?;
     let (name, version) = named(&path, |name| who.find(&app, name, ""));
     let ready = who.available(&app, name, version).await?;

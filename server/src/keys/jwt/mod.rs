@@ -28,8 +28,8 @@ use super::{
     key::{Entry, Key},
 };
 use crate::{
-    changes::Changes,
-    rescue::{Cause, Failure},
+    errors::{Cause, Failure},
+    poll_files::PolledFiles,
 };
 use key_set::KeySet;
 use tenants::Tenants;
@@ -69,7 +69,7 @@ pub(super) const DEFAULT_PLAN: &str = "default";
 pub(super) struct Tokens {
     options: JwtOptions,
     /// The file as it was before it was first read.
-    opened: Changes,
+    opened: PolledFiles,
     /// None until an address has answered for the first time.
     keys: ArcSwapOption<KeySet>,
     /// Told when a token is signed with a key that is not known.
@@ -83,10 +83,10 @@ impl Tokens {
         signature::install();
         let (opened, keys) = match &options.jwks {
             JwksSource::File(path) => {
-                let opened = Changes::of(vec![path.clone()]);
+                let opened = PolledFiles::of(vec![path.clone()]);
                 (opened, Some(Arc::new(source::read(path)?)))
             }
-            JwksSource::Url(_) => (Changes::of(Vec::new()), None),
+            JwksSource::Url(_) => (PolledFiles::of(Vec::new()), None),
         };
         tracing::info!("tokens of `{}` are accepted", options.issuer);
         Ok(Self {

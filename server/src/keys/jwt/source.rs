@@ -19,7 +19,7 @@ use rustls::crypto::ring;
 use tokio::time::{sleep, timeout};
 
 use super::{KeySet, Tokens};
-use crate::{changes::Changes, keys::KeyError};
+use crate::{keys::KeyError, poll_files::PolledFiles};
 
 /// Most bytes of a set: a few dozen keys with their certificates.
 const MAX_BYTES: usize = 1 << 20;
@@ -44,7 +44,7 @@ pub(super) fn read(path: &Path) -> Result<KeySet, KeyError> {
 }
 
 /// Reads a file again when it changes.
-pub(super) async fn follow(path: PathBuf, opened: Changes, tokens: Weak<Tokens>) {
+pub(super) async fn follow(path: PathBuf, opened: PolledFiles, tokens: Weak<Tokens>) {
     let reload = move || {
         let Some(tokens) = tokens.upgrade() else {
             return false;

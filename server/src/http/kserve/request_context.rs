@@ -10,17 +10,18 @@ use graphmill_calculators::payload::Account;
 use graphmill_engine::SidePackets;
 
 use crate::{
+    errors::{Cause, Failure},
     http::{access::Entry, observe::RECORD, state::App},
     keys::{Caller, Settlement},
-    kserve::{self, Driver, Inference, Run, Settings},
+    kserve::{self, Driver, Inference, Settings},
     listen::{Arrival, time_allowed},
     observe::{request_id::Id, trace::RequestTrace},
-    rescue::{Cause, Failure},
+    requests::RequestInfo,
     servable::{Choice, Ready, Servable},
 };
 
 /// Who asks.
-pub(crate) struct Asker {
+pub(crate) struct RequestContext {
     id: Id,
     pub(crate) entry: Entry,
     caller: Option<Arc<Caller>>,
@@ -32,7 +33,7 @@ pub(crate) struct Asker {
     records: Option<HeaderValue>,
 }
 
-impl Asker {
+impl RequestContext {
     /// Reads what the layers have noted, and the head's deadline.
     pub(crate) fn of(extensions: &Extensions, headers: &HeaderMap) -> Result<Self, Failure> {
         let extension = "the layers around every route set it";
@@ -94,12 +95,6 @@ impl Asker {
     /// The name of the key, where there are keys.
     pub(crate) fn key(&self) -> Option<Arc<str>> {
         self.caller.as_ref().map(|caller| Arc::clone(caller.name()))
-    }
-
-    /// The name of the caller's key.
-    pub(crate) fn name(&self) -> Option<Arc<str>> {
-        let caller = self.caller.as_ref();
-        caller.map(|caller| Arc::clone(caller.name()))
     }
 
     /// Whether the caller may use a graph.
@@ -164,7 +159,7 @@ impl Asker {
             caller.is_tallied(self.entry.tally());
         }
         let records = app.records(self.records.as_ref(), self.caller.as_deref())?;
-        let run = Run {
+        let request = RequestInfo {
             id: self.id.clone(),
             deadline,
             key: self.key(),
@@ -177,7 +172,7 @@ impl Asker {
             records,
         };
         let lists = (&app.running, &app.sessions);
-        let inference = Inference::open(&app.stage, lists, ready, sides, driver, run)?;
+        let inference = Inference::open(&app.stage, lists, ready, sides, driver, request)?;
         self.entry.entered();
         Ok(inference)
     }
@@ -188,7 +183,7 @@ impl Asker {
         self.entry.entered();
     }
 
-    /// What settles the account of the asker's key when it is dropped.
+    /// What settles the account of the caller's key when it is dropped.
     pub(crate) fn settlement(&self) -> Option<Settlement> {
         self.caller.clone().map(Settlement)
     }

@@ -27,7 +27,7 @@ const CLOSING: usize = 32;
 const FLUSH: Duration = Duration::from_millis(250);
 
 /// All connections of the listeners that share a limit.
-pub(crate) struct Hall {
+pub(crate) struct Connections {
     pub(super) limits: Limits,
     pub(super) refusals: Arc<Refusals>,
     clock: Arc<Clock>,
@@ -42,19 +42,19 @@ pub(crate) struct Hall {
 
 /// A connection's place, until it is dropped.
 pub(super) struct Place {
-    pub(super) hall: Arc<Hall>,
+    pub(super) connections: Arc<Connections>,
     pub(super) connection: Arc<Connection>,
     number: u64,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.hall.lock().remove(&self.number);
-        self.hall.left.notify_waiters();
+        self.connections.lock().remove(&self.number);
+        self.connections.left.notify_waiters();
     }
 }
 
-impl Hall {
+impl Connections {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -89,7 +89,7 @@ impl Hall {
         drop(open);
         self.came.notify_one();
         Some(Place {
-            hall: Arc::clone(self),
+            connections: Arc::clone(self),
             connection,
             number,
         })

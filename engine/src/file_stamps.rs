@@ -2,13 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    fs,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
     time::SystemTime,
 };
-
-use crate::world::World;
 
 /// What tells a file from another one under the same path, without its contents: a file that was
 /// replaced by renaming has another number, one that was written over another time or size.
@@ -42,9 +39,9 @@ impl Stamp {
 
 /// Paths with what was there when they were looked at, which can be nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Seen(BTreeMap<PathBuf, Option<Stamp>>);
+pub struct FileStamps(BTreeMap<PathBuf, Option<Stamp>>);
 
-impl Seen {
+impl FileStamps {
     /// Looks at a path, unless that was done before.
     pub fn look(&mut self, path: &Path) {
         if !self.0.contains_key(path) {
@@ -96,62 +93,5 @@ impl Seen {
             .filter(|(path, stamp)| other.0.get(*path) != Some(stamp));
         new.filter_map(|(_, stamp)| Some(stamp.as_ref()?.bytes))
             .sum()
-    }
-}
-
-/// A world that keeps in mind which files were looked at in it.
-#[derive(Debug, Default)]
-pub struct Recording<W> {
-    world: W,
-    seen: Mutex<Seen>,
-}
-
-impl<W: World> Recording<W> {
-    /// Nothing was looked at yet.
-    pub fn new(world: W) -> Self {
-        Self {
-            world,
-            seen: Mutex::default(),
-        }
-    }
-
-    /// What was looked at so far: files, and paths where there was none. Folders are left out.
-    pub fn seen(&self) -> Seen {
-        self.seen
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-
-    fn look(&self, path: &Path) {
-        if !path.is_dir() {
-            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-            seen.look(path);
-        }
-    }
-}
-
-impl<W: World> World for Recording<W> {
-    fn resolve(&self, path: &Path) -> PathBuf {
-        let resolved = self.world.resolve(path);
-        self.look(&resolved);
-        resolved
-    }
-
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        self.look(&self.world.resolve(path));
-        self.world.read(path)
-    }
-
-    fn find(&self, path: &Path) -> io::Result<()> {
-        self.look(&self.world.resolve(path));
-        self.world.find(path)
-    }
-
-    fn also_seen(&self, seen: &Seen) {
-        let mut all = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        all.extend(seen);
-        drop(all);
-        self.world.also_seen(seen);
     }
 }

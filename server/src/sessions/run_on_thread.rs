@@ -9,7 +9,9 @@ use tokio::{runtime::Handle, task};
 /// A session answers in its own task, and may compute there next. The answer would wake a task of
 /// the runtime, which tokio may bind to the session's thread (its LIFO slot, from which no other
 /// thread takes it): that task would wait until the session has computed.
-pub(crate) async fn aside<T: Send + 'static>(look: impl Future<Output = T> + Send + 'static) -> T {
+pub(crate) async fn run_on_thread<T: Send + 'static>(
+    look: impl Future<Output = T> + Send + 'static,
+) -> T {
     let runtime = Handle::current();
     match task::spawn_blocking(move || runtime.block_on(look)).await {
         Ok(seen) => seen,

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use graphmill_engine::Seen;
+use graphmill_engine::FileStamps;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::{
     sync::Notify,
@@ -26,21 +26,21 @@ use super::Served;
 const QUIET: Duration = Duration::from_millis(300);
 
 /// Watches for as long as it is not dropped; looks at least once in `poll`.
-pub(crate) async fn watch(served: Arc<Served>, poll: Duration) {
+pub(crate) async fn reload_on_change(served: Arc<Served>, poll: Duration) {
     let mut folders = Folders::new(Arc::clone(&served.hint));
     loop {
         // Usually there is no hint.
         let _ = timeout(poll, served.hint.notified()).await;
-        let Some(changed) = aside(&served, Served::has_changed).await else {
+        let Some(changed) = wait_for(&served, Served::has_changed).await else {
             return;
         };
         if changed {
-            let Some(files) = aside(&served, Served::files).await else {
+            let Some(files) = wait_for(&served, Served::files).await else {
                 return;
             };
             settled(files).await;
             // What came of it is in the log, and a panic of a load is caught.
-            if aside(&served, |served| served.reload().is_ok())
+            if wait_for(&served, |served| served.reload().is_ok())
                 .await
                 .is_none()
             {
@@ -48,7 +48,7 @@ pub(crate) async fn watch(served: Arc<Served>, poll: Duration) {
             }
             folders.forget();
         }
-        let Some(files) = aside(&served, Served::files).await else {
+        let Some(files) = wait_for(&served, Served::files).await else {
             return;
         };
         folders.watch(&files);
@@ -56,7 +56,7 @@ pub(crate) async fn watch(served: Arc<Served>, poll: Duration) {
 }
 
 /// Does what waits for files or models; none if the runtime ends.
-async fn aside<T: Send + 'static>(
+async fn wait_for<T: Send + 'static>(
     served: &Arc<Served>,
     work: impl FnOnce(&Served) -> T + Send + 'static,
 ) -> Option<T> {
@@ -65,7 +65,7 @@ async fn aside<T: Send + 'static>(
 }
 
 /// Waits until the files no longer change.
-async fn settled(files: Seen) {
+async fn settled(files: FileStamps) {
     let mut before = files.again();
     loop {
         sleep(QUIET).await;
@@ -108,7 +108,7 @@ impl Folders {
     }
 
     /// Watches the folders of these files.
-    fn watch(&mut self, files: &Seen) {
+    fn watch(&mut self, files: &FileStamps) {
         let folder = |path: &Path| {
             let folder = if path.is_dir() {
                 Some(path)

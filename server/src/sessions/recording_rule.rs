@@ -11,7 +11,7 @@ use crate::config::Redaction;
 
 /// What a request or a rule wants to have recorded.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct RecordingOptions {
     /// Whether that is what packets carry, too.
     pub(crate) payloads: bool,
     /// What of it is not to be seen.
@@ -20,8 +20,8 @@ pub(crate) struct Wanted {
 
 /// Which of the coming sessions of a graph are recorded.
 #[derive(Clone, Debug)]
-pub(crate) struct Rule {
-    pub(crate) wanted: Wanted,
+pub(crate) struct RecordingRule {
+    pub(crate) wanted: RecordingOptions,
     /// The name of the key whose requests they are of; of all if there is none.
     pub(crate) key: Option<String>,
     /// The share of the sessions.
@@ -34,9 +34,9 @@ pub(crate) struct Rule {
     passed: u64,
 }
 
-impl Rule {
+impl RecordingRule {
     pub(crate) fn new(
-        wanted: Wanted,
+        wanted: RecordingOptions,
         key: Option<String>,
         rate: f64,
         sessions: usize,

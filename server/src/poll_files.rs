@@ -17,12 +17,12 @@ type State = Option<(SystemTime, u64)>;
 
 /// Files as they were at one time.
 #[derive(Clone, Debug)]
-pub(crate) struct Changes {
+pub(crate) struct PolledFiles {
     paths: Vec<PathBuf>,
     seen: Vec<State>,
 }
 
-impl Changes {
+impl PolledFiles {
     /// The files as they are now. To be asked before they are read, so that no change is missed.
     pub(crate) fn of(paths: Vec<PathBuf>) -> Self {
         let seen = states(&paths);

@@ -3,64 +3,28 @@
 //! An `Answer` owns the session's handle, and the session ends when the handle is dropped. So does
 //! everything that works for the request: there is no other way to cancel, and none is needed.
 
-use std::{
-    future::pending,
-    pin::Pin,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{future::pending, pin::Pin, sync::Arc, time::Duration};
 
-use graphmill_calculators::payload::{Account, HttpRequestPayload, HttpResponse};
-use graphmill_engine::{Error, Handle, OutputStream, Packet, RunCx, Session, SidePackets, Summary};
+use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse};
+use graphmill_engine::{Error, Handle, OutputStream, Packet, SidePackets, Summary};
 use tokio::{
     sync::watch,
     task::JoinHandle,
     time::{Sleep, sleep_until},
 };
 
-use super::{
-    Ready,
-    load::{request_stream, response_stream},
-    running::{Listed, Running},
-    usage::InUse,
-};
+use super::{Listing, Opened, RequestInfo, Running, open};
 use crate::{
-    observe::{request_id::Id, trace::RunTrace},
-    rescue::{Cause, Failure},
-    sessions::{About, Entered, Sessions, Wanted},
+    errors::{Cause, Failure},
+    observe::trace::RunTrace,
+    servable::{Ready, request_stream, response_stream},
+    sessions::Sessions,
+    stage::{Stage, cut},
 };
-
-/// How far the server is from its end.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Stage {
-    /// It serves.
-    Running,
-    /// It serves, but says that it is not ready, so that no more requests are sent here.
-    Leaving,
-    /// It takes no new request and lets the running ones end.
-    Draining,
-    /// It ends the running ones.
-    Cut,
-}
 
 /// How long a session has to end by itself once its deadline has passed. One does not while a node
 /// computes in its task.
 const NOTICE: Duration = Duration::from_millis(20);
-
-/// Waits until the server ends running requests, or is gone.
-pub(crate) async fn cut(stage: &mut watch::Receiver<Stage>) {
-    // Fails when the server was dropped without a stop, which ends requests too.
-    let _ = stage.wait_for(|stage| *stage == Stage::Cut).await;
-}
-
-/// The trace that a request belongs to.
-#[derive(Default)]
-pub(crate) struct Trace {
-    /// What nodes tell others that they ask.
-    pub(crate) traceparent: Option<Arc<str>>,
-    /// What makes spans of the run, where they are sent.
-    pub(crate) run: Option<RunTrace>,
-}
 
 /// The answer of a graph to one request.
 pub(crate) struct Answer {
@@ -73,69 +37,41 @@ pub(crate) struct Answer {
     overdue: Option<Pin<Box<Sleep>>>,
     /// Cancels the session when it is dropped.
     _handle: Handle,
-    _listed: Listed,
-    _entered: Entered,
-    /// Keeps the graph from being unloaded.
-    _in_use: InUse,
-}
-
-/// A request, as the session's context has it.
-pub(crate) struct Asked {
-    pub(crate) id: Id,
-    /// When the session ends at the latest.
-    pub(crate) deadline: Option<Instant>,
-    /// The name of its key, where there are keys.
-    pub(crate) key: Option<Arc<str>>,
-    pub(crate) account: Account,
-    pub(crate) trace: Trace,
-    pub(crate) payload: HttpRequestPayload,
-    /// What is to be recorded of it.
-    pub(crate) records: Option<Wanted>,
+    _listing: Listing,
 }
 
 impl Answer {
-    /// Opens a session on a graph and gives it the request.
+    /// Opens a session on a graph and gives it the request. `trace` makes spans of the run, where
+    /// they are sent.
     pub(crate) async fn open(
         stage: &watch::Receiver<Stage>,
-        (running, sessions): (&Arc<Running>, &Arc<Sessions>),
+        lists: (&Arc<Running>, &Arc<Sessions>),
         ready: Ready,
-        asked: Asked,
+        request: RequestInfo,
+        payload: HttpRequestPayload,
+        trace: Option<RunTrace>,
     ) -> Result<Self, Failure> {
-        let Ready {
-            servable,
-            plan,
-            in_use,
-            ..
-        } = ready;
+        let plan = Arc::clone(&ready.plan);
         let (Some(input), Some(output)) = (request_stream(&plan), response_stream(&plan)) else {
-            let name = servable.name();
+            let name = ready.servable.name();
             let why = format!("the graph takes tensors: POST /v2/models/{name}/infer");
             return Err(Failure::new(Cause::BadRequest, why).of_field("model"));
         };
-        let mut run = RunCx::new(asked.id.text.clone());
-        run.deadline = asked.deadline;
         // A deadline that is too far off to be represented never comes.
-        let overdue = asked.deadline.and_then(|at| at.checked_add(NOTICE));
-        run.tenant.clone_from(&asked.key);
-        run.extension = Some(Arc::new(asked.account));
-        let listed = running.list(&asked.id, asked.key.clone(), run.cancel.clone());
-        run.trace.traceparent = asked.trace.traceparent;
-        let (mut session, handle) = Session::new(&plan, run, SidePackets::new())?;
-        let about = About {
-            servable: &servable,
-            request: &asked.id.text,
-            key: asked.key.as_ref(),
-            label: asked.payload.uri.split('?').next().unwrap_or_default(),
-            sides: &SidePackets::new(),
-            records: asked.records,
-        };
-        let entered = sessions.enter(&mut session, &handle, &about);
-        if let Some(run) = asked.trace.run {
-            session.on_end(|summary, error| run.end(summary, error));
+        let overdue = request.deadline.and_then(|at| at.checked_add(NOTICE));
+        let label = payload.uri.split('?').next().unwrap_or_default();
+        let Opened {
+            mut session,
+            handle,
+            listing,
+            ..
+        } = open(lists, ready, &SidePackets::new(), label, request)?;
+        if let Some(trace) = trace {
+            session.on_end(|summary, error| trace.end(summary, error));
         }
         let packets = handle.output(output)?;
         let session = tokio::spawn(session);
-        handle.push(input, Packet::new(0, asked.payload)).await?;
+        handle.push(input, Packet::new(0, payload)).await?;
         handle.close(input)?;
         Ok(Self {
             packets,
@@ -144,9 +80,7 @@ impl Answer {
             stage: stage.clone(),
             overdue: overdue.map(|at| Box::pin(sleep_until(at.into()))),
             _handle: handle,
-            _listed: listed,
-            _entered: entered,
-            _in_use: in_use,
+            _listing: listing,
         })
     }
 

@@ -4,13 +4,13 @@
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
-use crate::seen::Seen;
+use crate::file_stamps::FileStamps;
 
 /// The files a graph may refer to.
-pub trait World: Send + Sync {
+pub trait FileSource: Send + Sync {
     /// Where a path that a graph file mentions really is; relative ones start at the graph's
     /// folder.
     fn resolve(&self, path: &Path) -> PathBuf;
@@ -24,10 +24,10 @@ pub trait World: Send + Sync {
     }
 
     /// Hears of files that count as looked at here, because what was made of them is used again.
-    fn also_seen(&self, _seen: &Seen) {}
+    fn also_seen(&self, _seen: &FileStamps) {}
 }
 
-impl<W: World + ?Sized> World for Arc<W> {
+impl<W: FileSource + ?Sized> FileSource for Arc<W> {
     fn resolve(&self, path: &Path) -> PathBuf {
         (**self).resolve(path)
     }
@@ -40,12 +40,12 @@ impl<W: World + ?Sized> World for Arc<W> {
         (**self).find(path)
     }
 
-    fn also_seen(&self, seen: &Seen) {
+    fn also_seen(&self, seen: &FileStamps) {
         (**self).also_seen(seen);
     }
 }
 
-impl<W: World + ?Sized> World for &W {
+impl<W: FileSource + ?Sized> FileSource for &W {
     fn resolve(&self, path: &Path) -> PathBuf {
         (**self).resolve(path)
     }
@@ -58,7 +58,7 @@ impl<W: World + ?Sized> World for &W {
         (**self).find(path)
     }
 
-    fn also_seen(&self, seen: &Seen) {
+    fn also_seen(&self, seen: &FileStamps) {
         (**self).also_seen(seen);
     }
 }
@@ -82,7 +82,7 @@ impl Default for Files {
     }
 }
 
-impl World for Files {
+impl FileSource for Files {
     /// Folders are followed to where they really are, so that one file named from two folders is
     /// one path; a link that the file itself is stays, with what lies beside it.
     fn resolve(&self, path: &Path) -> PathBuf {
@@ -105,13 +105,70 @@ impl World for Files {
     }
 }
 
+/// A file source that records which files were looked at in it.
+#[derive(Debug, Default)]
+pub struct TrackedFiles<W> {
+    files: W,
+    seen: Mutex<FileStamps>,
+}
+
+impl<W: FileSource> TrackedFiles<W> {
+    /// Nothing was looked at yet.
+    pub fn new(files: W) -> Self {
+        Self {
+            files,
+            seen: Mutex::default(),
+        }
+    }
+
+    /// What was looked at so far: files, and paths where there was none. Folders are left out.
+    pub fn seen(&self) -> FileStamps {
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn look(&self, path: &Path) {
+        if !path.is_dir() {
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.look(path);
+        }
+    }
+}
+
+impl<W: FileSource> FileSource for TrackedFiles<W> {
+    fn resolve(&self, path: &Path) -> PathBuf {
+        let resolved = self.files.resolve(path);
+        self.look(&resolved);
+        resolved
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.look(&self.files.resolve(path));
+        self.files.read(path)
+    }
+
+    fn find(&self, path: &Path) -> io::Result<()> {
+        self.look(&self.files.resolve(path));
+        self.files.find(path)
+    }
+
+    fn also_seen(&self, seen: &FileStamps) {
+        let mut all = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        all.extend(seen);
+        drop(all);
+        self.files.also_seen(seen);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_file_named_from_two_folders_is_one_path() {
-        let root = std::env::temp_dir().join(format!("graphmill-world-{}", std::process::id()));
+        let root = std::env::temp_dir().join(format!("graphmill-files-{}", std::process::id()));
         for folder in ["a", "b"] {
             std::fs::create_dir_all(root.join(folder)).expect("writable");
         }

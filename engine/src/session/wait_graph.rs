@@ -21,7 +21,7 @@ impl Running {
         if self.nodes.len() < plan.nodes.len() {
             return Why::ended();
         }
-        let trace = Trace {
+        let waits = WaitGraph {
             plan,
             running: self,
         };
@@ -34,8 +34,8 @@ impl Running {
         });
         Why {
             ended: false,
-            chains: trace.chains(),
-            nodes: trace.nodes(),
+            chains: waits.chains(),
+            nodes: waits.nodes(),
             open_inputs: open.collect(),
         }
     }
@@ -43,13 +43,13 @@ impl Running {
 
 /// A look at a session that does not move meanwhile.
 #[derive(Copy, Clone)]
-struct Trace<'a> {
+struct WaitGraph<'a> {
     plan: &'a Plan,
     running: &'a Running,
 }
 
 /// What a node waits for, and the node that this is up to; none for a root.
-struct Found {
+struct WaitsFor {
     reason: Reason,
     next: Option<usize>,
     /// The input that it waits for.
@@ -58,7 +58,7 @@ struct Found {
     side: Option<usize>,
 }
 
-impl Found {
+impl WaitsFor {
     fn root(reason: Reason) -> Self {
         Self {
             reason,
@@ -87,7 +87,7 @@ enum Asked {
     Side(usize),
 }
 
-impl Trace<'_> {
+impl WaitGraph<'_> {
     /// Every node that is not closed.
     fn nodes(self) -> Vec<Wait> {
         let open = (0..self.plan.nodes.len())
@@ -220,22 +220,22 @@ impl Trace<'_> {
     }
 
     /// What a node waits for.
-    fn find(self, node: usize, asked: Asked) -> Found {
+    fn find(self, node: usize, asked: Asked) -> WaitsFor {
         let state = &self.running.nodes[node];
         match state.status() {
             Status::Unopened => self.unopened(node),
             Status::Open | Status::Busy if state.is_away() => {
                 let runs = match self.plan.nodes[node].place {
-                    Place::Inline => return Found::root(Reason::Future),
+                    Place::Inline => return WaitsFor::root(Reason::Future),
                     Place::Executor(_) => self.plan.explain.nodes[node].runs.clone(),
                 };
-                Found::root(Reason::Executor { runs })
+                WaitsFor::root(Reason::Executor { runs })
             }
             Status::Open if !state.has_room() && self.would_run(node) => self.full(node),
             Status::Open if self.plan.nodes[node].is_source() => self.source(node),
             Status::Open => self.open(node, asked),
-            Status::Busy => Found::root(Reason::Turn),
-            Status::Closed => Found::root(match asked {
+            Status::Busy => WaitsFor::root(Reason::Turn),
+            Status::Closed => WaitsFor::root(match asked {
                 Asked::Side(side) => Reason::NeverSet {
                     side_packet: self.plan.sides[side].name.to_string(),
                 },
@@ -244,7 +244,7 @@ impl Trace<'_> {
         }
     }
 
-    fn unopened(self, node: usize) -> Found {
+    fn unopened(self, node: usize) -> WaitsFor {
         for source in &self.plan.nodes[node].sides {
             let SideSource::Packet(side) = source else {
                 continue;
@@ -260,9 +260,9 @@ impl Trace<'_> {
                 side_packet: self.plan.sides[*side as usize].name.to_string(),
                 from: self.name(maker),
             };
-            return Found {
+            return WaitsFor {
                 side: Some(*side as usize),
-                ..Found::by(reason, maker)
+                ..WaitsFor::by(reason, maker)
             };
         }
         let mut before = self.plan.nodes[node].upstream.iter();
@@ -271,21 +271,21 @@ impl Trace<'_> {
         match unopened {
             Some(&before) => {
                 let of = self.name(usize::from(before));
-                Found::by(Reason::Opening { of }, usize::from(before))
+                WaitsFor::by(Reason::Opening { of }, usize::from(before))
             }
-            None => Found::root(Reason::Turn),
+            None => WaitsFor::root(Reason::Turn),
         }
     }
 
     /// A node that would run if there were room.
-    fn full(self, node: usize) -> Found {
+    fn full(self, node: usize) -> WaitsFor {
         for &stream in &self.plan.outputs[self.plan.nodes[node].outputs.clone()] {
             for &input in &self.plan.streams[stream as usize].consumers {
                 if !self.running.queues.is_full(input as usize) {
                     continue;
                 }
                 let at = usize::from(self.plan.inputs[input as usize].node);
-                return Found::by(
+                return WaitsFor::by(
                     Reason::Room {
                         stream: self.stream(stream),
                         at: self.name(at),
@@ -295,16 +295,16 @@ impl Trace<'_> {
                 );
             }
             if self.running.taps.is_full(stream) {
-                return Found::root(Reason::Reader {
+                return WaitsFor::root(Reason::Reader {
                     stream: self.stream(stream),
                 });
             }
         }
-        Found::root(Reason::Turn)
+        WaitsFor::root(Reason::Turn)
     }
 
     /// A source that has room.
-    fn source(self, node: usize) -> Found {
+    fn source(self, node: usize) -> WaitsFor {
         let layer = self.plan.nodes[node].layer;
         let lower = self
             .plan
@@ -316,34 +316,34 @@ impl Trace<'_> {
                     && self.running.nodes[source].status() != Status::Closed
             });
         match lower {
-            Some(lower) => Found::by(
+            Some(lower) => WaitsFor::by(
                 Reason::Layer {
                     layer,
                     source: self.name(lower),
                 },
                 lower,
             ),
-            None => Found::root(Reason::Turn),
+            None => WaitsFor::root(Reason::Turn),
         }
     }
 
-    fn open(self, node: usize, asked: Asked) -> Found {
+    fn open(self, node: usize, asked: Asked) -> WaitsFor {
         let (plan, state) = (&self.plan.nodes[node], &self.running.nodes[node]);
         let held = state.is_held();
         if plan.inputs.is_empty() {
-            return Found::root(if held { Reason::Event } else { Reason::End });
+            return WaitsFor::root(if held { Reason::Event } else { Reason::End });
         }
         let waiting = match self.readiness(node) {
             Readiness::Waiting(waiting) => waiting,
-            Readiness::Close if held => return Found::root(Reason::Event),
-            Readiness::Close | Readiness::Process(_) => return Found::root(Reason::Turn),
+            Readiness::Close if held => return WaitsFor::root(Reason::Event),
+            Readiness::Close | Readiness::Process(_) => return WaitsFor::root(Reason::Turn),
         };
         // Its consumer waits for something that its inputs are already past.
         if let Asked::Stream(stream, Some(needed)) = asked
             && waiting.until > needed
             && !self.follows_inputs(node, stream)
         {
-            return Found::root(if held {
+            return WaitsFor::root(if held {
                 Reason::Event
             } else {
                 Reason::Nothing {
@@ -360,7 +360,7 @@ impl Trace<'_> {
             Producer::Node(producer) => Some(usize::from(producer)),
             Producer::Graph(_) => None,
         };
-        Found {
+        WaitsFor {
             reason: Reason::Stream {
                 stream: self.stream(stream),
                 from: producer.map(|producer| self.name(producer)),

@@ -14,9 +14,9 @@ use super::{
     state::App,
 };
 use crate::{
+    errors::{Cause, Failure},
     keys::Caller,
     observe::{self, Audit},
-    rescue::{Cause, Failure},
 };
 
 /// How much of an id an error shows.

@@ -1,4 +1,4 @@
-//! `ModelStreamInfer` whose messages are parts of sequences: each is a request by itself, and is
+//! `ModelStreamInfer` whose messages are requests of sequences: each is a request by itself, and is
 //! answered by one message, in their order. The sequences stay when the stream ends.
 
 use std::sync::Arc;
@@ -14,42 +14,42 @@ use super::{
     status, stream as streams,
 };
 use crate::{
-    http::{kserve::Asker, state::App},
+    errors::{Cause, Failure},
+    http::{kserve::RequestContext, state::App},
     keys::Settlement,
-    kserve::{self, Label, Part, Settings},
-    rescue::{Cause, Failure},
-    servable::cut,
+    kserve::{self, Label, SequenceControl, Settings},
+    stage::cut,
 };
 
 /// Answers a stream that begins with this message.
 pub(super) fn answer(
     app: Arc<App>,
-    who: Asker,
+    who: RequestContext,
     first: ModelInferRequest,
     messages: Messages,
 ) -> Response {
-    let parts = Parts {
+    let stream = SequenceStream {
         _settlement: who.settlement(),
         app,
         who,
         messages,
         next: Some(first),
     };
-    message::response(stream::unfold(Some(parts), |parts| async move {
-        Some(parts?.next().await)
+    message::response(stream::unfold(Some(stream), |stream| async move {
+        Some(stream?.next().await)
     }))
 }
 
-struct Parts {
+struct SequenceStream {
     app: Arc<App>,
-    who: Asker,
+    who: RequestContext,
     messages: Messages,
     /// The first message, which has been read.
     next: Option<ModelInferRequest>,
     _settlement: Option<Settlement>,
 }
 
-impl Parts {
+impl SequenceStream {
     /// Reads a message and writes the answer to it, or the end.
     async fn next(mut self) -> (message::Part, Option<Self>) {
         let message = match self.read().await {
@@ -88,11 +88,11 @@ impl Parts {
 
 async fn answered(
     app: &App,
-    who: &Asker,
+    who: &RequestContext,
     message: ModelInferRequest,
 ) -> Result<ModelInferResponse, Failure> {
     let parameters = convert::parameters(message.parameters.clone())?;
-    if Part::read(&parameters)?.is_none() {
+    if SequenceControl::read(&parameters)?.is_none() {
         let field = "parameters.sequence_id".to_owned();
         let why = "the stream is one of sequences, as its first message had one";
         return Err(kserve::wrong(field, why));

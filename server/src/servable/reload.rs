@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use clap::ValueEnum;
-use graphmill_engine::Seen;
+use graphmill_engine::FileStamps;
 use graphmill_llm::room;
 
 use super::{
@@ -29,7 +29,7 @@ pub enum ReloadPolicy {
 const DRAIN_AT_MOST: Duration = Duration::from_mins(10);
 
 /// Graphs on their way to take the place of others.
-pub(super) struct Succession<'a> {
+pub(super) struct Reload<'a> {
     old: &'a Servables,
     new: Servables,
     changes: Changes,
@@ -46,9 +46,9 @@ struct ToLoad {
     may_fail: bool,
 }
 
-impl<'a> Succession<'a> {
+impl<'a> Reload<'a> {
     /// Finds out which graphs stay as they are.
-    pub(super) fn new(old: &'a Servables, config: Config, seen: &mut Seen) -> Self {
+    pub(super) fn new(old: &'a Servables, config: Config, seen: &mut FileStamps) -> Self {
         let mut new = old.succeeded_by(config);
         let mut changes = Changes::default();
         let gone = old.iter().map(Servable::name);
@@ -102,7 +102,7 @@ impl<'a> Succession<'a> {
     /// Checks all graphs that are to be loaded, and loads them.
     pub(super) fn load(
         mut self,
-        seen: &mut Seen,
+        seen: &mut FileStamps,
         policy: ReloadPolicy,
     ) -> Result<(Servables, Changes), Refused> {
         let bytes = self.check(seen)?;
@@ -114,7 +114,7 @@ impl<'a> Succession<'a> {
         outcome.map(|()| (self.new, self.changes))
     }
 
-    fn load_all(&self, seen: &mut Seen) -> Result<(), Refused> {
+    fn load_all(&self, seen: &mut FileStamps) -> Result<(), Refused> {
         for ToLoad {
             entry, may_fail, ..
         } in self.to_load.iter().filter(|it| it.now)
@@ -138,7 +138,7 @@ impl<'a> Succession<'a> {
 
     /// Loads the new graphs when the old ones have left. If that fails, the old ones are loaded
     /// again.
-    fn load_drained(&mut self, short: Refused, seen: &mut Seen) -> Result<(), Refused> {
+    fn load_drained(&mut self, short: Refused, seen: &mut FileStamps) -> Result<(), Refused> {
         let is_kept = |servable: &&Arc<Servable>| {
             let now = self.new.get(servable.name());
             now.is_some_and(|now| Arc::ptr_eq(now, servable))
@@ -200,7 +200,7 @@ impl<'a> Succession<'a> {
 
     /// Whether all graphs would load, found out without loading one; tells how many bytes of files
     /// are loaded that are not in memory yet.
-    fn check(&self, seen: &mut Seen) -> Result<u64, Refused> {
+    fn check(&self, seen: &mut FileStamps) -> Result<u64, Refused> {
         let in_memory = self.old.in_memory();
         let mut bytes = 0;
         let mut wrong = Vec::new();

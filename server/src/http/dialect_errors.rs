@@ -10,12 +10,12 @@ use axum::{
 use bytes::BytesMut;
 use graphmill_calculators::http::{
     dialect::{self, Dialect},
-    dialects,
+    dialect_table,
 };
 use serde_json::Value;
 
 use super::{kserve, sse, torchserve};
-use crate::{observe::request_id::Id, rescue::Failure};
+use crate::{errors::Failure, observe::request_id::Id};
 
 /// Writes every failure under the paths of a dialect in its form, whether the graph, the router or
 /// a layer refused the request.
@@ -71,9 +71,12 @@ fn with_body(response: Response, body: String) -> Response {
 /// identify themselves.
 fn dialect_of(request: &Request) -> Option<&'static dyn Dialect> {
     let path = request.uri().path();
-    dialects::of_path(path).or_else(|| {
-        let is_anthropic = is_anthropic(request.headers()) && dialects::is_under(path, "models");
-        is_anthropic.then(|| dialects::named("messages")).flatten()
+    dialect_table::of_path(path).or_else(|| {
+        let is_anthropic =
+            is_anthropic(request.headers()) && dialect_table::is_under(path, "models");
+        is_anthropic
+            .then(|| dialect_table::named("messages"))
+            .flatten()
     })
 }
 

@@ -8,10 +8,10 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
-use crate::listen::Hall;
+use crate::listen::Connections;
 
 /// Listeners by whom they are for.
-pub(crate) type Halls = [(&'static str, Arc<Hall>); 2];
+pub(crate) type Listeners = [(&'static str, Arc<Connections>); 2];
 
 #[derive(Debug, EncodeLabelSet)]
 struct Labels {
@@ -20,20 +20,20 @@ struct Labels {
 }
 
 /// Reads the numbers at a scrape.
-pub(super) struct Connections(pub(super) Halls);
+pub(super) struct ConnectionMetrics(pub(super) Listeners);
 
-impl fmt::Debug for Connections {
+impl fmt::Debug for ConnectionMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connections").finish_non_exhaustive()
+        f.debug_struct("ConnectionMetrics").finish_non_exhaustive()
     }
 }
 
-impl Collector for Connections {
+impl Collector for ConnectionMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let counts = self
             .0
             .each_ref()
-            .map(|(listener, hall)| (Labels { listener }, hall.counts()));
+            .map(|(listener, connections)| (Labels { listener }, connections.counts()));
         let mut open = encoder.encode_descriptor(
             "connections_open",
             "Open connections",

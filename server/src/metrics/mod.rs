@@ -31,14 +31,14 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-pub(crate) use connections::Halls;
+pub(crate) use connections::Listeners;
 pub(crate) use keys::KeyCounts;
 pub(crate) use ovms::Taken;
 
 use crate::{
+    errors::{Cause, Failure},
     kserve::Sequences,
     observe::log,
-    rescue::{Cause, Failure},
     servable::Served,
 };
 
@@ -81,7 +81,11 @@ struct EndpointLabels {
 
 impl Metrics {
     /// All metrics of a server, those of its connections and engines included.
-    pub(crate) fn new(served: &Arc<Served>, halls: Halls, sequences: &Arc<Sequences>) -> Self {
+    pub(crate) fn new(
+        served: &Arc<Served>,
+        connections: Listeners,
+        sequences: &Arc<Sequences>,
+    ) -> Self {
         let mut all = Registry::default();
         all.register_collector(Box::new(pools::Pools(engines::LlmEngines::new(served))));
         let ovms = Arc::new(ovms::Counts::new(served));
@@ -116,7 +120,7 @@ impl Metrics {
             "The server's version",
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
         );
-        registry.register_collector(Box::new(connections::Connections(halls)));
+        registry.register_collector(Box::new(connections::ConnectionMetrics(connections)));
         registry.register_collector(Box::new(engines::LlmEngines::new(served)));
         registry.register_collector(Box::new(embedding::EmbeddingEngines::new(served)));
         registry.register_collector(Box::new(batching::Batchers::new(served)));

@@ -31,7 +31,7 @@ pub(crate) struct Keeper {
 }
 
 /// A configuration as it was kept.
-pub(crate) struct Found {
+pub(crate) struct LastGood {
     pub(crate) config: Config,
     /// Where it was found, and of which time it is.
     pub(crate) told: String,
@@ -41,34 +41,34 @@ pub(crate) struct Found {
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kept {
+struct SavedConfig {
     format: u32,
     /// When it was kept, for people.
     time: String,
     source: PathBuf,
     /// The text of the configuration, for people.
     config: Option<String>,
-    graphs: Vec<KeptGraph>,
-    subgraphs: Vec<KeptSubgraph>,
+    graphs: Vec<SavedGraph>,
+    subgraphs: Vec<SavedSubgraph>,
     canaries: Vec<Canary>,
     places: Vec<PathBuf>,
     /// Absent in files of programs that had none.
     #[serde(default)]
-    observation: KeptObservation,
+    observation: SavedObservation,
     models: Vec<Stamp>,
 }
 
 /// Whether payloads are hidden, and what of them is.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct KeptObservation {
+struct SavedObservation {
     hides_payloads: bool,
     redact: Vec<String>,
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct KeptGraph {
+struct SavedGraph {
     name: String,
     version: Option<u64>,
     base: PathBuf,
@@ -76,12 +76,12 @@ struct KeptGraph {
     subconfig: PathBuf,
     serving: Serving,
     text: Option<Arc<str>>,
-    beside: Vec<KeptSubgraph>,
+    beside: Vec<SavedSubgraph>,
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct KeptSubgraph {
+struct SavedSubgraph {
     file: String,
     text: String,
 }
@@ -125,7 +125,7 @@ impl Keeper {
 
     /// Whether there was something new to write.
     fn write(&self, servables: &Servables) -> io::Result<bool> {
-        let mut kept = Kept::of(servables, &self.source)?;
+        let mut kept = SavedConfig::of(servables, &self.source)?;
         if let Ok(before) = self.read() {
             kept.time.clone_from(&before.time);
             if kept == before {
@@ -151,7 +151,7 @@ impl Keeper {
         written.map(|()| true)
     }
 
-    fn read(&self) -> Result<Kept, String> {
+    fn read(&self) -> Result<SavedConfig, String> {
         let file = self.file.display();
         let text = fs::read(&self.file).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => format!(
@@ -160,7 +160,7 @@ impl Keeper {
             ),
             _ => format!("cannot read the kept configuration `{file}`: {error}"),
         })?;
-        let kept: Kept = serde_json::from_slice(&text)
+        let kept: SavedConfig = serde_json::from_slice(&text)
             .map_err(|error| format!("the kept configuration `{file}` is damaged: {error}"))?;
         if kept.format != FORMAT {
             return Err(format!(
@@ -172,11 +172,11 @@ impl Keeper {
     }
 
     /// The configuration that was kept. The error says why there is none.
-    pub(crate) fn find(&self) -> Result<Found, String> {
+    pub(crate) fn find(&self) -> Result<LastGood, String> {
         let kept = self.read()?;
         let is_same = |stamp: &&Stamp| Stamp::of(&stamp.file).as_ref() == Some(*stamp);
         let changed = kept.models.iter().filter(|stamp| !is_same(stamp));
-        Ok(Found {
+        Ok(LastGood {
             changed: changed.map(|stamp| stamp.file.clone()).collect(),
             told: format!("as it was at {} (`{}`)", kept.time, self.file.display()),
             config: kept.config().map_err(|what| {
@@ -187,13 +187,13 @@ impl Keeper {
     }
 }
 
-impl Kept {
+impl SavedConfig {
     fn of(servables: &Servables, source: &Path) -> io::Result<Self> {
         let config = &servables.config;
         let mut graphs = Vec::new();
         for entry in &config.graphs {
             let entry = servables.of(entry).made().entry(entry);
-            graphs.push(KeptGraph::of(entry)?);
+            graphs.push(SavedGraph::of(entry)?);
         }
         let files = servables.seen();
         let is_kept = |file: &Path| file.extension().is_some_and(|it| it == "pbtxt");
@@ -213,10 +213,10 @@ impl Kept {
             source: source.to_owned(),
             config: fs::read_to_string(source).ok().filter(is_served),
             graphs,
-            subgraphs: config.subgraphs.iter().map(KeptSubgraph::of).collect(),
+            subgraphs: config.subgraphs.iter().map(SavedSubgraph::of).collect(),
             canaries: config.canaries.clone(),
             places: places.collect::<io::Result<_>>()?,
-            observation: KeptObservation {
+            observation: SavedObservation {
                 hides_payloads: !config.observation.payloads,
                 redact: config.observation.redact.patterns().to_vec(),
             },
@@ -227,7 +227,7 @@ impl Kept {
     }
 
     fn config(self) -> Result<Config, String> {
-        let graphs = self.graphs.into_iter().map(KeptGraph::entry);
+        let graphs = self.graphs.into_iter().map(SavedGraph::entry);
         Ok(Config {
             graphs: graphs.collect::<Result<_, _>>()?,
             subgraphs: subgraphs(self.subgraphs)?,
@@ -241,7 +241,7 @@ impl Kept {
     }
 }
 
-impl KeptGraph {
+impl SavedGraph {
     fn of(entry: GraphEntry) -> io::Result<Self> {
         Ok(Self {
             name: entry.name,
@@ -255,7 +255,7 @@ impl KeptGraph {
                 .beside
                 .iter()
                 .flat_map(|all| all.iter())
-                .map(KeptSubgraph::of)
+                .map(SavedSubgraph::of)
                 .collect(),
         })
     }
@@ -274,7 +274,7 @@ impl KeptGraph {
     }
 }
 
-impl KeptSubgraph {
+impl SavedSubgraph {
     fn of(subgraph: &Subgraph) -> Self {
         Self {
             file: subgraph.file.to_string(),
@@ -283,9 +283,9 @@ impl KeptSubgraph {
     }
 }
 
-fn subgraphs(kept: Vec<KeptSubgraph>) -> Result<Vec<Subgraph>, String> {
-    let subgraph = |kept: KeptSubgraph| {
-        let KeptSubgraph { file, text } = kept;
+fn subgraphs(kept: Vec<SavedSubgraph>) -> Result<Vec<Subgraph>, String> {
+    let subgraph = |kept: SavedSubgraph| {
+        let SavedSubgraph { file, text } = kept;
         Subgraph::typed(file.clone(), text).ok_or_else(|| format!("`{file}` has no `type` in it"))
     };
     kept.into_iter().map(subgraph).collect()

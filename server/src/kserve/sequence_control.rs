@@ -1,7 +1,7 @@
 //! What a request is of a sequence, as its parameters say.
 
 use super::{Parameter, Parameters, wrong};
-use crate::rescue::Failure;
+use crate::errors::Failure;
 
 /// Most bytes of an id: longer ones are no ids, and each is kept.
 const MAX_ID_BYTES: usize = 128;
@@ -34,7 +34,7 @@ impl std::fmt::Display for Id {
 
 /// What a request is of a sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct SequenceControl {
     pub(super) id: Id,
     /// Whether it is the first.
     pub(crate) starts: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Part {
     pub(crate) ends: bool,
 }
 
-impl Part {
+impl SequenceControl {
     /// What the parameters say; none where the request is of no sequence, which clients write as
     /// the id 0 or an empty one, too.
     pub(crate) fn read(parameters: &Parameters) -> Result<Option<Self>, Failure> {

@@ -1,0 +1,85 @@
+//! How the tokens of a request are generated.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::{
+    CompiledConstraint, Constraint, QueuePlace, ReasoningLimit, SamplingParams, Tenant, TokenSet,
+};
+
+/// What becomes of tokens that steer the model, such as the marks around a tool call, in text.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum SpecialTokens {
+    /// They are left out.
+    #[default]
+    Skip,
+    /// Those are spelled out that the model's parsers look for.
+    Markers,
+    /// They are spelled out.
+    Keep,
+}
+
+/// How the tokens of a request are generated.
+#[derive(Clone, Debug, Default)]
+pub struct GenerationParams {
+    /// How a token is chosen.
+    pub sampling: SamplingParams,
+    /// Most tokens to generate for each choice; none when the request does not say.
+    pub max_tokens: Option<u32>,
+    /// Tokens to generate before the model may end the text.
+    pub min_tokens: u32,
+    /// Strings that end the text where they appear.
+    pub stop: Vec<String>,
+    /// Whether the string that ended the text is part of it.
+    pub include_stop: bool,
+    /// Tokens that end the text.
+    pub stop_tokens: TokenSet,
+    /// Whether generation goes on after the model's end token.
+    pub ignore_eos: bool,
+    /// Generations of each prompt.
+    pub n: u32,
+    /// Most tokens drafted in a step, 0 for none; none when the request does not say.
+    pub num_assistant_tokens: Option<u32>,
+    /// The probability below which a draft model's token is not drafted; none when the request does
+    /// not say.
+    pub assistant_confidence_threshold: Option<f32>,
+    /// Longest run of tokens that prompt lookup searches for; none when the request does not say.
+    pub max_ngram_size: Option<u32>,
+    /// Computed prompts are shared only with requests that have the same salt; empty for those that
+    /// have none.
+    pub cache_salt: Arc<str>,
+    /// The adapter that changes the model for this request.
+    pub adapter: Option<Arc<str>>,
+    /// Who goes first when not all can: the higher.
+    pub priority: i32,
+    /// Who it is scheduled for, where tenants are told apart.
+    pub tenant: Option<Tenant>,
+    /// Its place in the engine's queue, if it took one before its prompt was made.
+    pub place: Option<Arc<QueuePlace>>,
+    /// Whether the prompt is repeated before the answer.
+    pub echo: bool,
+    /// Special tokens in the text.
+    pub special_tokens: SpecialTokens,
+    /// Most tokens of reasoning, until the `OutputFormatCalculator` makes a limit of them; none
+    /// when the request does not say.
+    pub reasoning_budget: Option<u32>,
+    /// The limit of reasoning, in the format of the model.
+    pub reasoning_limit: Option<ReasoningLimit>,
+    /// Whether the request demands a call of a tool and nothing holds the text to it yet.
+    pub demands_call: bool,
+    /// Whether calls of tools can only be right, because `constraint` says how they look.
+    pub constrains_calls: bool,
+    /// What the text has to match; none if it is free.
+    pub constraint: Option<TextConstraint>,
+}
+
+/// What a text has to match, and who says so.
+#[derive(Clone, Debug)]
+pub struct TextConstraint {
+    /// The field of the request that asks for it; errors name it.
+    pub field: Cow<'static, str>,
+    /// What it asks for.
+    pub constraint: Constraint,
+    /// The same, compiled for the model: filled in by the `ConstraintCalculator`.
+    pub compiled: Option<CompiledConstraint>,
+}

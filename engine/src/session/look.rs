@@ -1,0 +1,79 @@
+//! How a view of a session is made.
+
+use crate::{
+    plan::{Plan, PlanNode},
+    policy::Readiness,
+};
+
+use super::{
+    node::{NodeState, Status},
+    running::Running,
+    view::{Activity, EdgeView, NodeView, View},
+};
+
+impl Running {
+    /// The session as it is now; none once it has ended.
+    pub(super) fn view(&self, plan: &Plan) -> Option<View> {
+        if self.nodes.len() < plan.nodes.len() {
+            return None;
+        }
+        let nodes = plan.nodes.iter().zip(self.nodes.iter());
+        let nodes = nodes.map(|(node, state)| {
+            let counts = state.counts();
+            NodeView {
+                activity: self.activity(plan, node, state),
+                calls: counts.runs,
+                busy: counts.time,
+            }
+        });
+        let edges = plan
+            .inputs
+            .iter()
+            .enumerate()
+            .map(|(input, edge)| EdgeView {
+                queued: self.queues[input].len(),
+                bound: self.queues.bound(input),
+                packets: self.streams[edge.stream as usize].packets(),
+            });
+        Some(View {
+            nodes: nodes.collect(),
+            edges: edges.collect(),
+        })
+    }
+
+    fn activity(&self, plan: &Plan, node: &PlanNode, state: &NodeState) -> Activity {
+        let queues = self.queues.of(&node.inputs);
+        match state.status() {
+            Status::Unopened => Activity::Waiting,
+            Status::Closed => Activity::Closed,
+            Status::Open | Status::Busy if state.is_away() => Activity::Running,
+            Status::Open if !state.has_room() && state.would_run(node, queues) => Activity::Blocked,
+            Status::Open if node.is_source() && self.waits_for_layer(plan, node.layer) => {
+                Activity::Waiting
+            }
+            Status::Open if state.would_run(node, queues) => {
+                let closes = !node.inputs.is_empty()
+                    && !state.has_events()
+                    && state.intake.readiness(queues) == Readiness::Close;
+                if closes && state.is_held() {
+                    Activity::Waiting
+                } else {
+                    Activity::Ready
+                }
+            }
+            Status::Open if state.is_held() || queues.iter().any(|queue| !queue.is_empty()) => {
+                Activity::Waiting
+            }
+            Status::Open => Activity::Idle,
+            Status::Busy => Activity::Ready,
+        }
+    }
+
+    /// Whether a source of a lower layer is not done.
+    fn waits_for_layer(&self, plan: &Plan, layer: i32) -> bool {
+        let mut sources = plan.sources.iter().map(|&source| usize::from(source));
+        sources.any(|source| {
+            plan.nodes[source].layer < layer && self.nodes[source].status() != Status::Closed
+        })
+    }
+}

@@ -1,0 +1,216 @@
+//! A calculator or a subgraph as text for people.
+
+use std::fmt::Write as _;
+
+use graphmill_engine::{
+    Subgraph,
+    registry::{Description, PortDescription},
+};
+use serde_json::{Value, json};
+
+pub(super) fn subgraph_text(subgraph: &Subgraph) -> String {
+    let mut out = format!("{} (subgraph)\n", subgraph.name);
+    paragraph(&mut out, 2, &subgraph.doc);
+    if let Some(primary) = &subgraph.primary {
+        paragraph(
+            &mut out,
+            2,
+            &format!(
+                "Its node `{primary}` gets the options, the input policy and the executor of the node."
+            ),
+        );
+    }
+    out.push_str("\n  Expands to\n");
+    paragraph(&mut out, 4, &subgraph.text);
+    out
+}
+
+pub(super) fn calculator_text(calculator: &Description) -> String {
+    let mut out = format!("{}\n", calculator.name);
+    paragraph(&mut out, 2, calculator.doc);
+    paragraph(&mut out, 2, &behavior(calculator));
+    for (kind, title) in [
+        ("input_stream", "Input streams"),
+        ("output_stream", "Output streams"),
+        ("input_side_packet", "Input side packets"),
+        ("output_side_packet", "Output side packets"),
+    ] {
+        ports(
+            &mut out,
+            title,
+            calculator
+                .ports
+                .iter()
+                .filter(|port| port.kind == kind)
+                .collect(),
+        );
+    }
+    options(&mut out, calculator);
+    out.push_str("\n  In a graph\n");
+    paragraph(&mut out, 4, &example(calculator));
+    out
+}
+
+/// When and where it runs, in a sentence.
+fn behavior(calculator: &Description) -> String {
+    let Some(policy) = &calculator.policy else {
+        return "Stands for the nodes that it contains.".to_owned();
+    };
+    let mut sentence = format!("Called by the {policy} policy, runs {}", calculator.runs);
+    if calculator.bounds {
+        sentence.push_str(", and is told of timestamps without packets");
+    }
+    sentence.push('.');
+    sentence
+}
+
+fn ports(out: &mut String, title: &str, ports: Vec<&PortDescription>) {
+    if ports.is_empty() {
+        return;
+    }
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "\n  {title}");
+    let width = ports
+        .iter()
+        .map(|port| port.tag.len())
+        .max()
+        .unwrap_or(0)
+        .max(1);
+    for port in ports {
+        let tag = if port.tag.is_empty() { "-" } else { &port.tag };
+        let optional = if port.optional { ", optional" } else { "" };
+        let repeated = if port.repeated { ", any number" } else { "" };
+        let _ = writeln!(out, "    {tag:width$}  {}{optional}{repeated}", port.ty);
+    }
+}
+
+fn options(out: &mut String, calculator: &Description) {
+    let schema = calculator.options.as_value();
+    if properties(schema).next().is_none() {
+        return;
+    }
+    let _ = writeln!(out, "\n  Options ({})", calculator.option_names.join(", "));
+    option_list(out, 4, schema);
+}
+
+/// The options in a schema, and those in the JSON texts of options.
+fn option_list(out: &mut String, indent: usize, schema: &Value) {
+    let required = schema.get("required").and_then(Value::as_array);
+    for (name, option) in properties(schema) {
+        let mut rest = option
+            .get("default")
+            .filter(|default| !default.is_null())
+            .map_or(String::new(), |default| format!(", default {default}"));
+        if required.is_some_and(|required| required.contains(&json!(name))) {
+            rest.push_str(", required");
+        }
+        let _ = writeln!(
+            out,
+            "{:indent$}{name}: {}{rest}",
+            "",
+            type_of(option, schema)
+        );
+        let description = option.get("description").and_then(Value::as_str);
+        paragraph(out, indent + 2, description.unwrap_or_default());
+        if let Some(content) = option.get("contentSchema") {
+            option_list(out, indent + 2, content);
+        }
+    }
+}
+
+fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.into_iter().flatten()
+}
+
+/// The node as a graph file has it: what is optional stands in comments.
+fn example(calculator: &Description) -> String {
+    let mut out = format!("node {{\n  calculator: \"{}\"\n", calculator.name);
+    for port in &calculator.ports {
+        let name = match port.tag.as_str() {
+            "" if port.kind.starts_with("input") => "in".to_owned(),
+            "" => "out".to_owned(),
+            tag => format!("{tag}:{}", tag.to_lowercase()),
+        };
+        let comment = if port.optional { "# " } else { "" };
+        let _ = writeln!(out, "  {comment}{}: \"{name}\"", port.kind);
+    }
+    let properties = calculator
+        .options
+        .as_value()
+        .get("properties")
+        .and_then(Value::as_object);
+    if properties.is_some_and(|options| !options.is_empty())
+        && let Some(name) = calculator.option_names.first()
+    {
+        let _ = writeln!(
+            out,
+            "  node_options {{ [type.googleapis.com/{name}] {{ .. }} }}"
+        );
+    }
+    out.push_str("}\n");
+    out
+}
+
+/// The type of an option in words, from its JSON schema.
+fn type_of(option: &Value, schema: &Value) -> String {
+    if let Some(target) = option.get("$ref").and_then(Value::as_str) {
+        let found = target
+            .strip_prefix('#')
+            .and_then(|pointer| schema.pointer(pointer));
+        return found.map_or_else(|| target.to_owned(), |found| type_of(found, schema));
+    }
+    if let Some(values) = option.get("enum").and_then(Value::as_array) {
+        return values
+            .iter()
+            .map(Value::to_string)
+            .collect::<Vec<_>>()
+            .join(" | ");
+    }
+    if let Some(value) = option.get("const") {
+        return value.to_string();
+    }
+    for key in ["anyOf", "oneOf"] {
+        if let Some(types) = option.get(key).and_then(Value::as_array) {
+            let types = types
+                .iter()
+                .filter(|of| of.get("type") != Some(&json!("null")));
+            return types
+                .map(|of| type_of(of, schema))
+                .collect::<Vec<_>>()
+                .join(" | ");
+        }
+    }
+    match option.get("type") {
+        Some(Value::String(name)) if name == "array" => {
+            format!(
+                "list of {}",
+                option
+                    .get("items")
+                    .map_or("any".to_owned(), |items| type_of(items, schema))
+            )
+        }
+        Some(Value::String(name)) if name == "object" && option.get("properties").is_some() => {
+            "message".to_owned()
+        }
+        Some(Value::String(name)) => name.clone(),
+        Some(Value::Array(names)) => {
+            let names = names
+                .iter()
+                .filter_map(Value::as_str)
+                .filter(|name| *name != "null");
+            names.collect::<Vec<_>>().join(" | ")
+        }
+        _ => "any".to_owned(),
+    }
+}
+
+/// The lines of a text, indented.
+fn paragraph(out: &mut String, indent: usize, text: &str) {
+    for line in text.trim().lines() {
+        let _ = match line.trim_end() {
+            "" => writeln!(out),
+            line => writeln!(out, "{:indent$}{line}", ""),
+        };
+    }
+}
