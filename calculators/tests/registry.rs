@@ -271,7 +271,7 @@ fn wrong_options_are_named() {
         ("cach_size: 2", "cache_size"),
         ("plugin_config: '{\"thread\": 2}'", "thread"),
         ("device: \"NPU\"", "NPU"),
-        ("pipeline_type: OMNI", "pipeline_type"),
+        ("pipeline_type: VL", "pipeline_type"),
         ("max_num_seqs: 0", "max_num_seqs"),
     ] {
         let problems = check(&graph(options), &environment());

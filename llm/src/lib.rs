@@ -87,5 +87,7 @@ pub use spec::{
     VisionSpec, projector_beside, resolve_model_path,
 };
 pub use supervise::{Health, LlmEngineState, Supervised};
-pub use vision::{Bitmap, Encoding, Image, PlacedTile, Tile, Unread, Vision, VisionStatus};
+pub use vision::{
+    Bitmap, Decoded, Encoding, Medium, PlacedTile, Sound, Tile, Unread, Vision, VisionStatus,
+};
 pub use worker::QueuePlace;

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::body::{to_json, whole};
 use super::dialect::AnswerWriter;
-use super::wire::{Answer, PromptTokensDetails, Usage, UsageField};
+use super::wire::{Answer, Usage, UsageField};
 use crate::payload::{
     EchoedText, Finish, HttpResponse, TextChunk, TextLogprob, TextRequest, ToolCallStart,
 };
@@ -83,10 +83,9 @@ impl<F: Form> ChoicesWriter<F> {
             }
             if index % request.n.max(1) as usize == 0 {
                 usage.prompt_tokens += choice.counts.prompt_tokens;
-                usage.prompt_tokens_details = PromptTokensDetails {
-                    cached_tokens: usage.prompt_tokens_details.cached_tokens
-                        + choice.counts.cached_tokens,
-                };
+                let details = &mut usage.prompt_tokens_details;
+                details.cached_tokens += choice.counts.cached_tokens;
+                details.audio_tokens += choice.counts.sound_tokens;
             }
         }
         usage.total_tokens = usage.prompt_tokens + usage.completion_tokens;

@@ -20,8 +20,9 @@ pub struct Translated {
     pub(super) names: &'static Names,
     /// Whether its answer tells calls as `function_call`.
     pub(super) function_call: bool,
-    /// Where its images are in the request, in order, if that is not where the body has them.
-    pub(super) images: Vec<String>,
+    /// Where its images and sounds are in the request, in order, if that is not where the body has
+    /// them.
+    pub(super) media: Vec<String>,
 }
 
 /// What a dialect calls the fields of chat.
@@ -117,12 +118,12 @@ pub(super) fn function(
     json!({ "type": "function", "function": function })
 }
 
-/// The content of a message: texts and images, in order.
+/// The content of a message: texts, images and sounds, in order.
 #[derive(Debug, Default)]
 pub(super) struct Content {
     parts: Vec<Value>,
-    /// Where its images are in the request.
-    images: Vec<String>,
+    /// Where its images and sounds are in the request.
+    media: Vec<String>,
 }
 
 impl Content {
@@ -142,7 +143,14 @@ impl Content {
     pub(super) fn image(&mut self, url: &str, path: String) {
         self.parts
             .push(json!({ "type": "image_url", "image_url": { "url": url } }));
-        self.images.push(path);
+        self.media.push(path);
+    }
+
+    /// Adds a sound, which is at `path` in the request: a file as Base64.
+    pub(super) fn sound(&mut self, data: &str, path: String) {
+        self.parts
+            .push(json!({ "type": "input_audio", "input_audio": { "data": data } }));
+        self.media.push(path);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -154,33 +162,33 @@ impl Content {
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     messages: Vec<Value>,
-    /// Where their images are in the request.
-    images: Vec<String>,
+    /// Where their images and sounds are in the request.
+    media: Vec<String>,
 }
 
 impl Turns {
-    /// Adds a message of texts and images. Texts alone are a line each.
+    /// Adds a message of texts, images and sounds. Texts alone are a line each.
     pub(super) fn say_content(&mut self, role: &str, content: Content) {
         let content = self.take(content);
         self.say(role, content);
     }
 
-    /// What a message says of texts and images.
+    /// What a message says of texts, images and sounds.
     fn take(&mut self, mut content: Content) -> Value {
-        if content.images.is_empty() {
+        if content.media.is_empty() {
             let texts = content
                 .parts
                 .iter()
                 .filter_map(|part| part["text"].as_str());
             return texts.collect::<Vec<_>>().join("\n").into();
         }
-        self.images.append(&mut content.images);
+        self.media.append(&mut content.media);
         content.parts.into()
     }
 
-    /// Where the images of all messages are in the request. To be asked for once.
-    pub(super) fn take_images(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.images)
+    /// Where the images and sounds of all messages are in the request. To be asked for once.
+    pub(super) fn take_media(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.media)
     }
 
     /// Adds a message.

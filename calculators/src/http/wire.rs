@@ -66,6 +66,14 @@ pub(super) struct Usage {
 #[derive(Copy, Clone, Debug, Default, Serialize)]
 pub(super) struct PromptTokensDetails {
     pub(super) cached_tokens: u32,
+    /// Present where the prompt has sounds.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(super) audio_tokens: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Present where tokens were drafted.

@@ -29,7 +29,7 @@ pub(super) enum Event {
     Stop {
         index: u32,
     },
-    /// The images of the prompts are encoded, or cannot be.
+    /// The images and sounds of the prompts are encoded, or cannot be.
     Encoded(Result<(), GenerationError>),
 }
 
@@ -102,8 +102,8 @@ impl Generations {
         })
     }
 
-    /// Has the images of the prompts encoded, as far as nobody has. None if there is nothing to wait
-    /// for.
+    /// Has the images and sounds of the prompts encoded, as far as nobody has. None if there is
+    /// nothing to wait for.
     pub(super) fn encode(&self) -> Result<Option<Encoding>> {
         let tiles = self.prompts.iter().flat_map(|prompt| prompt.tiles.iter());
         let tiles = tiles.map(PlacedTile::tile);
@@ -243,7 +243,7 @@ pub(crate) fn refused(error: SubmitError) -> Error {
         SubmitError::InvalidToken { .. } | SubmitError::EmptyPrompt => Error::invalid(message)
             .with_field("prompt")
             .with_code("invalid_value"),
-        SubmitError::EndsWithImage => Error::invalid(message)
+        SubmitError::EndsWithMedium => Error::invalid(message)
             .with_field("messages")
             .with_code("invalid_value"),
         SubmitError::UnknownAdapter { .. } => Error::not_found(message)

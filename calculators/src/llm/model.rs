@@ -14,7 +14,7 @@ use graphmill_llm::{
 use super::formats::OutputFormats;
 use super::generation_config::GenerationConfig;
 use super::history::History;
-use super::images::ImageLimits;
+use super::media::MediaLimits;
 use crate::text::chat_template::{ChatTemplate, TemplateError};
 
 /// File beside a model that replaces the chat template inside it.
@@ -23,7 +23,7 @@ const TEMPLATE_FILE: &str = "chat_template.jinja";
 const MODEL: &str = "models_path";
 /// The option that names the model that drafts.
 const DRAFT: &str = "draft_models_path";
-/// The option that names what reads images.
+/// The option that names what reads images and sounds.
 const PROJECTOR: &str = "mmproj";
 /// Name of the template that some models have for conversations with tools.
 const TOOL_TEMPLATE: &str = "tool_use";
@@ -46,10 +46,10 @@ pub struct ModelSpec {
     pub finds_projector: bool,
     /// Whether the graph cannot do without one.
     pub needs_projector: bool,
-    /// Bytes for images that were encoded, with such a projector.
+    /// Bytes for what was encoded, with such a projector.
     pub image_cache_size: u64,
-    /// What a request may have of images.
-    pub images: ImageLimits,
+    /// What a request may have of images and sounds.
+    pub media: MediaLimits,
 }
 
 /// A loaded model. Every session of every graph that names the same model and limits shares one.
@@ -62,7 +62,7 @@ pub struct LanguageModel {
     tool_template: Option<Result<ChatTemplate, TemplateError>>,
     formats: OutputFormats,
     generation: GenerationConfig,
-    images: ImageLimits,
+    media: MediaLimits,
 }
 
 impl LanguageModel {
@@ -82,7 +82,7 @@ impl LanguageModel {
         let template = own_template(&*vocab, None);
         Ok(Self {
             generation: GenerationConfig::default(),
-            images: ImageLimits::default(),
+            media: MediaLimits::default(),
             formats: OutputFormats::new("", "", source(template.as_ref()), &*vocab)?,
             template,
             tool_template: None,
@@ -117,9 +117,9 @@ impl LanguageModel {
         &self.formats
     }
 
-    /// What a request may have of images.
-    pub(crate) fn images(&self) -> ImageLimits {
-        self.images
+    /// What a request may have of images and sounds.
+    pub(crate) fn media(&self) -> MediaLimits {
+        self.media
     }
 
     /// What its finished generations said.
@@ -178,7 +178,7 @@ impl Resource for LanguageModel {
             });
         }
         if spec.needs_projector && spec.engine.vision.is_none() {
-            let message = "`pipeline_type` says that the model reads images, and there is no projector: name one as `mmproj`";
+            let message = "`pipeline_type` says that the model reads more than text, and there is no projector: name one as `mmproj`";
             return Err(Error::invalid(message).with_field("pipeline_type"));
         }
         for adapter in &mut spec.engine.adapters {
@@ -236,7 +236,7 @@ impl Resource for LanguageModel {
         let generation = GenerationConfig::beside(&spec.engine.model, files, vocab.n_vocab())?;
         Ok(Self {
             generation,
-            images: spec.images,
+            media: spec.media,
             formats,
             engine,
             vocab,

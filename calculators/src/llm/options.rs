@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::batching;
-use super::images::ImageLimits;
+use super::media::{ImageLimits, MediaLimits, SoundLimits};
 use super::model::ModelSpec;
 use crate::text::{reasoning, tool_calls};
 
@@ -97,7 +97,7 @@ pub struct LlmOptions {
     pub max_priority: i32,
     /// A Jinja file, relative to the graph's folder, that replaces the model's chat template.
     pub chat_template_file: String,
-    /// `VLM` and `VLM_CB` need a projector, and `OMNI` is refused: there is no sound.
+    /// `VLM`, `VLM_CB` and `OMNI` need a projector. Answers are text.
     pub pipeline_type: PipelineType,
     /// Both modes are rendered in the same way.
     pub chat_template_mode: ChatTemplateMode,
@@ -111,11 +111,11 @@ pub struct LlmOptions {
     pub draft_max_num_batched_tokens: Option<u32>,
     /// Most GB that the draft model's KV cache may take; `cache_size` when not set.
     pub draft_cache_size: Option<u64>,
-    /// The projector of a model that reads images: a `.gguf` file, relative to the graph's folder.
-    /// When empty, the one file `mmproj*.gguf` in the model's folder, if there is one; `none` for a
-    /// model that is to read no images.
+    /// The projector of a model that reads images or sounds: a `.gguf` file, relative to the
+    /// graph's folder. When empty, the one file `mmproj*.gguf` in the model's folder, if there is
+    /// one; `none` for a model that is to read text alone.
     pub mmproj: String,
-    /// Most GB of host memory for images that were encoded, which then need not be encoded again; 0
+    /// Most GB of host memory for images and sounds that were encoded, and need not be again; 0
     /// keeps none, and 0.25 are kept when not set.
     pub image_cache_size: Option<f64>,
     /// Most images of a request.
@@ -124,6 +124,12 @@ pub struct LlmOptions {
     pub max_image_bytes: u64,
     /// Most pixels of an image, width times height. A larger one is refused before it is decoded.
     pub max_image_pixels: u64,
+    /// Most sounds of a request.
+    pub max_sounds: u32,
+    /// Most bytes of a sound's file.
+    pub max_sound_bytes: u64,
+    /// Most seconds of a sound. A longer one is refused as soon as so many are decoded.
+    pub max_sound_seconds: u32,
     /// LoRA adapters that requests can choose, by `model: "graph:adapter"` or `model: "adapter"`.
     /// All compute side by side.
     pub lora_adapters: Vec<LoraAdapter>,
@@ -225,6 +231,9 @@ impl Default for LlmOptions {
             max_images: ImageLimits::default().count,
             max_image_bytes: ImageLimits::default().bytes,
             max_image_pixels: ImageLimits::default().pixels,
+            max_sounds: SoundLimits::default().count,
+            max_sound_bytes: SoundLimits::default().bytes,
+            max_sound_seconds: SoundLimits::default().seconds,
             lora_adapters: Vec::new(),
             draft_block_size: None,
             draft_max_num_seqs: None,
@@ -392,10 +401,6 @@ impl LlmOptions {
             c.missing_option("models_path", "\"./\"");
         }
         batching::refuse(self, c);
-        if self.pipeline_type == PipelineType::Omni {
-            let message = "`pipeline_type` `OMNI` is not available: models of text and images only";
-            c.option_error("pipeline_type", message);
-        }
         let cache_size = bytes(c, "image_cache_size", self.image_cache_size);
         let image_cache_size = cache_size.unwrap_or(VisionSpec::CACHE_SIZE);
         let mut engine = LlmEngineSpec::new(&self.models_path);
@@ -461,12 +466,22 @@ impl LlmOptions {
             reasoning_parser: self.reasoning_parser.clone(),
             guided_tool_calls: self.enable_tool_guided_generation,
             finds_projector: self.mmproj.is_empty(),
-            needs_projector: matches!(self.pipeline_type, PipelineType::Vlm | PipelineType::VlmCb),
+            needs_projector: matches!(
+                self.pipeline_type,
+                PipelineType::Vlm | PipelineType::VlmCb | PipelineType::Omni
+            ),
             image_cache_size,
-            images: ImageLimits {
-                count: self.max_images,
-                bytes: self.max_image_bytes,
-                pixels: self.max_image_pixels,
+            media: MediaLimits {
+                images: ImageLimits {
+                    count: self.max_images,
+                    bytes: self.max_image_bytes,
+                    pixels: self.max_image_pixels,
+                },
+                sounds: SoundLimits {
+                    count: self.max_sounds,
+                    bytes: self.max_sound_bytes,
+                    seconds: self.max_sound_seconds,
+                },
             },
         }
     }

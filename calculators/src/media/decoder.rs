@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::{PromptImage, PromptImages};
 use crate::llm::ImageLimits;
-use crate::payload::{Prompt, Prompts};
+use crate::payload::{MediaKind, Prompt, Prompts};
 use crate::tensor::{Datatype, Tensor};
 
 /// Options of [`MediaDecoder`]. An `OpenAIRequestCalculator` refuses before what the options of the
@@ -108,10 +108,16 @@ impl MediaDecoder {
         let Prompt::Templated(prompt) = prompt else {
             return Ok(Vec::new());
         };
-        self.0.check_sources(&prompt.images)?;
+        if let Some(sound) = prompt.media.iter().find(|it| it.kind == MediaKind::Sound) {
+            let message = format!("`{}` is a sound, and this graph takes images", sound.field);
+            return Err(Error::invalid(message)
+                .with_field(sound.field.to_string())
+                .with_code("unsupported_parameter"));
+        }
+        self.0.check(prompt.media.iter())?;
         let partner = prompt.partner.as_ref();
         let salt: Arc<str> = partner.map_or_else(|| "".into(), |it| Arc::clone(&it.salt));
-        let decoded = prompt.images.iter().map(|image| {
+        let decoded = prompt.media.iter().map(|image| {
             let bitmap = self.0.decode(image)?;
             let shape = [bitmap.height() as usize, bitmap.width() as usize, 3];
             let pixels = Tensor::new(Datatype::Uint8, shape, bitmap.into_rgb());

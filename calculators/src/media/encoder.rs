@@ -6,11 +6,12 @@ use graphmill_engine::{
     AsyncCalculator, Contract, Emits, Error, Flow, In, InputSet, NoOptions, OpenCx, Out, Res,
     Result, register_async,
 };
-use graphmill_llm::{Bitmap, Image, Unread};
+use graphmill_llm::{Bitmap, Medium, Unread};
 use tokio::sync::oneshot;
 
 use super::{PromptEmbeddings, PromptImage, PromptImages};
 use crate::llm::{self, LanguageModel};
+use crate::payload::MediaKind;
 use crate::tensor::{Datatype, shown};
 
 /// Encodes the images of prompts by the projector (`mmproj`) of a model.
@@ -83,12 +84,12 @@ impl AsyncCalculator for ImageEncoder {
 register_async!(ImageEncoder);
 
 impl ImageEncoder {
-    async fn encode(&self, images: Vec<PromptImage>) -> Result<Vec<Arc<Image>>> {
+    async fn encode(&self, images: Vec<PromptImage>) -> Result<Vec<Arc<Medium>>> {
         let Some(first) = images.first() else {
             return Ok(Vec::new());
         };
         let engine = self.model.engine();
-        let vision = llm::vision(&engine, &first.field)?;
+        let vision = llm::vision(&engine, MediaKind::Image, &first.field)?;
         let fields: Vec<Arc<str>> = images.iter().map(|it| Arc::clone(&it.field)).collect();
         let bitmaps = images.into_iter().map(bitmap).collect::<Result<_>>()?;
         let (told, answer) = oneshot::channel();
@@ -99,7 +100,9 @@ impl ImageEncoder {
         let encoded = answer.await;
         let encoded = encoded.map_err(|_| Error::unavailable("the model has stopped"))?;
         encoded.map_err(|error| match error {
-            Unread::Refused { index, message } => llm::unreadable(&fields[index], &message),
+            Unread::Refused { index, message } => {
+                llm::unreadable(MediaKind::Image, &fields[index], &message)
+            }
             Unread::Failed(error) => llm::failed(error),
         })
     }

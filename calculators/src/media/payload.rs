@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use graphmill_engine::register_payload;
-use graphmill_llm::{Image, Tile};
+use graphmill_llm::{Medium, Tile};
 use serde_json::{Value, json};
 
 use crate::tensor::Tensor;
@@ -26,7 +26,7 @@ pub struct PromptImage {
 /// What a model reads in the place of the images of a request, computed: for each of its prompts and
 /// each image of it.
 #[derive(Clone, Debug, Default)]
-pub struct PromptEmbeddings(pub Vec<Vec<Arc<Image>>>);
+pub struct PromptEmbeddings(pub Vec<Vec<Arc<Medium>>>);
 
 register_payload!(PromptImages as "prompt_images", images_to_json, |_: &Value| Err(
     "images are made by nodes alone".to_owned()
@@ -48,10 +48,10 @@ fn images_to_json(images: &PromptImages) -> Value {
 }
 
 fn embeddings_to_json(embeddings: &PromptEmbeddings) -> Value {
-    let image = |image: &Arc<Image>| {
+    let image = |image: &Arc<Medium>| {
         let width = image.tiles().find_map(|tile: &Arc<Tile>| tile.width());
         json!({ "positions": image.positions(), "width": width })
     };
-    let prompt = |images: &Vec<Arc<Image>>| images.iter().map(image).collect::<Value>();
+    let prompt = |images: &Vec<Arc<Medium>>| images.iter().map(image).collect::<Value>();
     embeddings.0.iter().map(prompt).collect()
 }

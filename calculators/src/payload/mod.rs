@@ -111,25 +111,38 @@ pub struct ChatInput {
     pub continues: bool,
     /// Whose replies its messages may repeat; none if they are text and nothing else.
     pub partner: Option<Partner>,
-    /// The images in it, in order. In the content of messages, [`image_marker`] stands for each.
-    pub images: Arc<[ImageSource]>,
+    /// The images and sounds in it, in order. In the content of messages, [`media_marker`] stands
+    /// for each.
+    pub media: Arc<[MediaSource]>,
 }
 
-/// An image as a request has it.
+/// What a request has beside text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MediaKind {
+    /// An image.
+    Image,
+    /// A sound.
+    Sound,
+}
+
+/// An image or a sound as a request has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ImageSource {
+pub struct MediaSource {
     /// Where it is in the request, for errors: `messages[0].content[1]`.
     pub field: Arc<str>,
-    /// What the request says of it, such as `data:image/png;base64,...`.
-    pub url: Arc<str>,
+    /// Which of both it is.
+    pub kind: MediaKind,
+    /// What the request says of it: of an image a URL, such as `data:image/png;base64,...`, of a
+    /// sound its file as Base64.
+    pub data: Arc<str>,
 }
 
-/// What stands for an image in the text of a conversation. No client can know it, so no text has it
-/// by chance or by intent.
-pub fn image_marker() -> &'static str {
+/// What stands for an image or a sound in the text of a conversation. No client can know it, so no
+/// text has it by chance or by intent.
+pub fn media_marker() -> &'static str {
     static MARKER: LazyLock<String> = LazyLock::new(|| {
         let number = RandomState::new().build_hasher().finish();
-        format!("<__image_{number:016x}__>")
+        format!("<__media_{number:016x}__>")
     });
     &MARKER
 }
@@ -194,8 +207,9 @@ pub struct TemplatedPrompt {
     /// Whether it ends where the template has a reply begin, so that the reply to it is known
     /// again.
     pub awaits_reply: bool,
-    /// The images for which [`image_marker`] stands in the text, in the conversation's order.
-    pub images: Arc<[ImageSource]>,
+    /// The images and sounds for which [`media_marker`] stands in the text, in the conversation's
+    /// order.
+    pub media: Arc<[MediaSource]>,
     /// The byte where the content of its last message of a user begins, if that is found: what
     /// comes before it may come again, with another question.
     pub last_turn: Option<usize>,
@@ -221,9 +235,9 @@ pub struct TokenPrompts(pub Vec<TokenPrompt>);
 /// A prompt as tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenPrompt {
-    /// The tokens, and the placeholders of images: numbers below 0.
+    /// The tokens, and the placeholders of images and sounds: numbers below 0.
     pub tokens: Vec<Token>,
-    /// The tiles of images for which placeholders stand, in order.
+    /// The tiles of images and sounds for which placeholders stand, in order.
     pub tiles: Arc<[PlacedTile]>,
     /// What they were made of, if the reply to them is to be known again.
     pub asked: Option<Arc<Asked>>,

@@ -273,6 +273,7 @@ fn tool_call_to_json(call: &ToolCallDelta) -> Value {
 struct UsageForm {
     prompt_tokens: u32,
     cached_tokens: u32,
+    sound_tokens: u32,
     generated_tokens: u32,
     drafts: Option<DraftsForm>,
 }
@@ -289,6 +290,7 @@ impl From<UsageForm> for Usage {
         Self {
             prompt_tokens: form.prompt_tokens,
             cached_tokens: form.cached_tokens,
+            sound_tokens: form.sound_tokens,
             generated_tokens: form.generated_tokens,
             // A packet in a file has no time.
             queued: Duration::ZERO,
@@ -305,6 +307,9 @@ fn usage_to_json(usage: Usage) -> Value {
         "cached_tokens": usage.cached_tokens,
         "generated_tokens": usage.generated_tokens,
     });
+    if usage.sound_tokens > 0 {
+        json["sound_tokens"] = usage.sound_tokens.into();
+    }
     if let Some(drafts) = usage.drafts {
         json["drafts"] = json!({"accepted": drafts.accepted, "rejected": drafts.rejected});
     }

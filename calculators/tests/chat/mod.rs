@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use graphmill_calculators::llm::{ImageLimits, LanguageModel, ModelSpec};
+use graphmill_calculators::llm::{LanguageModel, MediaLimits, ModelSpec};
 use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse, JsonBody};
 use graphmill_engine::testing::Harness;
 use graphmill_engine::{Environment, Error, Files, Registry, Resource};
@@ -53,7 +53,7 @@ impl Chat {
             finds_projector: false,
             needs_projector: false,
             image_cache_size: 0,
-            images: ImageLimits::default(),
+            media: MediaLimits::default(),
         };
         let model =
             LanguageModel::load(&spec, &Files::default()).expect("the scripted model loads");

@@ -217,7 +217,7 @@ impl LlmEngine {
         Ok(next)
     }
 
-    /// What reads images for the model; `None` if it takes none.
+    /// What reads images and sounds for the model; `None` if it takes neither.
     pub fn vision(&self) -> Option<&Vision> {
         self.vision.as_ref()
     }

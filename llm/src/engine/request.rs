@@ -37,7 +37,7 @@ pub struct GenerationRequest {
     pub on_admission: Option<OnAdmission>,
     /// Prompt tokens, at least one. Nothing is added to them.
     pub prompt: Vec<Token>,
-    /// The tiles of images in the prompt, in order, all of them encoded. A prompt with images drafts
+    /// The tiles of media in the prompt, in order, all of them encoded. A prompt with media drafts
     /// nothing.
     pub tiles: Arc<[PlacedTile]>,
     /// Tokens before the last turn of a conversation, if it is known: others may go on from there in

@@ -72,6 +72,8 @@ pub(crate) struct Sequence {
     pub(crate) sink: Arc<OutputReceiver>,
     pub(crate) moments: Moments,
     pub(super) prompt_tokens: u32,
+    /// Those of them that are positions of sounds.
+    sound_tokens: u32,
     /// Tokens of the prompt that were reused when it was first admitted.
     cached_tokens: u32,
     /// Most tokens, prompt and generated.
@@ -109,6 +111,8 @@ impl Sequence {
         if !request.tiles.is_empty() {
             text.to_mut().retain(|token| vocab.contains(*token));
         }
+        let sounds = request.tiles.iter().filter(|tile| tile.tile().is_sound());
+        let sound_tokens = sounds.map(|tile| tile.shape().positions).sum();
         let token_limit = match request.max_tokens {
             Some(max_tokens) => prompt_tokens.saturating_add(max_tokens).min(context),
             None => context,
@@ -151,6 +155,7 @@ impl Sequence {
             sink: Arc::new(OutputReceiver::new(request.sink)),
             moments: Moments::now(),
             prompt_tokens,
+            sound_tokens,
             token_limit,
             min_tokens: request.min_tokens,
             stop_tokens: request.stop_tokens,
@@ -515,6 +520,7 @@ impl Sequence {
         Usage {
             prompt_tokens: self.prompt_tokens,
             cached_tokens: self.cached_tokens,
+            sound_tokens: self.sound_tokens,
             generated_tokens: self.generated(),
             queued: self.moments.queued(),
             drafts: self

@@ -175,7 +175,7 @@ pub struct LlmEngineStatus {
     pub checkpoint_hits: u64,
     /// How many were dropped to keep their limit.
     pub checkpoints_dropped: u64,
-    /// What was read of images.
+    /// What was read of images and sounds.
     pub images: VisionStatus,
     /// The time that a step beside decodes should not exceed: `target_step_ms`, or what the engine
     /// chose for the last step.

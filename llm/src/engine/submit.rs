@@ -119,13 +119,14 @@ impl LlmEngine {
         if request.prompt_logprobs.is_some() && !request.tiles.is_empty() {
             return Err(SubmitError::InvalidParameter {
                 field: "prompt_logprobs",
-                message: "cannot be asked for with images, whose positions have none".to_owned(),
+                message: "cannot be asked for with images or sounds, whose positions have none"
+                    .to_owned(),
             });
         }
         self.check_prompt(&request.prompt, &request.tiles, request.max_tokens)
     }
 
-    /// Whether a prompt with these tiles of images can run, with this limit of its generation.
+    /// Whether a prompt with these tiles can run, with this limit of its generation.
     ///
     /// # Errors
     /// As [`submit`](Self::submit), for prompts that can never run.

@@ -10,7 +10,7 @@ use super::trial::{FileTrial, Order, Task, VERDICT, Verdict};
 use crate::backend::{self, Adapter, Backend, BatchToken, Piece, Projector, Slot};
 use crate::model::vocab::Vocab;
 use crate::protocol::{LoadError, Token};
-use crate::vision::Bitmap;
+use crate::vision::{Bitmap, Decoded, Sound, TILE_SECONDS};
 
 /// A text that a tokenizer has to find its way through: letters, numbers, spaces and what is rarely
 /// in a vocabulary as a whole.
@@ -142,14 +142,27 @@ fn step(
     Ok(())
 }
 
-/// Encodes an image that is gray all over.
+/// Encodes an image that is gray all over, a tenth of a second of silence, and as much of it as a
+/// tile of sound may have, as far as they are read. Of tiles of one shape, one is encoded.
 fn encode(projector: &dyn Projector) -> Result<(), String> {
     const SIDE: u32 = 64;
-    let gray = vec![127; (SIDE * SIDE * 3) as usize];
-    let bitmap = Bitmap::new(SIDE, SIDE, gray).ok_or("there is no image to try")?;
-    for piece in projector.prepare(&bitmap)? {
-        if let Piece::Tile(tile) = piece {
-            finite(&tile.encode()?)?;
+    let gray = || Bitmap::new(SIDE, SIDE, vec![127; (SIDE * SIDE * 3) as usize]);
+    let image = projector.reads_images().then(gray).flatten();
+    let lengths = projector.sound_rate().map(|rate| {
+        let second = rate.get() as usize;
+        [second / 10, second * TILE_SECONDS]
+    });
+    let sounds = lengths.into_iter().flatten().map(Sound::silence);
+    let tried = image.map(Decoded::Image).into_iter();
+    let mut shapes = Vec::new();
+    for decoded in tried.chain(sounds.map(Decoded::Sound)) {
+        for piece in projector.prepare(&decoded)? {
+            if let Piece::Tile(tile) = piece
+                && !shapes.contains(&tile.shape())
+            {
+                shapes.push(tile.shape());
+                finite(&tile.encode()?)?;
+            }
         }
     }
     Ok(())

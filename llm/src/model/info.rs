@@ -40,7 +40,7 @@ pub struct LlmEngineInfo {
     pub draft: Option<DraftInfo>,
     /// Adapters of the model that requests can name.
     pub adapters: Vec<AdapterSpec>,
-    /// What reads images for the model; none if it takes none.
+    /// What reads images and sounds for the model; none if it takes neither.
     pub vision: Option<VisionSpec>,
 }
 
@@ -255,7 +255,7 @@ impl fmt::Display for LlmEngineInfo {
             let (path, size) = (vision.mmproj.display(), Mebibytes(vision.cache_size));
             write!(
                 f,
-                "\nimages    by {path}, {size} of host memory for encoded ones"
+                "\nmedia     by {path}, {size} of host memory for what is encoded"
             )?;
         }
         let Some(compute) = &self.backend.compute else {

@@ -82,11 +82,11 @@ pub enum SubmitError {
         /// Tokens in the vocabulary.
         n_vocab: usize,
     },
-    /// The prompt ends with an image.
+    /// The prompt ends with an image or a sound.
     #[error(
-        "the prompt ends with an image: something has to follow it that the answer goes on from"
+        "the prompt ends with an image or a sound: something has to follow it that the answer goes on from"
     )]
-    EndsWithImage,
+    EndsWithMedium,
     /// A parameter is out of its range.
     #[error("`{field}` {message}")]
     InvalidParameter {

@@ -55,6 +55,8 @@ pub struct Usage {
     pub prompt_tokens: u32,
     /// Prompt tokens whose KV cells were reused from another sequence instead of computed.
     pub cached_tokens: u32,
+    /// Tokens of the prompt that are positions of sounds.
+    pub sound_tokens: u32,
     /// Tokens generated, the end token included.
     pub generated_tokens: u32,
     /// From its submission to its first admission.

@@ -95,7 +95,7 @@ pub struct LlmEngineSpec {
     pub draft: Option<DraftSpec>,
     /// Adapters of the model that requests can name.
     pub adapters: Vec<AdapterSpec>,
-    /// What reads images for the model; `None` for a model that takes none.
+    /// What reads images and sounds for the model; `None` for a model that takes neither.
     pub vision: Option<VisionSpec>,
     /// Knobs of the backend.
     pub plugin_config: PluginConfig,

@@ -1,10 +1,10 @@
-//! What reads images for a model.
+//! What reads images and sounds for a model.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// The projector of a model that reads images.
+/// The projector of a model that reads images or sounds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VisionSpec {
@@ -13,7 +13,7 @@ pub struct VisionSpec {
     /// Whether the model is refused where the projector cannot be used. Else it is loaded without,
     /// and a warning says why.
     pub required: bool,
-    /// Bytes of host memory for images that were encoded, which need not be encoded again; 0 keeps
+    /// Bytes of host memory for what was encoded, which need not be encoded again; 0 keeps
     /// none.
     pub cache_size: u64,
 }

@@ -1,5 +1,5 @@
-//! The thread that encodes images. A projector computes one tile at a time, so one thread does it
-//! for all requests, in the order in which they came.
+//! The thread that encodes images and sounds. A projector computes one tile at a time, so one thread
+//! does it for all requests, in the order in which they came.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -7,11 +7,11 @@ use std::{io, thread};
 
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 
-use super::image::Tile;
+use super::medium::Tile;
 use crate::protocol::{ErrorKind, GenerationError, SubmitError};
 use crate::worker::catch;
 
-/// Requests that wait for their images to be encoded: as many as may wait for the engine, unless a
+/// Requests that wait for their media to be encoded: as many as may wait for the engine, unless a
 /// spec says otherwise. More are refused.
 const MAX_WAITING: usize = 1024;
 
@@ -107,10 +107,15 @@ impl Turn<'_> {
             match done {
                 Ok(here) => _ = self.encoded.fetch_add(here.into(), Ordering::Relaxed),
                 Err(why) => {
-                    tracing::error!(%why, "an image was not encoded");
+                    let what = if tile.is_sound() {
+                        "a sound"
+                    } else {
+                        "an image"
+                    };
+                    tracing::error!(%why, "{what} was not encoded");
                     return Err(GenerationError {
                         kind: ErrorKind::Internal,
-                        message: format!("an image of the request was not encoded: {why}"),
+                        message: format!("{what} of the request was not encoded: {why}"),
                     });
                 }
             }

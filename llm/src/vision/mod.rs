@@ -1,34 +1,42 @@
-//! Images in prompts. A model that reads images has a projector, which makes embeddings of an image
-//! that take the place of those of tokens.
+//! Images and sounds in prompts. A model that reads them has a projector, which makes embeddings of
+//! such a medium that take the place of those of tokens.
 //!
-//! In a prompt, each position of an image has a placeholder: a number below 0, so that it is no
+//! In a prompt, each position of a medium has a placeholder: a number below 0, so that it is no
 //! token of a vocabulary, and the same for all positions of a tile and for no other tile. Two
-//! prompts that begin with the same numbers so begin with the same images, and what is shared of
+//! prompts that begin with the same numbers so begin with the same media, and what is shared of
 //! them needs no word of its own.
 //!
-//! An image is prepared on the thread that makes the prompt: scaled, cut into tiles, counted. Its
+//! A medium is prepared on the thread that makes the prompt: scaled, cut into tiles, counted. Its
 //! tiles are encoded on a thread of their own, one after the other, before the prompt is submitted:
 //! the engine's thread never waits for them, and a tile that fails ends the request that waits for
 //! it. What was encoded is kept for the next request with the same file.
 
+use std::num::NonZero;
 use std::sync::Arc;
 
+mod decoded;
 mod encoder;
-mod image;
 mod kept;
+mod medium;
 
+pub use decoded::{Bitmap, Decoded, Sound};
 use encoder::Encoder;
 pub use encoder::Encoding;
-pub(crate) use image::check_prompt;
-pub use image::{Bitmap, Image, PlacedTile, Tile};
 use kept::{Kept, Key};
+pub(crate) use medium::check_prompt;
+pub use medium::{Medium, PlacedTile, Tile};
 
 use crate::backend::Projector;
 use crate::protocol::{GenerationError, LoadError, SubmitError};
 use crate::room::{self, Cache};
 use crate::worker::catch;
 
-/// What reads images for a model.
+/// Seconds of a sound that a projector may have to encode at once. Those that do not cut longer ones
+/// take memory by the square of this, and some of them have no more positions: a longer tile, which
+/// would end the process, is refused.
+pub(crate) const TILE_SECONDS: usize = 30;
+
+/// What reads images and sounds for a model.
 pub struct Vision {
     projector: Arc<dyn Projector>,
     kept: Arc<Kept>,
@@ -52,6 +60,16 @@ impl Vision {
         })
     }
 
+    /// Whether it reads images.
+    pub fn reads_images(&self) -> bool {
+        self.projector.reads_images()
+    }
+
+    /// Samples of a second of sound, if it reads sound.
+    pub fn sound_rate(&self) -> Option<NonZero<u32>> {
+        self.projector.sound_rate()
+    }
+
     /// The image of a file. `decode` is called for a file that is not known among requests with the
     /// same [salt](crate::GenerationRequest::cache_salt); what is wrong with its pixels for the model
     /// becomes an error by `refused`.
@@ -64,13 +82,37 @@ impl Vision {
         file: &[u8],
         decode: impl FnOnce() -> Result<Bitmap, E>,
         refused: impl FnOnce(String) -> E,
-    ) -> Result<Arc<Image>, E> {
-        let file = Kept::key(salt, file);
-        if let Some(image) = self.kept.find(&file) {
-            return Ok(image);
+    ) -> Result<Arc<Medium>, E> {
+        let decode = || decode().map(Decoded::Image);
+        self.read(Kept::key(salt, file), decode, refused)
+    }
+
+    /// The sound of a file, as [`image`](Self::image) gives an image.
+    ///
+    /// # Errors
+    /// Those of `decode` and `refused`.
+    pub fn sound<E>(
+        &self,
+        salt: &str,
+        file: &[u8],
+        decode: impl FnOnce() -> Result<Sound, E>,
+        refused: impl FnOnce(String) -> E,
+    ) -> Result<Arc<Medium>, E> {
+        let decode = || decode().map(Decoded::Sound);
+        self.read(Kept::key_of_sound(salt, file), decode, refused)
+    }
+
+    fn read<E>(
+        &self,
+        key: Key,
+        decode: impl FnOnce() -> Result<Decoded, E>,
+        refused: impl FnOnce(String) -> E,
+    ) -> Result<Arc<Medium>, E> {
+        if let Some(medium) = self.kept.find(&key) {
+            return Ok(medium);
         }
-        let bitmap = decode()?;
-        prepare(&*self.projector, &self.kept, file, &bitmap).map_err(refused)
+        let decoded = decode()?;
+        prepare(&*self.projector, &self.kept, key, &decoded).map_err(refused)
     }
 
     /// Encodes tiles, as far as they are not encoded, and calls `answer` on another thread when that
@@ -101,14 +143,15 @@ impl Vision {
     pub fn encode_bitmaps(
         &self,
         bitmaps: Vec<(Arc<str>, Bitmap)>,
-        answer: impl FnOnce(Result<Vec<Arc<Image>>, Unread>) + Send + 'static,
+        answer: impl FnOnce(Result<Vec<Arc<Medium>>, Unread>) + Send + 'static,
     ) -> Result<Encoding, SubmitError> {
         let (projector, kept) = (Arc::clone(&self.projector), Arc::clone(&self.kept));
         self.encoder.submit(Box::new(move |turn| {
             let read = |(index, (salt, bitmap)): (usize, (Arc<str>, Bitmap))| {
                 let key = Kept::key_of(&salt, &bitmap);
                 let known = kept.find(&key).map(Ok);
-                let read = || catch(|| prepare(&*projector, &kept, key, &bitmap));
+                let decoded = Decoded::Image(bitmap);
+                let read = || catch(|| prepare(&*projector, &kept, key, &decoded));
                 let image = known.unwrap_or_else(|| read().and_then(|prepared| prepared));
                 let image = image.map_err(|message| Unread::Refused { index, message })?;
                 turn.encode(image.tiles()).map_err(Unread::Failed)?;
@@ -129,16 +172,16 @@ impl Vision {
     }
 }
 
-/// What the model reads in the place of a bitmap, kept by its key.
+/// What the model reads in the place of what was decoded, kept by its key.
 fn prepare(
     projector: &dyn Projector,
     kept: &Kept,
     key: Key,
-    bitmap: &Bitmap,
-) -> Result<Arc<Image>, String> {
-    let image = Arc::new(Image::new(projector.prepare(bitmap)?));
-    let bytes = image.positions() * projector.width() * size_of::<f32>();
-    Ok(kept.insert(key, image, bytes as u64))
+    decoded: &Decoded,
+) -> Result<Arc<Medium>, String> {
+    let medium = Arc::new(Medium::new(projector.prepare(decoded)?));
+    let bytes = medium.positions() * projector.width() * size_of::<f32>();
+    Ok(kept.insert(key, medium, bytes as u64))
 }
 
 /// Why bitmaps have no embeddings.
@@ -163,16 +206,16 @@ impl std::fmt::Debug for Vision {
     }
 }
 
-/// What a model has read of images. All 0 for a model that takes none.
+/// What a model has read of images and sounds. All 0 for a model that takes none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VisionStatus {
-    /// Images that requests had.
+    /// Images and sounds that requests had.
     pub queries: u64,
     /// Those of them that were known.
     pub hits: u64,
     /// Tiles that were encoded.
     pub encoded: u64,
-    /// Images that are kept.
+    /// Images and sounds that are kept.
     pub kept: u64,
     /// Their bytes.
     pub kept_bytes: u64,

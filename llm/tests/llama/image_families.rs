@@ -1,16 +1,16 @@
-//! Images in models that count them by lines and columns (M-RoPE), and in those whose images look
-//! ahead: answers are those of llama.cpp itself, alone, in a crowd, shared, after cancellations and
-//! where sequences lose their places.
+//! Images in models that count them by lines and columns (M-RoPE), in those whose images look ahead,
+//! and sounds: answers are those of llama.cpp itself, alone, in a crowd, shared, after cancellations
+//! and where sequences lose their places.
 
 use std::path::PathBuf;
 
 use graphmill_llm::{
-    Bitmap, LlmEngine, LlmEngineSpec, PluginConfig, RequestId, SamplingParams, TokenLogprob, Usage,
-    VisionSpec,
+    Decoded, LlmEngine, LlmEngineSpec, PluginConfig, RequestId, SamplingParams, TokenLogprob,
+    Usage, VisionSpec,
 };
 
 use crate::families::{Family, WIDTH};
-use crate::images::{SIZE, picture, question};
+use crate::images::{SIZE, picture, question, sound};
 use crate::random_projector::{Kind, make};
 use crate::reference::Reference;
 use crate::support::{Generation, same};
@@ -103,11 +103,19 @@ fn ask(engine: &LlmEngine, asked: (&[u8], &str)) -> (Vec<TokenLogprob>, Usage) {
     (answer.logprobs, answer.usage)
 }
 
-fn expected(reference: &mut Reference, (pictures, message): (&[u8], &str)) -> Vec<TokenLogprob> {
+fn expected(
+    reference: &mut Reference,
+    kind: Kind,
+    (pictures, message): (&[u8], &str),
+) -> Vec<TokenLogprob> {
     let markers = "<__media__>".repeat(pictures.len());
     let text = format!("<|im_start|>user\n{markers}{message}<|im_end|>\n<|im_start|>assistant\n");
-    let bitmaps: Vec<Bitmap> = pictures.iter().map(|number| picture(*number).1).collect();
-    reference.answer(text, &bitmaps, TOKENS as usize)
+    let decoded = |number: &u8| match kind {
+        Kind::Sound => Decoded::Sound(sound(*number).1),
+        _ => Decoded::Image(picture(*number).1),
+    };
+    let media: Vec<Decoded> = pictures.iter().map(decoded).collect();
+    reference.answer(text, &media, TOKENS as usize)
 }
 
 /// Log probabilities may differ by less than `tolerance`: batches decide in which order floats are
@@ -119,7 +127,7 @@ fn check(family: Family, kind: Kind, tolerance: f32) {
         let (plain, sharing) = (models.engine(layout, false), models.engine(layout, true));
         if answers.is_empty() {
             let mut reference = Reference::load(&models.model, &models.projector);
-            answers.extend(QUESTIONS.map(|asked| expected(&mut reference, asked)));
+            answers.extend(QUESTIONS.map(|asked| expected(&mut reference, kind, asked)));
             let first = |answer: &Vec<TokenLogprob>| answer[0].clone();
             assert_ne!(first(&answers[0]), first(&answers[1]), "pictures matter");
         }
@@ -204,6 +212,16 @@ fn images_in_lines_and_columns_go_on_from_checkpoints() {
 fn images_that_look_ahead_are_read_as_llama_cpp_reads_them() {
     // Without looking ahead, they differ by more than this.
     check(Family::Window, Kind::Ahead, 0.02);
+}
+
+#[test]
+fn sounds_are_read_as_llama_cpp_reads_them() {
+    check(Family::Window, Kind::Sound, 0.05);
+}
+
+#[test]
+fn sounds_are_counted_as_tokens_where_images_are_in_lines_and_columns() {
+    check(Family::Image, Kind::Sound, 0.05);
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use graphmill_llm::{
-    Bitmap, Image, LlmEngine, LlmEngineSpec, LoadError, PlacedTile, PluginConfig, SubmitError,
-    Token, VisionSpec,
+    Bitmap, LlmEngine, LlmEngineSpec, LoadError, Medium, PlacedTile, PluginConfig, Sound,
+    SubmitError, Token, VisionSpec,
 };
 
 use crate::random_projector::{Kind, MODEL_WIDTH, POSITIONS, make};
@@ -62,14 +62,28 @@ pub(crate) fn picture(number: u8) -> (Vec<u8>, Bitmap) {
     (vec![number; 8], bitmap)
 }
 
-fn image(engine: &LlmEngine, number: u8) -> Arc<Image> {
-    let (file, bitmap) = picture(number);
-    let vision = engine.vision().expect("it reads images");
-    let image = vision.image("", &file, || Ok(bitmap), |message| message);
-    image.expect("the image is prepared")
+/// A sound that has some number in it.
+pub(crate) fn sound(number: u8) -> (Vec<u8>, Sound) {
+    let step = (f32::from(number) + 1.0) * 0.07;
+    let samples = (0..8_000).map(|at| (at as f32 * step).sin() / 2.0);
+    let sound = Sound::new(samples.collect()).expect("whole and finite");
+    (vec![number; 8], sound)
 }
 
-/// A question about pictures: a prompt and the tiles in it, encoded.
+/// A picture, or a sound if that is what the engine reads.
+fn medium(engine: &LlmEngine, number: u8) -> Arc<Medium> {
+    let vision = engine.vision().expect("it reads more than text");
+    let medium = if vision.reads_images() {
+        let (file, bitmap) = picture(number);
+        vision.image("", &file, || Ok(bitmap), |message| message)
+    } else {
+        let (file, sound) = sound(number);
+        vision.sound("", &file, || Ok(sound), |message| message)
+    };
+    medium.expect("it is prepared")
+}
+
+/// A question about pictures or sounds: a prompt and the tiles in it, encoded.
 pub(crate) fn question(
     engine: &LlmEngine,
     pictures: &[u8],
@@ -78,7 +92,7 @@ pub(crate) fn question(
     let mut prompt = tokenize(engine, "<|im_start|>user\n");
     let mut tiles = Vec::new();
     for number in pictures {
-        image(engine, *number).append_to(&mut prompt, &mut tiles);
+        medium(engine, *number).append_to(&mut prompt, &mut tiles);
     }
     let rest = format!("{message}<|im_end|>\n<|im_start|>assistant\n");
     prompt.extend(tokenize(engine, &rest));
@@ -212,7 +226,7 @@ fn nothing_is_encoded_for_who_does_not_wait() {
     let vision = engine.vision().expect("it reads images");
     let tiles = |number| {
         let mut tiles = Vec::new();
-        image(&engine, number).append_to(&mut Vec::new(), &mut tiles);
+        medium(&engine, number).append_to(&mut Vec::new(), &mut tiles);
         let tiles = tiles.iter().map(|tile| Arc::clone(tile.tile()));
         tiles.collect::<Vec<_>>()
     };
@@ -251,7 +265,7 @@ fn prompts_that_have_no_sense_are_refused() {
     let without = refusal(&prompt, &[]);
     assert!(matches!(without, SubmitError::InvalidToken { position, .. } if position == at));
     let end = at + POSITIONS as usize;
-    assert_eq!(refusal(&prompt[..end], &tiles), SubmitError::EndsWithImage);
+    assert_eq!(refusal(&prompt[..end], &tiles), SubmitError::EndsWithMedium);
     let cut = refusal(&prompt[..end - 1], &tiles);
     assert!(matches!(cut, SubmitError::InvalidToken { .. }), "{cut}");
     let twice = refusal(&prompt, &[tiles[0].clone(), tiles[0].clone()]);

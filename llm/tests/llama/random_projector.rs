@@ -6,16 +6,22 @@ use crate::random_model::{F32, LIST, Tensor, U32, entry, file, matrix, ones, tex
 
 /// Positions that an image takes, unless they depend on its size: those of a square.
 pub(crate) const POSITIONS: u64 = 16;
+/// Positions that each half a minute of a sound takes.
+pub(crate) const SOUND_POSITIONS: u64 = 15;
 const WIDTH: u64 = 16;
 const HEADS: u32 = 2;
 const FEED_FORWARD: u64 = 24;
 const LAYERS: u32 = 2;
 const BOOL: u32 = 7;
+/// Numbers that stand for the pitches of a sound at a moment.
+const PITCHES: u64 = 16;
+/// Moments of half a minute, after every other is left out.
+const MOMENTS: u64 = 1500;
 
 /// The numbers of an embedding of the model in this repository.
 pub(crate) const MODEL_WIDTH: u64 = 192;
 
-/// What a projector makes of an image.
+/// What a projector makes of an image, or what else it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A position for each patch of a square, as `LLaVA` has it.
@@ -25,21 +31,37 @@ pub(crate) enum Kind {
     Grid,
     /// A position for each four patches of a square, which see each other: as Gemma 3 has it.
     Ahead,
+    /// Sound alone, as Ultravox reads it.
+    Sound,
+    /// Images as `Square` reads them, and sound.
+    Both,
 }
+
+/// What libmtmd calls the projector of sounds.
+const SOUND: &str = "ultravox";
 
 impl Kind {
     fn name(self) -> &'static str {
         match self {
-            Self::Square => "mlp",
+            Self::Square | Self::Both => "mlp",
             Self::Grid => "qwen2vl_merger",
             Self::Ahead => "gemma3",
+            Self::Sound => SOUND,
         }
+    }
+
+    fn reads_images(self) -> bool {
+        self != Self::Sound
+    }
+
+    fn reads_sound(self) -> bool {
+        matches!(self, Self::Sound | Self::Both)
     }
 
     /// Pixels of a side of a patch, and of an image.
     fn pixels(self) -> (u64, u64) {
         match self {
-            Self::Square => (8, 32),
+            Self::Square | Self::Both | Self::Sound => (8, 32),
             Self::Grid => (4, 64),
             Self::Ahead => (8, 64),
         }
@@ -48,7 +70,8 @@ impl Kind {
     /// What makes embeddings of the model of its own.
     fn merger(self, width: u64, size: f32) -> Vec<Tensor> {
         match self {
-            Self::Square => vec![
+            Self::Sound => Vec::new(),
+            Self::Square | Self::Both => vec![
                 matrix("mm.0.weight", &[WIDTH, width], 1.0),
                 bias("mm.0.bias", width),
                 matrix("mm.2.weight", &[width, width], size),
@@ -70,38 +93,50 @@ impl Kind {
 
 /// Writes a projector for models whose embeddings have so many numbers, which are about this large.
 pub(crate) fn make(folder: &Path, kind: Kind, width: u64, size: f32) -> PathBuf {
-    let (of_patch, image) = kind.pixels();
     let mut entries = Vec::new();
     text_entry(&mut entries, "general.architecture", "clip");
-    text_entry(&mut entries, "clip.projector_type", kind.name());
-    for name in ["clip.has_vision_encoder", "clip.use_gelu"] {
-        entries.push(entry(name, BOOL, [1]));
+    if kind == Kind::Both {
+        text_entry(&mut entries, "clip.vision.projector_type", kind.name());
+        text_entry(&mut entries, "clip.audio.projector_type", SOUND);
+    } else {
+        text_entry(&mut entries, "clip.projector_type", kind.name());
     }
-    for (name, number) in [
+    entries.push(entry("clip.use_gelu", BOOL, [1]));
+    let mut tensors = Vec::new();
+    if kind.reads_images() {
+        images(&mut entries, &mut tensors, kind, width, size);
+    }
+    if kind.reads_sound() {
+        sounds(&mut entries, &mut tensors, width, size);
+    }
+    let path = folder.join("mmproj.gguf");
+    std::fs::write(&path, file(&entries, &tensors)).expect("a file in it");
+    path
+}
+
+/// What reads images.
+fn images(
+    entries: &mut Vec<Vec<u8>>,
+    tensors: &mut Vec<Tensor>,
+    kind: Kind,
+    width: u64,
+    size: f32,
+) {
+    let (of_patch, image) = kind.pixels();
+    entries.push(entry("clip.has_vision_encoder", BOOL, [1]));
+    let numbers = [
         ("image_size", image as u32),
         ("patch_size", of_patch as u32),
-        ("embedding_length", WIDTH as u32),
-        ("feed_forward_length", FEED_FORWARD as u32),
-        ("block_count", LAYERS),
-        ("projection_dim", width as u32),
-        ("attention.head_count", HEADS),
         ("projector.scale_factor", 2),
-    ] {
-        entries.push(entry(
-            &format!("clip.vision.{name}"),
-            U32,
-            number.to_le_bytes(),
-        ));
-    }
-    let epsilon = "clip.vision.attention.layer_norm_epsilon";
-    entries.push(entry(epsilon, F32, 1e-5_f32.to_le_bytes()));
+    ];
+    encoder(entries, "vision", width, &numbers);
     for name in ["image_mean", "image_std"] {
         let mut value = F32.to_le_bytes().to_vec();
         value.extend(3_u64.to_le_bytes());
         value.extend([0.5_f32; 3].iter().flat_map(|number| number.to_le_bytes()));
         entries.push(entry(&format!("clip.vision.{name}"), LIST, value));
     }
-    let mut tensors = kind.merger(width, size);
+    tensors.extend(kind.merger(width, size));
     let pixels = [of_patch, of_patch, 3, WIDTH];
     tensors.push(matrix("v.patch_embd.weight", &pixels, 1.0));
     if kind == Kind::Grid {
@@ -110,15 +145,63 @@ pub(crate) fn make(folder: &Path, kind: Kind, width: u64, size: f32) -> PathBuf 
         let patches = (image / of_patch).pow(2);
         tensors.push(matrix("v.position_embd.weight", &[WIDTH, patches], 1.0));
     }
+    layers(tensors, "v", true);
+}
+
+/// What reads sounds.
+fn sounds(entries: &mut Vec<Vec<u8>>, tensors: &mut Vec<Tensor>, width: u64, size: f32) {
+    let stacked = MOMENTS / SOUND_POSITIONS;
+    entries.push(entry("clip.has_audio_encoder", BOOL, [1]));
+    let numbers = [
+        ("num_mel_bins", PITCHES as u32),
+        ("projector.stack_factor", stacked as u32),
+    ];
+    encoder(entries, "audio", width, &numbers);
+    for (number, inputs) in [(1, PITCHES), (2, WIDTH)] {
+        let name = |part: &str| format!("a.conv1d.{number}.{part}");
+        tensors.push(matrix(&name("weight"), &[3, inputs, WIDTH], 1.0));
+        tensors.push(matrix(&name("bias"), &[1, WIDTH], 0.1));
+    }
+    let positions = matrix("a.position_embd.weight", &[WIDTH, MOMENTS], 1.0);
+    tensors.push(positions);
+    layers(tensors, "a", false);
+    tensors.push(ones("mm.a.norm_pre.weight", stacked * WIDTH));
+    let gated = [stacked * WIDTH, 2 * WIDTH];
+    tensors.push(matrix("mm.a.mlp.1.weight", &gated, 1.0));
+    tensors.push(ones("mm.a.norm_mid.weight", WIDTH));
+    tensors.push(matrix("mm.a.mlp.2.weight", &[WIDTH, width], size));
+}
+
+/// What is said of an encoder: what all have in common, and these numbers.
+fn encoder(entries: &mut Vec<Vec<u8>>, name: &str, width: u64, more: &[(&str, u32)]) {
+    let common = [
+        ("embedding_length", WIDTH as u32),
+        ("feed_forward_length", FEED_FORWARD as u32),
+        ("block_count", LAYERS),
+        ("projection_dim", width as u32),
+        ("attention.head_count", HEADS),
+    ];
+    for (key, number) in common.iter().chain(more) {
+        let key = format!("clip.{name}.{key}");
+        entries.push(entry(&key, U32, number.to_le_bytes()));
+    }
+    let epsilon = format!("clip.{name}.attention.layer_norm_epsilon");
+    entries.push(entry(&epsilon, F32, 1e-5_f32.to_le_bytes()));
+}
+
+/// The layers of an encoder.
+fn layers(tensors: &mut Vec<Tensor>, prefix: &str, keys_have_bias: bool) {
     for layer in 0..LAYERS {
-        let name = |part: &str| format!("v.blk.{layer}.{part}");
+        let name = |part: &str| format!("{prefix}.blk.{layer}.{part}");
         for part in ["attn_q", "attn_k", "attn_v", "attn_out"] {
             tensors.push(matrix(
                 &name(&format!("{part}.weight")),
                 &[WIDTH, WIDTH],
                 1.0,
             ));
-            tensors.push(bias(&name(&format!("{part}.bias")), WIDTH));
+            if keys_have_bias || part != "attn_k" {
+                tensors.push(bias(&name(&format!("{part}.bias")), WIDTH));
+            }
         }
         for part in ["ln1", "ln2"] {
             tensors.push(ones(&name(&format!("{part}.weight")), WIDTH));
@@ -131,9 +214,6 @@ pub(crate) fn make(folder: &Path, kind: Kind, width: u64, size: f32) -> PathBuf 
             tensors.push(bias(&name(&format!("{part}.bias")), length));
         }
     }
-    let path = folder.join("mmproj.gguf");
-    std::fs::write(&path, file(&entries, &tensors)).expect("a file in it");
-    path
 }
 
 /// Small numbers.

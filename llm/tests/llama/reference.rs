@@ -1,11 +1,11 @@
-//! What llama.cpp itself says about images: one prompt, computed chunk by chunk as libmtmd's helper
-//! does it, and then token by token.
+//! What llama.cpp itself says about images and sounds: one prompt, computed chunk by chunk as
+//! libmtmd's helper does it, and then token by token.
 
 use std::mem::ManuallyDrop;
 use std::num::NonZero;
 use std::path::Path;
 
-use graphmill_llm::{Bitmap, Token, TokenLogprob};
+use graphmill_llm::{Decoded, Token, TokenLogprob};
 use llama_cpp_2::context::params::LlamaContextParams;
 use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::llama_batch::LlamaBatch;
@@ -44,11 +44,11 @@ impl Reference {
         }
     }
 
-    /// The likeliest tokens after a text in which each `<__media__>` stands for one of the pictures.
+    /// The likeliest tokens after a text in which each `<__media__>` stands for one of the media.
     pub(crate) fn answer(
         &mut self,
         text: String,
-        pictures: &[Bitmap],
+        media: &[Decoded],
         tokens: usize,
     ) -> Vec<TokenLogprob> {
         let params = LlamaContextParams::default()
@@ -57,11 +57,16 @@ impl Reference {
             .with_n_ubatch(CONTEXT);
         let context = self.model.new_context(&self.backend, params);
         let mut context = context.expect("a context");
-        let bitmap = |picture: &Bitmap| {
-            let (width, height) = (picture.width(), picture.height());
-            MtmdBitmap::from_image_data(width, height, picture.rgb()).expect("as many as it says")
+        let bitmap = |medium: &Decoded| {
+            let bitmap = match medium {
+                Decoded::Image(it) => {
+                    MtmdBitmap::from_image_data(it.width(), it.height(), it.rgb())
+                }
+                Decoded::Sound(sound) => MtmdBitmap::from_audio_data(sound.samples()),
+            };
+            bitmap.expect("as many as it says")
         };
-        let bitmaps: Vec<_> = pictures.iter().map(bitmap).collect();
+        let bitmaps: Vec<_> = media.iter().map(bitmap).collect();
         let bitmaps: Vec<_> = bitmaps.iter().collect();
         let text = MtmdInputText {
             text,
@@ -69,7 +74,7 @@ impl Reference {
             parse_special: true,
         };
         let chunks = self.projector.tokenize(text, &bitmaps);
-        let chunks = chunks.expect("as many pictures as markers");
+        let chunks = chunks.expect("as many media as markers");
         let past = chunks.eval_chunks(
             &mut self.projector,
             &mut context,

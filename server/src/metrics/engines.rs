@@ -148,12 +148,12 @@ const GAUGES: &[Gauge<Reading>] = &[
     ),
     (
         "image_cache_images",
-        "Encoded images in host memory",
+        "Encoded images and sounds in host memory",
         |reading| reading.status.images.kept as f64,
     ),
     (
         "image_cache_bytes",
-        "Host memory of these images",
+        "Host memory of these images and sounds",
         |reading| reading.status.images.kept_bytes as f64,
     ),
     (
@@ -237,17 +237,17 @@ const COUNTERS: &[Counter<Reading>] = &[
     ),
     (
         "image_cache_queries",
-        "Images of requests that were looked up in the image cache",
+        "Images and sounds of requests that were looked up in the image cache",
         |reading| reading.status.images.queries,
     ),
     (
         "image_cache_hits",
-        "Images of requests that were found in the image cache",
+        "Images and sounds of requests that were found in the image cache",
         |reading| reading.status.images.hits,
     ),
     (
         "images_encoded",
-        "Images, or tiles of images, that were encoded",
+        "Images and sounds, or tiles of them, that were encoded",
         |reading| reading.status.images.encoded,
     ),
     (

@@ -4,6 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
+use graphmill_llm::Vision;
 
 use super::{Choice, Servable, Servables};
 
@@ -68,12 +69,17 @@ impl Servable {
         models.iter().flat_map(names).collect()
     }
 
-    /// Whether each of its language models reads images, once they are loaded.
-    pub(crate) fn takes_images(&self) -> bool {
+    /// What each of its language models reads beside text, once they are loaded: `image`, `audio`.
+    pub(crate) fn reads(&self) -> Vec<&'static str> {
         let models = self.plan().map(|plan| plan.resources::<LanguageModel>());
         let models = models.unwrap_or_default();
-        let read_images = models.iter().all(|model| model.engine().vision().is_some());
-        !models.is_empty() && read_images
+        let each = |reads: fn(&Vision) -> bool| {
+            let has = |model: &Arc<LanguageModel>| model.engine().vision().is_some_and(reads);
+            !models.is_empty() && models.iter().all(has)
+        };
+        let images = each(Vision::reads_images).then_some("image");
+        let sounds = each(|vision| vision.sound_rate().is_some()).then_some("audio");
+        images.into_iter().chain(sounds).collect()
     }
 
     /// The tokens that a sequence of its model can have, once it is loaded; of several models, of

@@ -58,6 +58,13 @@ mod service;
 mod serving;
 mod sharing;
 mod sites;
+#[cfg_attr(
+    not(feature = "vision"),
+    allow(dead_code, reason = "few tests have sound")
+)]
+mod sound_files;
+#[cfg(feature = "vision")]
+mod sounds;
 mod stopping;
 mod streams;
 mod structured;

@@ -8,7 +8,7 @@ use graphmill_calculators::tensor::Tensor;
 use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Result, register,
 };
-use graphmill_llm::Image;
+use graphmill_llm::Medium;
 use serde_json::{Value, json};
 
 use crate::images::{chat, graph, model, png, said, url};
@@ -51,11 +51,11 @@ impl Calculator for Gray {
 register!(Gray);
 
 /// Twenty positions that no projector has made.
-static OWN: LazyLock<Arc<Image>> = LazyLock::new(|| own(MODEL_WIDTH as usize));
+static OWN: LazyLock<Arc<Medium>> = LazyLock::new(|| own(MODEL_WIDTH as usize));
 
-fn own(width: usize) -> Arc<Image> {
+fn own(width: usize) -> Arc<Medium> {
     let numbers = (0..20 * width).map(|number| (number % 7) as f32 / 7.0 - 0.5);
-    Arc::new(Image::of_embeddings(width, numbers.collect()).expect("whole and finite"))
+    Arc::new(Medium::of_embeddings(width, numbers.collect()).expect("whole and finite"))
 }
 
 /// Has embeddings of its own for images: by the width of an image those of [`OWN`], too narrow ones,

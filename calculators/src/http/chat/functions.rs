@@ -65,7 +65,7 @@ pub(in crate::http) fn to_tools(json: &JsonBody) -> Result<Option<Translated>> {
         echo: Map::new(),
         names: NAMES,
         function_call: true,
-        images: Vec::new(),
+        media: Vec::new(),
     }))
 }
 

@@ -18,7 +18,7 @@ use crate::payload::{
     GenerationParams, JsonBody, Partner, RequestInput, SpecialTokens, TextRequest, ToolChoice,
 };
 
-pub(super) use request::{chat as conversation, check_detail};
+pub(super) use request::{chat as conversation, check_detail, check_format};
 
 /// The dialect.
 pub(super) struct Chat;

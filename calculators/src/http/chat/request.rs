@@ -10,7 +10,7 @@ use crate::http::{
     fields::{Fields, at_most, code, invalid, missing, shown, written, wrong_type},
     limits::MAX_MESSAGES,
 };
-use crate::payload::{ChatInput, ImageSource, image_marker, json::Allowance};
+use crate::payload::{ChatInput, MediaKind, MediaSource, json::Allowance, media_marker};
 
 /// Reads a conversation.
 pub(in crate::http) fn chat(body: Fields<'_>) -> Result<ChatInput> {
@@ -21,11 +21,11 @@ pub(in crate::http) fn chat(body: Fields<'_>) -> Result<ChatInput> {
     at_most("messages", messages.len(), MAX_MESSAGES, "messages")?;
     let allowance = body.allowance();
     let mut call = None;
-    let mut images = Vec::new();
+    let mut media = Vec::new();
     let messages = messages
         .iter()
         .enumerate()
-        .map(|(index, message)| self::message(message, index, &mut call, &mut images, &allowance))
+        .map(|(index, message)| self::message(message, index, &mut call, &mut media, &allowance))
         .collect::<Result<_>>()?;
     let tools = tools::read(body)?;
     let mut template_kwargs = template_kwargs(body)?;
@@ -38,18 +38,18 @@ pub(in crate::http) fn chat(body: Fields<'_>) -> Result<ChatInput> {
         template_kwargs: Arc::new(template_kwargs),
         continues: continues(body)?,
         partner: None,
-        images: images.into(),
+        media: media.into(),
     })
 }
 
-/// A message as templates expect it: with text content, in which [`image_marker`] stands for images,
-/// and past tool calls whose arguments are
-/// objects. `call` is the id of the last call that came as a `function_call`.
+/// A message as templates expect it: with text content, in which [`media_marker`] stands for images
+/// and sounds, and past tool calls whose arguments are objects. `call` is the id of the last call
+/// that came as a `function_call`.
 fn message(
     message: &Value,
     index: usize,
     call: &mut Option<String>,
-    images: &mut Vec<ImageSource>,
+    media: &mut Vec<MediaSource>,
     allowance: &Allowance,
 ) -> Result<Value> {
     let path = &*format!("messages[{index}]");
@@ -79,7 +79,7 @@ fn message(
     let content = match message.get("content") {
         Some(Value::String(_)) => None,
         None | Some(Value::Null) => Some(String::new()),
-        Some(Value::Array(parts)) => Some(joined(parts, &format!("{path}.content"), images)?),
+        Some(Value::Array(parts)) => Some(joined(parts, &format!("{path}.content"), media)?),
         Some(other) => {
             return Err(wrong_type(
                 format!("{path}.content"),
@@ -110,8 +110,8 @@ fn message(
     Ok(Value::Object(message))
 }
 
-/// The text of a message's parts: a line each, and a marker where an image is.
-fn joined(parts: &[Value], path: &str, images: &mut Vec<ImageSource>) -> Result<String> {
+/// The text of a message's parts: a line each, and a marker where an image or a sound is.
+fn joined(parts: &[Value], path: &str, media: &mut Vec<MediaSource>) -> Result<String> {
     let mut joined = String::new();
     let mut was_text = false;
     for (index, part) in parts.iter().enumerate() {
@@ -127,15 +127,19 @@ fn joined(parts: &[Value], path: &str, images: &mut Vec<ImageSource>) -> Result<
         let field = match kind {
             "text" | "input_text" => "text",
             "refusal" => "refusal",
-            "image_url" => {
-                images.push(image(part, path)?);
-                joined.push_str(image_marker());
+            "image_url" | "input_audio" => {
+                media.push(match kind {
+                    "image_url" => image(part, path)?,
+                    _ => sound(part, path)?,
+                });
+                joined.push_str(media_marker());
                 was_text = false;
                 continue;
             }
             _ => {
                 let kind = shown(kind);
-                let message = format!("`{kind}` is not supported: messages are text and images");
+                let message =
+                    format!("`{kind}` is not supported: messages are text, images and sounds");
                 return Err(invalid(format!("{path}.type"), message).with_code(code::UNSUPPORTED));
             }
         };
@@ -154,7 +158,7 @@ fn joined(parts: &[Value], path: &str, images: &mut Vec<ImageSource>) -> Result<
 }
 
 /// An image, at `path`. How detailed it is to be looked at is for models that can choose.
-fn image(part: &Map<String, Value>, path: String) -> Result<ImageSource> {
+fn image(part: &Map<String, Value>, path: String) -> Result<MediaSource> {
     let field = format!("{path}.image_url");
     let image = match part.get("image_url") {
         Some(Value::Object(image)) => image,
@@ -163,12 +167,45 @@ fn image(part: &Map<String, Value>, path: String) -> Result<ImageSource> {
     };
     check_detail(image.get("detail"), &field)?;
     match image.get("url") {
-        Some(Value::String(url)) => Ok(ImageSource {
+        Some(Value::String(url)) => Ok(MediaSource {
             field: path.into(),
-            url: url.as_str().into(),
+            kind: MediaKind::Image,
+            data: url.as_str().into(),
         }),
         Some(other) => Err(wrong_type(format!("{field}.url"), "a string", other)),
         None => Err(missing(format!("{field}.url"))),
+    }
+}
+
+/// A sound, at `path`.
+fn sound(part: &Map<String, Value>, path: String) -> Result<MediaSource> {
+    let field = format!("{path}.input_audio");
+    let sound = match part.get("input_audio") {
+        Some(Value::Object(sound)) => sound,
+        Some(other) => return Err(wrong_type(field, "an object", other)),
+        None => return Err(missing(field)),
+    };
+    check_format(sound.get("format"), &field)?;
+    match sound.get("data") {
+        Some(Value::String(data)) => Ok(MediaSource {
+            field: path.into(),
+            kind: MediaKind::Sound,
+            data: data.as_str().into(),
+        }),
+        Some(other) => Err(wrong_type(format!("{field}.data"), "a string", other)),
+        None => Err(missing(format!("{field}.data"))),
+    }
+}
+
+/// Refuses a `format` of a sound that is not read. Which of them a file has, the file itself says.
+pub(in crate::http) fn check_format(format: Option<&Value>, path: &str) -> Result<()> {
+    match format {
+        None | Some(Value::Null) => Ok(()),
+        Some(Value::String(format)) if ["wav", "mp3", "flac"].contains(&format.as_str()) => Ok(()),
+        Some(other) => {
+            let message = format!("must be `wav`, `mp3` or `flac`, not {}", written(other));
+            Err(invalid(format!("{path}.format"), message))
+        }
     }
 }
 

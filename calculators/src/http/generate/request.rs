@@ -81,7 +81,7 @@ pub(super) fn to_completion(json: &JsonBody, streams: bool) -> Result<Translated
         echo,
         names: NAMES,
         function_call: false,
-        images: Vec::new(),
+        media: Vec::new(),
     })
 }
 

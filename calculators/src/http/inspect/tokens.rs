@@ -5,7 +5,9 @@ use graphmill_llm::{Token, Vocab};
 use serde_json::{Map, Value, json};
 
 use super::super::fields::invalid;
-use crate::payload::{Prompt, Prompts, TemplatedPrompt, TokenPrompts, Tokenization, image_marker};
+use crate::payload::{
+    MediaKind, Prompt, Prompts, TemplatedPrompt, TokenPrompts, Tokenization, media_marker,
+};
 
 /// The answer of `tokenize`.
 pub(super) fn tokenized(vocab: &dyn Vocab, how: Tokenization, prompts: &TokenPrompts) -> Value {
@@ -94,8 +96,19 @@ pub(super) fn detokenized(vocab: &dyn Vocab, prompts: &TokenPrompts) -> Result<V
     Ok(json!({ "prompt": text, "content": text }))
 }
 
-/// What an image is shown as in a prompt.
-const SHOWN_IMAGE: &str = "<__image__>";
+/// A prompt in which images and sounds are shown by a word for each.
+fn shown(prompt: &TemplatedPrompt) -> String {
+    let mut texts = prompt.text.split(media_marker());
+    let mut shown = texts.next().unwrap_or_default().to_owned();
+    for (medium, text) in prompt.media.iter().zip(texts) {
+        shown.push_str(match medium.kind {
+            MediaKind::Image => "<__image__>",
+            MediaKind::Sound => "<__sound__>",
+        });
+        shown.push_str(text);
+    }
+    shown
+}
 
 /// Each prompt as the model would see it.
 pub(super) fn rendered(
@@ -112,9 +125,9 @@ pub(super) fn rendered(
     }
     let pairs = prompts.0.iter().zip(&tokens.0);
     let rendered = pairs.map(|(prompt, tokens)| {
-        let has_images = !tokens.tiles.is_empty();
+        let has_media = !tokens.tiles.is_empty();
         let tokens = &tokens.tokens;
-        let is_known = |token: Token| vocab.contains(token) || (has_images && token < 0);
+        let is_known = |token: Token| vocab.contains(token) || (has_media && token < 0);
         if let Some(token) = tokens.iter().find(|token| !is_known(**token)) {
             let size = vocab.n_vocab();
             let message =
@@ -123,9 +136,7 @@ pub(super) fn rendered(
         }
         let text = match prompt {
             Prompt::Text(text) | Prompt::Spelled { text, .. } => text.clone(),
-            Prompt::Templated(TemplatedPrompt { text, .. }) => {
-                text.replace(image_marker(), SHOWN_IMAGE)
-            }
+            Prompt::Templated(prompt) => shown(prompt),
             Prompt::Gap { .. } => text(vocab, tokens),
             Prompt::Tokens(tokens) => text(vocab, tokens),
         };

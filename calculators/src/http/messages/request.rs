@@ -55,7 +55,7 @@ pub(super) fn to_chat(json: &JsonBody) -> Result<Translated> {
         chat.insert("continue_final_message", true.into());
         chat.insert("add_generation_prompt", false.into());
     }
-    let images = turns.take_images();
+    let media = turns.take_media();
     chat.insert("messages", turns.into_messages().into());
 
     if let Some(tools) = tools(body)? {
@@ -72,7 +72,7 @@ pub(super) fn to_chat(json: &JsonBody) -> Result<Translated> {
         echo,
         names: NAMES,
         function_call: false,
-        images,
+        media,
     })
 }
 

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::llm::{GenerationConfig, LanguageModel, claim_room, refused};
 use crate::payload::{
-    GenerationParams, HttpRequestPayload, ImageSource, JsonBody, PromptQuestion, RequestInput,
+    GenerationParams, HttpRequestPayload, JsonBody, MediaSource, PromptQuestion, RequestInput,
     Terms, TextRequest,
 };
 
@@ -105,7 +105,7 @@ impl Calculator for OpenAIRequest {
         if let Some(model) = &self.model {
             known_tokens(&read.params, &**model.vocab())?;
             if let RequestInput::Chat(chat) = &read.request.input {
-                model.images().check(&model.engine(), &chat.images)?;
+                model.media().check(&model.engine(), &chat.media)?;
             }
             if let Some(terms) = Terms::of(cx.run()) {
                 params::lift(terms, &mut read.params, model.engine().spec().min_priority);
@@ -167,17 +167,17 @@ struct Read {
 }
 
 impl Read {
-    /// Names images by where they are in the request.
-    fn with_images_at(mut self, fields: &[String]) -> Self {
+    /// Names images and sounds by where they are in the request.
+    fn with_media_at(mut self, fields: &[String]) -> Self {
         if let RequestInput::Chat(chat) = &mut self.request.input
             && !fields.is_empty()
         {
-            let named = chat.images.iter().zip(fields);
-            let named = named.map(|(image, field)| ImageSource {
+            let named = chat.media.iter().zip(fields);
+            let named = named.map(|(medium, field)| MediaSource {
                 field: field.as_str().into(),
-                ..image.clone()
+                ..medium.clone()
             });
-            chat.images = named.collect();
+            chat.media = named.collect();
         }
         self
     }
@@ -211,7 +211,7 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
             head.echo = translated.echo;
             head.function_call = translated.function_call;
             head.read(&translated.body, defaults)
-                .map(|read| read.with_images_at(&translated.images))
+                .map(|read| read.with_media_at(&translated.media))
                 .map_err(|error| translate::in_dialect(error, translated.names))
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::payload::{ChatInput, Prompt, RequestInput, image_marker};
+use crate::payload::{ChatInput, Prompt, RequestInput, media_marker};
 
 #[expect(
     clippy::needless_pass_by_value,
@@ -474,12 +474,12 @@ fn a_marker_stands_for_each_image_where_it_is() {
         {"role": "user", "content": [text("and"), image("data:d"), text("this")]},
     ]);
     let input = chat_input(json!({ "messages": messages }));
-    let marker = image_marker();
+    let marker = media_marker();
     let content = |index: usize| input.messages[index]["content"].clone();
     assert_eq!(content(1), format!("{marker}one\ntwo{marker}{marker}"));
     assert_eq!(content(2), format!("and{marker}this"));
-    let images = input.images.iter();
-    let images: Vec<_> = images.map(|image| (&*image.field, &*image.url)).collect();
+    let images = input.media.iter();
+    let images: Vec<_> = images.map(|image| (&*image.field, &*image.data)).collect();
     assert_eq!(
         images,
         [
@@ -515,9 +515,9 @@ fn images_of_other_dialects_are_named_by_where_they_are_there() {
         let RequestInput::Chat(input) = request.input else {
             panic!("a chat");
         };
-        assert_eq!(&*input.images[0].field, field);
-        assert_eq!(&*input.images[0].url, "data:image/png;base64,AAAA");
-        let content = format!("a{}", image_marker());
+        assert_eq!(&*input.media[0].field, field);
+        assert_eq!(&*input.media[0].data, "data:image/png;base64,AAAA");
+        let content = format!("a{}", media_marker());
         assert_eq!(input.messages[1]["content"], content);
     }
 }

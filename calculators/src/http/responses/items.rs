@@ -3,7 +3,7 @@
 use graphmill_engine::Result;
 use serde_json::{Map, Value};
 
-use crate::http::chat::{check_detail, tools};
+use crate::http::chat::{check_detail, check_format, tools};
 use crate::http::fields::{Fields, invalid, missing, shown, wrong_type};
 use crate::http::translate::{Content, Turns, object, optional_str, required_str, unsupported};
 use crate::payload::json::Allowance;
@@ -69,7 +69,7 @@ fn message(item: Fields<'_>, path: &str, turns: &mut Turns) -> Result<()> {
     Ok(())
 }
 
-/// Text, or the text and images of parts.
+/// Text, or the texts, images and sounds of parts.
 fn content(content: &Value, path: &str) -> Result<Content> {
     let Value::Array(parts) = content else {
         return Ok(Content::of(&text(content, path)?));
@@ -86,6 +86,16 @@ fn content(content: &Value, path: &str) -> Result<Content> {
                 }
                 check_detail(fields.get("detail")?, &path)?;
                 read.image(required_str(fields, &path, "image_url")?, path.clone());
+            }
+            "input_audio" => {
+                let field = format!("{path}.input_audio");
+                let sound = match fields.get("input_audio")? {
+                    Some(sound) => object(sound, &field)?,
+                    None => return Err(missing(field)),
+                };
+                let data = required_str(sound, &field, "data")?;
+                check_format(sound.get("format")?, &field)?;
+                read.sound(data, path);
             }
             _ => read.text(text_of(fields, &path)?),
         }
@@ -115,7 +125,7 @@ fn text_of<'a>(part: Fields<'a>, path: &str) -> Result<&'a str> {
         "refusal" => required_str(part, path, "refusal"),
         kind => {
             let kind = shown(kind);
-            let why = format!("`{kind}` is not supported: messages are text and images");
+            let why = format!("`{kind}` is not supported: messages are text, images and sounds");
             Err(unsupported(format!("{path}.type"), &why))
         }
     }

@@ -51,7 +51,7 @@ pub(super) fn to_chat(json: &JsonBody) -> Result<Translated> {
         }
         Some(other) => return Err(wrong_type("input", "a string or an array of items", other)),
     }
-    let images = turns.take_images();
+    let media = turns.take_media();
     chat.insert("messages", turns.into_messages().into());
 
     let tools = tools(body)?;
@@ -77,7 +77,7 @@ pub(super) fn to_chat(json: &JsonBody) -> Result<Translated> {
         body: chat,
         names: NAMES,
         function_call: false,
-        images,
+        media,
         echo: echo(body)?,
     })
 }

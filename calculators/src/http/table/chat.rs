@@ -10,7 +10,7 @@ pub(super) const FIELDS: &[Field] = &[
         &[CHAT],
         Form::Own("an array of 1 to 16384 messages"),
         "The conversation. A message has a `role` (`system`, `developer`, `user`, `assistant`, `tool` or `function`) and a `content`: a string, \
-         or an array of parts of type `text` and, for models that read images, `image_url`. `name`, `tool_calls` and `tool_call_id` reach the template.",
+         or an array of parts of type `text` and, for models that read images or sound, `image_url` and `input_audio`. `name`, `tool_calls` and `tool_call_id` reach the template.",
     )
     .refusing(&[
         refused(r#"{"messages": null}"#, "messages", MISSING),
@@ -50,8 +50,13 @@ pub(super) const FIELDS: &[Field] = &[
         ),
         refused(
             r#"{"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}]}"#,
-            "messages[0].content[0].type",
-            UNSUPPORTED,
+            "messages[0].content[0].input_audio.data",
+            MISSING,
+        ),
+        refused(
+            r#"{"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "", "format": "ogg"}}]}]}"#,
+            "messages[0].content[0].input_audio.format",
+            VALUE,
         ),
         refused(r#"{"messages": [{"role": "user", "content": [{"type": "something"}]}]}"#, "messages[0].content[0].type", UNSUPPORTED),
         refused(r#"{"messages": [{"role": "user", "content": "hi", "name": 5}]}"#, "messages[0].name", TYPE),
@@ -121,5 +126,5 @@ pub(super) const FIELDS: &[Field] = &[
     field("audio", &[CHAT], Form::Only(&[]), "Answers are text."),
     field("prediction", &[CHAT], Form::Only(&[]), "Use `num_assistant_tokens`: the prompt is searched for what comes next."),
     field("web_search_options", &[CHAT], Form::Only(&[]), "Nothing is searched."),
-    field("mm_processor_kwargs", &[CHAT], Form::Only(&["{}"]), "Messages are text."),
+    field("mm_processor_kwargs", &[CHAT], Form::Only(&["{}"]), "Each model looks and listens in its own way."),
 ];

@@ -10,7 +10,7 @@ pub(super) const FIELDS: &[Field] = &[
         "input",
         &[RESPONSES],
         Form::Own("a string or an array of 1 to 16384 items"),
-        "The conversation. An item is a message of text and images, a `function_call`, a `function_call_output` or `reasoning`.",
+        "The conversation. An item is a message of text, images and sounds, a `function_call`, a `function_call_output` or `reasoning`.",
     )
     .refusing(&[
         refused(r#"{"input": null}"#, "input", MISSING),
@@ -23,6 +23,7 @@ pub(super) const FIELDS: &[Field] = &[
         refused(r#"{"input": [{"role": "user", "content": 5}]}"#, "input[0].content", TYPE),
         refused(r#"{"input": [{"role": "user", "content": [{"type": "input_image"}]}]}"#, "input[0].content[0].image_url", MISSING),
         refused(r#"{"input": [{"role": "user", "content": [{"type": "input_image", "file_id": "f"}]}]}"#, "input[0].content[0].file_id", UNSUPPORTED),
+        refused(r#"{"input": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}]}"#, "input[0].content[0].input_audio.data", MISSING),
         refused(r#"{"input": [{"role": "user", "content": [{"type": "input_text"}]}]}"#, "input[0].content[0].text", MISSING),
         refused(r#"{"input": [{"type": "item_reference", "id": "x"}]}"#, "input[0].type", UNSUPPORTED),
         refused(r#"{"input": [{"type": "function_call", "name": "f", "arguments": "{}"}]}"#, "input[0].call_id", MISSING),

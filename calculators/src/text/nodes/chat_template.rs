@@ -101,7 +101,7 @@ impl ApplyChatTemplate {
             text,
             partner: chat.partner.clone(),
             awaits_reply: !chat.continues && !is_own,
-            images: Arc::clone(&chat.images),
+            media: Arc::clone(&chat.media),
         })
     }
 

@@ -4,7 +4,7 @@
 mod chat_template;
 mod detokenizer;
 mod features;
-mod images;
+mod media;
 mod reasoning;
 mod stop_string;
 mod tokenizer;

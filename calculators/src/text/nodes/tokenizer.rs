@@ -5,9 +5,9 @@ use std::sync::Arc;
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, Flow, In, NoOptions, OpenCx, Out, Res, Result, Run, register,
 };
-use graphmill_llm::{Image, TokenizeError};
+use graphmill_llm::{Medium, TokenizeError};
 
-use super::images;
+use super::media;
 use crate::llm::{LanguageModel, claim_room};
 use crate::media::PromptEmbeddings;
 use crate::payload::{Prompt, Prompts, TokenPrompt, TokenPrompts};
@@ -20,7 +20,8 @@ use crate::payload::{Prompt, Prompts, TokenPrompt, TokenPrompts};
 /// other models it is refused. Where a conversation goes on from a reply of the same model to the
 /// same conversation, with the same `cache_salt` and adapter, the text of that reply gets the
 /// tokens that the model chose, so that they need not be computed again; special tokens are always
-/// those of the text. Images become what the model reads in their place; they are not encoded here.
+/// those of the text. Images and sounds become what the model reads in their place; they are not
+/// encoded here.
 /// Where `EMBEDDINGS` is connected, the images of a prompt are those that come there, at the
 /// timestamp of the prompts: an [`ImageEncoderCalculator`](crate::media::ImageEncoder) makes them, or
 /// a node of the graph's author.
@@ -102,7 +103,7 @@ impl Calculator for Tokenizer {
 register!(Tokenizer);
 
 impl Tokenizer {
-    fn tokenize(&self, prompt: &Prompt, encoded: Option<&[Arc<Image>]>) -> Result<TokenPrompt> {
+    fn tokenize(&self, prompt: &Prompt, encoded: Option<&[Arc<Medium>]>) -> Result<TokenPrompt> {
         let text = match prompt {
             Prompt::Text(text) | Prompt::Spelled { text, .. } => text.len(),
             Prompt::Templated(prompt) => prompt.text.len(),
@@ -113,8 +114,8 @@ impl Tokenizer {
         let vocab = self.model.vocab();
         let tokens = match prompt {
             Prompt::Text(text) => vocab.tokenize(text, true, false),
-            Prompt::Templated(prompt) if !prompt.images.is_empty() => {
-                return images::tokenize(&self.model, prompt, encoded);
+            Prompt::Templated(prompt) if !prompt.media.is_empty() => {
+                return media::tokenize(&self.model, prompt, encoded);
             }
             Prompt::Templated(prompt) => {
                 let tokens = vocab.tokenize(&prompt.text, false, true);

@@ -1,29 +1,36 @@
-//! Images: what makes embeddings of them, which a model takes in the place of those of tokens.
+//! Images and sounds: what makes embeddings of them, which a model takes in the place of those of
+//! tokens.
 
 use std::num::NonZero;
 
 use super::{Adapter, Slot};
 use crate::protocol::Token;
-use crate::vision::Bitmap;
+use crate::vision::Decoded;
 
-/// Reads images for a model: the projector of its file `mmproj`.
+/// Reads images, sounds or both for a model: the projector of its file `mmproj`.
 pub trait Projector: Send + Sync {
     /// Numbers of the embedding of a position, as many as the model's own have.
     fn width(&self) -> usize;
 
-    /// What stands for an image in a prompt. Scales and cuts it as the model wants it, and computes
-    /// no more than that.
+    /// Whether it reads images.
+    fn reads_images(&self) -> bool;
+
+    /// Samples of a second of sound, if it reads sound.
+    fn sound_rate(&self) -> Option<NonZero<u32>>;
+
+    /// What stands for an image or a sound in a prompt. Scales and cuts it as the model wants it,
+    /// and computes no more than that.
     ///
     /// # Errors
-    /// Why the model cannot take the image.
-    fn prepare(&self, bitmap: &Bitmap) -> Result<Vec<Piece>, String>;
+    /// Why the model cannot take it.
+    fn prepare(&self, decoded: &Decoded) -> Result<Vec<Piece>, String>;
 }
 
-/// A part of what stands for an image in a prompt.
+/// A part of what stands for an image or a sound in a prompt.
 pub enum Piece {
-    /// Tokens, such as those that mark where an image begins.
+    /// Tokens, such as those that mark where an image or a sound begins.
     Text(Vec<Token>),
-    /// The image, or a tile of it.
+    /// The image or the sound, or a tile of it.
     Tile(Box<dyn PreparedTile>),
 }
 
@@ -32,10 +39,13 @@ pub enum Piece {
 pub struct TileShape {
     /// Positions that it takes: each has an embedding and a KV cell.
     pub positions: u32,
-    /// Its columns, for a model that counts an image by lines and columns (M-RoPE).
+    /// Its columns, where the model counts an image by lines and columns (M-RoPE). None where its
+    /// positions come one after the other, as those of tokens.
     pub columns: Option<NonZero<u32>>,
     /// Whether its positions see those behind them, so that all are computed at once.
     pub looks_ahead: bool,
+    /// Whether it is of a sound.
+    pub is_sound: bool,
 }
 
 #[cfg(feature = "llama")]
@@ -48,7 +58,7 @@ impl TileShape {
     }
 }
 
-/// An image or a tile of one, ready to be encoded.
+/// An image or a sound, or a tile of one, ready to be encoded.
 pub trait PreparedTile: Send {
     /// How it lies in a prompt.
     fn shape(&self) -> TileShape;

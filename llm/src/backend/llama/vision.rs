@@ -17,7 +17,7 @@ use crate::model::info::Mebibytes;
 use crate::protocol::LoadError;
 use crate::room;
 use crate::spec::{Device, LlmEngineSpec, VisionSpec};
-use crate::vision::Bitmap;
+use crate::vision::{Decoded, Sound, TILE_SECONDS};
 
 /// Loads the projector of a spec beside the weights, and sets aside what it takes. `None` if there
 /// is none, or it cannot be used and need not be.
@@ -58,14 +58,30 @@ fn load_projector(
         let complaint = heard.complaint();
         refused(complaint.unwrap_or_else(|| "libmtmd cannot load it".to_owned()))
     })?;
-    if !mtmd.reads_images() {
-        return Err(refused("it reads no images".to_owned()));
+    if !mtmd.reads_images() && mtmd.sound_rate().is_none() {
+        return Err(refused("it reads neither images nor sound".to_owned()));
     }
     available.set_aside_projector(gpu, bytes);
+    let mtmd = Arc::new(mtmd);
     Ok(Arc::new(MtmdProjector {
-        mtmd: Arc::new(mtmd),
+        longest: longest_tile(&mtmd).map_err(refused)?,
+        mtmd,
         at_once: plan::ubatch(spec),
     }))
+}
+
+/// The most positions that a tile of a sound has of [`TILE_SECONDS`]; 0 if no sound is read.
+fn longest_tile(mtmd: &Arc<Mtmd>) -> Result<u32, String> {
+    let Some(rate) = mtmd.sound_rate() else {
+        return Ok(0);
+    };
+    let silence = Sound::silence(rate.get() as usize * TILE_SECONDS);
+    let chunks = mtmd.prepare(&Decoded::Sound(silence))?.into_iter();
+    let positions = chunks.map(|chunk| match chunk {
+        ChunkOrText::Text(_) => 0,
+        ChunkOrText::Chunk(chunk) => chunk.shape().positions,
+    });
+    Ok(positions.max().unwrap_or(0))
 }
 
 /// Refuses a projector that is larger than the memory it would be loaded into.
@@ -107,6 +123,8 @@ struct MtmdProjector {
     mtmd: Arc<Mtmd>,
     /// Positions that the model computes at once.
     at_once: u32,
+    /// Most positions of a tile of a sound.
+    longest: u32,
 }
 
 impl Projector for MtmdProjector {
@@ -114,9 +132,16 @@ impl Projector for MtmdProjector {
         self.mtmd.width()
     }
 
-    fn prepare(&self, bitmap: &Bitmap) -> Result<Vec<Piece>, String> {
-        let size = (bitmap.width(), bitmap.height());
-        let chunks = self.mtmd.prepare(size, bitmap.rgb())?;
+    fn reads_images(&self) -> bool {
+        self.mtmd.reads_images()
+    }
+
+    fn sound_rate(&self) -> Option<NonZero<u32>> {
+        self.mtmd.sound_rate()
+    }
+
+    fn prepare(&self, decoded: &Decoded) -> Result<Vec<Piece>, String> {
+        let chunks = self.mtmd.prepare(decoded)?;
         let piece = |chunk| match chunk {
             ChunkOrText::Text(tokens) => Ok(Piece::Text(tokens)),
             ChunkOrText::Chunk(chunk) => self.tile(chunk),
@@ -132,6 +157,11 @@ impl MtmdProjector {
             return Err(format!(
                 "its {} positions have to be computed at once, and the model computes {} (ubatch and max_num_batched_tokens)",
                 shape.positions, self.at_once
+            ));
+        }
+        if shape.is_sound && shape.positions > self.longest {
+            return Err(format!(
+                "its projector does not cut sounds, and one can have {TILE_SECONDS} seconds"
             ));
         }
         Ok(Piece::Tile(Box::new(chunk)))

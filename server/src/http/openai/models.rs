@@ -125,8 +125,9 @@ fn object(model: &Model) -> Value {
     if let Some(tokens) = model.servable.context_length() {
         object["max_model_len"] = tokens.into();
     }
-    if model.servable.takes_images() {
-        object["input_modalities"] = json!(["text", "image"]);
+    let reads = model.servable.reads();
+    if !reads.is_empty() {
+        object["input_modalities"] = json!([&["text"][..], &reads].concat());
     }
     if model.adapter.is_some() {
         object["parent"] = model.name.as_str().into();

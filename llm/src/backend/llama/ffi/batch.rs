@@ -1,6 +1,5 @@
 //! What a context computes at once, as llama.cpp takes it.
 
-use std::num::NonZero;
 use std::ptr;
 
 use llama_cpp_sys_2 as sys;
@@ -122,7 +121,8 @@ impl Batch {
     }
 
     /// Takes in the four numbers that a model with M-RoPE has for each position of an image, all
-    /// first numbers before all second ones: where the image begins, line, column, and 0.
+    /// first numbers before all second ones: where the image begins, line, column, and 0. A
+    /// position of a sound has the same number three times, as one of a token has.
     fn fill_grids(&mut self, images: &[BatchImage<'_>], places: &Places) {
         let count = self.sequences.len();
         self.positions.resize(4 * count, 0);
@@ -130,11 +130,10 @@ impl Batch {
         for image in images {
             let begin = places.position(image.slot.0, image.first - image.offset);
             for offset in image.offset..image.offset + image.positions {
-                let columns = image
-                    .tile
-                    .columns
-                    .map_or(image.tile.positions, NonZero::get);
-                let numbers = [begin, begin + offset / columns, begin + offset % columns];
+                let numbers = match image.tile.columns {
+                    Some(columns) => [begin, begin + offset / columns, begin + offset % columns],
+                    None => [begin + offset; 3],
+                };
                 for (number, first) in numbers.into_iter().zip([0, count, 2 * count]) {
                     self.positions[first + index] = number as sys::llama_pos;
                 }

@@ -1,7 +1,7 @@
 //! Where the cells of sequences are in the model's own counting. Most models count the tokens of a
 //! sequence, so that the place of a cell is its position. Models with M-RoPE count an image by lines
 //! and columns: all of its cells are at the position where it begins, and what comes behind it goes
-//! on from the largest number of a line or a column.
+//! on from the largest number of a line or a column. They count a sound as they count tokens.
 
 use crate::backend::interface::TileShape;
 
@@ -42,8 +42,12 @@ impl Places {
         row.next += 1;
     }
 
-    /// A sequence has so many more cells, of an image that began at this position.
+    /// A sequence has so many more cells, of an image that began at this position or of a sound.
     pub(super) fn add_image(&mut self, sequence: u32, begin: u32, cells: u32, tile: &TileShape) {
+        if tile.columns.is_none() {
+            (0..cells).for_each(|_| self.add_token(sequence));
+            return;
+        }
         let row = &mut self.0[sequence as usize];
         let count = row.positions.len() + cells as usize;
         row.positions.resize(count, begin);
@@ -107,6 +111,7 @@ mod tests {
         positions: 6,
         columns: NonZero::new(3),
         looks_ahead: false,
+        is_sound: false,
     };
 
     /// Two tokens, an image of two lines with three columns, two tokens.
@@ -130,6 +135,21 @@ mod tests {
         let positions: Vec<u32> = (0..12).map(|cell| places.position(0, cell)).collect();
         assert_eq!(positions, [0, 1, 2, 2, 2, 2, 2, 2, 5, 6, 7, 8]);
         assert_eq!(places.cells(0), 10);
+    }
+
+    #[test]
+    fn a_sound_is_counted_as_tokens_are() {
+        let sound = TileShape {
+            columns: None,
+            is_sound: true,
+            ..GRID
+        };
+        let mut places = places();
+        for cells in [4, 2] {
+            places.add_image(0, 7, cells, &sound);
+        }
+        let positions: Vec<u32> = (9..17).map(|cell| places.position(0, cell)).collect();
+        assert_eq!(positions, [6, 7, 8, 9, 10, 11, 12, 13]);
     }
 
     #[test]

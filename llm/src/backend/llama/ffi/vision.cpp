@@ -16,6 +16,8 @@ size_t graphmill_vision_bytes(const char * path, const mtmd_context_params * par
 mtmd_context * graphmill_vision_load(const char * path, const llama_model * model, const mtmd_context_params * params);
 int32_t graphmill_vision_prepare(const mtmd_context * context, uint32_t width, uint32_t height, const unsigned char * rgb,
                                  mtmd_input_chunks * chunks, int32_t failed);
+int32_t graphmill_vision_prepare_sound(const mtmd_context * context, const float * samples, size_t count, mtmd_input_chunks * chunks,
+                                       int32_t failed);
 int32_t graphmill_vision_encode(mtmd_context * context, const mtmd_input_chunk * chunk, int32_t failed);
 
 }  // extern "C"
@@ -35,16 +37,22 @@ mtmd_context * graphmill_vision_load(const char * path, const llama_model * mode
     return guarded<mtmd_context *>(true, nullptr, [&] { return mtmd_init_from_file(path, model, *params); });
 }
 
-// Puts what stands for an image into `chunks`.
+// Puts what stands for an image or a sound into `chunks`.
+static int32_t prepare(const mtmd_context * context, mtmd_bitmap * medium, mtmd_input_chunks * chunks) {
+    const std::unique_ptr<mtmd_bitmap, decltype(&mtmd_bitmap_free)> owned(medium, mtmd_bitmap_free);
+    const mtmd_input_part   part{ nullptr, medium };
+    const mtmd_input_part * parts[] = { &part };
+    return mtmd_tokenize_from_parts(context, chunks, parts, 1, false);
+}
+
 int32_t graphmill_vision_prepare(const mtmd_context * context, uint32_t width, uint32_t height, const unsigned char * rgb,
                                  mtmd_input_chunks * chunks, int32_t failed) {
-    return guarded<int32_t>(true, failed, [&] {
-        const std::unique_ptr<mtmd_bitmap, decltype(&mtmd_bitmap_free)> bitmap(mtmd_bitmap_init(width, height, rgb),
-                                                                               mtmd_bitmap_free);
-        const mtmd_input_part   part{ nullptr, bitmap.get() };
-        const mtmd_input_part * parts[] = { &part };
-        return mtmd_tokenize_from_parts(context, chunks, parts, 1, false);
-    });
+    return guarded<int32_t>(true, failed, [&] { return prepare(context, mtmd_bitmap_init(width, height, rgb), chunks); });
+}
+
+int32_t graphmill_vision_prepare_sound(const mtmd_context * context, const float * samples, size_t count, mtmd_input_chunks * chunks,
+                                       int32_t failed) {
+    return guarded<int32_t>(true, failed, [&] { return prepare(context, mtmd_bitmap_init_from_audio(count, samples), chunks); });
 }
 
 int32_t graphmill_vision_encode(mtmd_context * context, const mtmd_input_chunk * chunk, int32_t failed) {

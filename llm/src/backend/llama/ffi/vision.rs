@@ -1,4 +1,4 @@
-//! libmtmd: what reads images for a model.
+//! libmtmd: what reads images and sounds for a model.
 
 use std::ffi::CStr;
 use std::num::NonZero;
@@ -12,6 +12,7 @@ use llama_cpp_sys_2 as sys;
 use super::{guard, log};
 use crate::backend::interface::TileShape;
 use crate::protocol::Token;
+use crate::vision::Decoded;
 
 unsafe extern "C" {
     fn graphmill_vision_bytes(
@@ -31,6 +32,13 @@ unsafe extern "C" {
         chunks: *mut sys::mtmd_input_chunks,
         failed: i32,
     ) -> i32;
+    fn graphmill_vision_prepare_sound(
+        context: *const sys::mtmd_context,
+        samples: *const f32,
+        count: usize,
+        chunks: *mut sys::mtmd_input_chunks,
+        failed: i32,
+    ) -> i32;
     fn graphmill_vision_encode(
         context: *mut sys::mtmd_context,
         chunk: *const sys::mtmd_input_chunk,
@@ -38,7 +46,7 @@ unsafe extern "C" {
     ) -> i32;
 }
 
-/// Where and how images are encoded.
+/// Where and how images and sounds are encoded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MtmdParams {
     /// Whether GPUs take part.
@@ -75,7 +83,7 @@ fn lock(mutex: &Mutex<()>) -> MutexGuard<'_, ()> {
 /// A loaded projector.
 pub(crate) struct Mtmd {
     raw: NonNull<sys::mtmd_context>,
-    /// Held while an image is encoded, which libmtmd allows on one thread at a time.
+    /// Held while something is encoded, which libmtmd allows on one thread at a time.
     encoding: Mutex<()>,
     width: usize,
     /// Dropped after the projector, which reads its vocabulary.
@@ -124,34 +132,47 @@ impl Mtmd {
         unsafe { sys::mtmd_support_vision(self.raw.as_ptr()) }
     }
 
-    /// What stands for an image in a prompt. `rgb` has three bytes for each pixel.
-    pub(crate) fn prepare(
-        self: &Arc<Self>,
-        (width, height): (u32, u32),
-        rgb: &[u8],
-    ) -> Result<Vec<ChunkOrText>, String> {
-        if rgb.len() as u64 != u64::from(width) * u64::from(height) * 3 {
-            return Err("the image has not as many pixels as it says".to_owned());
-        }
+    /// Samples of a second of sound, if the projector reads sound.
+    pub(crate) fn sound_rate(&self) -> Option<NonZero<u32>> {
+        // SAFETY: the context is alive.
+        let rate = unsafe { sys::mtmd_get_audio_sample_rate(self.raw.as_ptr()) };
+        u32::try_from(rate).ok().and_then(NonZero::new)
+    }
+
+    /// What stands for an image or a sound in a prompt.
+    pub(crate) fn prepare(self: &Arc<Self>, decoded: &Decoded) -> Result<Vec<ChunkOrText>, String> {
         let chunks = Chunks::new();
-        let (status, heard) = log::listen(|| {
-            // SAFETY: the context is alive and only read; there are as many bytes as width and
-            // height say, and `chunks` is alive and not shared.
-            unsafe {
+        let (context, list) = (self.raw.as_ptr(), chunks.0.as_ptr());
+        let (status, heard) = log::listen(|| match decoded {
+            // SAFETY: the context is alive and only read; a bitmap has three bytes for each pixel
+            // of its width and height, and `list` is alive and not shared.
+            Decoded::Image(bitmap) => unsafe {
                 graphmill_vision_prepare(
-                    self.raw.as_ptr(),
-                    width,
-                    height,
-                    rgb.as_ptr(),
-                    chunks.0.as_ptr(),
+                    context,
+                    bitmap.width(),
+                    bitmap.height(),
+                    bitmap.rgb().as_ptr(),
+                    list,
                     guard::CAUGHT,
                 )
-            }
+            },
+            // SAFETY: the context is alive and only read; there are as many samples as the slice
+            // has, and `list` is alive and not shared.
+            Decoded::Sound(sound) => unsafe {
+                let samples = sound.samples();
+                graphmill_vision_prepare_sound(
+                    context,
+                    samples.as_ptr(),
+                    samples.len(),
+                    list,
+                    guard::CAUGHT,
+                )
+            },
         });
         if status != 0 {
             return Err(heard
                 .complaint()
-                .unwrap_or_else(|| "libmtmd cannot prepare the image".to_owned()));
+                .unwrap_or_else(|| "libmtmd cannot prepare it".to_owned()));
         }
         chunks.read(self)
     }
@@ -164,7 +185,7 @@ impl Drop for Mtmd {
     }
 }
 
-/// A part of what stands for an image.
+/// A part of what stands for an image or a sound.
 pub(crate) enum ChunkOrText {
     Text(Vec<Token>),
     Chunk(Chunk),
@@ -213,6 +234,7 @@ impl Chunks {
                     positions: 0,
                     columns: None,
                     looks_ahead: false,
+                    is_sound: kind == sys::MTMD_INPUT_CHUNK_TYPE_AUDIO,
                 },
                 mtmd: Arc::clone(mtmd),
             };
@@ -230,7 +252,7 @@ impl Drop for Chunks {
     }
 }
 
-/// An image, or a tile of one, scaled as its projector wants it.
+/// An image or a sound, or a tile of one, scaled as its projector wants it.
 pub(crate) struct Chunk {
     raw: NonNull<sys::mtmd_input_chunk>,
     shape: TileShape,
@@ -258,15 +280,19 @@ impl Chunk {
                 sys::mtmd_decode_use_mrope(context),
             )
         };
+        let is_sound = self.shape.is_sound;
+        // A sound is counted as tokens are, whatever the model does with images.
+        let is_grid = is_grid && !is_sound;
         let shape = TileShape {
             positions: u32::try_from(tokens).unwrap_or(0),
             columns: if is_grid { self.columns(tokens) } else { None },
             looks_ahead,
+            is_sound,
         };
         let is_known = is_grid == shape.columns.is_some();
         if shape.positions == 0 || !is_known || i64::from(span) != i64::from(shape.span()) {
             return Err(format!(
-                "the image has {tokens} embeddings at {span} positions, in an order that is not known"
+                "it has {tokens} embeddings at {span} positions, in an order that is not known"
             ));
         }
         Ok(shape)
@@ -303,7 +329,7 @@ impl Chunk {
         if status != 0 {
             return Err(heard
                 .complaint()
-                .unwrap_or_else(|| "libmtmd cannot encode the image".to_owned()));
+                .unwrap_or_else(|| "libmtmd cannot encode it".to_owned()));
         }
         let count = self.shape.positions as usize * self.mtmd.width;
         // SAFETY: after a chunk was encoded, there are as many numbers as it has positions, each of

@@ -1,4 +1,4 @@
-//! An image as pixels, and as a model reads it.
+//! An image or a sound as a model reads it.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,52 +7,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use crate::backend::{Piece, PreparedTile, TileShape};
 use crate::protocol::{SubmitError, Token};
 
-/// The pixels of an image.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Bitmap {
-    width: u32,
-    height: u32,
-    rgb: Vec<u8>,
-}
-
-impl Bitmap {
-    /// Pixels line by line, each red, green and blue; `None` unless there are as many as width and
-    /// height say, and at least one.
-    pub fn new(width: u32, height: u32, rgb: Vec<u8>) -> Option<Self> {
-        let bytes = u64::from(width) * u64::from(height) * 3;
-        (bytes > 0 && bytes == rgb.len() as u64).then_some(Self { width, height, rgb })
-    }
-
-    /// Pixels of a line.
-    pub fn width(&self) -> u32 {
-        self.width
-    }
-
-    /// Lines.
-    pub fn height(&self) -> u32 {
-        self.height
-    }
-
-    /// The pixels, line by line, each red, green and blue.
-    pub fn rgb(&self) -> &[u8] {
-        &self.rgb
-    }
-
-    /// The same, without the size.
-    pub fn into_rgb(self) -> Vec<u8> {
-        self.rgb
-    }
-}
-
-impl fmt::Debug for Bitmap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Bitmap({} x {})", self.width, self.height)
-    }
-}
-
-/// An image as a model reads it: tokens, and tiles that have embeddings.
+/// An image or a sound as a model reads it: tokens, and tiles that have embeddings.
 #[derive(Debug)]
-pub struct Image(Vec<Part>);
+pub struct Medium(Vec<Part>);
 
 #[derive(Debug)]
 enum Part {
@@ -60,7 +17,7 @@ enum Part {
     Tile(Arc<Tile>),
 }
 
-impl Image {
+impl Medium {
     pub(super) fn new(pieces: Vec<Piece>) -> Self {
         let part = |piece| match piece {
             Piece::Text(tokens) => Part::Text(tokens),
@@ -85,6 +42,7 @@ impl Image {
             positions,
             columns: None,
             looks_ahead: false,
+            is_sound: false,
         };
         let tile = Tile::with(shape, None);
         tile.embeddings.get_or_init(|| embeddings);
@@ -104,7 +62,7 @@ impl Image {
         self.tiles().map(|tile| tile.shape.positions as usize).sum()
     }
 
-    /// Adds the image to the end of a prompt and of the tiles that are in it.
+    /// Adds the medium to the end of a prompt and of the tiles that are in it.
     pub fn append_to(&self, prompt: &mut Vec<Token>, tiles: &mut Vec<PlacedTile>) {
         for part in &self.0 {
             match part {
@@ -122,7 +80,7 @@ impl Image {
     }
 }
 
-/// An image or a part of one that is encoded at once.
+/// An image, a sound, or a part of one that is encoded at once.
 pub struct Tile {
     placeholder: Token,
     shape: TileShape,
@@ -159,6 +117,11 @@ impl Tile {
         Some(self.embeddings()?.len() / self.shape.positions.max(1) as usize)
     }
 
+    /// Whether it is of a sound.
+    pub fn is_sound(&self) -> bool {
+        self.shape.is_sound
+    }
+
     /// Whether its embeddings are there.
     pub fn is_encoded(&self) -> bool {
         self.embeddings.get().is_some()
@@ -173,7 +136,7 @@ impl Tile {
         };
         let embeddings = from.encode()?;
         if embeddings.iter().any(|number| !number.is_finite()) {
-            return Err("the image has no finite embedding in this model".to_owned());
+            return Err("it has no finite embedding in this model".to_owned());
         }
         self.embeddings.get_or_init(|| embeddings);
         *prepared = None;
@@ -242,7 +205,7 @@ impl Eq for PlacedTile {}
 /// Looks whether a prompt has tokens of the vocabulary, as `is_token` says, and these tiles.
 ///
 /// # Errors
-/// The first position that has neither, and that a prompt ends with an image, behind which there
+/// The first position that has neither, and that a prompt ends with a medium, behind which there
 /// would be nothing to go on from.
 pub(crate) fn check_prompt(
     prompt: &[Token],
@@ -274,7 +237,7 @@ pub(crate) fn check_prompt(
         position = end;
     }
     if position == prompt.len() && position > 0 {
-        return Err(SubmitError::EndsWithImage);
+        return Err(SubmitError::EndsWithMedium);
     }
     match prompt[position..].iter().position(|it| !is_token(*it)) {
         Some(index) => wrong(position + index),

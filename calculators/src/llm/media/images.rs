@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use graphmill_engine::{Error, Result};
-use graphmill_llm::{Bitmap, Image, LlmEngine, Vision};
+use graphmill_engine::Result;
+use graphmill_llm::{Bitmap, Medium, Vision};
 #[cfg(feature = "image")]
 use image::ImageFormat;
 
+#[cfg(feature = "image")]
 use super::claim_room;
-use crate::payload::ImageSource;
+use super::{bytes_of, decoded, unreadable, wrong};
+use crate::payload::MediaSource;
+
+/// The code of an error about an image that cannot be read.
+pub(super) const INVALID: &str = "invalid_image";
 
 /// What a request may have of images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,52 +51,40 @@ const READ: [ImageFormat; 5] = [
 ];
 
 impl ImageLimits {
-    /// Refuses images that a model does not take, without reading them.
-    ///
-    /// # Errors
-    /// Names the image that is one too many, or not given in a way that is read.
-    pub(crate) fn check(self, engine: &LlmEngine, images: &[ImageSource]) -> Result<()> {
-        images
-            .first()
-            .map_or(Ok(()), |first| vision(engine, &first.field).map(drop))?;
-        self.check_sources(images)
-    }
-
     /// Refuses images that a request cannot have, whatever the model takes, without reading them.
     ///
     /// # Errors
-    /// As [`check`](Self::check).
-    pub(crate) fn check_sources(self, images: &[ImageSource]) -> Result<()> {
-        if let Some(image) = images.get(self.count as usize) {
-            let message = format!(
-                "is one image too many: a request can have {} (max_images)",
-                self.count
-            );
-            return Err(wrong(image, &message, "too_many_images"));
+    /// Names the image that is one too many, or not given in a way that is read.
+    pub(crate) fn check<'a>(self, images: impl Iterator<Item = &'a MediaSource>) -> Result<()> {
+        for (index, image) in images.enumerate() {
+            if index >= self.count as usize {
+                let message = format!(
+                    "is one image too many: a request can have {} (max_images)",
+                    self.count
+                );
+                return Err(wrong(&image.field, &message, "too_many_images"));
+            }
+            self.check_bytes(image, bytes_of(base64(image)?))?;
         }
-        images.iter().try_for_each(|image| {
-            let data = base64(image)?;
-            let bytes = data.len() as u64 / 4 * 3;
-            self.check_bytes(image, bytes.saturating_sub(2))
-        })
+        Ok(())
     }
 
-    /// The image as the model reads it, known again among requests with the same salt.
+    /// The image as the model reads it.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn read(
+    pub(super) fn read(
         self,
-        engine: &LlmEngine,
+        vision: &Vision,
         salt: &str,
-        image: &ImageSource,
-    ) -> Result<Arc<Image>> {
+        image: &MediaSource,
+    ) -> Result<Arc<Medium>> {
         let file = self.file(image)?;
-        vision(engine, &image.field)?.image(
+        vision.image(
             salt,
             &file,
             || self.decode_file(image, &file),
-            |message| unreadable(&image.field, &message),
+            |message| unreadable(image.kind, &image.field, &message),
         )
     }
 
@@ -102,21 +93,17 @@ impl ImageLimits {
     /// # Errors
     /// What is wrong with it.
     #[cfg(feature = "image")]
-    pub(crate) fn decode(self, image: &ImageSource) -> Result<Bitmap> {
+    pub(crate) fn decode(self, image: &MediaSource) -> Result<Bitmap> {
         self.decode_file(image, &self.file(image)?)
     }
 
-    fn file(self, image: &ImageSource) -> Result<Vec<u8>> {
-        let data = base64(image)?;
-        let _claim = claim_room(data.len())?;
-        let file = STANDARD
-            .decode(data)
-            .map_err(|error| wrong(image, "is not Base64", "invalid_image").with_source(error))?;
+    fn file(self, image: &MediaSource) -> Result<Vec<u8>> {
+        let file = decoded(&image.field, base64(image)?, INVALID)?;
         self.check_bytes(image, file.len() as u64)?;
         Ok(file)
     }
 
-    fn check_bytes(self, image: &ImageSource, bytes: u64) -> Result<()> {
+    fn check_bytes(self, image: &MediaSource, bytes: u64) -> Result<()> {
         if bytes <= self.bytes {
             return Ok(());
         }
@@ -124,22 +111,22 @@ impl ImageLimits {
             "is an image of {bytes} bytes, and can have {} (max_image_bytes)",
             self.bytes
         );
-        Err(wrong(image, &message, "image_too_large"))
+        Err(wrong(&image.field, &message, "image_too_large"))
     }
 
     /// The pixels of a file. How many they are is looked at before they are decoded.
     #[cfg(feature = "image")]
-    fn decode_file(self, image: &ImageSource, file: &[u8]) -> Result<Bitmap> {
+    fn decode_file(self, image: &MediaSource, file: &[u8]) -> Result<Bitmap> {
         use image::{DynamicImage, ImageDecoder as _, ImageReader};
 
         let damaged = |error: image::ImageError| {
             let message = format!("cannot be decoded: {error}");
-            wrong(image, &message, "invalid_image").with_source(error)
+            wrong(&image.field, &message, INVALID).with_source(error)
         };
         let format = image::guess_format(file).ok();
         if !format.is_some_and(|format| READ.contains(&format)) {
             let message = "is no PNG, JPEG, WebP, GIF or BMP file";
-            return Err(wrong(image, message, "invalid_image"));
+            return Err(wrong(&image.field, message, INVALID));
         }
         let reader = ImageReader::new(std::io::Cursor::new(file)).with_guessed_format();
         let reader = reader.map_err(|error| damaged(error.into()))?;
@@ -151,7 +138,7 @@ impl ImageLimits {
                 "is an image of {width} x {height} pixels, and can have {} (max_image_pixels)",
                 self.pixels
             );
-            return Err(wrong(image, &message, "image_too_large"));
+            return Err(wrong(&image.field, &message, "image_too_large"));
         }
         let _claim = claim_room((pixels * BYTES_OF_EACH) as usize)?;
         let mut limits = image::Limits::default();
@@ -163,40 +150,24 @@ impl ImageLimits {
         upright.apply_orientation(turned);
         let rgb = upright.into_rgb8();
         let bitmap = Bitmap::new(rgb.width(), rgb.height(), rgb.into_raw());
-        bitmap.ok_or_else(|| wrong(image, "has no pixels", "invalid_image"))
+        bitmap.ok_or_else(|| wrong(&image.field, "has no pixels", INVALID))
     }
 
     #[cfg(not(feature = "image"))]
     #[expect(clippy::unused_self, reason = "looks at the limits where it decodes")]
-    fn decode_file(self, image: &ImageSource, _: &[u8]) -> Result<Bitmap> {
+    fn decode_file(self, image: &MediaSource, _: &[u8]) -> Result<Bitmap> {
         let message = "cannot be decoded: this build was made without the feature `image`";
-        Err(wrong(image, message, "unsupported_parameter"))
+        Err(wrong(&image.field, message, "unsupported_parameter"))
     }
 }
 
-/// What reads the image that a field of a request has.
-///
-/// # Errors
-/// The model takes none.
-pub(crate) fn vision<'a>(engine: &'a LlmEngine, field: &str) -> Result<&'a Vision> {
-    engine.vision().ok_or_else(|| {
-        let message = "is an image, and the model takes no images";
-        wrong_field(field, message, "unsupported_parameter")
-    })
-}
-
-/// The error of an image that a model cannot take.
-pub(crate) fn unreadable(field: &str, why: &str) -> Error {
-    wrong_field(field, &format!("cannot be read: {why}"), "invalid_image")
-}
-
 /// The Base64 of an image.
-fn base64(image: &ImageSource) -> Result<&str> {
-    let url = &*image.url;
+fn base64(image: &MediaSource) -> Result<&str> {
+    let url = &*image.data;
     let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
     if scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https") {
         let message = "is the URL of an image, and this server fetches none: send it as `data:image/png;base64,...`";
-        return Err(wrong(image, message, "unsupported_parameter"));
+        return Err(wrong(&image.field, message, "unsupported_parameter"));
     }
     let data = url
         .get(..5)
@@ -206,18 +177,7 @@ fn base64(image: &ImageSource) -> Result<&str> {
         Some((kind, data)) if kind.to_ascii_lowercase().ends_with(";base64") => Ok(data.trim()),
         _ => {
             let message = "must be an image as `data:image/png;base64,...`";
-            Err(wrong(image, message, "invalid_value"))
+            Err(wrong(&image.field, message, "invalid_value"))
         }
     }
-}
-
-/// An error about an image of a request.
-fn wrong(image: &ImageSource, message: &str, code: &'static str) -> Error {
-    wrong_field(&image.field, message, code)
-}
-
-fn wrong_field(field: &str, message: &str, code: &'static str) -> Error {
-    Error::invalid(format!("`{field}` {message}"))
-        .with_field(field.to_owned())
-        .with_code(code)
 }

@@ -1,42 +1,42 @@
-//! Conversations with images to tokens.
+//! Conversations with images and sounds to tokens.
 
 use std::sync::Arc;
 
 use graphmill_engine::{Error, Result};
-use graphmill_llm::Image;
+use graphmill_llm::Medium;
 
 use super::tokenizer::too_large;
 use crate::llm::{LanguageModel, turn};
-use crate::payload::{TemplatedPrompt, TokenPrompt, image_marker};
+use crate::payload::{TemplatedPrompt, TokenPrompt, media_marker};
 
-/// Makes tokens of a conversation, and places its images. What comes before an image, and what comes
-/// after it, is tokenized by itself.
+/// Makes tokens of a conversation, and places its images and sounds. What comes before one of them,
+/// and what comes after it, is tokenized by itself.
 ///
-/// The images are those that a node has `encoded`, or are read here.
+/// They are those that a node has `encoded`, or are read here.
 pub(super) fn tokenize(
     model: &LanguageModel,
     prompt: &TemplatedPrompt,
-    encoded: Option<&[Arc<Image>]>,
+    encoded: Option<&[Arc<Medium>]>,
 ) -> Result<TokenPrompt> {
     let engine = model.engine();
-    let images = model.images();
+    let limits = model.media();
     match encoded {
-        None => images.check(&engine, &prompt.images)?,
-        Some(encoded) if encoded.len() == prompt.images.len() => {}
+        None => limits.check(&engine, &prompt.media)?,
+        Some(encoded) if encoded.len() == prompt.media.len() => {}
         Some(encoded) => {
             return Err(Error::invalid(format!(
                 "the stream of the tag EMBEDDINGS has {} images for a prompt that has {}",
                 encoded.len(),
-                prompt.images.len()
+                prompt.media.len()
             )));
         }
     }
-    let mut texts = prompt.text.split(image_marker());
+    let mut texts = prompt.text.split(media_marker());
     let found = texts.clone().count() - 1;
-    if found != prompt.images.len() {
+    if found != prompt.media.len() {
         let message = format!(
-            "the model's chat template makes {found} of the {} images in the conversation: it leaves the content of some messages out, or repeats it",
-            prompt.images.len()
+            "the model's chat template makes {found} of the {} images and sounds in the conversation: it leaves the content of some messages out, or repeats it",
+            prompt.media.len()
         );
         return Err(Error::invalid(message)
             .with_field("messages")
@@ -50,11 +50,11 @@ pub(super) fn tokenize(
     let mut last_turn = None;
     for (index, text) in texts.by_ref().enumerate() {
         if let Some(before) = index.checked_sub(1) {
-            let image = match encoded {
+            let medium = match encoded {
                 Some(encoded) => Arc::clone(&encoded[before]),
-                None => images.read(&engine, salt, &prompt.images[before])?,
+                None => limits.read(&engine, salt, &prompt.media[before])?,
             };
-            image.append_to(&mut tokens, &mut tiles);
+            medium.append_to(&mut tokens, &mut tiles);
         }
         if !text.is_empty() {
             let read = vocab.tokenize(text, false, true).map_err(too_large)?;
@@ -65,7 +65,7 @@ pub(super) fn tokenize(
             }
             tokens.extend(read);
         }
-        begin += text.len() + image_marker().len();
+        begin += text.len() + media_marker().len();
     }
     Ok(TokenPrompt {
         tokens,

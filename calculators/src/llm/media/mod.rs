@@ -1,0 +1,112 @@
+//! Images and sounds of requests: from what a request says of one to what the model reads.
+
+mod images;
+#[cfg(feature = "sound")]
+mod samples;
+mod sounds;
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use graphmill_engine::{Error, Result};
+use graphmill_llm::{LlmEngine, Medium, Vision};
+
+use super::claim_room;
+use crate::payload::{MediaKind, MediaSource};
+
+pub use images::ImageLimits;
+pub use sounds::SoundLimits;
+
+/// What a request may have of images and sounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct MediaLimits {
+    /// Of images.
+    pub images: ImageLimits,
+    /// Of sounds.
+    pub sounds: SoundLimits,
+}
+
+impl MediaLimits {
+    /// Refuses what a model does not take, without reading it.
+    ///
+    /// # Errors
+    /// Names the image or sound that is one too many, or not given in a way that is read.
+    pub(crate) fn check(self, engine: &LlmEngine, media: &[MediaSource]) -> Result<()> {
+        for medium in media {
+            vision(engine, medium.kind, &medium.field)?;
+        }
+        let of = |kind| media.iter().filter(move |medium| medium.kind == kind);
+        self.images.check(of(MediaKind::Image))?;
+        self.sounds.check(of(MediaKind::Sound))
+    }
+
+    /// An image or a sound as the model reads it, known again among requests with the same salt.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn read(
+        self,
+        engine: &LlmEngine,
+        salt: &str,
+        medium: &MediaSource,
+    ) -> Result<Arc<Medium>> {
+        let vision = vision(engine, medium.kind, &medium.field)?;
+        match medium.kind {
+            MediaKind::Image => self.images.read(vision, salt, medium),
+            MediaKind::Sound => self.sounds.read(vision, salt, medium),
+        }
+    }
+}
+
+/// What reads the image or the sound that a field of a request has.
+///
+/// # Errors
+/// The model takes none.
+pub(crate) fn vision<'a>(
+    engine: &'a LlmEngine,
+    kind: MediaKind,
+    field: &str,
+) -> Result<&'a Vision> {
+    let reads = |vision: &&Vision| match kind {
+        MediaKind::Image => vision.reads_images(),
+        MediaKind::Sound => vision.sound_rate().is_some(),
+    };
+    engine.vision().filter(reads).ok_or_else(|| {
+        let message = match kind {
+            MediaKind::Image => "is an image, and the model takes no images",
+            MediaKind::Sound => "is a sound, and the model takes no sound",
+        };
+        wrong(field, message, "unsupported_parameter")
+    })
+}
+
+/// The error of what a model cannot take.
+pub(crate) fn unreadable(kind: MediaKind, field: &str, why: &str) -> Error {
+    let code = match kind {
+        MediaKind::Image => images::INVALID,
+        MediaKind::Sound => sounds::INVALID,
+    };
+    wrong(field, &format!("cannot be read: {why}"), code)
+}
+
+/// The bytes of a file that is given as Base64, with memory claimed for them; `invalid` is the code
+/// of an error.
+fn decoded(field: &str, base64: &str, invalid: &'static str) -> Result<Vec<u8>> {
+    let _claim = claim_room(base64.len())?;
+    STANDARD
+        .decode(base64)
+        .map_err(|error| wrong(field, "is not Base64", invalid).with_source(error))
+}
+
+/// Bytes that so much Base64 has at least.
+fn bytes_of(base64: &str) -> u64 {
+    (base64.len() as u64 / 4 * 3).saturating_sub(2)
+}
+
+/// An error about an image or a sound of a request.
+fn wrong(field: &str, message: &str, code: &'static str) -> Error {
+    Error::invalid(format!("`{field}` {message}"))
+        .with_field(field.to_owned())
+        .with_code(code)
+}

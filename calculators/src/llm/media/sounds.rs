@@ -1,0 +1,114 @@
+//! Sounds of requests.
+
+use std::num::NonZero;
+use std::sync::Arc;
+
+use graphmill_engine::Result;
+use graphmill_llm::{Medium, Sound, Vision};
+
+#[cfg(feature = "sound")]
+use super::samples::{self, Fault};
+use super::{bytes_of, decoded, unreadable, wrong};
+use crate::payload::MediaSource;
+
+/// The code of an error about a sound that cannot be read.
+pub(super) const INVALID: &str = "invalid_audio";
+/// The code of an error about a sound that is larger or longer than it may be.
+const TOO_LARGE: &str = "audio_too_large";
+
+/// What a request may have of sounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SoundLimits {
+    /// Most of them.
+    pub count: u32,
+    /// Most bytes of a file.
+    pub bytes: u64,
+    /// Most seconds of a sound.
+    pub seconds: u32,
+}
+
+impl Default for SoundLimits {
+    fn default() -> Self {
+        Self {
+            count: 16,
+            bytes: 8 << 20,
+            seconds: 600,
+        }
+    }
+}
+
+impl SoundLimits {
+    /// Refuses sounds that a request cannot have, whatever the model takes, without reading them.
+    ///
+    /// # Errors
+    /// Names the sound that is one too many or too large.
+    pub(super) fn check<'a>(self, sounds: impl Iterator<Item = &'a MediaSource>) -> Result<()> {
+        for (index, sound) in sounds.enumerate() {
+            if index >= self.count as usize {
+                let message = format!(
+                    "is one sound too many: a request can have {} (max_sounds)",
+                    self.count
+                );
+                return Err(wrong(&sound.field, &message, "too_many_audios"));
+            }
+            self.check_bytes(sound, bytes_of(&sound.data))?;
+        }
+        Ok(())
+    }
+
+    /// The sound as the model reads it.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn read(
+        self,
+        vision: &Vision,
+        salt: &str,
+        sound: &MediaSource,
+    ) -> Result<Arc<Medium>> {
+        let file = decoded(&sound.field, sound.data.trim(), INVALID)?;
+        self.check_bytes(sound, file.len() as u64)?;
+        let rate = vision.sound_rate().unwrap_or(NonZero::<u32>::MIN);
+        vision.sound(
+            salt,
+            &file,
+            || self.decode(sound, &file, rate),
+            |message| unreadable(sound.kind, &sound.field, &message),
+        )
+    }
+
+    fn check_bytes(self, sound: &MediaSource, bytes: u64) -> Result<()> {
+        if bytes <= self.bytes {
+            return Ok(());
+        }
+        let message = format!(
+            "is a sound of {bytes} bytes, and can have {} (max_sound_bytes)",
+            self.bytes
+        );
+        Err(wrong(&sound.field, &message, TOO_LARGE))
+    }
+
+    /// The samples of a file, as many a second as `rate` says.
+    #[cfg(feature = "sound")]
+    fn decode(self, sound: &MediaSource, file: &[u8], rate: NonZero<u32>) -> Result<Sound> {
+        let read = samples::read(file, rate, self.seconds);
+        read.map_err(|fault| match fault {
+            Fault::TooLong => {
+                let message = format!(
+                    "is a sound of more than {} seconds (max_sound_seconds)",
+                    self.seconds
+                );
+                wrong(&sound.field, &message, TOO_LARGE)
+            }
+            Fault::Unreadable(why) => wrong(&sound.field, &why, INVALID),
+            Fault::NoRoom(error) => error,
+        })
+    }
+
+    #[cfg(not(feature = "sound"))]
+    #[expect(clippy::unused_self, reason = "looks at the limits where it decodes")]
+    fn decode(self, sound: &MediaSource, _: &[u8], _: NonZero<u32>) -> Result<Sound> {
+        let message = "cannot be decoded: this build was made without the feature `sound`";
+        Err(wrong(&sound.field, message, "unsupported_parameter"))
+    }
+}
