@@ -30,6 +30,12 @@ pub trait Dialect: Sync {
         "/v3"
     }
 
+    /// The field of a file, which is Base64 in JSON, where requests can be forms
+    /// (`multipart/form-data`); none where they are JSON alone.
+    fn file_field(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What the ids of its answers begin with.
     fn id_prefix(&self) -> &'static str;
 

@@ -12,6 +12,7 @@ use super::{
     inspect::question,
     messages::Messages,
     responses::Responses,
+    transcriptions::Transcriptions,
 };
 
 /// All dialects.
@@ -20,6 +21,7 @@ pub const ALL: &[&dyn Dialect] = &[
     &Completions,
     &Responses,
     &Messages,
+    &Transcriptions,
     &Generate::WHOLE,
     &Generate::STREAM,
 ];

@@ -1,9 +1,10 @@
 //! Nodes that read and write the dialects of HTTP: what a request may say, and how an answer looks.
 //!
 //! Each dialect is a folder: OpenAI's `chat/completions`, `completions` and `responses`,
-//! Anthropic's `messages`, KServe's `generate`. All of them implement [`dialect::Dialect`].
-//! Requests of `responses` and `messages` are translated into chat before they are read, those of
-//! `generate` into `completions`, and all answers are written from the same chunks of text.
+//! Anthropic's `messages`, KServe's `generate`, OpenAI's `audio/transcriptions`. All of them
+//! implement [`dialect::Dialect`]. Requests of `responses`, `messages` and `audio/transcriptions`
+//! are translated into chat before they are read, those of `generate` into `completions`, and all
+//! answers are written from the same chunks of text.
 //! `embeddings` and `rerank` have nodes of their own.
 //!
 //! Every refusal names the field it is about, by its JSON path.
@@ -35,6 +36,7 @@ mod sampling;
 mod structured;
 pub mod table;
 pub mod texts;
+mod transcriptions;
 mod translate;
 mod wire;
 

@@ -74,4 +74,6 @@ mod tls;
 mod tokens;
 mod torchserve;
 mod traces;
+#[cfg(feature = "vision")]
+mod transcriptions;
 mod versions;

@@ -23,6 +23,7 @@ mod prompts;
 mod responses;
 mod sampling;
 mod tools;
+mod transcriptions;
 mod vectors;
 
 /// The endpoint of conversations.
@@ -33,6 +34,8 @@ pub const COMPLETIONS: &str = "completions";
 pub const RESPONSES: &str = "responses";
 /// Anthropic's endpoint of content blocks.
 pub const MESSAGES: &str = "messages";
+/// OpenAI's endpoint that writes down what is said.
+pub const TRANSCRIPTIONS: &str = "audio/transcriptions";
 /// Triton's endpoint that continues a text.
 pub const GENERATE: &str = "generate";
 /// The same as a stream.
@@ -164,11 +167,32 @@ pub fn fields() -> impl Iterator<Item = &'static Field> {
         responses::FIELDS,
         messages::FIELDS,
         generate::FIELDS,
+        transcriptions::FIELDS,
         prompts::FIELDS,
         vectors::FIELDS,
     ]
     .into_iter()
     .flatten()
+}
+
+/// Whether a field of this name is a number, or true or false, where that is not told by how it is
+/// written: in a form.
+pub fn is_value(name: &str) -> bool {
+    fields()
+        .filter(|field| field.name == name)
+        .any(|field| match field.form {
+            Form::Boolean
+            | Form::Number(..)
+            | Form::Above(_)
+            | Form::Integer(..)
+            | Form::Limit(_) => true,
+            Form::Text
+            | Form::OneOf(_)
+            | Form::Object
+            | Form::Array(_)
+            | Form::Only(_)
+            | Form::Own(_) => false,
+        })
 }
 
 /// All refusals that the table promises.

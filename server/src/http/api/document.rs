@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use graphmill_calculators::http::{dialect::Dialect, dialect_table};
 use serde_json::{Map, Value, json};
 
 use super::schema::{self, Known};
@@ -49,6 +50,13 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
             "required": true,
             "content": { "application/json": { "schema": schema } },
         });
+        let dialect = dialect_table::named(body.endpoint);
+        if let Some(file) = dialect.and_then(Dialect::file_field) {
+            let mut schema = schema::body(body, known);
+            schema["properties"][file] = json!({ "type": "string", "format": "binary" });
+            described["requestBody"]["content"]["multipart/form-data"] =
+                json!({ "schema": schema });
+        }
     }
     if !operation.fields.is_empty() {
         let fields = operation.fields.iter();

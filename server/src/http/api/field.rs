@@ -225,6 +225,9 @@ fn own(endpoint: &str, name: &str, known: &Known<'_>) -> Value {
         (_, "stop") => json!({ "anyOf": [
             short_text(limits::MAX_STOP_CHARS), { "type": "array", "items": short_text(limits::MAX_STOP_CHARS), "maxItems": limits::MAX_STOPS },
         ] }),
+        ("audio/transcriptions", "file") => {
+            json!({ "type": "string", "contentEncoding": "base64" })
+        }
         (_, "response_format") => response_format(),
         (_, "text") => json!({ "anyOf": [text, texts] }),
         (_, "system") => text,

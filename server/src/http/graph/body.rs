@@ -67,7 +67,7 @@ impl ParsedBody {
 
     /// The field that holds the prompt.
     pub(super) fn prompt_field(&self) -> Option<&'static str> {
-        ["messages", "prompt", "input", "text_input"]
+        ["messages", "prompt", "input", "text_input", "file"]
             .into_iter()
             .find(|field| self.json.has(field))
     }

@@ -17,13 +17,14 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use graphmill_calculators::{
-    http::dialect_table,
+    http::{dialect::Dialect, dialect_table},
     payload::{Account, HttpRequestPayload, HttpResponse},
 };
 use serde_json::Value;
 use tokio::time::sleep_until;
 
 mod body;
+mod form;
 pub(super) mod routes;
 mod stream;
 mod timings;
@@ -85,6 +86,9 @@ async fn read(app: &App, request: Request) -> (Head, Result<ParsedBody, Failure>
     let mut stage = app.stage.clone();
     let reading = async {
         let bytes = app.bodies.read(&head.headers, body).await?;
+        let dialect = dialect_table::of_path(head.uri.path());
+        let file = dialect.and_then(Dialect::file_field);
+        let bytes = form::as_json(&head.headers, file, bytes, app.bodies.lease()).await?;
         ParsedBody::parse(bytes).await
     };
     let body = tokio::select! {

@@ -1,0 +1,76 @@
+//! Answers: an object or a plain text with the transcript, or an event for each piece of it.
+
+use graphmill_engine::Result;
+use graphmill_llm::Usage;
+use serde_json::{Value, json};
+
+use crate::http::{
+    body::{ignored_fields, to_json, whole},
+    dialect::AnswerWriter,
+};
+use crate::payload::{HttpResponse, TextChunk, TextRequest};
+
+/// Writes an answer.
+pub(super) struct Transcript {
+    text: String,
+    is_plain: bool,
+    begun: bool,
+}
+
+impl Transcript {
+    pub(super) fn new(request: &TextRequest) -> Self {
+        Self {
+            text: String::new(),
+            is_plain: request.echo.get("response_format") == Some(&json!("text")),
+            begun: false,
+        }
+    }
+}
+
+impl AnswerWriter for Transcript {
+    fn take(
+        &mut self,
+        request: &TextRequest,
+        chunk: &TextChunk,
+        out: &mut Vec<HttpResponse>,
+    ) -> Result<bool> {
+        self.text.push_str(&chunk.text);
+        let ends = chunk.finish.is_some();
+        if !std::mem::replace(&mut self.begun, true) {
+            out.extend(ignored_fields(&request.ignored));
+        }
+        if request.stream {
+            if !chunk.text.is_empty() {
+                let delta = json!({ "type": "transcript.text.delta", "delta": chunk.text });
+                out.push(HttpResponse::Event(to_json(&delta)?));
+            }
+            if ends {
+                let mut done = json!({ "type": "transcript.text.done", "text": self.text });
+                done["usage"] = usage(&chunk.usage);
+                out.extend([HttpResponse::Event(to_json(&done)?), HttpResponse::End]);
+            }
+        } else if ends && self.is_plain {
+            out.push(HttpResponse::Body {
+                content_type: "text/plain; charset=utf-8",
+                bytes: std::mem::take(&mut self.text).into(),
+            });
+        } else if ends {
+            let answer = json!({ "text": self.text, "usage": usage(&chunk.usage) });
+            out.push(whole(to_json(&answer)?));
+        }
+        Ok(ends)
+    }
+}
+
+fn usage(counts: &Usage) -> Value {
+    json!({
+        "type": "tokens",
+        "input_tokens": counts.prompt_tokens,
+        "input_token_details": {
+            "text_tokens": counts.prompt_tokens - counts.sound_tokens,
+            "audio_tokens": counts.sound_tokens,
+        },
+        "output_tokens": counts.generated_tokens,
+        "total_tokens": counts.prompt_tokens + counts.generated_tokens,
+    })
+}

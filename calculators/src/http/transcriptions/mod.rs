@@ -1,0 +1,54 @@
+//! OpenAI's `audio/transcriptions`: the file as a sound in a conversation, and what the model
+//! answers as a text.
+
+mod answer;
+mod request;
+
+use graphmill_engine::Result;
+
+use super::{
+    chat::Chat,
+    dialect::{AnswerWriter, Asked, Dialect, Route},
+    table::TRANSCRIPTIONS,
+    translate::Translated,
+};
+use crate::payload::{JsonBody, TextRequest};
+
+/// The dialect.
+pub(super) struct Transcriptions;
+
+impl Dialect for Transcriptions {
+    fn endpoint(&self) -> &'static str {
+        TRANSCRIPTIONS
+    }
+
+    fn routes(&self) -> &'static [Route] {
+        &[Route {
+            path: TRANSCRIPTIONS,
+            asked: Asked::Generation,
+            summary: "Writes down what is said in a sound",
+            required: &["model", "file"],
+            answer: &["text"],
+        }]
+    }
+
+    fn file_field(&self) -> Option<&'static str> {
+        Some("file")
+    }
+
+    fn id_prefix(&self) -> &'static str {
+        "transcr-"
+    }
+
+    fn native(&self) -> &'static dyn Dialect {
+        &Chat
+    }
+
+    fn translate(&self, body: &JsonBody) -> Result<Option<Translated>> {
+        request::to_chat(body).map(Some)
+    }
+
+    fn writer(&self, request: &TextRequest) -> Box<dyn AnswerWriter> {
+        Box::new(answer::Transcript::new(request))
+    }
+}

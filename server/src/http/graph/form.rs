@@ -1,0 +1,99 @@
+//! Bodies that are forms (`multipart/form-data`), as JSON: what reads the fields of a dialect then
+//! reads those of a form, too.
+
+use std::convert::Infallible;
+
+use axum::http::{HeaderMap, header};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use futures_util::stream;
+use graphmill_calculators::http::table;
+use multer::Multipart;
+use serde_json::{Map, Value};
+
+use crate::{
+    errors::{Cause, Failure},
+    http::bodies::Lease,
+};
+
+/// What ends the name of a field that is one of several in a list.
+const LISTED: &str = "[]";
+
+/// The boundary of a form; none for a body that is something else.
+fn boundary(headers: &HeaderMap) -> Option<String> {
+    let kind = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    multer::parse_boundary(kind).ok()
+}
+
+/// A body as JSON: as it is, or the object that a form with a `file` of this name stands for.
+/// `lease` is the part of the budget of bodies that the object is kept in.
+pub(super) async fn as_json(
+    headers: &HeaderMap,
+    file: Option<&'static str>,
+    body: Bytes,
+    mut lease: Lease,
+) -> Result<Bytes, Failure> {
+    let (Some(file), Some(boundary)) = (file, boundary(headers)) else {
+        return Ok(body);
+    };
+    let parts = parts(body, boundary).await?;
+    let encoding = tokio::task::spawn_blocking(move || {
+        let mut object = Map::new();
+        for (name, bytes) in parts {
+            // A file takes a third more as Base64, and is there twice until it is written.
+            lease.take(bytes.len() / 3 * 4 + name.len() + 8)?;
+            add(&mut object, name, &bytes, file)?;
+        }
+        let json = Value::Object(object).to_string();
+        Ok(lease.keeps(json.into()))
+    });
+    let panicked = |_| Failure::new(Cause::Panic, "the form could not be read");
+    encoding.await.map_err(panicked)?
+}
+
+/// The fields of a form, in order.
+async fn parts(body: Bytes, boundary: String) -> Result<Vec<(String, Bytes)>, Failure> {
+    let refused = |error: multer::Error| {
+        let why = format!("the body is no form (multipart/form-data): {error}");
+        Failure::new(Cause::BadRequest, why)
+    };
+    let whole = stream::iter([Ok::<_, Infallible>(body)]);
+    let mut form = Multipart::new(whole, boundary);
+    let mut parts = Vec::new();
+    while let Some(part) = form.next_field().await.map_err(refused)? {
+        let name = part.name().unwrap_or_default().to_owned();
+        parts.push((name, part.bytes().await.map_err(refused)?));
+    }
+    Ok(parts)
+}
+
+fn add(
+    object: &mut Map<String, Value>,
+    name: String,
+    bytes: &[u8],
+    file: &str,
+) -> Result<(), Failure> {
+    if name == file {
+        object.insert(name, STANDARD.encode(bytes).into());
+        return Ok(());
+    }
+    let text = str::from_utf8(bytes).map_err(|_| {
+        let failure = Failure::new(Cause::BadRequest, format!("`{name}` is no text in UTF-8"));
+        failure.of_field(name.clone()).with_code("invalid_value")
+    })?;
+    let value = Some(text).filter(|_| table::is_value(&name));
+    let value = value.and_then(|text| serde_json::from_str(text).ok());
+    let value = value.filter(|value: &Value| value.is_number() || value.is_boolean());
+    let value = value.unwrap_or_else(|| text.into());
+    let Some(list) = name.strip_suffix(LISTED) else {
+        object.insert(name, value);
+        return Ok(());
+    };
+    let entries = object
+        .entry(list)
+        .or_insert_with(|| Value::Array(Vec::new()));
+    if let Some(entries) = entries.as_array_mut() {
+        entries.push(value);
+    }
+    Ok(())
+}
