@@ -11,7 +11,7 @@
 //! The crate contains only arithmetic: no models, no threads, no llama.cpp.
 //!
 //! ```
-//! use graphmill_kernels::{Format, Kernels, Product};
+//! use graphmill_kernels::{Format, Kernels, Matmul};
 //!
 //! let (rows, cols) = (2, 32);
 //! // Two rows of Q8_0: a scale of 1.0 (as f16), then 32 weights of 1.
@@ -22,8 +22,8 @@
 //!     let mut activations = vec![0; kernels.activation_bytes(Format::Q8_0, cols)];
 //!     kernels.quantize(Format::Q8_0, cols, &[0.5; 32], &mut activations);
 //!     let mut out = [0.0; 2];
-//!     let product = Product { format: Format::Q8_0, rows, cols, panels: &panels, tokens: 1, activations: &activations };
-//!     kernels.multiply_all(&product, &mut out, 1);
+//!     let matmul = Matmul { format: Format::Q8_0, rows, cols, panels: &panels, tokens: 1, activations: &activations };
+//!     kernels.multiply_all(&matmul, &mut out, 1);
 //!     assert!((out[0] - 16.0).abs() < 1e-3);
 //! }
 //! ```
