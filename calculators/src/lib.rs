@@ -17,6 +17,7 @@ mod payload_json;
 mod subgraphs;
 pub mod tensor;
 pub mod text;
+pub mod text_nodes;
 
 #[cfg(not(feature = "onnx"))]
 graphmill_engine::registry::inventory::submit! {

@@ -18,11 +18,11 @@ pub(crate) mod llama;
 pub mod scripted;
 
 pub use interface::{
-    Adapter, Backend, BatchImage, BatchToken, Capacity, Checkpoint, DecodeError, DraftSupport,
-    EmbeddingBackend, EmbeddingCapacity, KvLayout, Piece, PreparedTile, Projector, Reuse,
-    SaveError, SavedCells, SavedPart, Slot, TileShape,
+    Adapter, Backend, BatchImage, BatchToken, Bitmap, Capacity, Checkpoint, DecodeError, Decoded,
+    DraftSupport, EmbeddingBackend, EmbeddingCapacity, KvLayout, Piece, PreparedTile, Projector,
+    Reuse, SaveError, SavedCells, SavedPart, Slot, Sound, TileShape,
 };
-pub(crate) use interface::{Loaded, Serve};
+pub(crate) use interface::{Loaded, Serve, TILE_SECONDS};
 #[cfg(feature = "llama")]
 pub use llama::with_cpu_kernels;
 #[cfg(feature = "cpu-kernels")]

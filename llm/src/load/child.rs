@@ -8,9 +8,9 @@ use std::thread;
 use super::open;
 use super::trial::{FileTrial, Order, Task, VERDICT, Verdict};
 use crate::backend::{self, Adapter, Backend, BatchToken, Piece, Projector, Slot};
+use crate::backend::{Bitmap, Decoded, Sound, TILE_SECONDS};
 use crate::model::vocab::Vocab;
 use crate::protocol::{LoadError, Token};
-use crate::vision::{Bitmap, Decoded, Sound, TILE_SECONDS};
 
 /// A text that a tokenizer has to find its way through: letters, numbers, spaces and what is rarely
 /// in a vocabulary as a whole.

@@ -147,3 +147,40 @@ impl DraftState {
         self.slot.take()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settled(cells: u32, text: usize, hidden: Range<u32>, cells_per_sequence: u32) -> DraftState {
+        let mut state = DraftState::new(cells as usize, Confidence::new());
+        state.cells = cells;
+        let text = vec![0; text];
+        let removed = state.settle(
+            &text,
+            &mut Confidence::new(),
+            Some(hidden),
+            cells_per_sequence,
+        );
+        assert_eq!(removed, cells - state.cells);
+        state
+    }
+
+    #[test]
+    fn a_text_with_room_for_the_longest_draft_goes_on() {
+        let state = settled(100, 101, 50..100, 101 + SpeculationParams::MAX_DRAFTS);
+        assert_eq!((state.first, state.cells), (0, 100));
+    }
+
+    #[test]
+    fn a_text_without_begins_anew_with_the_hidden_states_that_are_there() {
+        let state = settled(100, 101, 50..100, 100 + SpeculationParams::MAX_DRAFTS);
+        assert_eq!((state.first, state.cells, state.next()), (51, 0, 51));
+    }
+
+    #[test]
+    fn so_does_a_text_whose_next_hidden_state_is_missing() {
+        let state = settled(100, 300, 240..299, 4096);
+        assert_eq!((state.first, state.cells), (241, 0));
+    }
+}

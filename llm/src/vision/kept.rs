@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::VisionStatus;
-use super::decoded::Bitmap;
 use super::medium::Medium;
+use crate::backend::Bitmap;
 use crate::room::{self, Cache};
 
 /// The images and sounds that were used last, within a number of bytes.

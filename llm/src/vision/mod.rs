@@ -14,12 +14,11 @@
 use std::num::NonZero;
 use std::sync::Arc;
 
-mod decoded;
 mod encoder;
 mod kept;
 mod medium;
 
-pub use decoded::{Bitmap, Decoded, Sound};
+pub use crate::backend::{Bitmap, Decoded, Sound};
 use encoder::Encoder;
 pub use encoder::Encoding;
 use kept::{Kept, Key};
@@ -30,11 +29,6 @@ use crate::backend::Projector;
 use crate::protocol::{GenerationError, LoadError, SubmitError};
 use crate::room::{self, Cache};
 use crate::worker::catch;
-
-/// Seconds of a sound that a projector may have to encode at once. Those that do not cut longer ones
-/// take memory by the square of this, and some of them have no more positions: a longer tile, which
-/// would end the process, is refused.
-pub(crate) const TILE_SECONDS: usize = 30;
 
 /// What reads images and sounds for a model.
 pub struct Vision {

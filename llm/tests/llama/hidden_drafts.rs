@@ -299,10 +299,9 @@ fn a_text_may_be_longer_than_the_context_of_its_eagle3_model() {
     let engine = LlmEngine::load(with_eagle3(folder.path(), main, &short)).expect("it loads");
     let draft = engine.info().draft.as_ref().expect("it drafts");
     assert_eq!(draft.context_length, 256);
-    // Each accepted draft saves a step.
+    // How many are drafted depends on what they cost on this machine.
     let DraftCounts { accepted, rejected } = drafted(&engine, TOKENS);
     assert!(accepted > 10 * rejected, "{accepted} {rejected}");
-    assert!(accepted > TOKENS / 3, "{accepted} of {TOKENS}");
 }
 
 #[test]

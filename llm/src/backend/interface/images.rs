@@ -3,9 +3,13 @@
 
 use std::num::NonZero;
 
-use super::{Adapter, Slot};
+use super::{Adapter, Decoded, Slot};
 use crate::protocol::Token;
-use crate::vision::Decoded;
+
+/// Seconds of a sound that a projector may have to encode at once. Those that do not cut longer ones
+/// take memory by the square of this, and some of them have no more positions: a longer tile, which
+/// would end the process, is refused.
+pub(crate) const TILE_SECONDS: usize = 30;
 
 /// Reads images, sounds or both for a model: the projector of its file `mmproj`.
 pub trait Projector: Send + Sync {

@@ -7,12 +7,15 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+mod decoded;
 mod embedding;
 mod images;
 mod saved;
 
+pub use decoded::{Bitmap, Decoded, Sound};
 pub use embedding::{EmbeddingBackend, EmbeddingCapacity};
 pub(crate) use embedding::{LoadedEmbedding, ServeEmbedding};
+pub(crate) use images::TILE_SECONDS;
 pub use images::{BatchImage, Piece, PreparedTile, Projector, TileShape};
 pub use saved::{Checkpoint, SavedCells, SavedPart};
 

@@ -11,13 +11,13 @@ use super::devices;
 use super::ffi::{self, Chunk, ChunkOrText, Mtmd, MtmdParams};
 use super::model::Weights;
 use super::plan;
+use crate::backend::interface::{Decoded, Sound, TILE_SECONDS};
 use crate::backend::interface::{Piece, PreparedTile, Projector, TileShape};
 use crate::model::files::FileState;
 use crate::model::info::Mebibytes;
 use crate::protocol::LoadError;
 use crate::room;
 use crate::spec::{Device, LlmEngineSpec, VisionSpec};
-use crate::vision::{Decoded, Sound, TILE_SECONDS};
 
 /// Loads the projector of a spec beside the weights, and sets aside what it takes. `None` if there
 /// is none, or it cannot be used and need not be.

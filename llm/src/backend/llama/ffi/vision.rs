@@ -10,9 +10,9 @@ use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
 use super::{guard, log};
+use crate::backend::interface::Decoded;
 use crate::backend::interface::TileShape;
 use crate::protocol::Token;
-use crate::vision::Decoded;
 
 unsafe extern "C" {
     fn graphmill_vision_bytes(

@@ -59,7 +59,7 @@ impl fmt::Debug for Bitmap {
 pub struct Sound(Vec<f32>);
 
 impl Sound {
-    /// Samples, as many a second as the [projector](super::Vision::sound_rate) takes; `None` unless
+    /// Samples, as many a second as the [projector](crate::Vision::sound_rate) takes; `None` unless
     /// there is at least one and all are finite.
     pub fn new(samples: Vec<f32>) -> Option<Self> {
         let is_finite = samples.iter().all(|sample| sample.is_finite());
