@@ -18,7 +18,7 @@ use sources::rust_files;
 /// The folders of calculators, with their headings.
 const FOLDERS: [(&str, &str); 9] = [
     ("core", "Core: any graph"),
-    ("text", "Text"),
+    ("text_nodes", "Text"),
     ("tensor", "Tensors"),
     ("image", "Images"),
     ("media", "Images in prompts"),
