@@ -133,7 +133,11 @@ fn step(
     for part in [prompt, next] {
         let computed = match backend.hidden_width() {
             0 => backend.decode(part),
-            width => backend.decode_with_hidden(part, &vec![1.0; part.len() * width]),
+            width => {
+                let states = vec![1.0; part.len() * width];
+                let encoded = backend.encode_hidden(&states).map(<[f32]>::to_vec);
+                encoded.and_then(|encoded| backend.decode_with_hidden(part, &encoded))
+            }
         };
         computed.map_err(|error| format!("it does not compute a step: {error}"))?;
         finite(backend.logits())?;

@@ -56,8 +56,9 @@ pub(super) struct Drafter<'a> {
     // Memory reused from round to round.
     pub(super) turns: Vec<Turn>,
     batch: Vec<BatchToken>,
-    /// The hidden states before its tokens.
+    /// The hidden states before its tokens, those of the main model as it gave them.
     before: Vec<f32>,
+    encoded: Vec<f32>,
 }
 
 impl<'a> Drafter<'a> {
@@ -83,6 +84,7 @@ impl<'a> Drafter<'a> {
             turns: Vec::new(),
             batch: Vec::new(),
             before: Vec::new(),
+            encoded: Vec::new(),
         }
     }
 
@@ -101,22 +103,18 @@ impl<'a> Drafter<'a> {
             Ok(Err(error)) => error.to_string(),
             Err(message) => message,
         };
-        self.fail(&message);
-        for sequence in running
-            .iter_mut()
-            .filter(|sequence| sequence.model_draft().is_some())
-        {
-            sequence.keep_drafts(0);
-        }
-    }
-
-    fn fail(&mut self, message: &str) {
         tracing::warn!(
             message,
             "the draft model failed; nothing is drafted with it from now on"
         );
         self.failed = true;
         self.states.clear();
+        for sequence in running
+            .iter_mut()
+            .filter(|sequence| sequence.model_draft().is_some())
+        {
+            sequence.keep_drafts(0);
+        }
     }
 
     /// Whether the main model's hidden states are wanted.
@@ -126,12 +124,8 @@ impl<'a> Drafter<'a> {
 
     /// Takes over hidden states: whose tokens, at which positions, and a row for each.
     pub(super) fn keep_hidden(&mut self, tokens: &[(SequenceId, u32)], rows: &[f32]) {
-        let Some(hidden) = self.hidden.as_mut().filter(|_| !tokens.is_empty()) else {
-            return;
-        };
-        match self.backend.encode_hidden(rows) {
-            Ok(rows) => hidden.keep(tokens, rows),
-            Err(error) => self.fail(&error.to_string()),
+        if let Some(hidden) = &mut self.hidden {
+            hidden.keep(tokens, rows);
         }
     }
 
@@ -177,8 +171,9 @@ impl<'a> Drafter<'a> {
             let rows = self.turns.len() as u32;
             let price = self.price(rows, steps);
             let logits = self.backend.logits().chunks(self.backend.n_vocab());
-            let width = self.hidden.as_ref().map_or(0, Hidden::width);
-            let mut hidden = self.backend.hidden().chunks(width.max(1));
+            let hidden = self.backend.hidden();
+            let width = hidden.len() / self.turns.len().max(1);
+            let mut hidden = hidden.chunks(width.max(1));
             for (turn, row) in self.turns.iter_mut().zip(logits) {
                 let (token, probability) = sampler::most_likely(&row[..self.n_vocab])
                     .ok_or_else(|| DecodeError::Failed("it gave no finite logit".to_owned()))?;
@@ -252,6 +247,17 @@ impl<'a> Drafter<'a> {
         }
         let started = self.backend.now();
         if self.hidden.is_some() {
+            // Either all tokens are known, or all were drafted.
+            if self
+                .turns
+                .iter()
+                .all(|turn| self.states[&turn.id].drafted.is_empty())
+            {
+                self.encoded.clear();
+                let encoded = self.backend.encode_hidden(&self.before)?;
+                self.encoded.extend_from_slice(encoded);
+                std::mem::swap(&mut self.before, &mut self.encoded);
+            }
             self.backend.decode_with_hidden(&self.batch, &self.before)?;
         } else {
             self.backend.decode(&self.batch)?;

@@ -73,11 +73,6 @@ impl Hidden {
             .then(|| &kept.rows[place(position, self.width)])
     }
 
-    /// Numbers of each.
-    pub(super) fn width(&self) -> usize {
-        self.width
-    }
-
     pub(super) fn forget(&mut self, id: SequenceId) {
         self.kept.remove(&id);
     }

@@ -165,8 +165,8 @@ pub trait Backend {
         &[]
     }
 
-    /// Numbers of the hidden state before a token, without which this backend computes nothing: it has
-    /// the MTP layers of a model, or is an EAGLE3 model. 0 for every other backend.
+    /// Elements of a hidden state of the main model, from which this backend drafts: it has the MTP
+    /// layers of that, or is an EAGLE3 model. 0 for every other backend.
     fn hidden_width(&self) -> usize {
         0
     }

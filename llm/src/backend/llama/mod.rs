@@ -261,7 +261,7 @@ impl Backend for LlamaCpp<'_> {
 
     fn hidden_width(&self) -> usize {
         if self.from_hidden {
-            self.context.hidden_width()
+            self.context.source_width()
         } else {
             0
         }

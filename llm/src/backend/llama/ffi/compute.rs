@@ -82,6 +82,11 @@ impl Context<'_> {
         unsafe { self.run_tokens(tokens, &batch) }
     }
 
+    /// Elements of the hidden states of the model that this one drafts for.
+    pub(crate) fn source_width(&self) -> usize {
+        self.encoded_width.unwrap_or_else(|| self.hidden_width())
+    }
+
     /// Makes of each hidden state of another model one that this model drafts from. Where the model
     /// does not encode them, they are the same.
     pub(crate) fn encode<'b>(&'b mut self, states: &'b [f32]) -> Result<&'b [f32], DecodeError> {
