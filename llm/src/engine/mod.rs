@@ -16,6 +16,7 @@ mod queue_pace;
 mod request;
 mod sample;
 mod sequence;
+mod sequence_drafting;
 mod slots;
 mod status;
 mod step;

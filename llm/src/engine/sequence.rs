@@ -20,7 +20,7 @@ use crate::protocol::{
 use crate::sampler::{Sampled, Sampler, Scratch};
 use crate::schedule::turns::Owner;
 use crate::schedule::{Row, Work};
-use crate::speculate::{Drafting, KEPT_HIDDEN, ModelDraft, Speculation};
+use crate::speculate::{Drafting, KEPT_HIDDEN, Speculation};
 use crate::vision::PlacedTile;
 use crate::worker::OutputReceiver;
 
@@ -50,7 +50,7 @@ pub(crate) struct Sequence {
     pub(crate) last_step: u64,
     pub(crate) sampler: Sampler,
     /// Present if the request has a constraint.
-    matching: Option<Box<Matching>>,
+    pub(super) matching: Option<Box<Matching>>,
     /// Present if the request limits reasoning.
     reasoning: Option<Box<Reasoning>>,
     /// Present if the request asked for it.
@@ -77,7 +77,7 @@ pub(crate) struct Sequence {
     /// Tokens of the prompt that were reused when it was first admitted.
     cached_tokens: u32,
     /// Most tokens, prompt and generated.
-    token_limit: u32,
+    pub(super) token_limit: u32,
     min_tokens: u32,
     stop_tokens: TokenSet,
     ignore_eos: bool,
@@ -395,7 +395,7 @@ impl Sequence {
 
     /// Drafts that the next step could use: if it decodes, it gives one token more than it has
     /// drafts that are accepted.
-    fn useful_drafts(&self) -> u32 {
+    pub(super) fn useful_drafts(&self) -> u32 {
         if self.decodes() {
             self.remaining().saturating_sub(1)
         } else {
@@ -528,69 +528,6 @@ impl Sequence {
                 .as_ref()
                 .map(|speculation| speculation.counts()),
         }
-    }
-}
-
-impl Drafting for Sequence {
-    fn id(&self) -> SequenceId {
-        self.id
-    }
-
-    fn tokens(&self) -> &[Token] {
-        &self.tokens
-    }
-
-    fn remaining(&self) -> u32 {
-        self.token_limit - self.tokens.len() as u32
-    }
-
-    fn has_credit(&self) -> bool {
-        self.credits > 0
-    }
-
-    fn decodes(&self) -> bool {
-        self.credits > 0 && self.tokens.len() as u32 == self.cells.computed() + 1
-    }
-
-    fn draft(&mut self) {
-        let limit = self.useful_drafts();
-        if let Some(speculation) = &mut self.speculation {
-            speculation.draft(&self.tokens, limit);
-        }
-    }
-
-    fn model_draft(&self) -> Option<ModelDraft> {
-        self.speculation.as_ref()?.model_draft(self.useful_drafts())
-    }
-
-    fn push_draft(&mut self, token: Token, chance: f32) {
-        if let Some(speculation) = &mut self.speculation {
-            speculation.push(token, chance);
-        }
-    }
-
-    fn cut_drafts(&mut self) {
-        if let (Some(matching), Some(speculation)) = (&mut self.matching, &mut self.speculation) {
-            speculation.keep(matching.valid(speculation.drafts()));
-        }
-    }
-
-    fn keep_drafts(&mut self, count: usize) {
-        if let Some(speculation) = &mut self.speculation {
-            speculation.keep(count);
-        }
-    }
-
-    fn drafts(&self) -> &[Token] {
-        self.speculation
-            .as_ref()
-            .map_or(&[], |speculation| speculation.drafts())
-    }
-
-    fn draft_chances(&self) -> &[f32] {
-        self.speculation
-            .as_ref()
-            .map_or(&[], |speculation| speculation.chances())
     }
 }
 
