@@ -21,7 +21,7 @@ pub(super) fn tokenize(
     let engine = model.engine();
     let limits = model.media();
     match encoded {
-        None => limits.check(&engine, &prompt.media)?,
+        None => limits.check_for(&engine, &prompt.media)?,
         Some(encoded) if encoded.len() == prompt.media.len() => {}
         Some(encoded) => {
             return Err(Error::invalid(format!(

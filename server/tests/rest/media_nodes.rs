@@ -107,6 +107,14 @@ fn apart(options: &str) -> String {
         .replace("max_num_seqs: 16", options)
 }
 
+/// The graph with [`OwnEncoder`] in the place of its encoder.
+fn with_own_encoder(graph: &str) -> String {
+    graph.replace(
+        "  calculator: \"ImageEncoderCalculator\"\n  input_side_packet: \"LLM_NODE_RESOURCES:llm\"\n",
+        "  calculator: \"OwnEncoderCalculator\"\n",
+    )
+}
+
 /// A server whose graph `whole` reads images in the tokenizer, and others in nodes: `apart` as it is
 /// shipped, `gray` with [`Gray`] behind the decoder, `own` with [`OwnEncoder`].
 async fn server() -> TestServer {
@@ -125,10 +133,7 @@ async fn server() -> TestServer {
         "input_stream: \"IMAGES:gray\"\n  output_stream: \"EMB",
     ) + between;
     assert_ne!(gray.len(), apart.len() + between.len(), "it is in between");
-    let own = apart.replace(
-        "  calculator: \"ImageEncoderCalculator\"\n  input_side_packet: \"LLM_NODE_RESOURCES:llm\"\n",
-        "  calculator: \"OwnEncoderCalculator\"\n",
-    );
+    let own = with_own_encoder(&apart);
     setup
         .graph("whole", &graph(&options))
         .graph("apart", &apart)
@@ -239,6 +244,33 @@ async fn embeddings_of_another_node_stand_in_prompts() {
     // Others go on.
     let after = answer(&server, "own", &[png(8, 8, 1)]).await;
     assert_eq!(said(&after), said(&own));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_encoder_of_the_graph_needs_no_projector() {
+    let options = "max_num_seqs: 4 max_context: 512";
+    let shipped = apart(options);
+    let setup = Setup::new()
+        .graph("whole", &graph(options))
+        .graph("apart", &shipped)
+        .graph("own", &with_own_encoder(&shipped));
+    let server = setup.start().await;
+    let image = url(&png(8, 8, 1));
+    let own = server.chat(&chat("own", &[image.clone()])).await;
+    assert_eq!(own.status, 200, "{}", own.text);
+    for model in ["whole", "apart"] {
+        let refused = server.chat(&chat(model, &[image.clone()])).await;
+        let error = &refused.json()["error"];
+        assert_eq!(
+            (refused.status, &error["param"], &error["code"]),
+            (
+                400,
+                &json!("messages[0].content[0]"),
+                &json!("unsupported_parameter")
+            ),
+            "{model}: {error}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

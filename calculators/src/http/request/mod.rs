@@ -104,8 +104,9 @@ impl Calculator for OpenAIRequest {
         let mut read = read(payload, &self.defaults, cx.run())?;
         if let Some(model) = &self.model {
             known_tokens(&read.params, &**model.vocab())?;
+            // Whether the model takes them says the node that reads them.
             if let RequestInput::Chat(chat) = &read.request.input {
-                model.media().check(&model.engine(), &chat.media)?;
+                model.media().check(&chat.media)?;
             }
             if let Some(terms) = Terms::of(cx.run()) {
                 params::lift(terms, &mut read.params, model.engine().spec().min_priority);

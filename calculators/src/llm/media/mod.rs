@@ -28,17 +28,25 @@ pub struct MediaLimits {
 }
 
 impl MediaLimits {
-    /// Refuses what a model does not take, without reading it.
+    /// Refuses what a request cannot have, whatever the model takes, without reading it.
     ///
     /// # Errors
     /// Names the image or sound that is one too many, or not given in a way that is read.
-    pub(crate) fn check(self, engine: &LlmEngine, media: &[MediaSource]) -> Result<()> {
-        for medium in media {
-            vision(engine, medium.kind, &medium.field)?;
-        }
+    pub(crate) fn check(self, media: &[MediaSource]) -> Result<()> {
         let of = |kind| media.iter().filter(move |medium| medium.kind == kind);
         self.images.check(of(MediaKind::Image))?;
         self.sounds.check(of(MediaKind::Sound))
+    }
+
+    /// Refuses also what a model does not take.
+    ///
+    /// # Errors
+    /// Names the image or sound.
+    pub(crate) fn check_for(self, engine: &LlmEngine, media: &[MediaSource]) -> Result<()> {
+        for medium in media {
+            vision(engine, medium.kind, &medium.field)?;
+        }
+        self.check(media)
     }
 
     /// An image or a sound as the model reads it, known again among requests with the same salt.
