@@ -9,11 +9,8 @@ use crate::backend::Slot;
 use crate::protocol::SpeculationParams;
 use crate::protocol::Token;
 
-/// Tokens of a text before drafts that did not pay are tried again, four times as many each time: a
-/// trial computes all that came since the last one.
-const FIRST_PAUSE: usize = 32;
-const LONGER: usize = 4;
-const LONGEST_PAUSE: usize = 2048;
+/// Tokens between two trials of drafts in a text, at least: fewer would hardly show another text.
+const BETWEEN_TRIALS: usize = 32;
 
 /// A token that the draft model expects.
 #[derive(Clone, Copy, Debug)]
@@ -41,9 +38,8 @@ pub(super) struct DraftState {
     pub(super) learned: Confidence,
     /// The round it last took part in.
     pub(super) round: u64,
-    pause: usize,
-    /// The length of the text from which drafts are tried that are not expected to pay.
-    resume: usize,
+    /// The length of the text from which drafts may be tried that are not expected to pay.
+    next_trial: usize,
 }
 
 impl DraftState {
@@ -58,8 +54,7 @@ impl DraftState {
             text: length,
             learned,
             round: 0,
-            pause: FIRST_PAUSE,
-            resume: length + FIRST_PAUSE,
+            next_trial: length + BETWEEN_TRIALS,
         }
     }
 
@@ -122,22 +117,15 @@ impl DraftState {
         self.first + self.cells
     }
 
-    /// Whether drafts that are not expected to pay are tried once more.
+    /// Whether drafts that are not expected to pay may be tried once more.
     pub(super) fn is_due(&self, length: usize) -> bool {
-        length >= self.resume
+        length >= self.next_trial
     }
 
-    /// Whether it drafts in this round: because that pays, or because it is due.
-    pub(super) fn tries(&mut self, pays: bool, due: bool, length: usize) -> bool {
-        if pays {
-            self.pause = FIRST_PAUSE;
-        } else if due {
-            self.pause = (self.pause * LONGER).min(LONGEST_PAUSE);
-        } else {
-            return false;
-        }
-        self.resume = length + self.pause;
-        true
+    /// Keeps what is drafted next behind a text of this length.
+    pub(super) fn push(&mut self, guess: Guess, length: usize) {
+        self.drafted.push(guess);
+        self.next_trial = length + BETWEEN_TRIALS;
     }
 
     /// Gives its cells to others; what was learned stays.

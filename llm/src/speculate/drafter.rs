@@ -8,8 +8,8 @@
 //! has gone on otherwise.
 //!
 //! A text that is new to the draft model is computed over several steps, so that none takes much
-//! longer. A sequence whose drafts do not pay stops drafting and tries again after some tokens,
-//! later each time.
+//! longer. A sequence whose drafts do not pay stops drafting, and tries again now and then: trials
+//! take a small part of the time.
 //!
 //! MTP layers and EAGLE3 models compute each token with the hidden state before it: the main model's,
 //! and behind what they drafted their own. Where they lack some of a text, they begin anew behind
@@ -26,6 +26,7 @@ use super::draft_state::{DraftState, Guess};
 use super::drafting::Drafting;
 use super::hidden::Hidden;
 use super::learned::Confidence;
+use super::trials::Trials;
 use super::turns::Turn;
 use super::worth::Steps;
 use crate::backend::{Backend, BatchToken, Capacity, DecodeError, Slot};
@@ -50,6 +51,7 @@ pub(super) struct Drafter<'a> {
     /// What sequences begin with that have not drafted yet.
     pub(super) learned: Confidence,
     pub(super) round: u64,
+    pub(super) trials: Trials,
     failed: bool,
     /// What MTP layers and EAGLE3 models draft from; `None` for other draft models.
     pub(super) hidden: Option<Hidden>,
@@ -79,6 +81,7 @@ impl<'a> Drafter<'a> {
             attended: 0,
             learned: Confidence::new(),
             round: 0,
+            trials: Trials::default(),
             failed: false,
             hidden: (width > 0).then(|| Hidden::new(width)),
             turns: Vec::new(),
@@ -181,7 +184,8 @@ impl<'a> Drafter<'a> {
                     .states
                     .get_mut(&turn.id)
                     .expect("who drafts has a state");
-                state.drafted.push(Guess { token, probability });
+                let length = running[turn.index].tokens().len();
+                state.push(Guess { token, probability }, length);
                 state.hidden.clear();
                 state.hidden.extend(hidden.next().unwrap_or_default());
                 turn.tokens = 1;
@@ -265,7 +269,11 @@ impl<'a> Drafter<'a> {
         // Some backends compute until somebody asks for logits.
         self.backend.logits();
         let took = self.backend.now().duration_since(started);
-        self.cost.observe(&size, took.as_secs_f64() * 1e6);
+        let took = took.as_secs_f64() * 1e6;
+        self.cost.observe(&size, took);
+        let trials = self.turns.iter().filter(|turn| turn.is_trial).count();
+        self.trials
+            .spend(took * trials as f64 / self.turns.len() as f64);
         for turn in &self.turns {
             if let Some(state) = self.states.get_mut(&turn.id) {
                 state.cells += turn.tokens;

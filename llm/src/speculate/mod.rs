@@ -26,6 +26,7 @@ mod learned;
 mod lookup;
 mod sequence_drafts;
 mod step_drafts;
+mod trials;
 mod turns;
 mod worth;
 

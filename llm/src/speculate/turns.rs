@@ -29,8 +29,35 @@ pub(super) struct Turn {
     pub(super) tokens: u32,
     /// Whether they are all that is known, so that a token is drafted.
     pub(super) drafts: bool,
+    /// Whether it drafts though that is not expected to pay.
+    pub(super) is_trial: bool,
     /// That all drafted so far are right.
     pub(super) chance: f32,
+}
+
+/// What there is to say for drafts of one sequence, or of several together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Prospect {
+    sequences: u32,
+    /// The sum of their chances that a token comes true.
+    chances: f32,
+    /// Whether one may try drafts that are not expected to pay.
+    due: bool,
+    /// Microseconds of the known tokens that would have to be computed first.
+    catching_up: f64,
+}
+
+impl Prospect {
+    fn add(&mut self, other: Self) {
+        self.sequences += other.sequences;
+        self.chances += other.chances;
+        self.due |= other.due;
+        self.catching_up += other.catching_up;
+    }
+
+    fn mean(self) -> f32 {
+        self.chances / self.sequences as f32
+    }
 }
 
 impl Drafter<'_> {
@@ -46,35 +73,43 @@ impl Drafter<'_> {
         if count == 0 || (steps.same_length && count < steps.decodes) {
             return;
         }
-        let (mut means, mut due) = (0.0, false);
+        let mut all = Prospect::default();
         for (sequence, _) in wanting() {
             self.settle(sequence);
-            let state = &self.states[&sequence.id()];
-            means += state.learned.mean();
-            due |= state.is_due(sequence.tokens().len());
+            all.add(self.prospect(sequence));
         }
         self.claimed = self.states.values().map(|state| state.cells).sum();
-        let common = steps.same_length.then_some((means / count as f32, due));
         let price = self.price(count, steps);
+        let (mut any_trial, mut granted) = (false, 0.0);
         for (index, sequence) in running.iter().enumerate() {
             let Some(mut wanted) = sequence.model_draft() else {
                 continue;
             };
-            let length = sequence.tokens().len();
-            let Some(state) = self.states.get_mut(&sequence.id()) else {
-                continue;
-            };
-            let cells = (length as u32).saturating_sub(state.first);
+            let own = self.prospect(sequence);
+            // Those that draft together try together.
+            let prospect = if steps.same_length { all } else { own };
+            let is_trial = prospect.mean() < price;
+            if is_trial {
+                if !any_trial {
+                    self.trials.earn(steps.cost.of(steps.decodes));
+                    any_trial = true;
+                }
+                let affordable = prospect.catching_up + granted <= self.trials.budget();
+                if !prospect.due || !affordable {
+                    continue;
+                }
+            }
+            let state = &self.states[&sequence.id()];
+            let cells = (sequence.tokens().len() as u32).saturating_sub(state.first);
             let room = self.capacity.cells_per_sequence.saturating_sub(cells);
             wanted.limit = wanted.limit.min(room);
-            let (mean, due) = common.unwrap_or((state.learned.mean(), state.is_due(length)));
-            if wanted.limit == 0
-                || !state.tries(mean >= price, due, length)
-                || !self.can_catch_up(sequence, steps)
-            {
+            if wanted.limit == 0 || !self.can_catch_up(sequence, steps) {
                 continue;
             }
             if let Some(slot) = self.make_room(sequence, wanted.limit) {
+                if is_trial && !steps.same_length {
+                    granted += own.catching_up;
+                }
                 self.turns.push(Turn {
                     index,
                     id: sequence.id(),
@@ -82,6 +117,7 @@ impl Drafter<'_> {
                     wanted,
                     tokens: 0,
                     drafts: false,
+                    is_trial,
                     chance: 1.0,
                 });
             }
@@ -91,6 +127,19 @@ impl Drafter<'_> {
         }
         self.turns.sort_unstable_by_key(|turn| turn.slot);
         self.share_catching_up(running, steps);
+    }
+
+    /// What there is to say for drafts of a sequence.
+    fn prospect(&self, sequence: &impl Drafting) -> Prospect {
+        let length = sequence.tokens().len();
+        let state = &self.states[&sequence.id()];
+        let missing = length.saturating_sub(state.next() as usize);
+        Prospect {
+            sequences: 1,
+            chances: state.learned.mean(),
+            due: state.is_due(length),
+            catching_up: self.known_token_micros() * missing as f64,
+        }
     }
 
     /// Whether a sequence's text can be computed here, and what is missing of it is not too much

@@ -291,6 +291,45 @@ fn a_draft_model_that_does_not_pay_is_hardly_asked() {
 }
 
 #[test]
+fn trials_of_drafts_that_never_come_true_take_a_small_part_of_the_time() {
+    for (streams, support) in [
+        (1, DraftSupport::AnyLength),
+        (8, DraftSupport::AnyLength),
+        (8, DraftSupport::SameLength),
+    ] {
+        let (engine, log) = engine(Setup {
+            draft: MAIN + 1,
+            draft_takes: 300,
+            support,
+            ..SETUP
+        });
+        let answers = || {
+            let runs = (0..streams).map(|_| {
+                start(&engine, |request| {
+                    long(request);
+                    request.max_tokens = Some(128);
+                })
+            });
+            let outputs = runs
+                .collect::<Vec<_>>()
+                .into_iter()
+                .map(|run| run.finish().2);
+            outputs.max().expect("there are streams")
+        };
+        // The first texts teach that drafts do not come true.
+        answers();
+        let before = lock(&log).batches.len();
+        let steps: usize = (0..10).map(|_| answers()).sum();
+        let batches = lock(&log).batches.len() - before;
+        let share = (300 * batches) as f64 / (1000 * steps) as f64;
+        assert!(
+            (0.001..0.015).contains(&share),
+            "{streams} streams, {support:?}: {batches} batches in {steps} steps"
+        );
+    }
+}
+
+#[test]
 fn a_long_text_is_caught_up_in_pieces_and_then_drafted() {
     let (engine, log) = engine(Setup {
         draft_batch: 32,
