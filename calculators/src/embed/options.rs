@@ -7,7 +7,8 @@ use graphmill_llm::{Device, PluginConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::llm::options::{DEFAULT_STEP_TIMEOUT, step_timeout_ms};
+use crate::llm::model_spec::step_timeout_ms;
+use crate::llm::options::DEFAULT_STEP_TIMEOUT;
 
 /// Options of [`Embed`](super::Embed).
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]

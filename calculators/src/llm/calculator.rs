@@ -6,17 +6,15 @@ use graphmill_engine::{
     Calculator, Contract, Cx, Error, EventSender, Events, Flow, In, Kind, Offset, OpenCx, Out,
     Policy, Res, Result, Timestamp, register,
 };
-use graphmill_llm::{
-    CompiledConstraint, DraftSource, Encoding, ErrorKind, FinishReason, GenerationError, LlmEngine,
-    SpeculationParams, StepOutput,
-};
+use graphmill_llm::{Encoding, ErrorKind, FinishReason, GenerationError, StepOutput};
 
 use super::generations::{Choice, Event, Generations, Reply};
+use super::limits::{Limits, compiled, need, refuse_what_is_not_formatted};
 use super::recorded::{RecordedTokens, Replay};
 use super::{LanguageModel, LlmOptions};
 use crate::payload::{
-    EchoedTokens, Finish, GenerationParams, Need, Quota, Tally, Terms, TextConstraint, TokenChunk,
-    TokenPrompt, TokenPrompts,
+    EchoedTokens, Finish, GenerationParams, Quota, Tally, Terms, TokenChunk, TokenPrompt,
+    TokenPrompts,
 };
 
 /// A turn of the loop: the output of one more step of this choice may come.
@@ -86,15 +84,6 @@ pub struct Llm {
     looped: bool,
 }
 
-/// What the options allow a request.
-#[derive(Copy, Clone, Debug)]
-struct Limits {
-    n: u32,
-    max_tokens: Option<u32>,
-    num_assistant_tokens: u32,
-    max_ngram_size: u32,
-}
-
 /// The ports of [`Llm`].
 #[derive(Copy, Clone, Debug)]
 pub struct LlmPorts {
@@ -132,15 +121,9 @@ impl Calculator for Llm {
     }
 
     fn open(options: &LlmOptions, io: LlmPorts, cx: &mut OpenCx<'_>) -> Result<Self> {
-        let limits = Limits {
-            n: options.best_of_limit,
-            num_assistant_tokens: options.num_assistant_tokens,
-            max_ngram_size: options.max_ngram_size,
-            max_tokens: (options.max_tokens_limit > 0).then_some(options.max_tokens_limit),
-        };
         Ok(Self {
             model: cx.resource(io.model),
-            limits,
+            limits: Limits::new(options),
             prompts: None,
             params: None,
             asked_at: Timestamp::MAX,
@@ -389,119 +372,6 @@ fn prepare(
     refuse_what_is_not_formatted(params)?;
     let bounds = (max_tokens, speculation);
     Generations::new(engine, prompts, params, bounds, constraint, told)
-}
-
-/// What a request may take of its key's limits, on a model with this context.
-fn need(prompts: &[TokenPrompt], params: &GenerationParams, context: u64) -> Need {
-    let n = u64::from(params.n);
-    let lengths = || prompts.iter().map(|prompt| prompt.tokens.len() as u64);
-    let generated = |most: u32| {
-        let each = lengths().map(|length| u64::from(most).min(context.saturating_sub(length)));
-        n * each.sum::<u64>()
-    };
-    Need {
-        prompt_tokens: lengths().sum(),
-        generated_tokens: params.max_tokens.map(generated),
-        sequences: (prompts.len() as u64 * n).try_into().unwrap_or(u32::MAX),
-    }
-}
-
-/// What the text has to match. A graph that cannot hold a text to it refuses the request.
-fn compiled(params: &GenerationParams) -> Result<Option<CompiledConstraint>> {
-    match &params.constraint {
-        None => Ok(None),
-        Some(TextConstraint {
-            compiled: Some(compiled),
-            ..
-        }) => Ok(Some(compiled.clone())),
-        Some(TextConstraint { field, .. }) => {
-            let message =
-                format!("`{field}` is not supported: this graph has no ConstraintCalculator");
-            Err(Error::invalid(message)
-                .with_field(field.clone())
-                .with_code("unsupported_parameter"))
-        }
-    }
-}
-
-/// A graph that does not know the model's formats cannot demand a call of a tool or bound the
-/// reasoning.
-fn refuse_what_is_not_formatted(params: &GenerationParams) -> Result<()> {
-    let demands = [
-        ("tool_choice", params.demands_call),
-        ("thinking_token_budget", params.reasoning_budget.is_some()),
-    ];
-    match demands.iter().find(|(_, demanded)| *demanded) {
-        None => Ok(()),
-        Some((field, _)) => {
-            let message =
-                format!("`{field}` is not supported: this graph has no OutputFormatCalculator");
-            Err(Error::invalid(message)
-                .with_field(*field)
-                .with_code("unsupported_parameter"))
-        }
-    }
-}
-
-impl Limits {
-    /// Most tokens of each choice, once the request is within the limits.
-    fn max_tokens(self, params: &GenerationParams) -> Result<Option<u32>> {
-        if params.n >= self.n {
-            let message = format!(
-                "`n` is {} and has to be below {} (best_of_limit of the graph)",
-                params.n, self.n
-            );
-            return Err(Error::invalid(message).with_field("n"));
-        }
-        match (params.max_tokens, self.max_tokens) {
-            (Some(wanted), Some(limit)) if wanted > limit => {
-                let message = format!(
-                    "`max_tokens` is {wanted}, more than the {limit} that the graph allows (max_tokens_limit)"
-                );
-                Err(Error::invalid(message).with_field("max_tokens"))
-            }
-            (wanted, limit) => Ok(wanted.or(limit)),
-        }
-    }
-
-    /// How a request drafts: as it says, or as the graph says for those that do not. With a draft
-    /// model all draft, and without one those that ask for it or all, as `prompt_lookup` says.
-    fn speculation(
-        self,
-        params: &GenerationParams,
-        engine: &LlmEngine,
-    ) -> Result<Option<SpeculationParams>> {
-        let has_model = engine.info().draft.is_some();
-        let threshold = params.assistant_confidence_threshold;
-        if threshold.is_some() && !has_model {
-            let message = "`assistant_confidence_threshold` needs a model that drafts, and this graph has none (draft_models_path)";
-            return Err(Error::invalid(message).with_field("assistant_confidence_threshold"));
-        }
-        let asked = params.num_assistant_tokens.is_some() || params.max_ngram_size.is_some();
-        let drafts = asked || has_model || engine.spec().plugin_config.prompt_lookup;
-        if params.num_assistant_tokens == Some(0) || !drafts {
-            return Ok(None);
-        }
-        let source = if has_model && params.max_ngram_size.is_none() {
-            DraftSource::Model {
-                confidence_threshold: threshold.unwrap_or(0.0),
-            }
-        } else {
-            DraftSource::Text {
-                max_ngram_size: params.max_ngram_size.unwrap_or(self.max_ngram_size),
-            }
-        };
-        // Where a threshold ends drafts, their number need not.
-        let unsaid = if threshold.is_some() {
-            SpeculationParams::MAX_DRAFTS
-        } else {
-            self.num_assistant_tokens
-        };
-        Ok(Some(SpeculationParams {
-            num_assistant_tokens: params.num_assistant_tokens.unwrap_or(unsaid),
-            source,
-        }))
-    }
 }
 
 /// Why an engine could not go on.

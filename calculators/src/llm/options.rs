@@ -3,21 +3,15 @@
 //! A field either has the same meaning here, or is refused because ignoring it would give wrong
 //! answers, or is accepted with a warning that it has no effect.
 
-use std::path::PathBuf;
-
-use graphmill_engine::Contract;
 use graphmill_llm::spec::{MAX_RESTARTS, STEP_TIMEOUT_MS};
-use graphmill_llm::{
-    AdapterSpec, Device, DraftSource, DraftSpec, LlmEngineSpec, Number, PluginConfig, SpecError,
-    SpeculationParams, SubmitError, VisionSpec,
-};
+use graphmill_llm::{PluginConfig, SpeculationParams};
 use schemars::JsonSchema;
 use serde::{Deserialize, de::IgnoredAny};
 
-use super::batching;
-use super::media::{ImageLimits, MediaLimits, SoundLimits};
-use super::model::ModelSpec;
-use crate::text::{reasoning, tool_calls};
+use super::media::{ImageLimits, SoundLimits};
+
+/// Seconds that a step may take, unless a graph says otherwise.
+pub(crate) const DEFAULT_STEP_TIMEOUT: f64 = STEP_TIMEOUT_MS as f64 / 1e3;
 
 /// Options of [`Llm`](super::Llm).
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -271,62 +265,6 @@ pub struct LoraAdapter {
     pub scale: Option<f32>,
 }
 
-impl LoraAdapter {
-    /// What it is loaded from; what is wrong goes to `c`.
-    fn spec(&self, c: &mut Contract) -> Option<AdapterSpec> {
-        let path = PathBuf::from(&self.path);
-        let Some(stem) = path.file_stem() else {
-            let message = "`lora_adapters` needs the `path` of a `.gguf` file for each adapter";
-            c.option_error("lora_adapters", message.to_owned());
-            return None;
-        };
-        let name = if self.name.is_empty() {
-            stem.to_string_lossy().into_owned()
-        } else {
-            self.name.clone()
-        };
-        let Some(scale) = Number::new(self.scale.unwrap_or(1.0)) else {
-            c.option_error(
-                "lora_adapters",
-                "`scale` has to be a finite number".to_owned(),
-            );
-            return None;
-        };
-        Some(AdapterSpec { name, path, scale })
-    }
-}
-
-/// Seconds that a step may take, unless a graph says otherwise.
-pub(crate) const DEFAULT_STEP_TIMEOUT: f64 = STEP_TIMEOUT_MS as f64 / 1e3;
-/// The longest that can be asked for, in seconds: a day.
-const LONGEST_STEP_TIMEOUT: f64 = 86_400.0;
-
-/// An option in seconds as the engine has it.
-pub(crate) fn step_timeout_ms(c: &mut Contract, seconds: f64) -> u32 {
-    if !(0.0..=LONGEST_STEP_TIMEOUT).contains(&seconds) {
-        let message = format!("must be from 0 to {LONGEST_STEP_TIMEOUT} seconds, not {seconds}");
-        c.option_error("step_timeout", message);
-        return STEP_TIMEOUT_MS;
-    }
-    (seconds * 1e3).ceil() as u32
-}
-
-/// Says that a projector beside the model is not to be used.
-const NO_PROJECTOR: &str = "none";
-
-/// More memory than any machine has.
-const MAX_GB: f64 = 1e6;
-
-/// The bytes of an option in GB.
-fn bytes(c: &mut Contract, option: &'static str, size: Option<f64>) -> Option<u64> {
-    let size = size?;
-    if !(0.0..=MAX_GB).contains(&size) {
-        let message = format!("must be from 0 to {MAX_GB} GB, not {size}");
-        c.option_error(option, message);
-    }
-    Some((size * f64::from(1 << 30)) as u64)
-}
-
 /// What kind of model a graph expects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
@@ -392,175 +330,4 @@ pub struct SparseAttentionConfig {
     pub xattention_threshold: f64,
     pub xattention_block_size: u64,
     pub xattention_stride: u64,
-}
-
-impl LlmOptions {
-    /// What the model is loaded from; what is wrong with the options goes to `c`.
-    pub(super) fn model_spec(&self, c: &mut Contract) -> ModelSpec {
-        if self.models_path.is_empty() {
-            c.missing_option("models_path", "\"./\"");
-        }
-        batching::refuse(self, c);
-        let cache_size = bytes(c, "image_cache_size", self.image_cache_size);
-        let image_cache_size = cache_size.unwrap_or(VisionSpec::CACHE_SIZE);
-        let mut engine = LlmEngineSpec::new(&self.models_path);
-        engine.max_num_batched_tokens = self.max_num_batched_tokens;
-        engine.max_num_seqs = self.max_num_seqs;
-        engine.cache_size = self.cache_size;
-        engine.prefix_caching = self.enable_prefix_caching;
-        engine.prefix_cache_size = bytes(c, "prefix_cache_size", self.prefix_cache_size);
-        engine.checkpoint_cache_size =
-            bytes(c, "checkpoint_cache_size", self.checkpoint_cache_size);
-        engine.dynamic_split_fuse = self.dynamic_split_fuse;
-        engine.max_context = (self.max_context > 0).then_some(self.max_context);
-        engine.max_waiting = self.max_waiting;
-        let tokens = self.max_queued_prompt_tokens;
-        engine.max_queued_prompt_tokens = (tokens > 0).then_some(tokens);
-        engine.queue_timeout_ms = self.queue_timeout_ms;
-        engine.target_step_ms = self.target_step_ms;
-        engine.priority_aging_ms = self.priority_aging_ms;
-        engine.step_timeout_ms = step_timeout_ms(c, self.step_timeout);
-        engine.max_engine_restarts = self.max_engine_restarts;
-        engine.min_priority = self.min_priority;
-        engine.max_priority = self.max_priority;
-        engine.device = accepted(c, "device", self.device.parse::<Device>());
-        engine.plugin_config = accepted(
-            c,
-            "plugin_config",
-            PluginConfig::from_json(&self.plugin_config),
-        );
-        engine.draft = self.draft_spec(c, &engine);
-        if !self.mmproj.is_empty() && self.mmproj != NO_PROJECTOR {
-            engine.vision = Some(VisionSpec {
-                cache_size: image_cache_size,
-                ..VisionSpec::new(&self.mmproj)
-            });
-        }
-        let adapters = self.lora_adapters.iter();
-        engine.adapters = adapters.filter_map(|adapter| adapter.spec(c)).collect();
-        if !self.models_path.is_empty()
-            && let Err(error) = engine.validate()
-        {
-            c.error(error.to_string());
-        }
-        let speculation = SpeculationParams {
-            num_assistant_tokens: self.num_assistant_tokens,
-            source: DraftSource::Text {
-                max_ngram_size: self.max_ngram_size,
-            },
-        };
-        if let Err(SubmitError::InvalidParameter { field, message }) = speculation.validate() {
-            c.option_error(field, format!("`{field}` {message}"));
-        }
-        if let Err(message) = tool_calls::FORMATS.named(&self.tool_parser) {
-            c.option_error("tool_parser", message);
-        }
-        if let Err(message) = reasoning::FORMATS.named(&self.reasoning_parser) {
-            c.option_error("reasoning_parser", message);
-        }
-        let chat_template = Some(&self.chat_template_file).filter(|path| !path.is_empty());
-        ModelSpec {
-            engine,
-            chat_template: chat_template.map(Into::into),
-            tool_parser: self.tool_parser.clone(),
-            reasoning_parser: self.reasoning_parser.clone(),
-            guided_tool_calls: self.enable_tool_guided_generation,
-            finds_projector: self.mmproj.is_empty(),
-            needs_projector: matches!(
-                self.pipeline_type,
-                PipelineType::Vlm | PipelineType::VlmCb | PipelineType::Omni
-            ),
-            image_cache_size,
-            media: MediaLimits {
-                images: ImageLimits {
-                    count: self.max_images,
-                    bytes: self.max_image_bytes,
-                    pixels: self.max_image_pixels,
-                },
-                sounds: SoundLimits {
-                    count: self.max_sounds,
-                    bytes: self.max_sound_bytes,
-                    seconds: self.max_sound_seconds,
-                },
-            },
-        }
-    }
-
-    /// What the draft model is loaded from.
-    fn draft_spec(&self, c: &mut Contract, main: &LlmEngineSpec) -> Option<DraftSpec> {
-        let given = [
-            ("draft_device", !self.draft_device.is_empty()),
-            (
-                "draft_max_num_batched_tokens",
-                self.draft_max_num_batched_tokens.is_some(),
-            ),
-            ("draft_cache_size", self.draft_cache_size.is_some()),
-            ("draft_block_size", self.draft_block_size.is_some()),
-            ("draft_max_num_seqs", self.draft_max_num_seqs.is_some()),
-            (
-                "draft_dynamic_split_fuse",
-                self.draft_dynamic_split_fuse.is_some(),
-            ),
-            ("draft_eagle3_mode", self.draft_eagle3_mode),
-        ];
-        if self.draft_models_path.is_empty() {
-            for (option, _) in given.iter().filter(|(_, given)| *given) {
-                let message =
-                    format!("`{option}` needs a model that drafts: set `draft_models_path`");
-                c.option_error(option, message);
-            }
-            return None;
-        }
-        if self.draft_dynamic_split_fuse == Some(false) {
-            let message = "`draft_dynamic_split_fuse` cannot be false: the draft model computes long texts in pieces";
-            c.option_error("draft_dynamic_split_fuse", message);
-        }
-        let mut draft = DraftSpec::new(&self.draft_models_path, main);
-        draft.eagle3 = self.draft_eagle3_mode;
-        if !self.draft_device.is_empty() {
-            draft.device = accepted(c, "draft_device", self.draft_device.parse::<Device>());
-        }
-        if let Some(tokens) = self.draft_max_num_batched_tokens {
-            draft.max_num_batched_tokens = tokens;
-        }
-        if let Some(sequences) = self.draft_max_num_seqs {
-            draft.max_num_seqs = sequences;
-        }
-        if let Some(size) = self.draft_cache_size {
-            draft.cache_size = size;
-        }
-        Some(draft)
-    }
-
-    /// Logs which of the options do nothing.
-    pub(super) fn warn_of_ignored(&self) {
-        let ignored = [
-            (
-                "draft_block_size",
-                self.draft_block_size.is_some(),
-                "cells are not kept in blocks",
-            ),
-            (
-                "cache_eviction_config",
-                self.cache_eviction_config.is_some(),
-                "nothing of a live sequence is evicted",
-            ),
-            (
-                "sparse_attention_config",
-                self.sparse_attention_config.is_some(),
-                "attention is exact",
-            ),
-        ];
-        for (option, _, effect) in ignored.iter().filter(|(_, given, _)| *given) {
-            tracing::warn!(option, effect, "an option of the LLM node has no effect");
-        }
-    }
-}
-
-/// A value, or its default and a word about what is wrong.
-fn accepted<T: Default>(c: &mut Contract, option: &str, value: Result<T, SpecError>) -> T {
-    value.unwrap_or_else(|error| {
-        c.option_error(option, error.to_string());
-        T::default()
-    })
 }

@@ -17,6 +17,7 @@ mod request;
 mod sample;
 mod sequence;
 mod sequence_drafting;
+mod sequence_tokens;
 mod slots;
 mod status;
 mod step;

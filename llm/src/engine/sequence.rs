@@ -9,15 +9,14 @@ use smallvec::SmallVec;
 
 use super::request::{GenerationRequest, OnAdmission};
 use crate::cache::{KvCells, Newcomer, ShareGroup};
-use crate::constrain::Reasoning;
-use crate::constrain::{Ending, Matching};
+use crate::constrain::{Matching, Reasoning};
 use crate::measure::Moments;
 use crate::model::vocab::Vocab;
 use crate::protocol::{
-    ErrorKind, FinishReason, GenerationError, RequestId, SequenceId, StepOutput, Tenant, Token,
-    TokenLogprob, TokenSet, Tokens, Usage,
+    FinishReason, RequestId, SequenceId, StepOutput, Tenant, Token, TokenLogprob, TokenSet, Tokens,
+    Usage,
 };
-use crate::sampler::{Sampled, Sampler, Scratch};
+use crate::sampler::{Sampled, Sampler};
 use crate::schedule::turns::Owner;
 use crate::schedule::{Row, Work};
 use crate::speculate::{Drafting, KEPT_HIDDEN, Speculation};
@@ -52,7 +51,7 @@ pub(crate) struct Sequence {
     /// Present if the request has a constraint.
     pub(super) matching: Option<Box<Matching>>,
     /// Present if the request limits reasoning.
-    reasoning: Option<Box<Reasoning>>,
+    pub(super) reasoning: Option<Box<Reasoning>>,
     /// Present if the request asked for it.
     pub(crate) speculation: Option<Box<Speculation>>,
     /// The rows of logits that the step computed for it: of its last token and of its drafts. Empty
@@ -78,10 +77,10 @@ pub(crate) struct Sequence {
     cached_tokens: u32,
     /// Most tokens, prompt and generated.
     pub(super) token_limit: u32,
-    min_tokens: u32,
-    stop_tokens: TokenSet,
-    ignore_eos: bool,
-    credits: u32,
+    pub(super) min_tokens: u32,
+    pub(super) stop_tokens: TokenSet,
+    pub(super) ignore_eos: bool,
+    pub(super) credits: u32,
 }
 
 /// The log probabilities of a prompt's tokens, as far as they are known.
@@ -93,7 +92,7 @@ pub(crate) struct PromptLogprobs {
 }
 
 /// The credit of a sequence whose graph has no loop.
-const UNLIMITED: u32 = u32::MAX;
+pub(super) const UNLIMITED: u32 = u32::MAX;
 
 impl Sequence {
     /// A sequence whose prompt leaves room for at least one token of the `context`.
@@ -284,63 +283,6 @@ impl Sequence {
         self.credits = self.credits.saturating_add(credits);
     }
 
-    /// Chooses a token from a row, `ahead` rows behind that of the last token, and takes it into
-    /// the state that the next row is sampled with. `None` if there is nothing to choose.
-    pub(crate) fn choose(
-        &mut self,
-        logits: &[f32],
-        ahead: u32,
-        end_tokens: &[Token],
-        scratch: &mut Scratch,
-    ) -> Option<Sampled> {
-        let bans_end = self.bans_end(ahead);
-        let mut banned = Vec::new();
-        let mut allowed = None;
-        match &self.matching {
-            Some(matching) => {
-                let mask = matching.mask(ahead as usize)?;
-                allowed = Some(mask);
-                // A text that is complete ends, however short it is.
-                if bans_end && allows_others(mask, end_tokens) {
-                    banned.extend_from_slice(end_tokens);
-                }
-            }
-            None if bans_end => {
-                banned.extend_from_slice(end_tokens);
-                banned.extend_from_slice(&self.stop_tokens);
-            }
-            None => {}
-        }
-        let forced = self
-            .reasoning
-            .as_ref()
-            .and_then(|reasoning| reasoning.forced());
-        let sampled = match forced {
-            Some(token) => self.sampler.forced(logits, token, scratch),
-            None => self
-                .sampler
-                .sample_within(logits, allowed, &banned, scratch)?,
-        };
-        self.sampler.accept(sampled.token);
-        if let Some(reasoning) = &mut self.reasoning {
-            reasoning.accept(sampled.token);
-        }
-        if let Some(matching) = &mut self.matching {
-            let is_end = end_tokens.contains(&sampled.token);
-            let is_stop = !bans_end && self.stop_tokens.contains(sampled.token);
-            matching.accept(sampled.token, is_end, is_stop);
-        }
-        Some(sampled)
-    }
-
-    /// Whether tokens that end the text must not be chosen yet for the token that is `ahead` places
-    /// behind the next one.
-    fn bans_end(&self, ahead: u32) -> bool {
-        // Nothing can follow the end of a constrained text, so ignoring the end means to put it
-        // off.
-        self.generated() + ahead < self.min_tokens || (self.ignore_eos && self.is_constrained())
-    }
-
     /// Takes the `asked` rows of logits from `first` on, which the batch has for its work.
     pub(crate) fn take_rows(&mut self, work: &Work, first: usize, asked: usize) {
         let reaches_end = (self.cells.computed() + work.tokens) as usize == self.tokens.len();
@@ -361,29 +303,6 @@ impl Sequence {
     /// Whether the text has to match something.
     pub(crate) fn is_constrained(&self) -> bool {
         self.matching.is_some()
-    }
-
-    /// Works out which tokens the rows of the next step can give.
-    pub(crate) fn prepare_masks(&mut self) {
-        let drafts = self
-            .speculation
-            .as_ref()
-            .map_or(&[][..], |speculation| speculation.drafts());
-        let end_banned_for = if self.ignore_eos {
-            u32::MAX
-        } else {
-            self.min_tokens.saturating_sub(self.generated())
-        };
-        if let Some(matching) = &mut self.matching {
-            matching.prepare(drafts, &self.stop_tokens, end_banned_for as usize);
-        }
-    }
-
-    /// Whether its text has come to its end under a constraint.
-    pub(crate) fn has_matched(&self) -> bool {
-        self.matching
-            .as_ref()
-            .is_some_and(|matching| matching.ending().is_some())
     }
 
     /// Whether MTP layers may draft from the hidden state behind the token at this position.
@@ -408,99 +327,12 @@ impl Sequence {
         self.prompt_tokens.saturating_sub(self.cells.computed())
     }
 
-    /// Takes in what was sampled in a step, in order, until something ends the text; spends a
-    /// credit and says what goes to the sink. `None` stands for logits that no token could be taken
-    /// from.
-    pub(crate) fn accept(
-        &mut self,
-        sampled: impl Iterator<Item = Option<Sampled>>,
-        vocab: &dyn Vocab,
-    ) -> StepOutput {
-        if self.credits != UNLIMITED {
-            self.credits -= 1;
-        }
-        let before = self.tokens.len();
-        let mut output = self.output(None);
-        output.prompt_logprobs = self.prompt_logprobs.take().map(|wanted| wanted.found);
-        if self.remaining() == 0 {
-            output.finish = Some(FinishReason::Length);
-            return output;
-        }
-        let mut sampled = sampled.peekable();
-        while let Some(next) = sampled.next() {
-            let Some(Sampled { token, logprob }) = next else {
-                output.finish = Some(FinishReason::Error(self.nothing_to_choose()));
-                break;
-            };
-            // Under a constraint, only the last of them can be the end.
-            let ending = self
-                .matching
-                .as_ref()
-                .and_then(|matching| matching.ending())
-                .filter(|_| sampled.peek().is_none());
-            self.tokens.push(token);
-            if let Some(speculation) = &mut self.speculation {
-                speculation.observe(&self.tokens);
-            }
-            let ends = match &self.matching {
-                Some(_) => ending == Some(Ending::EndToken),
-                None => {
-                    self.stop_tokens.contains(token) || (!self.ignore_eos && vocab.is_eog(token))
-                }
-            };
-            if ends {
-                output.end_token = Some(token);
-                output.logprobs.extend(logprob);
-                output.finish = Some(FinishReason::Stop);
-                break;
-            }
-            output.tokens.push(token);
-            output.logprobs.extend(logprob);
-            if ending.is_some() {
-                output.finish = Some(FinishReason::Stop);
-                break;
-            }
-            if self.remaining() == 0 {
-                output.finish = Some(FinishReason::Length);
-                break;
-            }
-        }
-        if let Some(speculation) = &mut self.speculation {
-            speculation.settle(&self.tokens[before..]);
-        }
-        if let Some(matching) = &mut self.matching {
-            matching.forget_masks();
-        }
-        output.usage = self.usage();
-        output
-    }
-
-    /// Why no token could be chosen.
-    fn nothing_to_choose(&self) -> GenerationError {
-        let failure = self
-            .matching
-            .as_ref()
-            .and_then(|matching| matching.failure());
-        match failure {
-            Some(failure) => GenerationError {
-                kind: ErrorKind::Constraint,
-                message: format!(
-                    "the text cannot be held to its constraint any further: {failure}"
-                ),
-            },
-            None => GenerationError {
-                kind: ErrorKind::Internal,
-                message: "the model gave no finite logit".to_owned(),
-            },
-        }
-    }
-
     /// The last output of a sequence that ends without a token.
     pub(crate) fn end(&self, finish: FinishReason) -> StepOutput {
         self.output(Some(finish))
     }
 
-    fn output(&self, finish: Option<FinishReason>) -> StepOutput {
+    pub(super) fn output(&self, finish: Option<FinishReason>) -> StepOutput {
         StepOutput {
             tokens: Tokens::new(),
             end_token: None,
@@ -511,7 +343,7 @@ impl Sequence {
         }
     }
 
-    fn generated(&self) -> u32 {
+    pub(super) fn generated(&self) -> u32 {
         self.tokens.len() as u32 - self.prompt_tokens
     }
 
@@ -529,15 +361,4 @@ impl Sequence {
                 .map(|speculation| speculation.counts()),
         }
     }
-}
-
-/// Whether a mask has a bit for another token than these, which are different ones.
-fn allows_others(mask: &[u32], tokens: &[Token]) -> bool {
-    let all: u32 = mask.iter().map(|word| word.count_ones()).sum();
-    let is_set = |token: &&Token| {
-        let token = **token as u32;
-        mask.get(token as usize / 32)
-            .is_some_and(|word| word >> (token % 32) & 1 == 1)
-    };
-    all as usize > tokens.iter().filter(is_set).count()
 }

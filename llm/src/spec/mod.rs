@@ -11,6 +11,7 @@ mod adapter;
 mod device;
 mod draft;
 mod embedding;
+mod knob_types;
 mod knobs;
 mod path;
 mod plugin_config;
@@ -21,10 +22,11 @@ pub use adapter::AdapterSpec;
 pub use device::Device;
 pub use draft::DraftSpec;
 pub use embedding::{EmbeddingSpec, EmbeddingTask, Pooling};
-pub use knobs::{
-    CpuKernels, FlashAttention, KvType, Numa, Number, PluginConfig, RopeScaling, SplitMode,
-    TensorOverride, ThreadPriority,
+pub use knob_types::{
+    CpuKernels, FlashAttention, KvType, Numa, Number, RopeScaling, SplitMode, TensorOverride,
+    ThreadPriority,
 };
+pub use knobs::PluginConfig;
 pub use path::{projector_beside, resolve_model_path};
 pub(crate) use process::{TRIAL_VARIABLE, is_trial};
 pub use vision::VisionSpec;

@@ -4,7 +4,8 @@
 use serde_json::{Map, Value};
 
 use super::SpecError;
-use super::knobs::{KvType, PluginConfig};
+use super::knob_types::KvType;
+use super::knobs::PluginConfig;
 
 /// Properties of OpenVINO that mean nothing here, and why.
 const WITHOUT_EFFECT: &[(&str, &str)] = &[

@@ -15,17 +15,17 @@
 //! further in the alphabet for each letter of a reply, with the second two, and so on.
 
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use serde::Deserialize;
-
 mod open;
+mod reply;
+mod script;
 mod vocab;
 
 pub(crate) use open::open;
+pub use script::{Reply, Script, Then};
 use vocab::ByteVocab;
 
 use super::{
@@ -42,87 +42,6 @@ const IM_END: Token = 257;
 const END_OF_TEXT: Token = 258;
 /// The special tokens that every script has, in their order.
 const SPECIALS: [&str; 3] = ["<|im_start|>", "<|im_end|>", "<|endoftext|>"];
-const ASSISTANT: &[u8] = b"assistant\n";
-const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}{% endfor %}\
-     {% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
-
-/// What a scripted model does. The JSON form is the content of a `.script.json` file.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Script {
-    /// The model's name.
-    pub name: String,
-    /// KV cells of all sequences together.
-    pub cells: u32,
-    /// Tokens a sequence can have.
-    pub context: u32,
-    /// Whether sequences go on from others with checkpoints, as those of recurrent models.
-    pub checkpoints: bool,
-    /// The chat template.
-    pub chat_template: String,
-    /// Spellings of more special tokens. In the text of a reply they are these tokens.
-    pub special_tokens: Vec<String>,
-    /// Answers, the first that fits is given.
-    pub replies: Vec<Reply>,
-    /// How long a step takes, in microseconds; gives the timing of a real model to tests that need
-    /// a generation to last.
-    pub step_micros: u64,
-    /// Steps, counted from 1, whose batch fails.
-    pub fail_steps: Vec<u64>,
-    /// Steps, counted from 1, that panic.
-    pub panic_steps: Vec<u64>,
-    /// A file; steps that hang go on when it is there. Without it they hang for ever.
-    pub release: Option<PathBuf>,
-}
-
-impl Default for Script {
-    fn default() -> Self {
-        Self {
-            name: "scripted".to_owned(),
-            cells: 16_384,
-            context: 4_096,
-            checkpoints: false,
-            chat_template: CHATML.to_owned(),
-            special_tokens: Vec::new(),
-            replies: Vec::new(),
-            step_micros: 0,
-            fail_steps: Vec::new(),
-            panic_steps: Vec::new(),
-            release: None,
-        }
-    }
-}
-
-/// One answer of a [`Script`].
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Reply {
-    /// A text that must occur before the assistant's turn; empty fits always.
-    pub when: String,
-    /// The answer.
-    pub text: String,
-    /// What follows the answer's last byte.
-    pub then: Then,
-}
-
-/// What a [`Reply`] ends with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Then {
-    /// The end token.
-    #[default]
-    End,
-    /// The answer again, without end.
-    Repeat,
-    /// A failing step.
-    Fail,
-    /// A panicking step.
-    Panic,
-    /// A step that does not end before the script's `release` is there.
-    Hang,
-    /// A panic that the engine's thread does not survive.
-    Die,
-}
 
 /// The backend that plays a [`Script`].
 #[derive(Debug)]
@@ -487,96 +406,4 @@ impl Backend for ScriptedBackend {
         self.cells.clear();
         self.free_cells.clear();
     }
-}
-
-/// A token of a reply, as the adapter has it.
-fn adapted(token: Token, adapter: Option<Adapter>) -> Token {
-    let further = adapter.map_or(0, |adapter| (adapter.0 % 26) as u8 + 1);
-    let rotated = |byte: u8, first: u8| first + (byte - first + further) % 26;
-    match u8::try_from(token) {
-        Ok(byte @ b'a'..=b'z') => Token::from(rotated(byte, b'a')),
-        Ok(byte @ b'A'..=b'Z') => Token::from(rotated(byte, b'A')),
-        _ => token,
-    }
-}
-
-impl ScriptedBackend {
-    /// Waits for what the script says.
-    fn hang(&self) {
-        /// How often it is looked for.
-        const LOOK: Duration = Duration::from_millis(2);
-        let released = || {
-            self.script
-                .release
-                .as_ref()
-                .is_some_and(|file| file.exists())
-        };
-        while !released() {
-            std::thread::sleep(LOOK);
-        }
-    }
-
-    /// The token after `history`.
-    fn next_token(
-        &self,
-        history: &[Token],
-        adapter: Option<Adapter>,
-    ) -> Result<Token, DecodeError> {
-        let Some((before, said)) = assistant_turn(history) else {
-            let last = history
-                .iter()
-                .rev()
-                .find(|token| **token < 256)
-                .copied()
-                .unwrap_or(0);
-            return Ok((last + 1) % 256);
-        };
-        let before = self.vocab.text(before);
-        let mut replies = self.script.replies.iter().zip(&self.answers);
-        let reply = replies.find(|(reply, _)| before.contains(&reply.when));
-        let repeated;
-        let (answer, then) = if let Some((reply, answer)) = reply {
-            (answer, reply.then)
-        } else {
-            repeated = self.vocab.read(last_user_message(&before), SPECIALS.len());
-            (&repeated, Then::End)
-        };
-        if let Some(token) = answer.get(said) {
-            return Ok(adapted(*token, adapter));
-        }
-        match then {
-            Then::Repeat if !answer.is_empty() => Ok(adapted(answer[said % answer.len()], adapter)),
-            Then::Fail => Err(DecodeError::Failed("scripted failure".to_owned())),
-            Then::Panic => panic!("scripted panic"),
-            Then::Die => {
-                self.dies.store(true, Ordering::Relaxed);
-                panic!("scripted death")
-            }
-            Then::Hang => {
-                self.hang();
-                Ok(IM_END)
-            }
-            Then::End | Then::Repeat => Ok(IM_END),
-        }
-    }
-}
-
-/// Splits the history at the assistant's turn, if it is in one: what came before, and how many
-/// tokens of the turn there are.
-fn assistant_turn(history: &[Token]) -> Option<(&[Token], usize)> {
-    let start = history.iter().rposition(|token| *token == IM_START)?;
-    let turn = &history[start + 1..];
-    let role = turn.get(..ASSISTANT.len())?;
-    let is_assistant = role
-        .iter()
-        .zip(ASSISTANT)
-        .all(|(token, byte)| *token == Token::from(*byte));
-    is_assistant.then(|| (&history[..start], turn.len() - ASSISTANT.len()))
-}
-
-fn last_user_message(before: &str) -> &str {
-    let Some((_, message)) = before.rsplit_once("<|im_start|>user\n") else {
-        return "";
-    };
-    message.split("<|im_end|>").next().unwrap_or("")
 }

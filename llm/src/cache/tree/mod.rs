@@ -10,25 +10,18 @@
 //! If sequences need [checkpoints], these are at positions inside nodes. Then saved cells are
 //! useful only up to the last checkpoint of a branch, and those after it are dropped.
 
-use std::ops::Range;
-
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::ShareGroup;
-use crate::backend::{SavedCells, SavedPart};
+use crate::backend::SavedCells;
 use crate::protocol::{SequenceId, Token};
 
 mod checkpoints;
+mod nodes;
+mod saved;
 
 use checkpoints::Kept;
-
-/// Saved cells are cut into pieces of this many, so that dividing a node or giving up the end of
-/// one copies little.
-const PIECE: u32 = 256;
-/// Positions after which computing a token costs about twice as much as at the beginning, because
-/// of attention.
-const FAR_POSITION: u64 = 4_096;
 
 type NodeId = usize;
 
@@ -258,267 +251,6 @@ impl PrefixTree {
         found.known = path.last().map_or(0, |(_, end)| *end);
         found
     }
-
-    /// How many of a live sequence's first tokens have saved cells.
-    pub(crate) fn saved_of(&self, id: SequenceId) -> u32 {
-        let Some(end) = self.ends.get(&id) else {
-            return 0;
-        };
-        let mut next = Some(end.node);
-        while let Some(node) = next {
-            let node = &self.nodes[node];
-            if node.saved_cells > 0 {
-                return node.saved_end().min(end.at);
-            }
-            next = node.parent;
-        }
-        0
-    }
-
-    /// How the cells of a live sequence that are not [saved](Self::saved_of) are to be cut for
-    /// [`save`](Self::save), up to a position: none goes beyond the end of a node.
-    pub(crate) fn pieces(&self, id: SequenceId, last: u32) -> Vec<Range<u32>> {
-        let mut pieces = Vec::new();
-        let mut from = self.saved_of(id);
-        let last = self.ends.get(&id).map_or(0, |end| end.at.min(last));
-        for node in self.path(id) {
-            let end = self.nodes[node].end().min(last);
-            while from < end {
-                let to = (from + PIECE).min(end);
-                pieces.push(from..to);
-                from = to;
-            }
-        }
-        pieces
-    }
-
-    /// Keeps the next cells of a live sequence, cut into [`pieces`](Self::pieces).
-    pub(crate) fn save(&mut self, id: SequenceId, pieces: Vec<SavedCells>) {
-        let mut pieces = pieces.into_iter().peekable();
-        for node in self.path(id) {
-            let node = &mut self.nodes[node];
-            while let Some(piece) =
-                pieces.next_if(|piece| node.saved_end() + piece.cells() <= node.end())
-            {
-                node.saved_cells += piece.cells();
-                self.saved_cells += u64::from(piece.cells());
-                self.saved_bytes += piece.byte_len();
-                node.saved.push(piece);
-            }
-        }
-    }
-
-    /// The nodes of a live sequence, from the root on.
-    fn path(&self, id: SequenceId) -> Vec<NodeId> {
-        let end = self.ends.get(&id).map(|end| end.node);
-        let upwards = std::iter::successors(end, |node| self.nodes[*node].parent);
-        let mut path: Vec<NodeId> = upwards.collect();
-        path.reverse();
-        path
-    }
-
-    /// Where the cells of some of the tokens are, which must all be saved.
-    pub(crate) fn parts(
-        &self,
-        group: &ShareGroup,
-        tokens: &[Token],
-        from: u32,
-    ) -> Vec<SavedPart<'_>> {
-        let mut parts = Vec::new();
-        let Some(&root) = self.roots.get(group) else {
-            return parts;
-        };
-        for (node, end) in self.descend(root, tokens) {
-            let mut start = self.nodes[node].start;
-            for saved in &self.nodes[node].saved {
-                let cells = from.max(start)..end.min(start + saved.cells());
-                if cells.start < cells.end {
-                    parts.push(SavedPart {
-                        saved,
-                        cells: cells.start - start..cells.end - start,
-                    });
-                }
-                start += saved.cells();
-            }
-        }
-        parts
-    }
-
-    /// Bytes of all saved cells.
-    pub(crate) fn saved_bytes(&self) -> u64 {
-        self.saved_bytes
-    }
-
-    /// Number of saved cells.
-    pub(crate) fn saved_cells(&self) -> u64 {
-        self.saved_cells
-    }
-
-    /// Gives up the saved cells that are missed least: the end of the longest-unused leaf, where a
-    /// leaf far from the beginning counts as younger, because its cells cost more to compute again.
-    /// Returns how many cells these were, 0 if none are left.
-    pub(crate) fn evict(&mut self) -> u64 {
-        let worth = |node: &Node| {
-            let age = self.clock - node.last_used + 1;
-            age * FAR_POSITION / (FAR_POSITION + u64::from(node.saved_end()))
-        };
-        let is_last = |node: &Node| {
-            let mut children = node.children.values();
-            node.saved_cells > 0 && children.all(|child| self.nodes[*child].saved_cells == 0)
-        };
-        // A scan: there are a few thousand nodes at most, as each holds kilobytes to megabytes of
-        // cells.
-        let victim = (0..self.nodes.len())
-            .filter(|node| is_last(&self.nodes[*node]))
-            .max_by_key(|node| worth(&self.nodes[*node]));
-        let before = self.saved_cells;
-        if let Some(victim) = victim {
-            self.pop(victim);
-            if self.checkpoints > 0 {
-                self.settle(victim);
-            } else {
-                self.trim(victim);
-            }
-        }
-        before - self.saved_cells
-    }
-
-    /// Gives up the last piece of a node's saved cells.
-    fn pop(&mut self, node: NodeId) {
-        let node = &mut self.nodes[node];
-        if let Some(piece) = node.saved.pop() {
-            node.saved_cells -= piece.cells();
-            self.saved_cells -= u64::from(piece.cells());
-            self.saved_bytes -= piece.byte_len();
-        }
-    }
-
-    /// The nodes below `from` that `tokens` lead through, each with the position up to which it
-    /// agrees.
-    fn descend(&self, from: NodeId, tokens: &[Token]) -> Vec<(NodeId, u32)> {
-        let mut path = Vec::new();
-        let mut node = from;
-        let mut rest = tokens;
-        while let Some(next) = rest
-            .first()
-            .and_then(|token| self.nodes[node].children.get(token))
-        {
-            node = *next;
-            let run = &self.nodes[node].tokens;
-            let same = common(run, rest);
-            path.push((node, self.nodes[node].start + same as u32));
-            if same < run.len() {
-                break;
-            }
-            rest = &rest[same..];
-        }
-        path
-    }
-
-    fn add(&mut self, node: Node) -> NodeId {
-        if let Some(id) = self.free.pop() {
-            self.nodes[id] = node;
-            return id;
-        }
-        self.nodes.push(node);
-        self.nodes.len() - 1
-    }
-
-    fn add_child(&mut self, parent: NodeId, tokens: &[Token]) -> NodeId {
-        let child = self.add(Node {
-            parent: Some(parent),
-            start: self.nodes[parent].end(),
-            tokens: tokens.to_vec(),
-            last_used: self.clock,
-            ..Node::default()
-        });
-        self.nodes[parent].children.insert(tokens[0], child);
-        child
-    }
-
-    /// Divides a node at a position inside it. The lower half keeps the node's number, and the
-    /// sequences that go beyond the position; returns the upper half.
-    fn divide(&mut self, lower: NodeId, position: u32) -> NodeId {
-        let node = &mut self.nodes[lower];
-        let length = position - node.start;
-        let after = node.tokens.split_off(length as usize);
-        let mut upper = Node {
-            parent: node.parent,
-            start: node.start,
-            tokens: std::mem::replace(&mut node.tokens, after),
-            holders: node.holders.clone(),
-            last_used: node.last_used,
-            ..Node::default()
-        };
-        upper.children.insert(node.tokens[0], lower);
-        for piece in std::mem::take(&mut node.saved) {
-            let room = length - upper.saved_cells;
-            let inside = piece.cells().min(room);
-            upper.saved_cells += inside;
-            if inside == piece.cells() {
-                upper.saved.push(piece);
-            } else if inside == 0 {
-                node.saved.push(piece);
-            } else {
-                upper.saved.push(piece.slice(0..inside));
-                node.saved.push(piece.slice(inside..piece.cells()));
-            }
-        }
-        node.saved_cells -= upper.saved_cells;
-        let checkpoints = std::mem::take(&mut node.checkpoints);
-        (upper.checkpoints, node.checkpoints) = checkpoints
-            .into_iter()
-            .partition(|kept| kept.at <= position);
-        node.start = position;
-        let (parent, first) = (upper.parent, upper.tokens[0]);
-        let upper = self.add(upper);
-        let ends = &mut self.ends;
-        self.nodes[lower].holders.retain(|holder| {
-            let ends_above = ends
-                .get_mut(holder)
-                .filter(|end| end.node == lower && end.at <= position);
-            let goes_beyond = ends_above.is_none();
-            if let Some(end) = ends_above {
-                end.node = upper;
-            }
-            goes_beyond
-        });
-        self.nodes[lower].parent = Some(upper);
-        let parent = parent.expect("a root has no tokens to divide");
-        self.nodes[parent].children.insert(first, upper);
-        upper
-    }
-
-    /// Cuts off, from a node upwards, what neither a live sequence nor saved cells need.
-    fn trim(&mut self, from: NodeId) {
-        let mut next = Some(from);
-        while let Some(id) = next {
-            let node = &mut self.nodes[id];
-            if !node.children.is_empty() {
-                return;
-            }
-            // Without children it is the end of all sequences in it.
-            let held = node.holders.iter().map(|holder| self.ends[holder].at).max();
-            let needed = node.saved_end().max(held.unwrap_or(0));
-            let (start, parent) = (node.start, node.parent);
-            if needed > start {
-                node.tokens.truncate((needed - start) as usize);
-                self.forget(id, |kept| kept.at > needed);
-                return;
-            }
-            self.forget(id, |_| true);
-            let Some(parent) = parent else {
-                self.roots.retain(|_, root| *root != id);
-                self.free.push(id);
-                return;
-            };
-            let first = self.nodes[id].tokens[0];
-            self.nodes[parent].children.remove(&first);
-            self.nodes[id] = Node::default();
-            self.free.push(id);
-            next = Some(parent);
-        }
-    }
 }
 
 /// How many tokens two lists begin with alike.
@@ -530,5 +262,4 @@ fn common(one: &[Token], other: &[Token]) -> usize {
 }
 
 #[cfg(test)]
-#[path = "tree_tests.rs"]
 mod tests;

@@ -1,8 +1,10 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 
+use super::saved::PIECE;
 use super::*;
 use crate::backend::Checkpoint;
 

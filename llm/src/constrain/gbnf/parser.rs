@@ -1,293 +1,26 @@
-//! GBNF, the grammar notation of llama.cpp, written as Lark.
-//!
-//! Lark has a lexer, which takes the longest match and never reconsiders it, and GBNF has none. So
-//! a grammar whose rules do not lead to themselves becomes one regular expression, which is exact.
-//! In any other, what stands together and does not lead to itself is matched as a whole, but for an
-//! end that may be left out: that is taken character by character, since what follows may begin
-//! alike.
+//! Reads GBNF.
 
-use std::fmt::Write;
-
-use super::compiler::ConstraintError;
-use super::grammar::{quoted, regex_char};
+use super::{ANY, Node, Rule};
+use crate::constrain::compiler::ConstraintError;
+use crate::constrain::grammar::regex_char;
 
 /// Brackets within brackets.
 const DEEPEST: usize = 64;
 /// Rules of a grammar.
 const MAX_RULES: usize = 2000;
-/// The rule that a text matches.
-const ROOT: &str = "root";
 
-/// Any character.
-const ANY: &str = "(?s:.)";
-
-/// What a rule consists of.
-#[derive(Clone, Debug, PartialEq)]
-enum Node {
-    Literal(String),
-    /// A regular expression that matches one character.
-    Class(String),
-    /// The rule of this number.
-    Rule(usize),
-    /// A token, as Lark names it.
-    Token(String),
-    Group(Vec<Vec<Node>>),
-    /// At least so many times, and at most.
-    Repeat(Box<Node>, u32, Option<u32>),
-}
-
-/// A rule: its name, and what it was defined as.
-struct Rule {
-    name: String,
-    alternatives: Option<Vec<Vec<Node>>>,
-}
-
-/// Writes a grammar as Lark.
+/// The rules of a grammar, those that are only used among them.
 ///
 /// # Errors
 /// [`ConstraintError`] says what is wrong, and in which line.
-pub(super) fn to_lark(text: &str) -> Result<String, ConstraintError> {
+pub(super) fn rules(text: &str) -> Result<Vec<Rule>, ConstraintError> {
     let mut parser = Parser {
         text: text.chars().collect(),
         at: 0,
         rules: Vec::new(),
     };
     parser.grammar()?;
-    let rules = parser.rules;
-    if let Some(rule) = rules.iter().find(|rule| rule.alternatives.is_none()) {
-        return Err(ConstraintError(format!(
-            "the rule `{}` is missing",
-            rule.name
-        )));
-    }
-    let Some(root) = rules.iter().position(|rule| rule.name == ROOT) else {
-        return Err(ConstraintError(format!("the rule `{ROOT}` is missing")));
-    };
-    let mut writer = Writer {
-        is_flat: flat_rules(&rules),
-        rules: &rules,
-        lark: String::new(),
-        terminals: Vec::new(),
-    };
-    if writer.is_flat[root] {
-        let _ = writeln!(writer.lark, "start: T{root}");
-    } else {
-        let _ = writeln!(writer.lark, "start: r{root}");
-        for (number, rule) in rules.iter().enumerate() {
-            let _ = write!(writer.lark, "r{number}: ");
-            writer.rule_alternatives(rule.alternatives());
-            writer.lark.push('\n');
-        }
-    }
-    for (number, rule) in rules.iter().enumerate() {
-        if writer.is_flat[number] {
-            let _ = write!(writer.lark, "T{number}: ");
-            writer.terminal_alternatives(rule.alternatives());
-            writer.lark.push('\n');
-        }
-    }
-    for (number, nodes) in std::mem::take(&mut writer.terminals)
-        .into_iter()
-        .enumerate()
-    {
-        let _ = write!(writer.lark, "X{number}: ");
-        writer.terminal_sequence(nodes);
-        writer.lark.push('\n');
-    }
-    Ok(writer.lark)
-}
-
-impl Rule {
-    fn alternatives(&self) -> &[Vec<Node>] {
-        self.alternatives.as_deref().unwrap_or_default()
-    }
-}
-
-/// Which rules lead neither to themselves nor to one that does, nor to a token.
-fn flat_rules(rules: &[Rule]) -> Vec<bool> {
-    let mut is_flat = vec![false; rules.len()];
-    // Each round finds those whose rules are all found.
-    loop {
-        let is_found = |rule: &usize| {
-            let mut nodes = rules[*rule].alternatives().iter().flatten();
-            !is_flat[*rule] && nodes.all(|node| node.is_flat(&is_flat))
-        };
-        let found: Vec<usize> = (0..rules.len()).filter(is_found).collect();
-        if found.is_empty() {
-            return is_flat;
-        }
-        for rule in found {
-            is_flat[rule] = true;
-        }
-    }
-}
-
-impl Node {
-    fn is_flat(&self, is_flat: &[bool]) -> bool {
-        match self {
-            Self::Literal(_) | Self::Class(_) => true,
-            Self::Rule(rule) => is_flat[*rule],
-            Self::Token(_) => false,
-            Self::Group(alternatives) => alternatives
-                .iter()
-                .flatten()
-                .all(|node| node.is_flat(is_flat)),
-            Self::Repeat(node, ..) => node.is_flat(is_flat),
-        }
-    }
-
-    /// Whether what it matches can end here, and also go on; only asked of what is flat.
-    fn ends_openly(&self, rules: &[Rule]) -> bool {
-        let any = |alternatives: &[Vec<Node>]| {
-            alternatives
-                .iter()
-                .any(|nodes| nodes.last().is_none_or(|last| last.ends_openly(rules)))
-        };
-        match self {
-            Self::Literal(text) => text.is_empty(),
-            Self::Class(_) | Self::Token(_) => false,
-            Self::Rule(rule) => any(rules[*rule].alternatives()),
-            Self::Group(alternatives) => any(alternatives),
-            // Almost any character can follow, so it has to be matched as a whole.
-            Self::Repeat(node, ..) if matches!(&**node, Self::Class(class) if is_wide(class)) => {
-                false
-            }
-            Self::Repeat(_, least, most) => *most != Some(*least),
-        }
-    }
-}
-
-/// Whether a class has all characters but a few.
-fn is_wide(class: &str) -> bool {
-    class.starts_with("[^") || class == ANY
-}
-
-struct Writer<'a> {
-    rules: &'a [Rule],
-    is_flat: Vec<bool>,
-    lark: String,
-    /// What stands together in a rule and is matched as a whole.
-    terminals: Vec<&'a [Node]>,
-}
-
-impl<'a> Writer<'a> {
-    fn rule_alternatives(&mut self, alternatives: &'a [Vec<Node>]) {
-        for (number, nodes) in alternatives.iter().enumerate() {
-            if number > 0 {
-                self.lark.push_str(" | ");
-            }
-            if nodes.is_empty() {
-                self.lark.push_str("\"\"");
-            }
-            self.rule_sequence(nodes);
-        }
-    }
-
-    fn rule_sequence(&mut self, nodes: &'a [Node]) {
-        let mut rest = nodes;
-        while let Some((first, others)) = rest.split_first() {
-            let flat = rest
-                .iter()
-                .take_while(|node| node.is_flat(&self.is_flat))
-                .count();
-            let closed = rest[..flat]
-                .iter()
-                .rposition(|node| !node.ends_openly(self.rules));
-            if let Some(last) = closed {
-                let (whole, others) = rest.split_at(last + 1);
-                if let [Node::Literal(_) | Node::Class(_)] = whole {
-                    self.terminal_sequence(whole);
-                } else {
-                    let _ = write!(self.lark, "X{}", self.terminals.len());
-                    self.terminals.push(whole);
-                }
-                rest = others;
-            } else {
-                self.rule_node(first);
-                rest = others;
-            }
-            if !rest.is_empty() {
-                self.lark.push(' ');
-            }
-        }
-    }
-
-    fn rule_node(&mut self, node: &'a Node) {
-        match node {
-            Node::Rule(rule) => {
-                let _ = write!(self.lark, "r{rule}");
-            }
-            Node::Group(alternatives) => {
-                self.lark.push('(');
-                self.rule_alternatives(alternatives);
-                self.lark.push(')');
-            }
-            Node::Repeat(_, _, Some(0)) => self.lark.push_str("\"\""),
-            Node::Repeat(node, least, most) => {
-                self.lark.push('(');
-                self.rule_node(node);
-                self.lark.push(')');
-                self.times(*least, *most);
-            }
-            Node::Literal(_) | Node::Class(_) | Node::Token(_) => self.terminal_node(node),
-        }
-    }
-
-    fn terminal_alternatives(&mut self, alternatives: &[Vec<Node>]) {
-        for (number, nodes) in alternatives.iter().enumerate() {
-            if number > 0 {
-                self.lark.push_str(" | ");
-            }
-            if nodes.is_empty() {
-                self.lark.push_str("\"\"");
-            }
-            self.terminal_sequence(nodes);
-        }
-    }
-
-    fn terminal_sequence(&mut self, nodes: &[Node]) {
-        for (number, node) in nodes.iter().enumerate() {
-            if number > 0 {
-                self.lark.push(' ');
-            }
-            self.terminal_node(node);
-        }
-    }
-
-    fn terminal_node(&mut self, node: &Node) {
-        match node {
-            Node::Literal(text) => self.lark.push_str(&quoted(text)),
-            Node::Class(regex) => {
-                let _ = write!(self.lark, "/{regex}/");
-            }
-            Node::Rule(rule) => {
-                let _ = write!(self.lark, "T{rule}");
-            }
-            Node::Token(token) => self.lark.push_str(token),
-            Node::Group(alternatives) => {
-                self.lark.push('(');
-                self.terminal_alternatives(alternatives);
-                self.lark.push(')');
-            }
-            Node::Repeat(_, _, Some(0)) => self.lark.push_str("\"\""),
-            Node::Repeat(node, least, most) => {
-                self.lark.push('(');
-                self.terminal_node(node);
-                self.lark.push(')');
-                self.times(*least, *most);
-            }
-        }
-    }
-
-    fn times(&mut self, least: u32, most: Option<u32>) {
-        let _ = match (least, most) {
-            (0, Some(1)) => write!(self.lark, "?"),
-            (0, None) => write!(self.lark, "*"),
-            (1, None) => write!(self.lark, "+"),
-            (least, Some(most)) => write!(self.lark, "{{{least},{most}}}"),
-            (least, None) => write!(self.lark, "{{{least},}}"),
-        };
-    }
+    Ok(parser.rules)
 }
 
 struct Parser {
@@ -580,7 +313,3 @@ impl Parser {
 fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '-' || c == '_'
 }
-
-#[cfg(test)]
-#[path = "gbnf_tests.rs"]
-mod tests;

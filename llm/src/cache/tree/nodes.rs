@@ -1,0 +1,142 @@
+//! Nodes of the tree: found, added, divided and cut off.
+
+use super::{Node, NodeId, PrefixTree, common};
+use crate::protocol::{SequenceId, Token};
+
+impl PrefixTree {
+    /// The nodes of a live sequence, from the root on.
+    pub(super) fn path(&self, id: SequenceId) -> Vec<NodeId> {
+        let end = self.ends.get(&id).map(|end| end.node);
+        let upwards = std::iter::successors(end, |node| self.nodes[*node].parent);
+        let mut path: Vec<NodeId> = upwards.collect();
+        path.reverse();
+        path
+    }
+
+    /// The nodes below `from` that `tokens` lead through, each with the position up to which it
+    /// agrees.
+    pub(super) fn descend(&self, from: NodeId, tokens: &[Token]) -> Vec<(NodeId, u32)> {
+        let mut path = Vec::new();
+        let mut node = from;
+        let mut rest = tokens;
+        while let Some(next) = rest
+            .first()
+            .and_then(|token| self.nodes[node].children.get(token))
+        {
+            node = *next;
+            let run = &self.nodes[node].tokens;
+            let same = common(run, rest);
+            path.push((node, self.nodes[node].start + same as u32));
+            if same < run.len() {
+                break;
+            }
+            rest = &rest[same..];
+        }
+        path
+    }
+
+    pub(super) fn add(&mut self, node: Node) -> NodeId {
+        if let Some(id) = self.free.pop() {
+            self.nodes[id] = node;
+            return id;
+        }
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
+    pub(super) fn add_child(&mut self, parent: NodeId, tokens: &[Token]) -> NodeId {
+        let child = self.add(Node {
+            parent: Some(parent),
+            start: self.nodes[parent].end(),
+            tokens: tokens.to_vec(),
+            last_used: self.clock,
+            ..Node::default()
+        });
+        self.nodes[parent].children.insert(tokens[0], child);
+        child
+    }
+
+    /// Divides a node at a position inside it. The lower half keeps the node's number, and the
+    /// sequences that go beyond the position; returns the upper half.
+    pub(super) fn divide(&mut self, lower: NodeId, position: u32) -> NodeId {
+        let node = &mut self.nodes[lower];
+        let length = position - node.start;
+        let after = node.tokens.split_off(length as usize);
+        let mut upper = Node {
+            parent: node.parent,
+            start: node.start,
+            tokens: std::mem::replace(&mut node.tokens, after),
+            holders: node.holders.clone(),
+            last_used: node.last_used,
+            ..Node::default()
+        };
+        upper.children.insert(node.tokens[0], lower);
+        for piece in std::mem::take(&mut node.saved) {
+            let room = length - upper.saved_cells;
+            let inside = piece.cells().min(room);
+            upper.saved_cells += inside;
+            if inside == piece.cells() {
+                upper.saved.push(piece);
+            } else if inside == 0 {
+                node.saved.push(piece);
+            } else {
+                upper.saved.push(piece.slice(0..inside));
+                node.saved.push(piece.slice(inside..piece.cells()));
+            }
+        }
+        node.saved_cells -= upper.saved_cells;
+        let checkpoints = std::mem::take(&mut node.checkpoints);
+        (upper.checkpoints, node.checkpoints) = checkpoints
+            .into_iter()
+            .partition(|kept| kept.at <= position);
+        node.start = position;
+        let (parent, first) = (upper.parent, upper.tokens[0]);
+        let upper = self.add(upper);
+        let ends = &mut self.ends;
+        self.nodes[lower].holders.retain(|holder| {
+            let ends_above = ends
+                .get_mut(holder)
+                .filter(|end| end.node == lower && end.at <= position);
+            let goes_beyond = ends_above.is_none();
+            if let Some(end) = ends_above {
+                end.node = upper;
+            }
+            goes_beyond
+        });
+        self.nodes[lower].parent = Some(upper);
+        let parent = parent.expect("a root has no tokens to divide");
+        self.nodes[parent].children.insert(first, upper);
+        upper
+    }
+
+    /// Cuts off, from a node upwards, what neither a live sequence nor saved cells need.
+    pub(super) fn trim(&mut self, from: NodeId) {
+        let mut next = Some(from);
+        while let Some(id) = next {
+            let node = &mut self.nodes[id];
+            if !node.children.is_empty() {
+                return;
+            }
+            // Without children it is the end of all sequences in it.
+            let held = node.holders.iter().map(|holder| self.ends[holder].at).max();
+            let needed = node.saved_end().max(held.unwrap_or(0));
+            let (start, parent) = (node.start, node.parent);
+            if needed > start {
+                node.tokens.truncate((needed - start) as usize);
+                self.forget(id, |kept| kept.at > needed);
+                return;
+            }
+            self.forget(id, |_| true);
+            let Some(parent) = parent else {
+                self.roots.retain(|_, root| *root != id);
+                self.free.push(id);
+                return;
+            };
+            let first = self.nodes[id].tokens[0];
+            self.nodes[parent].children.remove(&first);
+            self.nodes[id] = Node::default();
+            self.free.push(id);
+            next = Some(parent);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Cells that were saved of sequences: kept, found and given up.
+
+use std::ops::Range;
+
+use super::{Node, NodeId, PrefixTree};
+use crate::backend::{SavedCells, SavedPart};
+use crate::cache::ShareGroup;
+use crate::protocol::{SequenceId, Token};
+
+/// Saved cells are cut into pieces of this many, so that dividing a node or giving up the end of
+/// one copies little.
+pub(super) const PIECE: u32 = 256;
+/// Positions after which computing a token costs about twice as much as at the beginning, because
+/// of attention.
+const FAR_POSITION: u64 = 4_096;
+
+impl PrefixTree {
+    /// How many of a live sequence's first tokens have saved cells.
+    pub(crate) fn saved_of(&self, id: SequenceId) -> u32 {
+        let Some(end) = self.ends.get(&id) else {
+            return 0;
+        };
+        let mut next = Some(end.node);
+        while let Some(node) = next {
+            let node = &self.nodes[node];
+            if node.saved_cells > 0 {
+                return node.saved_end().min(end.at);
+            }
+            next = node.parent;
+        }
+        0
+    }
+
+    /// How the cells of a live sequence that are not [saved](Self::saved_of) are to be cut for
+    /// [`save`](Self::save), up to a position: none goes beyond the end of a node.
+    pub(crate) fn pieces(&self, id: SequenceId, last: u32) -> Vec<Range<u32>> {
+        let mut pieces = Vec::new();
+        let mut from = self.saved_of(id);
+        let last = self.ends.get(&id).map_or(0, |end| end.at.min(last));
+        for node in self.path(id) {
+            let end = self.nodes[node].end().min(last);
+            while from < end {
+                let to = (from + PIECE).min(end);
+                pieces.push(from..to);
+                from = to;
+            }
+        }
+        pieces
+    }
+
+    /// Keeps the next cells of a live sequence, cut into [`pieces`](Self::pieces).
+    pub(crate) fn save(&mut self, id: SequenceId, pieces: Vec<SavedCells>) {
+        let mut pieces = pieces.into_iter().peekable();
+        for node in self.path(id) {
+            let node = &mut self.nodes[node];
+            while let Some(piece) =
+                pieces.next_if(|piece| node.saved_end() + piece.cells() <= node.end())
+            {
+                node.saved_cells += piece.cells();
+                self.saved_cells += u64::from(piece.cells());
+                self.saved_bytes += piece.byte_len();
+                node.saved.push(piece);
+            }
+        }
+    }
+
+    /// Where the cells of some of the tokens are, which must all be saved.
+    pub(crate) fn parts(
+        &self,
+        group: &ShareGroup,
+        tokens: &[Token],
+        from: u32,
+    ) -> Vec<SavedPart<'_>> {
+        let mut parts = Vec::new();
+        let Some(&root) = self.roots.get(group) else {
+            return parts;
+        };
+        for (node, end) in self.descend(root, tokens) {
+            let mut start = self.nodes[node].start;
+            for saved in &self.nodes[node].saved {
+                let cells = from.max(start)..end.min(start + saved.cells());
+                if cells.start < cells.end {
+                    parts.push(SavedPart {
+                        saved,
+                        cells: cells.start - start..cells.end - start,
+                    });
+                }
+                start += saved.cells();
+            }
+        }
+        parts
+    }
+
+    /// Bytes of all saved cells.
+    pub(crate) fn saved_bytes(&self) -> u64 {
+        self.saved_bytes
+    }
+
+    /// Number of saved cells.
+    pub(crate) fn saved_cells(&self) -> u64 {
+        self.saved_cells
+    }
+
+    /// Gives up the saved cells that are missed least: the end of the longest-unused leaf, where a
+    /// leaf far from the beginning counts as younger, because its cells cost more to compute again.
+    /// Returns how many cells these were, 0 if none are left.
+    pub(crate) fn evict(&mut self) -> u64 {
+        let worth = |node: &Node| {
+            let age = self.clock - node.last_used + 1;
+            age * FAR_POSITION / (FAR_POSITION + u64::from(node.saved_end()))
+        };
+        let is_last = |node: &Node| {
+            let mut children = node.children.values();
+            node.saved_cells > 0 && children.all(|child| self.nodes[*child].saved_cells == 0)
+        };
+        // A scan: there are a few thousand nodes at most, as each holds kilobytes to megabytes of
+        // cells.
+        let victim = (0..self.nodes.len())
+            .filter(|node| is_last(&self.nodes[*node]))
+            .max_by_key(|node| worth(&self.nodes[*node]));
+        let before = self.saved_cells;
+        if let Some(victim) = victim {
+            self.pop(victim);
+            if self.checkpoints > 0 {
+                self.settle(victim);
+            } else {
+                self.trim(victim);
+            }
+        }
+        before - self.saved_cells
+    }
+
+    /// Gives up the last piece of a node's saved cells.
+    pub(super) fn pop(&mut self, node: NodeId) {
+        let node = &mut self.nodes[node];
+        if let Some(piece) = node.saved.pop() {
+            node.saved_cells -= piece.cells();
+            self.saved_cells -= u64::from(piece.cells());
+            self.saved_bytes -= piece.byte_len();
+        }
+    }
+}

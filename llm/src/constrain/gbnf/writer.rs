@@ -1,0 +1,189 @@
+//! Writes rules as Lark: those that do not lead to themselves as terminals, the others as rules.
+
+use std::fmt::Write;
+
+use super::{Node, Rule};
+use crate::constrain::grammar::quoted;
+
+/// The grammar in Lark, whose text matches the rule `root`.
+pub(super) fn write(rules: &[Rule], root: usize) -> String {
+    let mut writer = Writer {
+        is_flat: flat_rules(rules),
+        rules,
+        lark: String::new(),
+        terminals: Vec::new(),
+    };
+    if writer.is_flat[root] {
+        let _ = writeln!(writer.lark, "start: T{root}");
+    } else {
+        let _ = writeln!(writer.lark, "start: r{root}");
+        for (number, rule) in rules.iter().enumerate() {
+            let _ = write!(writer.lark, "r{number}: ");
+            writer.rule_alternatives(rule.alternatives());
+            writer.lark.push('\n');
+        }
+    }
+    for (number, rule) in rules.iter().enumerate() {
+        if writer.is_flat[number] {
+            let _ = write!(writer.lark, "T{number}: ");
+            writer.terminal_alternatives(rule.alternatives());
+            writer.lark.push('\n');
+        }
+    }
+    for (number, nodes) in std::mem::take(&mut writer.terminals)
+        .into_iter()
+        .enumerate()
+    {
+        let _ = write!(writer.lark, "X{number}: ");
+        writer.terminal_sequence(nodes);
+        writer.lark.push('\n');
+    }
+    writer.lark
+}
+
+/// Which rules lead neither to themselves nor to one that does, nor to a token.
+fn flat_rules(rules: &[Rule]) -> Vec<bool> {
+    let mut is_flat = vec![false; rules.len()];
+    // Each round finds those whose rules are all found.
+    loop {
+        let is_found = |rule: &usize| {
+            let mut nodes = rules[*rule].alternatives().iter().flatten();
+            !is_flat[*rule] && nodes.all(|node| node.is_flat(&is_flat))
+        };
+        let found: Vec<usize> = (0..rules.len()).filter(is_found).collect();
+        if found.is_empty() {
+            return is_flat;
+        }
+        for rule in found {
+            is_flat[rule] = true;
+        }
+    }
+}
+
+struct Writer<'a> {
+    rules: &'a [Rule],
+    is_flat: Vec<bool>,
+    lark: String,
+    /// What stands together in a rule and is matched as a whole.
+    terminals: Vec<&'a [Node]>,
+}
+
+impl<'a> Writer<'a> {
+    fn rule_alternatives(&mut self, alternatives: &'a [Vec<Node>]) {
+        for (number, nodes) in alternatives.iter().enumerate() {
+            if number > 0 {
+                self.lark.push_str(" | ");
+            }
+            if nodes.is_empty() {
+                self.lark.push_str("\"\"");
+            }
+            self.rule_sequence(nodes);
+        }
+    }
+
+    fn rule_sequence(&mut self, nodes: &'a [Node]) {
+        let mut rest = nodes;
+        while let Some((first, others)) = rest.split_first() {
+            let flat = rest
+                .iter()
+                .take_while(|node| node.is_flat(&self.is_flat))
+                .count();
+            let closed = rest[..flat]
+                .iter()
+                .rposition(|node| !node.ends_openly(self.rules));
+            if let Some(last) = closed {
+                let (whole, others) = rest.split_at(last + 1);
+                if let [Node::Literal(_) | Node::Class(_)] = whole {
+                    self.terminal_sequence(whole);
+                } else {
+                    let _ = write!(self.lark, "X{}", self.terminals.len());
+                    self.terminals.push(whole);
+                }
+                rest = others;
+            } else {
+                self.rule_node(first);
+                rest = others;
+            }
+            if !rest.is_empty() {
+                self.lark.push(' ');
+            }
+        }
+    }
+
+    fn rule_node(&mut self, node: &'a Node) {
+        match node {
+            Node::Rule(rule) => {
+                let _ = write!(self.lark, "r{rule}");
+            }
+            Node::Group(alternatives) => {
+                self.lark.push('(');
+                self.rule_alternatives(alternatives);
+                self.lark.push(')');
+            }
+            Node::Repeat(_, _, Some(0)) => self.lark.push_str("\"\""),
+            Node::Repeat(node, least, most) => {
+                self.lark.push('(');
+                self.rule_node(node);
+                self.lark.push(')');
+                self.times(*least, *most);
+            }
+            Node::Literal(_) | Node::Class(_) | Node::Token(_) => self.terminal_node(node),
+        }
+    }
+
+    fn terminal_alternatives(&mut self, alternatives: &[Vec<Node>]) {
+        for (number, nodes) in alternatives.iter().enumerate() {
+            if number > 0 {
+                self.lark.push_str(" | ");
+            }
+            if nodes.is_empty() {
+                self.lark.push_str("\"\"");
+            }
+            self.terminal_sequence(nodes);
+        }
+    }
+
+    fn terminal_sequence(&mut self, nodes: &[Node]) {
+        for (number, node) in nodes.iter().enumerate() {
+            if number > 0 {
+                self.lark.push(' ');
+            }
+            self.terminal_node(node);
+        }
+    }
+
+    fn terminal_node(&mut self, node: &Node) {
+        match node {
+            Node::Literal(text) => self.lark.push_str(&quoted(text)),
+            Node::Class(regex) => {
+                let _ = write!(self.lark, "/{regex}/");
+            }
+            Node::Rule(rule) => {
+                let _ = write!(self.lark, "T{rule}");
+            }
+            Node::Token(token) => self.lark.push_str(token),
+            Node::Group(alternatives) => {
+                self.lark.push('(');
+                self.terminal_alternatives(alternatives);
+                self.lark.push(')');
+            }
+            Node::Repeat(_, _, Some(0)) => self.lark.push_str("\"\""),
+            Node::Repeat(node, least, most) => {
+                self.lark.push('(');
+                self.terminal_node(node);
+                self.lark.push(')');
+                self.times(*least, *most);
+            }
+        }
+    }
+
+    fn times(&mut self, least: u32, most: Option<u32>) {
+        let _ = match (least, most) {
+            (0, Some(1)) => write!(self.lark, "?"),
+            (0, None) => write!(self.lark, "*"),
+            (1, None) => write!(self.lark, "+"),
+            (least, Some(most)) => write!(self.lark, "{{{least},{most}}}"),
+            (least, None) => write!(self.lark, "{{{least},}}"),
+        };
+    }
+}
