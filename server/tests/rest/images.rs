@@ -69,6 +69,25 @@ pub(crate) fn said(answer: &Value) -> &str {
     text.unwrap_or_else(|| panic!("{answer}"))
 }
 
+/// Whether two answers say the same for the same reasons. The last bits of a number depend on what is
+/// computed with it.
+pub(crate) fn is_same(one: &Value, other: &Value) -> bool {
+    let chances = |answer: &Value| {
+        let tokens = answer["choices"][0]["logprobs"]["content"].as_array();
+        let chance = |token: &Value| token["logprob"].as_f64().expect("a number");
+        tokens
+            .expect("a list")
+            .iter()
+            .map(chance)
+            .collect::<Vec<_>>()
+    };
+    let pairs = chances(one).into_iter().zip(chances(other));
+    said(one) == said(other)
+        && pairs
+            .into_iter()
+            .all(|(one, other)| (one - other).abs() < 1e-3)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_image_is_read_counted_and_known_again() {
     let server = server().await;

@@ -11,7 +11,7 @@ use graphmill_engine::{
 use graphmill_llm::Medium;
 use serde_json::{Value, json};
 
-use crate::images::{chat, graph, model, png, said, url};
+use crate::images::{chat, graph, is_same, model, png, said, url};
 use crate::random_projector::{Kind, MODEL_WIDTH, POSITIONS, make};
 use crate::support::{Setup, TestServer};
 
@@ -148,25 +148,6 @@ async fn answer(server: &TestServer, model: &str, files: &[Vec<u8>]) -> Value {
     let answer = server.chat(&chat(model, &urls)).await;
     assert_eq!(answer.status, 200, "{model}: {}", answer.text);
     answer.json()
-}
-
-/// Whether two answers say the same for the same reasons. The last bits of a number depend on what is
-/// computed with it.
-fn is_same(one: &Value, other: &Value) -> bool {
-    let chances = |answer: &Value| {
-        let tokens = answer["choices"][0]["logprobs"]["content"].as_array();
-        let chance = |token: &Value| token["logprob"].as_f64().expect("a number");
-        tokens
-            .expect("a list")
-            .iter()
-            .map(chance)
-            .collect::<Vec<_>>()
-    };
-    let pairs = chances(one).into_iter().zip(chances(other));
-    said(one) == said(other)
-        && pairs
-            .into_iter()
-            .all(|(one, other)| (one - other).abs() < 1e-3)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
