@@ -10,7 +10,7 @@ use crate::x86::expand::{self, Shape};
 use crate::x86::groups::Groups;
 use crate::x86::strip::{Lines, Record, Strip};
 use crate::x86::tiles::{self, Tiles};
-use crate::x86::{amx, avx2, avx512, expand256, small_batch};
+use crate::x86::{amx, avx2, avx512, expand256, small_batch, small_batch256};
 
 /// The instructions that multiply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,6 +147,9 @@ pub(crate) unsafe fn multiply(
                         (records, rest),
                         |first, _, height| tiles::in_place(matmul, first, height),
                     );
+                }
+                Instructions::Avx2 if small_batch256::suits(format, span.tokens.len()) => {
+                    small_batch256::multiply(matmul, span, out);
                 }
                 Instructions::AvxVnni | Instructions::Avx2 => {
                     let vnni = instructions == Instructions::AvxVnni;

@@ -85,7 +85,7 @@ pub(crate) fn correction_shift(format: Format) -> u32 {
 
 /// What each four bits stand for, with the bits of `flip` turned, in every lane of a vector.
 #[target_feature(enable = "avx2")]
-fn table(format: Format, flip: u8) -> __m256i {
+pub(crate) fn table(format: Format, flip: u8) -> __m256i {
     lanes(format.table().map(|number| number ^ flip.cast_signed()))
 }
 
@@ -99,6 +99,17 @@ fn plain_table() -> __m256i {
 fn lanes(table: [i8; 16]) -> __m256i {
     // SAFETY: there are sixteen bytes.
     _mm256_broadcastsi128_si256(unsafe { _mm_loadu_si128(table.as_ptr().cast()) })
+}
+
+/// Eight scales that are powers of two, from their exponents: see [`panel::power_of_two`].
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(crate) fn powers_of_two(exponents: __m128i) -> __m256 {
+    let exponents = _mm256_cvtepu8_epi32(exponents);
+    let normal = _mm256_slli_epi32::<23>(_mm256_sub_epi32(exponents, _mm256_set1_epi32(1)));
+    let subnormal = _mm256_sllv_epi32(_mm256_set1_epi32(0x0020_0000), exponents);
+    let small = _mm256_cmpgt_epi32(_mm256_set1_epi32(2), exponents);
+    _mm256_castsi256_ps(_mm256_blendv_epi8(normal, subnormal, small))
 }
 
 /// The bytes of a unit.
@@ -135,15 +146,11 @@ impl Unit<'_> {
         unsafe { _mm_loadl_epi64(bytes.as_ptr().cast()) }
     }
 
-    /// 8 powers of two: see [`panel::power_of_two`].
+    /// 8 powers of two.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn powers(self, at: usize) -> __m256 {
-        let exponents = _mm256_cvtepu8_epi32(self.eight(at));
-        let normal = _mm256_slli_epi32::<23>(_mm256_sub_epi32(exponents, _mm256_set1_epi32(1)));
-        let subnormal = _mm256_sllv_epi32(_mm256_set1_epi32(0x0020_0000), exponents);
-        let small = _mm256_cmpgt_epi32(_mm256_set1_epi32(2), exponents);
-        _mm256_castsi256_ps(_mm256_blendv_epi8(normal, subnormal, small))
+        powers_of_two(self.eight(at))
     }
 
     /// 8 unsigned bytes.

@@ -29,6 +29,7 @@ mod groups;
 mod quantize;
 mod quantize256;
 mod small_batch;
+mod small_batch256;
 mod strip;
 mod tiles;
 
