@@ -237,10 +237,14 @@ async fn an_encoder_of_the_graph_needs_no_projector() {
         .graph("own", &with_own_encoder(&shipped));
     let server = setup.start().await;
     let image = url(&png(8, 8, 1));
-    let own = server.chat(&chat("own", &[image.clone()])).await;
+    let own = server
+        .chat(&chat("own", std::slice::from_ref(&image)))
+        .await;
     assert_eq!(own.status, 200, "{}", own.text);
     for model in ["whole", "apart"] {
-        let refused = server.chat(&chat(model, &[image.clone()])).await;
+        let refused = server
+            .chat(&chat(model, std::slice::from_ref(&image)))
+            .await;
         let error = &refused.json()["error"];
         assert_eq!(
             (refused.status, &error["param"], &error["code"]),
