@@ -231,7 +231,7 @@ unsafe fn sum<const DEPTH: usize>(weights: &[__m256i], integers: *const u8, star
             let mut pairs = _mm256_setzero_si256();
             for (group, weights) in weights.iter().enumerate() {
                 let four = four(chunk * DEPTH + group);
-                let matmuls = if DEPTH == SIGNED {
+                let products = if DEPTH == SIGNED {
                     _mm256_maddubs_epi16(
                         _mm256_abs_epi8(*weights),
                         _mm256_sign_epi8(four, *weights),
@@ -239,7 +239,7 @@ unsafe fn sum<const DEPTH: usize>(weights: &[__m256i], integers: *const u8, star
                 } else {
                     _mm256_maddubs_epi16(*weights, four)
                 };
-                pairs = _mm256_add_epi16(pairs, matmuls);
+                pairs = _mm256_add_epi16(pairs, products);
             }
             sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
         }
