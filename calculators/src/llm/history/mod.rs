@@ -21,7 +21,7 @@ use graphmill_llm::{Token, Vocab};
 use crate::payload::{Asked, Partner, TemplatedPrompt, TokenPrompt};
 
 pub(crate) use specials::turn;
-use specials::{Special, behind, specials};
+use specials::{Special, before_turn, specials};
 
 /// Most bytes of texts and tokens that are kept; the oldest go first.
 const LIMIT: usize = 32 << 20;
@@ -118,7 +118,9 @@ impl History {
         let Some(specials) = specials(vocab, &prompt.text, &tokens) else {
             return tokens.into();
         };
-        let turn = prompt.last_turn.and_then(|at| behind(&specials, at));
+        let turn = prompt
+            .last_turn
+            .and_then(|at| before_turn(vocab, &prompt.text, &tokens, &specials, at));
         let of_turn = turn.map(|turn| tokens.len() - turn);
         if let Some((length, known)) = found {
             // Before a special token every tokenizer begins anew, so what comes before it does not

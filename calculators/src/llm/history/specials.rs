@@ -36,14 +36,29 @@ pub(super) fn specials(vocab: &dyn Vocab, text: &str, tokens: &[Token]) -> Optio
     rest.is_empty().then_some(specials)
 }
 
-/// Tokens up to the last special one before a byte of the text, which is where a turn begins: no
-/// token goes across its end, whatever follows.
-pub(super) fn behind(specials: &[Special], at: usize) -> Option<usize> {
+/// Tokens of a text before the turn whose content begins at a byte of it: up to the last special
+/// token before that, as no token goes across its end, whatever follows. Where there is none, those
+/// that the text before the content has, too.
+pub(super) fn before_turn(
+    vocab: &dyn Vocab,
+    text: &str,
+    tokens: &[Token],
+    specials: &[Special],
+    at: usize,
+) -> Option<usize> {
     let before = specials.partition_point(|special| special.at < at);
-    Some(specials[before.checked_sub(1)?].index + 1)
+    if let Some(last) = before.checked_sub(1) {
+        return Some(specials[last].index + 1);
+    }
+    let alone = vocab.tokenize(&text[..at], false, true).ok()?;
+    let same = alone
+        .iter()
+        .zip(tokens)
+        .take_while(|(one, other)| one == other);
+    Some(same.count()).filter(|count| *count > 0)
 }
 
 /// Tokens of a text before the turn whose content begins at a byte of it, if it is found.
 pub(crate) fn turn(vocab: &dyn Vocab, text: &str, tokens: &[Token], at: usize) -> Option<usize> {
-    behind(&specials(vocab, text, tokens)?, at)
+    before_turn(vocab, text, tokens, &specials(vocab, text, tokens)?, at)
 }

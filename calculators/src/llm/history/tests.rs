@@ -201,6 +201,9 @@ fn the_last_turn_begins_behind_a_special_token() {
     // What stands between the token and the content may be read together with the content.
     assert_eq!(turn("<s>ab<e><s>abb<e>", 13), tokens_before("<s>ab<e><s>"));
     assert_eq!(turn("ab", 1), None);
+    // Without special tokens before it.
+    assert_eq!(turn("xyz:abb", 4), Some(4));
+    assert_eq!(turn("xyab", 3), Some(2));
     // The reply that is recalled may have more tokens than its text, and moves the turn.
     say(&history, "", "<s>", &tokens("ab"));
     let at = "<s>ab<e><s>".len();
