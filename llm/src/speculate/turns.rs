@@ -73,11 +73,15 @@ impl Drafter<'_> {
         if count == 0 || (steps.same_length && count < steps.decodes) {
             return;
         }
-        let mut all = Prospect::default();
         for (sequence, _) in wanting() {
             self.settle(sequence);
-            all.add(self.prospect(sequence));
         }
+        // Those that draft together try together.
+        let together = steps.same_length.then(|| {
+            let mut all = Prospect::default();
+            wanting().for_each(|(sequence, _)| all.add(self.prospect(sequence)));
+            all
+        });
         self.claimed = self.states.values().map(|state| state.cells).sum();
         let price = self.price(count, steps);
         let (mut any_trial, mut granted) = (false, 0.0);
@@ -85,9 +89,7 @@ impl Drafter<'_> {
             let Some(mut wanted) = sequence.model_draft() else {
                 continue;
             };
-            let own = self.prospect(sequence);
-            // Those that draft together try together.
-            let prospect = if steps.same_length { all } else { own };
+            let prospect = together.unwrap_or_else(|| self.prospect(sequence));
             let is_trial = prospect.mean() < price;
             if is_trial {
                 if !any_trial {
@@ -107,8 +109,8 @@ impl Drafter<'_> {
                 continue;
             }
             if let Some(slot) = self.make_room(sequence, wanted.limit) {
-                if is_trial && !steps.same_length {
-                    granted += own.catching_up;
+                if is_trial && together.is_none() {
+                    granted += prospect.catching_up;
                 }
                 self.turns.push(Turn {
                     index,

@@ -120,7 +120,7 @@ impl History {
         };
         let turn = prompt
             .last_turn
-            .and_then(|at| before_turn(vocab, &prompt.text, &tokens, &specials, at));
+            .and_then(|at| before_turn(vocab, &tokens, &specials, at));
         let of_turn = turn.map(|turn| tokens.len() - turn);
         if let Some((length, known)) = found {
             // Before a special token every tokenizer begins anew, so what comes before it does not

@@ -38,10 +38,9 @@ pub(super) fn specials(vocab: &dyn Vocab, text: &str, tokens: &[Token]) -> Optio
 
 /// Tokens of a text before the turn whose content begins at a byte of it: up to the last special
 /// token before that, as no token goes across its end, whatever follows. Where there is none, those
-/// that the text before the content has, too.
+/// that end before that byte.
 pub(super) fn before_turn(
     vocab: &dyn Vocab,
-    text: &str,
     tokens: &[Token],
     specials: &[Special],
     at: usize,
@@ -50,15 +49,15 @@ pub(super) fn before_turn(
     if let Some(last) = before.checked_sub(1) {
         return Some(specials[last].index + 1);
     }
-    let alone = vocab.tokenize(&text[..at], false, true).ok()?;
-    let same = alone
-        .iter()
-        .zip(tokens)
-        .take_while(|(one, other)| one == other);
-    Some(same.count()).filter(|count| *count > 0)
+    let mut text = Vec::with_capacity(at);
+    let whole = tokens.iter().take_while(|token| {
+        vocab.piece(**token, true, &mut text);
+        text.len() <= at
+    });
+    Some(whole.count()).filter(|count| *count > 0)
 }
 
 /// Tokens of a text before the turn whose content begins at a byte of it, if it is found.
 pub(crate) fn turn(vocab: &dyn Vocab, text: &str, tokens: &[Token], at: usize) -> Option<usize> {
-    before_turn(vocab, text, tokens, &specials(vocab, text, tokens)?, at)
+    before_turn(vocab, tokens, &specials(vocab, text, tokens)?, at)
 }
