@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 
 use crate::protocol::{ErrorKind, GenerationError, LoadError};
+use crate::room;
 
 mod live;
 mod panics;
@@ -185,7 +186,7 @@ impl<O: Send + 'static, W> Worker<O, W> {
     }
 
     /// Tells the thread to stop, and waits for its end for a bounded time; not if the thread itself
-    /// calls this, or was given up. False if it runs on.
+    /// calls this, or was given up. False if it runs on. What it has freed goes back to the system.
     pub(crate) fn stop(&mut self) -> bool {
         // Fails only if the thread has ended already.
         self.commands.send(Command::Shutdown).ok();
@@ -202,6 +203,8 @@ impl<O: Send + 'static, W> Worker<O, W> {
         }
         // A panic of the thread has been reported there.
         thread.join().ok();
+        // What it computed in is free now; the heap would keep it for the thread of a next engine.
+        room::trim();
         true
     }
 }
