@@ -12,7 +12,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use graphmill_kernels::{Attention, Numbers, Rows};
+use graphmill_kernels::{Attention, Kernels, Numbers, Rows};
 
 /// How long each is repeated.
 const TIME: Duration = Duration::from_millis(300);
@@ -33,16 +33,17 @@ fn main() {
             .map(|number| number.parse().expect("a number"))
             .collect()
     };
-    if !Attention::available() {
+    let Some(kernels) = Kernels::all().into_iter().find(Kernels::attends) else {
         println!("this CPU has no instructions for attention");
         return;
-    }
+    };
+    println!("{}", kernels.name());
     for threads in list(0, "1,2") {
         for cells in list(1, "512,4096,16384") {
             for size in list(3, "64") {
-                measure(threads, PROMPT, cells, 1, size);
+                measure(kernels, threads, PROMPT, cells, 1, size);
                 for streams in list(2, "1,8,32") {
-                    measure(threads, 1, cells, streams, size);
+                    measure(kernels, threads, 1, cells, streams, size);
                 }
             }
         }
@@ -50,7 +51,14 @@ fn main() {
 }
 
 /// Attention of the last tokens of `cells`.
-fn measure(threads: usize, tokens: usize, cells: usize, streams: usize, size: usize) {
+fn measure(
+    kernels: Kernels,
+    threads: usize,
+    tokens: usize,
+    cells: usize,
+    streams: usize,
+    size: usize,
+) {
     let queries: Vec<f32> = (0..streams * tokens * HEADS * size)
         .map(|index| (index * 7919 % 1000) as f32 / 500.0 - 1.0)
         .collect();
@@ -107,7 +115,7 @@ fn measure(threads: usize, tokens: usize, cells: usize, streams: usize, size: us
     let begun = Instant::now();
     while begun.elapsed() < TIME || times.len() < 5 {
         let start = Instant::now();
-        compute(&attention, threads, scratch);
+        compute(kernels, &attention, threads, scratch);
         times.push(start.elapsed().as_secs_f64());
     }
     times.sort_by(f64::total_cmp);
@@ -123,7 +131,7 @@ fn measure(threads: usize, tokens: usize, cells: usize, streams: usize, size: us
 }
 
 /// Threads take parts until none is left.
-fn compute(attention: &Attention, threads: usize, scratch: *mut u8) {
+fn compute(kernels: Kernels, attention: &Attention, threads: usize, scratch: *mut u8) {
     /// Attention that threads share.
     #[derive(Clone, Copy)]
     struct Shared<'a>(&'a Attention);
@@ -139,12 +147,12 @@ fn compute(attention: &Attention, threads: usize, scratch: *mut u8) {
                 break;
             }
             // SAFETY: everything is as long as it says, and each part is computed by one thread.
-            unsafe { attention.compute(part, threads, scratch) };
+            unsafe { attention.compute(kernels, part, threads, scratch) };
         }
         barrier.wait();
         for index in (thread..attention.merges(threads)).step_by(threads) {
             // SAFETY: all parts were computed.
-            unsafe { attention.merge(index, threads, scratch) };
+            unsafe { attention.merge(kernels, index, threads, scratch) };
         }
     };
     let scratch = scratch.addr();

@@ -1,20 +1,11 @@
 //! Computes attention with the instructions of this CPU, a part at a time.
 
 use crate::data::attention::Attention;
+use crate::kernels::{AttentionSet, Kernels};
 #[cfg(target_arch = "x86_64")]
-use crate::x86::attention as x86;
+use crate::x86::attention::{avx2, avx512};
 
 impl Attention {
-    /// Whether this CPU has instructions for it.
-    pub fn available() -> bool {
-        #[cfg(target_arch = "x86_64")]
-        return is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512vl");
-        #[cfg(not(target_arch = "x86_64"))]
-        false
-    }
-
     /// Computes part `part` of those that [`Attention::parts`] counts for so many threads.
     ///
     /// # Safety
@@ -24,12 +15,13 @@ impl Attention {
     /// threads may compute the same part at once.
     ///
     /// # Panics
-    /// If it does not fit ([`Attention::fits`]), this CPU has no instructions for it, or there is
-    /// no such part.
-    pub unsafe fn compute(&self, part: usize, threads: usize, scratch: *mut u8) {
-        assert!(self.fits() && Self::available(), "a kernel for {self:?}");
+    /// If it does not fit ([`Attention::fits`]), these instructions have no kernel for it
+    /// ([`Kernels::attends`]), or there is no such part.
+    pub unsafe fn compute(&self, kernels: Kernels, part: usize, threads: usize, scratch: *mut u8) {
+        assert!(self.fits(), "a kernel for {self:?}");
         let parts = self.parts(threads);
         assert!(part < parts, "part {part} of {parts}");
+        let set = set(kernels);
         let plan = self.plan(threads);
         if let Some(pieces) = &plan.cells {
             let (piece, part) = (part % pieces.count, part / pieces.count);
@@ -43,46 +35,64 @@ impl Attention {
                 for head in heads.clone() {
                     let result = (token * self.streams + stream) * self.kv_heads + head;
                     let room = scratch.wrapping_add(result * self.partials(&plan));
-                    #[cfg(target_arch = "x86_64")]
+                    let place = (head, stream, token);
                     // SAFETY: as the caller promises; the CPU has the instructions.
                     unsafe {
-                        x86::compute_block(self, (head, stream, token), block, room);
+                        match set {
+                            #[cfg(target_arch = "x86_64")]
+                            AttentionSet::Avx512 => avx512::compute_block(self, place, block, room),
+                            #[cfg(target_arch = "x86_64")]
+                            AttentionSet::Avx2 => avx2::compute_block(self, place, block, room),
+                        }
                     }
                 }
             }
             return;
         }
         let sets = self.streams * self.kv_heads;
-        let (set, index) = (part % sets, part / sets);
-        let (kv_head, stream) = (set % self.kv_heads, set / self.kv_heads);
+        let (index, part) = (part / sets, part % sets);
+        let (kv_head, stream) = (part % self.kv_heads, part / self.kv_heads);
         // The last tokens first: they see most.
         let end = self.tokens - index * plan.tokens;
         let tokens = end.saturating_sub(plan.tokens)..end;
-        #[cfg(target_arch = "x86_64")]
         // SAFETY: as the caller promises; the CPU has the instructions.
         unsafe {
-            x86::compute(self, kv_head, stream, tokens);
+            match set {
+                #[cfg(target_arch = "x86_64")]
+                AttentionSet::Avx512 => avx512::compute(self, kv_head, stream, tokens),
+                #[cfg(target_arch = "x86_64")]
+                AttentionSet::Avx2 => avx2::compute(self, kv_head, stream, tokens),
+            }
         }
     }
 
     /// Merges the parts of a result, one of those that [`Attention::merges`] counts.
     ///
     /// # Safety
-    /// As for [`Attention::compute`], which must have computed all parts.
+    /// As for [`Attention::compute`], which must have computed all parts with the same kernels.
     ///
     /// # Panics
-    /// If there is no such result.
-    pub unsafe fn merge(&self, index: usize, threads: usize, scratch: *const u8) {
+    /// If there is no such result, or these instructions have no kernel for it.
+    pub unsafe fn merge(&self, kernels: Kernels, index: usize, threads: usize, scratch: *const u8) {
         let merges = self.merges(threads);
         assert!(index < merges, "result {index} of {merges}");
         let sets = self.streams * self.kv_heads;
-        let (set, token) = (index % sets, index / sets);
-        let place = (set % self.kv_heads, set / self.kv_heads, token);
+        let (set_index, token) = (index % sets, index / sets);
+        let place = (set_index % self.kv_heads, set_index / self.kv_heads, token);
         let partials = scratch.wrapping_add(index * self.partials(&self.plan(threads)));
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: as the caller promises; parts were computed, so the CPU has the instructions.
+        // SAFETY: as the caller promises; the CPU has the instructions.
         unsafe {
-            x86::merge(self, place, partials);
+            match set(kernels) {
+                #[cfg(target_arch = "x86_64")]
+                AttentionSet::Avx512 => avx512::merge(self, place, partials),
+                #[cfg(target_arch = "x86_64")]
+                AttentionSet::Avx2 => avx2::merge(self, place, partials),
+            }
         }
     }
+}
+
+fn set(kernels: Kernels) -> AttentionSet {
+    let set = kernels.attention();
+    set.unwrap_or_else(|| panic!("{} has no kernel for attention", kernels.name()))
 }

@@ -22,6 +22,15 @@ enum Set {
     Portable,
 }
 
+/// The instructions for attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AttentionSet {
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+}
+
 impl Kernels {
     /// The best instructions of this CPU; `None` if there are no kernels for any of them.
     pub fn detect() -> Option<Self> {
@@ -75,12 +84,17 @@ impl Kernels {
 
     /// Whether these instructions compute [`Attention`](crate::Attention).
     pub fn attends(&self) -> bool {
+        self.attention().is_some()
+    }
+
+    /// What attention is computed with.
+    pub(crate) fn attention(&self) -> Option<AttentionSet> {
         match self.set {
             #[cfg(target_arch = "x86_64")]
-            Set::X86(Instructions::Amx | Instructions::Avx512) => true,
+            Set::X86(Instructions::Amx | Instructions::Avx512) => Some(AttentionSet::Avx512),
             #[cfg(target_arch = "x86_64")]
-            Set::X86(Instructions::AvxVnni | Instructions::Avx2) => false,
-            Set::Portable => false,
+            Set::X86(Instructions::AvxVnni | Instructions::Avx2) => Some(AttentionSet::Avx2),
+            Set::Portable => None,
         }
     }
 

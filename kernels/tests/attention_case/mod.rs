@@ -1,6 +1,6 @@
 //! Attention with everything that it reads, and the same in 64 bits.
 
-use graphmill_kernels::{Attention, Numbers, Rows};
+use graphmill_kernels::{Attention, Kernels, Numbers, Rows};
 
 /// Values without a pattern, the same in every run.
 pub(crate) struct Random(pub(crate) u64);
@@ -29,6 +29,7 @@ struct Line(#[expect(dead_code, reason = "it is read through pointers")] [u8; 64
 /// Everything that attention reads, by stream, token or cell, head and number.
 #[derive(Clone)]
 pub(crate) struct Case {
+    pub(crate) kernels: Kernels,
     pub(crate) tokens: usize,
     pub(crate) heads: usize,
     pub(crate) kv_heads: usize,
@@ -178,12 +179,19 @@ pub(crate) fn decode(numbers: Numbers, row: &[u8]) -> Vec<f64> {
 
 impl Case {
     /// A prompt: each token sees the cells up to its own, the last of all.
-    pub(crate) fn prompt(numbers: Numbers, tokens: usize, cells: usize, seed: u64) -> Self {
+    pub(crate) fn prompt(
+        kernels: Kernels,
+        numbers: Numbers,
+        tokens: usize,
+        cells: usize,
+        seed: u64,
+    ) -> Self {
         let mut random = Random(seed);
         let (heads, kv_heads, streams, key_size, value_size) = (6, 2, 2, 64, 64);
         let queries = (0..streams * tokens * heads * key_size).map(|_| 2.0 * random.unit());
         let queries = queries.collect();
         let mut case = Self {
+            kernels,
             tokens,
             heads,
             kv_heads,
@@ -304,10 +312,10 @@ impl Case {
         // SAFETY: all is as long as it says, and parts are computed one after the other.
         unsafe {
             for part in 0..attention.parts(threads) {
-                attention.compute(part, threads, scratch);
+                attention.compute(self.kernels, part, threads, scratch);
             }
             for index in 0..attention.merges(threads) {
-                attention.merge(index, threads, scratch);
+                attention.merge(self.kernels, index, threads, scratch);
             }
         }
         out

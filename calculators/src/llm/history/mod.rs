@@ -21,7 +21,7 @@ use graphmill_llm::{Token, Vocab};
 use crate::payload::{Asked, Partner, TemplatedPrompt, TokenPrompt};
 
 pub(crate) use specials::turn;
-use specials::{Special, before_turn, specials};
+use specials::{Special, before_token, before_turn, specials};
 
 /// Most bytes of texts and tokens that are kept; the oldest go first.
 const LIMIT: usize = 32 << 20;
@@ -124,15 +124,19 @@ impl History {
         let of_turn = turn.map(|turn| tokens.len() - turn);
         if let Some((length, known)) = found {
             // Before a special token every tokenizer begins anew, so what comes before it does not
-            // change what comes after it.
-            let next = specials.iter().position(|special| special.at == length);
-            if let Some(next) = next
-                && specials[..next]
-                    .iter()
-                    .map(Special::place)
-                    .eq(known.specials.iter().copied())
-            {
-                tokens.splice(..specials[next].index, known.tokens.iter().copied());
+            // change what comes after it. Chat templates without special tokens have text there,
+            // which must not be in one token with the end of the reply.
+            let before = specials.partition_point(|special| special.at < length);
+            let end = match specials.get(before) {
+                Some(next) => (next.at == length).then_some(next.index),
+                None => before_token(vocab, &tokens, length),
+            };
+            let same = specials[..before]
+                .iter()
+                .map(Special::place)
+                .eq(known.specials.iter().copied());
+            if let Some(end) = end.filter(|_| same) {
+                tokens.splice(..end, known.tokens.iter().copied());
             }
         }
         let asked = prompt.awaits_reply.then(|| {

@@ -49,12 +49,27 @@ pub(super) fn before_turn(
     if let Some(last) = before.checked_sub(1) {
         return Some(specials[last].index + 1);
     }
-    let mut text = Vec::with_capacity(at);
-    let whole = tokens.iter().take_while(|token| {
-        vocab.piece(**token, true, &mut text);
-        text.len() <= at
-    });
-    Some(whole.count()).filter(|count| *count > 0)
+    let (count, _) = whole_before(vocab, tokens, at);
+    Some(count).filter(|count| *count > 0)
+}
+
+/// Tokens of a text before the one that begins at a byte of it, if one does.
+pub(super) fn before_token(vocab: &dyn Vocab, tokens: &[Token], at: usize) -> Option<usize> {
+    let (count, end) = whole_before(vocab, tokens, at);
+    (end == at && count < tokens.len()).then_some(count)
+}
+
+/// Tokens of a text that end at a byte of it or before, and where the last of them ends.
+fn whole_before(vocab: &dyn Vocab, tokens: &[Token], at: usize) -> (usize, usize) {
+    let (mut end, mut text) = (0, Vec::with_capacity(at));
+    for (count, token) in tokens.iter().enumerate() {
+        vocab.piece(*token, true, &mut text);
+        if text.len() > at {
+            return (count, end);
+        }
+        end = text.len();
+    }
+    (tokens.len(), end)
 }
 
 /// Tokens of a text before the turn whose content begins at a byte of it, if it is found.

@@ -154,6 +154,26 @@ fn a_reply_is_known_again_in_the_tokens_it_was_given_in() {
 }
 
 #[test]
+fn a_reply_is_known_again_where_no_special_token_follows() {
+    let history = History::default();
+    let said = tokens("ab");
+    say(&history, "", "x: ", &said);
+    let text = "x: ab\n\nx: ab";
+    let expected = [fresh("x: "), said, fresh("\n\nx: ab")].concat();
+    assert_eq!(recalled(&history, "", text).tokens, expected);
+    // The end of the reply is in one token with what follows.
+    let text = "x: abb\n\nx: ab";
+    assert_eq!(recalled(&history, "", text).tokens, fresh(text));
+    // The turn is where it is in the new tokens.
+    let prompt = TemplatedPrompt {
+        last_turn: Some("x: ab\n\n".len()),
+        ..prompt("", "x: ab\n\nx: ab")
+    };
+    let read = history.recall(&Words, &prompt, fresh(&prompt.text));
+    assert_eq!(read.last_turn, Some(6));
+}
+
+#[test]
 fn special_tokens_are_those_of_the_text() {
     for said in ["<e>", "<e>b<s>", "a<t>", "<t"] {
         let history = History::default();

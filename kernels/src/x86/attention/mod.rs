@@ -1,84 +1,16 @@
-//! Attention with AVX-512.
+//! Attention, by sets of instructions.
 //!
-//! Many rows (a row is the query of a head) are computed in tiles, in which a vector holds one
-//! element of each of sixteen rows, and keys and values are read once for all of them. Few rows are
-//! computed by `decode`. In both cases every row has its own chain of additions, the same in both,
-//! and rows do not affect each other.
-//!
-//! Cells are taken in blocks. Each block has weights relative to its own largest score; its sums
-//! are then added to those of the blocks before.
+//! A row is the query of a head. Cells are taken in blocks. Each block has weights relative to its
+//! own largest score; its sums are then added to those of the blocks before. Every row has its own
+//! chains of additions, and rows do not affect each other.
 
-mod decode;
-mod exp;
-mod mask;
-mod rows;
-mod state;
-mod tile;
+pub(crate) mod avx2;
+pub(crate) mod avx512;
+mod seen;
 
-use std::cell::RefCell;
 use std::ops::Range;
 
-use crate::data::attention::{Attention, BLOCK};
-use decode::Narrow;
-use mask::{Cells, Seen};
-use rows::Source;
-use state::{Lanes, State};
-use tile::{Tile, WIDE};
-
-pub(crate) use decode::{compute_block, merge};
-
-/// Rows of a vector.
-const LANES: usize = 16;
-
-/// Memory that a thread uses again and again.
-#[derive(Default)]
-struct Space {
-    seen: Vec<Seen>,
-    /// The cells of a block that some row sees.
-    cells: Vec<u16>,
-    /// Their keys and values, in 32-bit elements.
-    keys: Vec<Lanes>,
-    values: Vec<Lanes>,
-    /// Queries and sums of tiles, or of few rows.
-    queries: Vec<Lanes>,
-    sums: Vec<Lanes>,
-    states: Vec<State>,
-    /// Scores by cell.
-    scores: Vec<Lanes>,
-    /// Sums of a block of cells.
-    added: Vec<Lanes>,
-}
-
-thread_local! {
-    static SPACE: RefCell<Space> = RefCell::default();
-}
-
-/// Computes the results of some tokens, for the heads that share one of a key.
-///
-/// # Safety
-/// As for [`Attention::compute`]; the CPU must have the instructions.
-pub(crate) unsafe fn compute(
-    attention: &Attention,
-    kv_head: usize,
-    stream: usize,
-    tokens: Range<usize>,
-) {
-    SPACE.with_borrow_mut(|space| {
-        let mut first = tokens.start;
-        while first < tokens.end {
-            let run = Run {
-                attention,
-                kv_head,
-                stream,
-                // SAFETY: as the caller promises.
-                tokens: first..unsafe { mask::together(attention, stream, first..tokens.end) },
-            };
-            first = run.tokens.end;
-            // SAFETY: as the caller promises.
-            unsafe { run.compute(space) };
-        }
-    });
-}
+use crate::data::attention::{Attention, Numbers};
 
 /// Tokens that see mostly the same cells, and the heads that share one of a key.
 #[derive(Clone)]
@@ -89,7 +21,7 @@ struct Run<'a> {
     tokens: Range<usize>,
 }
 
-impl<'a> Run<'a> {
+impl Run<'_> {
     fn rows(&self) -> usize {
         self.tokens.len() * self.attention.group()
     }
@@ -118,6 +50,14 @@ impl<'a> Run<'a> {
         attention.out.wrapping_add(index * attention.value_size)
     }
 
+    /// The further score of a row, if its head has one.
+    fn sink(&self, row: usize) -> Option<f32> {
+        let sinks = self.attention.sinks;
+        let (_, head) = self.row(row);
+        // SAFETY: there is a score for each head.
+        (!sinks.is_null()).then(|| unsafe { sinks.add(head).read_unaligned() })
+    }
+
     /// The keys of the block that begins at the cell `first`.
     fn keys(&self, first: usize) -> Source {
         let attention = self.attention;
@@ -139,205 +79,41 @@ impl<'a> Run<'a> {
             size: attention.value_size,
         }
     }
+}
 
-    /// Some rows, as many as a tile has.
-    fn tiles(&self) -> impl Iterator<Item = Range<usize>> + use<'a> {
-        let rows = self.rows();
-        (0..rows)
-            .step_by(WIDE * LANES)
-            .map(move |first| first..(first + WIDE * LANES).min(rows))
-    }
+/// The keys or the values of a head.
+#[derive(Clone, Copy)]
+struct Source {
+    numbers: Numbers,
+    /// Where that of the first cell is.
+    first: *const u8,
+    /// Bytes from one cell to the next.
+    stride: usize,
+    /// Elements of each.
+    size: usize,
+}
 
-    /// # Safety
-    /// As for [`compute`].
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn compute(&self, space: &mut Space) {
-        let blocks = (0..self.attention.cells).step_by(BLOCK);
-        // SAFETY: as the caller promises.
-        unsafe {
-            if self.rows() <= LANES {
-                let narrow = Narrow::new(self);
-                narrow.begin(space, true);
-                for first in blocks {
-                    narrow.add(space, first);
-                }
-                if self.mixed(space) {
-                    return self.separately(space);
-                }
-                narrow.end(space);
-            } else {
-                self.begin(space);
-                for first in blocks {
-                    self.block(space, first);
-                }
-                if self.mixed(space) {
-                    return self.separately(space);
-                }
-                self.end(space);
-            }
-        }
-    }
-
-    /// Whether a NaN may have reached rows that do not see it.
-    #[target_feature(enable = "avx512f")]
-    fn mixed(&self, space: &Space) -> bool {
-        self.tokens.len() > 1 && !space.sums.iter().all(|sums| sums.are_finite())
-    }
-
-    /// Computes one token after the other, so that each reads only what it sees.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn separately(&self, space: &mut Space) {
-        for token in self.tokens.clone() {
-            let tokens = token..token + 1;
-            // SAFETY: as the caller promises.
-            unsafe { Run { tokens, ..*self }.compute(space) };
-        }
-    }
-
-    /// Lists the cells of a block that tokens of the run see.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn look(&self, space: &mut Space, first: usize) {
-        let tokens = self.tokens.clone();
-        space.seen.resize(tokens.len(), Seen::default());
-        // SAFETY: as the caller promises.
-        let any =
-            unsafe { mask::block(self.attention, self.stream, tokens, first, &mut space.seen) };
-        any.list(&mut space.cells);
-    }
-
-    /// Brings the queries of tiles into order and empties the sums.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn begin(&self, space: &mut Space) {
-        let attention = self.attention;
-        let (keys, values) = (attention.key_size, padded(attention.value_size));
-        let tiles = self.rows().div_ceil(LANES * WIDE);
-        space.queries.resize(tiles * WIDE * keys, Lanes::ZERO);
-        space.sums.clear();
-        space.sums.resize(tiles * WIDE * values, Lanes::ZERO);
-        space.keys.resize(BLOCK * padded(keys) / LANES, Lanes::ZERO);
-        space.values.resize(BLOCK * values / LANES, Lanes::ZERO);
-        space.scores.resize(BLOCK * WIDE, Lanes::ZERO);
-        space.added.resize(WIDE * values, Lanes::ZERO);
-        space.states.clear();
-        for (index, rows) in self.tiles().enumerate() {
-            for vector in 0..WIDE {
-                let rows = rows.start + vector * LANES..rows.end;
-                space.states.push(State::new(self, rows.clone(), true));
-                let sources = of_rows(rows, |row| self.query(row));
-                let queries = &mut space.queries[index * WIDE * keys..][..WIDE * keys];
-                // SAFETY: rows of queries have so many elements, and there is a vector for each.
-                unsafe {
-                    let room = queries.as_mut_ptr().add(vector);
-                    state::gather(&sources, keys, attention.factor(), room, WIDE);
-                }
-            }
-        }
-    }
-
-    /// Adds the cells of a block, the first of which is `first`, to all tiles.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn block(&self, space: &mut Space, first: usize) {
-        let attention = self.attention;
-        let (keys, values) = (attention.key_size, padded(attention.value_size));
-        // SAFETY: as the caller promises.
-        unsafe { self.look(space, first) };
-        if space.cells.is_empty() {
-            return;
-        }
-        // SAFETY: there is room for the keys and values of a block.
-        unsafe {
-            let room = space.keys.as_mut_ptr().cast();
-            self.keys(first).widen::<1>(&space.cells, room);
-            let room = space.values.as_mut_ptr().cast();
-            self.values(first).widen::<1>(&space.cells, room);
-        }
-        for (index, rows) in self.tiles().enumerate() {
-            let tile = Tile {
-                run: self,
-                rows,
-                first,
-                cells: &space.cells,
-                seen: &space.seen,
-                keys: space.keys.as_ptr().cast(),
-                values: space.values.as_ptr().cast(),
-                queries: &space.queries[index * WIDE * keys..],
-            };
-            let sums = &mut space.sums[index * WIDE * values..][..WIDE * values];
-            let states = &mut space.states[index * WIDE..][..WIDE];
-            // SAFETY: as the caller promises.
-            unsafe { tile.add(&mut space.scores, &mut space.added, states, sums) };
-        }
-    }
-
-    /// Writes the results of tiles.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn end(&self, space: &mut Space) {
-        let (size, values) = (self.attention.value_size, padded(self.attention.value_size));
-        for (index, rows) in self.tiles().enumerate() {
-            for vector in 0..WIDE {
-                let sums = &space.sums[index * WIDE * values..][..WIDE * values];
-                let rows = rows.start + vector * LANES..rows.end;
-                let places = of_rows(rows, |row| self.out(row).cast_const());
-                let state = &space.states[index * WIDE + vector];
-                // SAFETY: results have their places, which are the caller's alone.
-                unsafe {
-                    let sums = sums.as_ptr().add(vector);
-                    state::scatter(sums, WIDE, &state.shares(), size, &places);
-                }
-            }
-        }
-    }
-
-    /// Adds what the mask has for a cell to its scores, for those rows in whose mask it has
-    /// something; `at` says where a row has its score.
-    fn hide(
-        &self,
-        rows: Range<usize>,
-        cell: usize,
-        scores: &mut [Lanes],
-        at: impl Fn(usize) -> usize,
-    ) {
-        let attention = self.attention;
-        let Some(mask) = &attention.mask else { return };
-        for (place, row) in rows.enumerate() {
-            let (token, head) = self.row(row);
-            let numbers = mask.at([token, 0, self.stream]).cast::<u16>();
-            // SAFETY: the mask has an element for each cell.
-            let number = crate::data::half::to_f32(unsafe { numbers.add(cell).read_unaligned() });
-            let score = &mut scores[at(place) / LANES].0[at(place) % LANES];
-            *score = if number == f32::NEG_INFINITY {
-                number
-            } else {
-                let slope = attention.slope(head) * std::f32::consts::LOG2_E;
-                number.mul_add(slope, *score)
-            };
-        }
+impl Source {
+    fn at(&self, cell: u16) -> *const u8 {
+        self.first.wrapping_add(usize::from(cell) * self.stride)
     }
 }
 
-/// Something for each of the first sixteen rows; null where there is no row.
-fn of_rows(rows: Range<usize>, of_row: impl Fn(usize) -> *const f32) -> [*const f32; LANES] {
-    std::array::from_fn(|lane| {
-        let row = rows.start + lane;
-        if row < rows.end {
-            of_row(row)
-        } else {
-            std::ptr::null()
-        }
-    })
-}
+/// Elements of a block, in types with blocks.
+const NUMBERS_BLOCK: usize = 32;
 
-/// What a set of tokens sees, and those cells whose scores stay as they are for all of them.
-fn common(seen: &[Seen]) -> (Cells, Cells) {
-    let (mut any, mut plain) = (seen[0].any, seen[0].plain);
-    for seen in &seen[1..] {
-        any.or(&seen.any);
-        plain.and(&seen.plain);
-    }
-    (any, plain)
-}
+// The types of elements, as parameters of functions.
+const F32: u8 = Numbers::F32 as u8;
+const F16: u8 = Numbers::F16 as u8;
+const BF16: u8 = Numbers::Bf16 as u8;
+const Q8_0: u8 = Numbers::Q8_0 as u8;
+const Q5_1: u8 = Numbers::Q5_1 as u8;
+const Q5_0: u8 = Numbers::Q5_0 as u8;
+const Q4_1: u8 = Numbers::Q4_1 as u8;
+const Q4_0: u8 = Numbers::Q4_0 as u8;
 
-/// So many elements in whole vectors.
-const fn padded(numbers: usize) -> usize {
-    numbers.next_multiple_of(LANES)
+/// A range in pieces that are about as large as each other, `most` at most.
+fn chunks(all: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
+    let count = all.div_ceil(most);
+    (0..count).map(move |index| all * index / count..all * (index + 1) / count)
 }

@@ -58,15 +58,15 @@ fn numbers(ggml_type: sys::ggml_type) -> Option<Numbers> {
     }
 }
 
-/// Whether the instructions that are used compute attention.
-fn available() -> bool {
-    ATTACHED.get().is_some_and(Kernels::attends)
+/// The instructions that are used, if they compute attention.
+fn kernels() -> Option<Kernels> {
+    ATTACHED.get().copied().filter(Kernels::attends)
 }
 
 /// Whether attention is left to the kernels where keys and values are of these types and the model
 /// is packed for them.
 pub(crate) fn attends(keys: sys::ggml_type, values: sys::ggml_type) -> bool {
-    available() && numbers(keys).is_some() && numbers(values).is_some()
+    kernels().is_some() && numbers(keys).is_some() && numbers(values).is_some()
 }
 
 impl RawRows {
@@ -79,8 +79,9 @@ impl RawRows {
 }
 
 impl RawAttention {
-    /// What is to be computed; `None` if there is no kernel for it.
-    fn attention(&self) -> Option<Attention> {
+    /// What is to be computed, and with what; `None` if there is no kernel for it.
+    fn attention(&self) -> Option<(Kernels, Attention)> {
+        let kernels = kernels()?;
         let size = |count: i64| usize::try_from(count).ok();
         let attention = Attention {
             tokens: size(self.tokens)?,
@@ -104,7 +105,7 @@ impl RawAttention {
         };
         // Linear biases change every score by itself, which llama.cpp does faster.
         let biased = self.max_bias > 0.0;
-        (available() && !biased && attention.fits()).then_some(attention)
+        (!biased && attention.fits()).then_some((kernels, attention))
     }
 }
 
@@ -119,7 +120,7 @@ extern "C" fn graphmill_kernels_attends(attention: &RawAttention) -> bool {
 extern "C" fn graphmill_kernels_attention_bytes(raw: &RawAttention) -> usize {
     guarded(|| {
         let attention = raw.attention();
-        attention.map_or(0, |attention| {
+        attention.map_or(0, |(_, attention)| {
             attention.scratch_bytes(raw.threads as usize) + ALIGNMENT
         })
     })
@@ -147,7 +148,7 @@ impl RawAttention {
 /// It is as ggml describes it for the calling thread, and the pool is computing it.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn graphmill_kernels_attend(raw: &RawAttention) -> bool {
-    let Some(attention) = guarded_in(raw.pool, || raw.attention()) else {
+    let Some((kernels, attention)) = guarded_in(raw.pool, || raw.attention()) else {
         return false; // only what was found to have a kernel comes here
     };
     let threads = raw.threads as usize;
@@ -163,7 +164,7 @@ unsafe extern "C" fn graphmill_kernels_attend(raw: &RawAttention) -> bool {
             // SAFETY: ggml's tensors are of these shapes and nobody writes them meanwhile; the
             // scratch memory is this operation's, and the pool gives each number to one thread
             // only.
-            unsafe { attention.compute(part, threads, scratch) };
+            unsafe { attention.compute(kernels, part, threads, scratch) };
         }
     });
     // The same on all threads, also after a panic: they wait for each other.
@@ -177,14 +178,14 @@ unsafe extern "C" fn graphmill_kernels_attend(raw: &RawAttention) -> bool {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn graphmill_kernels_merge_attention(raw: &RawAttention) {
     guarded_in(raw.pool, || {
-        let Some(attention) = raw.attention() else {
+        let Some((kernels, attention)) = raw.attention() else {
             return;
         };
         let scratch = raw.scratch(&attention);
         let (thread, threads) = (raw.thread as usize, raw.threads as usize);
         for index in (thread..attention.merges(threads)).step_by(threads) {
             // SAFETY: all parts are computed, and other threads have other results.
-            unsafe { attention.merge(index, threads, scratch) };
+            unsafe { attention.merge(kernels, index, threads, scratch) };
         }
     });
 }

@@ -5,12 +5,12 @@
 //! the same bits, as each block is always computed by itself first.
 
 use std::arch::x86_64::*;
-use std::ops::Range;
 
+use super::super::{Run, chunks};
 use super::exp::exp2;
 use super::rows::{Ahead, mixed_places};
 use super::state::{Lanes, State, add_product, anchor, cap_scores, gather};
-use super::{LANES, Run, SPACE, Space, common, of_rows, padded};
+use super::{LANES, SPACE, Space, common, of_rows, padded};
 use crate::data::attention::{Attention, BLOCK};
 
 /// Vectors of scores that are computed together.
@@ -400,12 +400,6 @@ fn lanes(number: impl Fn(i32) -> i32) -> __m512i {
     let numbers: [i32; LANES] = std::array::from_fn(|lane| number(lane as i32));
     // SAFETY: sixteen elements.
     unsafe { _mm512_loadu_si512(numbers.as_ptr().cast()) }
-}
-
-/// A range in pieces that are about as large as each other, `most` at most.
-fn chunks(all: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
-    let count = all.div_ceil(most);
-    (0..count).map(move |index| all * index / count..all * (index + 1) / count)
 }
 
 /// Computes a block of cells of a token by itself, for the heads that share one of a key.

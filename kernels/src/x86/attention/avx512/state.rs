@@ -4,8 +4,9 @@ use std::arch::asm;
 use std::arch::x86_64::*;
 use std::ops::Range;
 
+use super::super::Run;
+use super::LANES;
 use super::exp::{bend, exp2};
-use super::{LANES, Run};
 
 /// One element of each of sixteen rows, or sixteen elements of one.
 #[derive(Clone, Copy)]
@@ -51,11 +52,8 @@ impl State {
             largest: Lanes([f32::NEG_INFINITY; LANES]),
             total: Lanes::ZERO,
         };
-        if sinks && !run.attention.sinks.is_null() {
-            for (lane, row) in rows.take(LANES).enumerate() {
-                let (_, head) = run.row(row);
-                // SAFETY: there is a score for each head.
-                let sink = unsafe { run.attention.sinks.add(head).read_unaligned() };
+        for (lane, row) in rows.take(LANES).enumerate() {
+            if let Some(sink) = run.sink(row).filter(|_| sinks) {
                 state.largest.0[lane] = sink * std::f32::consts::LOG2_E;
                 state.total.0[lane] = 1.0;
             }

@@ -3,9 +3,10 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::mask::Seen;
+use super::super::Run;
+use super::super::seen::{Seen, common};
+use super::padded;
 use super::state::{Lanes, State, add_product, cap_scores, weigh};
-use super::{Run, common, padded};
 
 /// Vectors of a tile: what is read of a key or a value is used for all of them.
 pub(super) const WIDE: usize = 2;

@@ -2,40 +2,13 @@
 
 use std::arch::x86_64::*;
 
+use super::super::{BF16, F16, F32, NUMBERS_BLOCK as BLOCK, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Source};
 use super::LANES;
 use crate::data::attention::Numbers;
 
 /// Cells that are read together.
 const AT_ONCE: usize = 4;
-/// Elements of a block, in types with blocks.
-const BLOCK: usize = 32;
-
-const F32: u8 = Numbers::F32 as u8;
-const F16: u8 = Numbers::F16 as u8;
-const BF16: u8 = Numbers::Bf16 as u8;
-const Q8_0: u8 = Numbers::Q8_0 as u8;
-const Q5_1: u8 = Numbers::Q5_1 as u8;
-const Q5_0: u8 = Numbers::Q5_0 as u8;
-const Q4_1: u8 = Numbers::Q4_1 as u8;
-const Q4_0: u8 = Numbers::Q4_0 as u8;
-
-/// The keys or the values of a head.
-#[derive(Clone, Copy)]
-pub(super) struct Source {
-    pub(super) numbers: Numbers,
-    /// Where that of the first cell is.
-    pub(super) first: *const u8,
-    /// Bytes from one cell to the next.
-    pub(super) stride: usize,
-    /// Elements of each.
-    pub(super) size: usize,
-}
-
 impl Source {
-    fn at(&self, cell: u16) -> *const u8 {
-        self.first.wrapping_add(usize::from(cell) * self.stride)
-    }
-
     /// Those that come soon if cells follow each other: as many as these, `cells` further.
     pub(super) fn ahead(&self, cells: &[u16], further: usize) -> Ahead {
         Ahead {

@@ -1,0 +1,133 @@
+//! Which cells of a block tokens see.
+
+use std::ops::Range;
+
+use crate::data::attention::BLOCK;
+
+/// Cells that are looked at together.
+pub(super) const AT_ONCE: usize = 32;
+/// What the mask has for a cell that is not seen: minus infinity, of 16 bits.
+pub(super) const UNSEEN: i16 = 0xfc00_u16.cast_signed();
+
+/// A bit for each cell of a block.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Cells(pub(super) [u32; BLOCK / AT_ONCE]);
+
+impl Cells {
+    pub(super) fn has(&self, cell: u16) -> bool {
+        let cell = usize::from(cell);
+        self.0[cell / AT_ONCE] >> (cell % AT_ONCE) & 1 == 1
+    }
+
+    pub(super) fn or(&mut self, other: &Self) {
+        self.0
+            .iter_mut()
+            .zip(other.0)
+            .for_each(|(own, other)| *own |= other);
+    }
+
+    pub(super) fn and(&mut self, other: &Self) {
+        self.0
+            .iter_mut()
+            .zip(other.0)
+            .for_each(|(own, other)| *own &= other);
+    }
+
+    /// Replaces `cells` by the cells that are in here.
+    pub(super) fn list(&self, cells: &mut Vec<u16>) {
+        cells.clear();
+        for (index, bits) in self.0.iter().enumerate() {
+            let mut bits = *bits;
+            while bits != 0 {
+                cells.push((index * AT_ONCE) as u16 + bits.trailing_zeros() as u16);
+                bits &= bits - 1;
+            }
+        }
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.0.iter().map(|bits| bits.count_ones()).sum()
+    }
+
+    /// From the first cell that is in here to the last, as places in the list of others that have
+    /// these.
+    pub(super) fn places_in(&self, others: &Self) -> Range<usize> {
+        let (mut places, mut before) = (0..0, 0);
+        for (own, other) in self.0.iter().zip(others.0) {
+            if *own != 0 {
+                let below = |bit: u32| before + (other & ((1 << bit) - 1)).count_ones() as usize;
+                if places.is_empty() {
+                    places.start = below(own.trailing_zeros());
+                }
+                places.end = below(own.ilog2()) + 1;
+            }
+            before += other.count_ones() as usize;
+        }
+        places
+    }
+}
+
+/// What a token sees of a block.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Seen {
+    /// The cells it sees.
+    pub(super) any: Cells,
+    /// The seen cells whose scores stay as they are.
+    pub(super) plain: Cells,
+}
+
+/// What a set of tokens sees, and those cells whose scores stay as they are for all of them.
+pub(super) fn common(seen: &[Seen]) -> (Cells, Cells) {
+    let (mut any, mut plain) = (seen[0].any, seen[0].plain);
+    for seen in &seen[1..] {
+        any.or(&seen.any);
+        plain.and(&seen.plain);
+    }
+    (any, plain)
+}
+
+/// Lets `read` say what tokens see of a block; gives what any of them sees.
+#[inline(always)]
+pub(super) fn of_tokens(
+    tokens: Range<usize>,
+    seen: &mut Vec<Seen>,
+    read: impl Fn(usize) -> Seen,
+) -> Cells {
+    let mut any = Cells::default();
+    seen.clear();
+    for token in tokens {
+        let of_token = read(token);
+        any.or(&of_token.any);
+        seen.push(of_token);
+    }
+    any
+}
+
+/// The end of those tokens, from the first on, that are worth computing together: what they see of
+/// so many cells is mostly the same. `read` says what a token sees of the block that begins at a
+/// cell.
+#[inline(always)]
+pub(super) fn together(
+    tokens: Range<usize>,
+    cells: usize,
+    read: impl Fn(usize, usize) -> Cells,
+) -> usize {
+    /// A token comes along that sees as many cells of another's as this times others.
+    const MIN_SHARED: u32 = 4;
+    let mut end = tokens.start + 1;
+    while end < tokens.end {
+        let (mut shared, mut apart) = (0, 0);
+        for first in (0..cells).step_by(BLOCK) {
+            let [one, other] = [tokens.start, end].map(|token| read(token, first));
+            let mut both = one;
+            both.and(&other);
+            shared += both.count();
+            apart += one.count() + other.count() - 2 * both.count();
+        }
+        if apart > 2 * AT_ONCE as u32 && apart > shared / MIN_SHARED {
+            break;
+        }
+        end += 1;
+    }
+    end
+}
