@@ -9,9 +9,6 @@ use crate::data::attention::BLOCK;
 /// Rows that are computed together at most: twice as many sums, and what they are of, fit in the
 /// registers.
 pub(super) const ROWS: usize = 6;
-/// Vectors of the cells of a group.
-const OF_GROUP: usize = GROUP / LANES;
-
 /// Writes the dot products of some rows of queries, `size` elements each, and a group of keys
 /// that were turned. Scores of rows are [`BLOCK`] apart.
 ///
@@ -26,43 +23,48 @@ pub(super) unsafe fn score(
     keys: *const f32,
     scores: *mut f32,
 ) {
-    // SAFETY: as the caller promises.
-    unsafe {
-        match rows {
-            1 => score_rows::<1>(size, queries, keys, scores),
-            2 => score_rows::<2>(size, queries, keys, scores),
-            3 => score_rows::<3>(size, queries, keys, scores),
-            4 => score_rows::<4>(size, queries, keys, scores),
-            5 => score_rows::<5>(size, queries, keys, scores),
-            _ => score_rows::<ROWS>(size, queries, keys, scores),
+    // With few rows, more cells: chains of additions are too few otherwise.
+    let vectors = if rows <= 2 { 4 } else { 2 };
+    for first in (0..GROUP).step_by(vectors * LANES) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let (keys, scores) = (keys.add(first), scores.add(first));
+            match rows {
+                1 => score_rows::<1, 4>(size, queries, keys, scores),
+                2 => score_rows::<2, 4>(size, queries, keys, scores),
+                3 => score_rows::<3, 2>(size, queries, keys, scores),
+                4 => score_rows::<4, 2>(size, queries, keys, scores),
+                5 => score_rows::<5, 2>(size, queries, keys, scores),
+                _ => score_rows::<ROWS, 2>(size, queries, keys, scores),
+            }
         }
     }
 }
 
 #[target_feature(enable = "avx2,fma")]
-unsafe fn score_rows<const R: usize>(
+unsafe fn score_rows<const R: usize, const V: usize>(
     size: usize,
     queries: *const f32,
     keys: *const f32,
     scores: *mut f32,
 ) {
-    let mut sums = [[_mm256_setzero_ps(); OF_GROUP]; R];
+    let mut sums = [[_mm256_setzero_ps(); V]; R];
     // SAFETY: as the caller promises.
     unsafe {
         for index in 0..size {
-            let mut key = [_mm256_setzero_ps(); OF_GROUP];
-            for v in 0..OF_GROUP {
+            let mut key = [_mm256_setzero_ps(); V];
+            for v in 0..V {
                 key[v] = _mm256_loadu_ps(keys.add(index * GROUP + v * LANES));
             }
             for r in 0..R {
                 let query = _mm256_broadcast_ss(&*queries.add(r * size + index));
-                for v in 0..OF_GROUP {
+                for v in 0..V {
                     sums[r][v] = _mm256_fmadd_ps(key[v], query, sums[r][v]);
                 }
             }
         }
         for r in 0..R {
-            for v in 0..OF_GROUP {
+            for v in 0..V {
                 _mm256_storeu_ps(scores.add(r * BLOCK + v * LANES), sums[r][v]);
             }
         }

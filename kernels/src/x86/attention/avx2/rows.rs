@@ -6,9 +6,12 @@ use super::super::{BF16, F16, F32, NUMBERS_BLOCK as BLOCK, Q4_0, Q4_1, Q5_0, Q5_
 use super::{GROUP, LANES, padded};
 use crate::data::attention::Numbers;
 
+/// How many cells ahead of their use keys and values are prefetched.
+const AHEAD: usize = 32;
+
 impl Source {
-    /// Writes the elements of up to [`GROUP`] cells: for each element, that of every cell. What is
-    /// behind the last cell is any of them.
+    /// Writes the elements of up to [`GROUP`] cells: for each element, that of every cell. Behind
+    /// the last cell is anything that is in its place already, or the last cell again.
     ///
     /// # Safety
     /// Cells must have so many elements in whole blocks, and `out` room for [`GROUP`] times as
@@ -51,12 +54,23 @@ impl Source {
         }
     }
 
+    /// Fetches what comes [`AHEAD`] cells behind a row, if cells follow each other.
+    #[inline]
+    fn prefetch(&self, row: *const u8) {
+        let next = row.wrapping_add(AHEAD * self.stride);
+        for line in (0..self.numbers.bytes(self.size)).step_by(64) {
+            // SAFETY: a prefetch reads nothing, whatever the address.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(next.wrapping_add(line).cast()) };
+        }
+    }
+
     #[target_feature(enable = "avx2,fma,f16c")]
     unsafe fn turn_each<const NUMBERS: u8>(&self, cells: &[u16], out: *mut f32) {
-        for (half, cells) in cells.chunks(LANES).enumerate() {
+        for (eighth, cells) in cells.chunks(LANES).enumerate() {
             let last = cells[cells.len() - 1];
             let rows: [*const u8; LANES] =
                 std::array::from_fn(|cell| self.at(cells.get(cell).copied().unwrap_or(last)));
+            rows.into_iter().for_each(|row| self.prefetch(row));
             for first in (0..self.size).step_by(LANES) {
                 let left = (self.size - first).min(LANES);
                 // SAFETY: as the caller promises.
@@ -64,7 +78,7 @@ impl Source {
                 for (index, elements) in transpose(&square).into_iter().enumerate() {
                     // SAFETY: there is room for whole vectors.
                     unsafe {
-                        let place = out.add((first + index) * GROUP + half * LANES);
+                        let place = out.add((first + index) * GROUP + eighth * LANES);
                         _mm256_storeu_ps(place, elements);
                     }
                 }
@@ -78,6 +92,7 @@ impl Source {
         for (index, cell) in cells.iter().enumerate() {
             let out = out.wrapping_add(index * stride);
             let row = self.at(*cell);
+            self.prefetch(row);
             for first in (0..stride).step_by(LANES) {
                 let left = self.size.saturating_sub(first).min(LANES);
                 // SAFETY: as the caller promises.
