@@ -88,7 +88,7 @@ impl Kernels {
     }
 
     /// What attention is computed with.
-    pub(crate) fn attention(&self) -> Option<AttentionSet> {
+    pub(crate) fn attention(self) -> Option<AttentionSet> {
         match self.set {
             #[cfg(target_arch = "x86_64")]
             Set::X86(Instructions::Amx | Instructions::Avx512) => Some(AttentionSet::Avx512),

@@ -87,7 +87,7 @@ pub(super) fn common(seen: &[Seen]) -> (Cells, Cells) {
 }
 
 /// Lets `read` say what tokens see of a block; gives what any of them sees.
-#[inline(always)]
+#[inline]
 pub(super) fn of_tokens(
     tokens: Range<usize>,
     seen: &mut Vec<Seen>,
@@ -106,7 +106,7 @@ pub(super) fn of_tokens(
 /// The end of those tokens, from the first on, that are worth computing together: what they see of
 /// so many cells is mostly the same. `read` says what a token sees of the block that begins at a
 /// cell.
-#[inline(always)]
+#[inline]
 pub(super) fn together(
     tokens: Range<usize>,
     cells: usize,

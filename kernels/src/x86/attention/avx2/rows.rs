@@ -70,7 +70,9 @@ impl Source {
             let last = cells[cells.len() - 1];
             let rows: [*const u8; LANES] =
                 std::array::from_fn(|cell| self.at(cells.get(cell).copied().unwrap_or(last)));
-            rows.into_iter().for_each(|row| self.prefetch(row));
+            for row in rows {
+                self.prefetch(row);
+            }
             for first in (0..self.size).step_by(LANES) {
                 let left = (self.size - first).min(LANES);
                 // SAFETY: as the caller promises.
@@ -113,18 +115,27 @@ impl Source {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn transpose(rows: &[__m256; LANES]) -> [__m256; LANES] {
-    let [a, b, c, d, e, f, g, h] = *rows;
-    let zip = |a: __m256, b: __m256| {
-        let [low, high] = [_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b)];
-        [_mm256_castps_pd(low), _mm256_castps_pd(high)]
-    };
-    let [ab, cd, ef, gh] = [zip(a, b), zip(c, d), zip(e, f), zip(g, h)];
+    // By fours of columns: from each pair of rows, two columns of each half in turn.
+    let pairs: [[__m256d; 2]; LANES / 2] = std::array::from_fn(|pair| {
+        let [one, other] = [rows[2 * pair], rows[2 * pair + 1]];
+        let zipped = [
+            _mm256_unpacklo_ps(one, other),
+            _mm256_unpackhi_ps(one, other),
+        ];
+        zipped.map(|zipped| _mm256_castps_pd(zipped))
+    });
     let mut columns = [_mm256_setzero_ps(); LANES];
     for half in 0..2 {
-        let [ab, cd, ef, gh] = [ab[half], cd[half], ef[half], gh[half]];
+        let [first, second, third, fourth] = pairs.map(|pair| pair[half]);
         let fours = [
-            (_mm256_unpacklo_pd(ab, cd), _mm256_unpacklo_pd(ef, gh)),
-            (_mm256_unpackhi_pd(ab, cd), _mm256_unpackhi_pd(ef, gh)),
+            (
+                _mm256_unpacklo_pd(first, second),
+                _mm256_unpacklo_pd(third, fourth),
+            ),
+            (
+                _mm256_unpackhi_pd(first, second),
+                _mm256_unpackhi_pd(third, fourth),
+            ),
         ];
         for (index, (low, high)) in fours.into_iter().enumerate() {
             let [low, high] = [_mm256_castpd_ps(low), _mm256_castpd_ps(high)];
