@@ -21,7 +21,38 @@ struct Run<'a> {
     tokens: Range<usize>,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    /// Takes tokens of a stream in runs. `together` says where a run of these tokens ends.
+    fn each(
+        attention: &'a Attention,
+        (kv_head, stream): (usize, usize),
+        tokens: Range<usize>,
+        together: impl Fn(Range<usize>) -> usize,
+        mut compute: impl FnMut(&Self),
+    ) {
+        let mut first = tokens.start;
+        while first < tokens.end {
+            let end = together(first..tokens.end);
+            compute(&Self {
+                attention,
+                kv_head,
+                stream,
+                tokens: first..end,
+            });
+            first = end;
+        }
+    }
+
+    /// One token alone.
+    fn of_token(attention: &'a Attention, (kv_head, stream, token): (usize, usize, usize)) -> Self {
+        Self {
+            attention,
+            kv_head,
+            stream,
+            tokens: token..token + 1,
+        }
+    }
+
     fn rows(&self) -> usize {
         self.tokens.len() * self.attention.group()
     }
@@ -111,6 +142,19 @@ const Q5_1: u8 = Numbers::Q5_1 as u8;
 const Q5_0: u8 = Numbers::Q5_0 as u8;
 const Q4_1: u8 = Numbers::Q4_1 as u8;
 const Q4_0: u8 = Numbers::Q4_0 as u8;
+
+/// What powers of two between whole ones need: `(2^x - 1) / x` for x from -1/2 to 1/2, the highest
+/// power of x first; with rounding the result is off by 8e-8 at most.
+const COEFFICIENTS: [f32; 6] = [
+    0.000_153_533_62,
+    0.001_339_887_5,
+    0.009_618_437,
+    0.055_503_324,
+    0.240_226_48,
+    std::f32::consts::LN_2,
+];
+/// Below this exponent, powers have fewer bits, and processors take long for them.
+const LEAST: f32 = -126.0;
 
 /// A range in pieces that are about as large as each other, `most` at most.
 fn chunks(all: usize, most: usize) -> impl Iterator<Item = Range<usize>> {

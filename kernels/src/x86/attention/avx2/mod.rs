@@ -70,19 +70,15 @@ pub(crate) unsafe fn compute(
     tokens: Range<usize>,
 ) {
     SPACE.with_borrow_mut(|space| {
-        let mut first = tokens.start;
-        while first < tokens.end {
-            let run = Run {
-                attention,
-                kv_head,
-                stream,
-                // SAFETY: as the caller promises.
-                tokens: first..unsafe { mask::together(attention, stream, first..tokens.end) },
-            };
-            first = run.tokens.end;
+        Run::each(
+            attention,
+            (kv_head, stream),
+            tokens,
             // SAFETY: as the caller promises.
-            unsafe { compute_run(&run, space) };
-        }
+            |tokens| unsafe { mask::together(attention, stream, tokens) },
+            // SAFETY: as the caller promises.
+            |run| unsafe { compute_run(run, space) },
+        );
     });
 }
 
@@ -93,16 +89,11 @@ pub(crate) unsafe fn compute(
 /// token.
 pub(crate) unsafe fn compute_block(
     attention: &Attention,
-    (kv_head, stream, token): (usize, usize, usize),
+    place: (usize, usize, usize),
     block: usize,
     partials: *mut u8,
 ) {
-    let run = Run {
-        attention,
-        kv_head,
-        stream,
-        tokens: token..token + 1,
-    };
+    let run = Run::of_token(attention, place);
     SPACE.with_borrow_mut(|space| {
         let size = attention.partial();
         // SAFETY: as the caller promises.
@@ -127,15 +118,10 @@ pub(crate) unsafe fn compute_block(
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(crate) unsafe fn merge(
     attention: &Attention,
-    (kv_head, stream, token): (usize, usize, usize),
+    place: (usize, usize, usize),
     partials: *const u8,
 ) {
-    let run = Run {
-        attention,
-        kv_head,
-        stream,
-        tokens: token..token + 1,
-    };
+    let run = Run::of_token(attention, place);
     SPACE.with_borrow_mut(|space| {
         empty(&run, space, true);
         let size = attention.partial();

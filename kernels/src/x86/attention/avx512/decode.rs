@@ -409,16 +409,11 @@ fn lanes(number: impl Fn(i32) -> i32) -> __m512i {
 /// of the token, aligned to 64 bytes.
 pub(crate) unsafe fn compute_block(
     attention: &Attention,
-    (kv_head, stream, token): (usize, usize, usize),
+    place: (usize, usize, usize),
     block: usize,
     partials: *mut u8,
 ) {
-    let run = Run {
-        attention,
-        kv_head,
-        stream,
-        tokens: token..token + 1,
-    };
+    let run = Run::of_token(attention, place);
     SPACE.with_borrow_mut(|space| {
         // SAFETY: as the caller promises.
         unsafe {
@@ -442,15 +437,10 @@ pub(crate) unsafe fn compute_block(
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(crate) unsafe fn merge(
     attention: &Attention,
-    (kv_head, stream, token): (usize, usize, usize),
+    place: (usize, usize, usize),
     partials: *const u8,
 ) {
-    let run = Run {
-        attention,
-        kv_head,
-        stream,
-        tokens: token..token + 1,
-    };
+    let run = Run::of_token(attention, place);
     SPACE.with_borrow_mut(|space| {
         let narrow = Narrow::new(&run);
         narrow.empty(space, true);

@@ -2,18 +2,7 @@
 
 use std::arch::x86_64::*;
 
-/// What the powers between whole ones need: `(2^x - 1) / x` for x from -1/2 to 1/2, the highest
-/// power of x first; with rounding the result is off by 8e-8 at most.
-const COEFFICIENTS: [f32; 6] = [
-    0.000_153_533_62,
-    0.001_339_887_5,
-    0.009_618_437,
-    0.055_503_324,
-    0.240_226_48,
-    std::f32::consts::LN_2,
-];
-/// Below this, powers have fewer bits, and processors take long for them.
-const LEAST: f32 = -126.0;
+use super::super::{COEFFICIENTS, LEAST};
 
 /// 2 to the power of each element; exactly 1 for 0, and 0 where it would be subnormal. NaN stays
 /// NaN.

@@ -60,19 +60,15 @@ pub(crate) unsafe fn compute(
     tokens: Range<usize>,
 ) {
     SPACE.with_borrow_mut(|space| {
-        let mut first = tokens.start;
-        while first < tokens.end {
-            let run = Run {
-                attention,
-                kv_head,
-                stream,
-                // SAFETY: as the caller promises.
-                tokens: first..unsafe { mask::together(attention, stream, first..tokens.end) },
-            };
-            first = run.tokens.end;
+        Run::each(
+            attention,
+            (kv_head, stream),
+            tokens,
             // SAFETY: as the caller promises.
-            unsafe { run.compute(space) };
-        }
+            |tokens| unsafe { mask::together(attention, stream, tokens) },
+            // SAFETY: as the caller promises.
+            |run| unsafe { run.compute(space) },
+        );
     });
 }
 
