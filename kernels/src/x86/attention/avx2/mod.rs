@@ -23,7 +23,7 @@ use softmax::{Factors, State};
 /// Elements of a vector.
 const LANES: usize = 8;
 /// Cells whose keys are turned together.
-const GROUP: usize = 32;
+const GROUP: usize = 16;
 /// Cells whose values stay in L1.
 const VALUES_AT_ONCE: usize = 32;
 

@@ -9,6 +9,10 @@ use crate::data::attention::BLOCK;
 /// Rows that are computed together at most: twice as many sums, and what they are of, fit in the
 /// registers.
 pub(super) const ROWS: usize = 6;
+/// Vectors that are computed for each row at once: those of the cells of a group, or of some
+/// elements of values.
+const VECTORS: usize = GROUP / LANES;
+
 /// Writes the dot products of some rows of queries, `size` elements each, and a group of keys
 /// that were turned. Scores of rows are [`BLOCK`] apart.
 ///
@@ -23,48 +27,43 @@ pub(super) unsafe fn score(
     keys: *const f32,
     scores: *mut f32,
 ) {
-    // With few rows, more cells: chains of additions are too few otherwise.
-    let vectors = if rows <= 2 { 4 } else { 2 };
-    for first in (0..GROUP).step_by(vectors * LANES) {
-        // SAFETY: as the caller promises.
-        unsafe {
-            let (keys, scores) = (keys.add(first), scores.add(first));
-            match rows {
-                1 => score_rows::<1, 4>(size, queries, keys, scores),
-                2 => score_rows::<2, 4>(size, queries, keys, scores),
-                3 => score_rows::<3, 2>(size, queries, keys, scores),
-                4 => score_rows::<4, 2>(size, queries, keys, scores),
-                5 => score_rows::<5, 2>(size, queries, keys, scores),
-                _ => score_rows::<ROWS, 2>(size, queries, keys, scores),
-            }
+    // SAFETY: as the caller promises.
+    unsafe {
+        match rows {
+            1 => score_rows::<1>(size, queries, keys, scores),
+            2 => score_rows::<2>(size, queries, keys, scores),
+            3 => score_rows::<3>(size, queries, keys, scores),
+            4 => score_rows::<4>(size, queries, keys, scores),
+            5 => score_rows::<5>(size, queries, keys, scores),
+            _ => score_rows::<ROWS>(size, queries, keys, scores),
         }
     }
 }
 
 #[target_feature(enable = "avx2,fma")]
-unsafe fn score_rows<const R: usize, const V: usize>(
+unsafe fn score_rows<const R: usize>(
     size: usize,
     queries: *const f32,
     keys: *const f32,
     scores: *mut f32,
 ) {
-    let mut sums = [[_mm256_setzero_ps(); V]; R];
+    let mut sums = [[_mm256_setzero_ps(); VECTORS]; R];
     // SAFETY: as the caller promises.
     unsafe {
         for index in 0..size {
-            let mut key = [_mm256_setzero_ps(); V];
-            for v in 0..V {
+            let mut key = [_mm256_setzero_ps(); VECTORS];
+            for v in 0..VECTORS {
                 key[v] = _mm256_loadu_ps(keys.add(index * GROUP + v * LANES));
             }
             for r in 0..R {
                 let query = _mm256_broadcast_ss(&*queries.add(r * size + index));
-                for v in 0..V {
+                for v in 0..VECTORS {
                     sums[r][v] = _mm256_fmadd_ps(key[v], query, sums[r][v]);
                 }
             }
         }
         for r in 0..R {
-            for v in 0..V {
+            for v in 0..VECTORS {
                 _mm256_storeu_ps(scores.add(r * BLOCK + v * LANES), sums[r][v]);
             }
         }
@@ -86,42 +85,35 @@ pub(super) unsafe fn sum(
     weights: *const f32,
     sums: *mut f32,
 ) {
-    let mut first = 0;
-    while first < stride {
-        // With few rows, more of each value: chains of additions are too few otherwise.
-        let wide = rows <= 3 && first + 4 * LANES <= stride;
+    for first in (0..stride).step_by(VECTORS * LANES) {
         // SAFETY: as the caller promises.
         unsafe {
             let (values, sums) = (values.add(first), sums.add(first));
-            match (rows, wide) {
-                (1, true) => sum_rows::<1, 4>(stride, count, values, weights, sums),
-                (2, true) => sum_rows::<2, 4>(stride, count, values, weights, sums),
-                (3, true) => sum_rows::<3, 4>(stride, count, values, weights, sums),
-                (1, false) => sum_rows::<1, 2>(stride, count, values, weights, sums),
-                (2, false) => sum_rows::<2, 2>(stride, count, values, weights, sums),
-                (3, false) => sum_rows::<3, 2>(stride, count, values, weights, sums),
-                (4, _) => sum_rows::<4, 2>(stride, count, values, weights, sums),
-                (5, _) => sum_rows::<5, 2>(stride, count, values, weights, sums),
-                _ => sum_rows::<ROWS, 2>(stride, count, values, weights, sums),
+            match rows {
+                1 => sum_rows::<1>(stride, count, values, weights, sums),
+                2 => sum_rows::<2>(stride, count, values, weights, sums),
+                3 => sum_rows::<3>(stride, count, values, weights, sums),
+                4 => sum_rows::<4>(stride, count, values, weights, sums),
+                5 => sum_rows::<5>(stride, count, values, weights, sums),
+                _ => sum_rows::<ROWS>(stride, count, values, weights, sums),
             }
         }
-        first += if wide { 4 * LANES } else { 2 * LANES };
     }
 }
 
 #[target_feature(enable = "avx2,fma")]
-unsafe fn sum_rows<const R: usize, const V: usize>(
+unsafe fn sum_rows<const R: usize>(
     stride: usize,
     count: usize,
     values: *const f32,
     weights: *const f32,
     sums: *mut f32,
 ) {
-    let mut totals = [[_mm256_setzero_ps(); V]; R];
+    let mut totals = [[_mm256_setzero_ps(); VECTORS]; R];
     // SAFETY: as the caller promises.
     unsafe {
         for r in 0..R {
-            for v in 0..V {
+            for v in 0..VECTORS {
                 totals[r][v] = _mm256_loadu_ps(sums.add(r * stride + v * LANES));
             }
         }
@@ -130,7 +122,7 @@ unsafe fn sum_rows<const R: usize, const V: usize>(
             for r in 0..R {
                 weight[r] = _mm256_broadcast_ss(&*weights.add(r * BLOCK + cell));
             }
-            for v in 0..V {
+            for v in 0..VECTORS {
                 let value = _mm256_loadu_ps(values.add(cell * stride + v * LANES));
                 for r in 0..R {
                     totals[r][v] = _mm256_fmadd_ps(value, weight[r], totals[r][v]);
@@ -138,7 +130,7 @@ unsafe fn sum_rows<const R: usize, const V: usize>(
             }
         }
         for r in 0..R {
-            for v in 0..V {
+            for v in 0..VECTORS {
                 _mm256_storeu_ps(sums.add(r * stride + v * LANES), totals[r][v]);
             }
         }
