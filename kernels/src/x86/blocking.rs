@@ -6,11 +6,12 @@ use std::cell::RefCell;
 use crate::data::activation::{self, Layout};
 use crate::data::matmul::{Matmul, Output, Span};
 use crate::data::panel::{self, BLOCK, ROWS};
+use crate::x86::avx2::{self, bytes, words};
 use crate::x86::expand::{self, Shape};
 use crate::x86::groups::Groups;
-use crate::x86::strip::{Lines, Record, Strip};
+use crate::x86::strip::{Bytes, Lines, Record, Strip, Words};
 use crate::x86::tiles::{self, Tiles};
-use crate::x86::{amx, avx2, avx512, expand256, small_batch, small_batch256};
+use crate::x86::{amx, avx512, expand256, small_batch, small_batch256};
 
 /// The instructions that multiply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,8 @@ const RECORDS: usize = 16;
 const RECORDS_MANY: usize = 32;
 /// More activations than this are many.
 const MANY: usize = 64;
+/// Records of words that are expanded at a time: half of L1.
+const RECORDS_OF_WORDS: usize = 8;
 /// Bytes of activations that are multiplied by one panel after the other: a part of L2. If these
 /// are not all columns, every panel is multiplied by them before more columns are.
 const ACTIVATIONS: usize = 768 << 10;
@@ -49,17 +52,23 @@ struct Space {
     /// The results of a panel that is not full.
     rest: Vec<f32>,
     high: Vec<amx::Block>,
-    narrow: Vec<avx2::Block>,
+    narrow: Vec<bytes::Block>,
+    wide: Vec<words::Block>,
+    records_of_words: Vec<Record<Words>>,
 }
 
-/// How instructions multiply.
-struct Way<'a, T> {
-    /// Takes units of the format to records.
-    expand: &'a dyn Fn(&[u8], &mut [Record]),
+/// Takes units of a format to records.
+type Expand<'a, W> = &'a dyn Fn(&[u8], &mut [Record<W>]);
+
+/// How instructions multiply activations in tiles of `T` by weights as `W`.
+struct Way<'a, T, W> {
+    expand: Expand<'a, W>,
     /// Multiplies strips.
-    compute: &'a dyn Fn(&Strip<'_, T>),
+    compute: &'a dyn Fn(&Strip<'_, T, W>),
     /// Records that are expanded at a time for all but few activations, at most.
     records: usize,
+    /// An empty record.
+    zero: Record<W>,
     /// The steps that it takes for each record.
     steps: usize,
     /// Activations of a tile.
@@ -90,6 +99,8 @@ pub(crate) unsafe fn multiply(
             rest,
             high,
             narrow,
+            wide,
+            records_of_words,
         } = space;
         // SAFETY: as the caller promises, in all of this.
         unsafe {
@@ -102,6 +113,7 @@ pub(crate) unsafe fn multiply(
                         expand: &|units, records| expand::expand(format, false, units, records),
                         compute: &|strip| amx::multiply(strip),
                         records: RECORDS,
+                        zero: Record::<Bytes>::ZERO,
                         steps: 2,
                         height: amx::TOKENS,
                         balance: false,
@@ -135,6 +147,7 @@ pub(crate) unsafe fn multiply(
                         } else {
                             RECORDS
                         },
+                        zero: Record::<Bytes>::ZERO,
                         steps: 1,
                         height: avx512::TOKENS,
                         balance: true,
@@ -151,19 +164,42 @@ pub(crate) unsafe fn multiply(
                 Instructions::Avx2 if small_batch256::suits(format, span.tokens.len()) => {
                     small_batch256::multiply(matmul, span, out);
                 }
+                Instructions::Avx2 if words::suits(format) => {
+                    let way = Way {
+                        expand: &|units, records| expand256::expand(format, 0, units, records),
+                        compute: &|strip| words::multiply(strip),
+                        records: RECORDS_OF_WORDS,
+                        zero: Record::<Words>::ZERO,
+                        steps: 1,
+                        height: avx2::TOKENS,
+                        balance: true,
+                    };
+                    blocks(
+                        matmul,
+                        span,
+                        out,
+                        &way,
+                        (records_of_words, rest),
+                        |first, count, height| {
+                            let tiles = (words::Block::ZERO, &mut *wide);
+                            tiles::gather(matmul, first, count, height, tiles, words::Block::put)
+                        },
+                    );
+                }
                 Instructions::AvxVnni | Instructions::Avx2 => {
                     let vnni = instructions == Instructions::AvxVnni;
-                    let offset = if vnni { 0x80 } else { 0 };
+                    let offset = expand256::offset(format);
                     let way = Way {
                         expand: &|units, records| expand256::expand(format, offset, units, records),
                         compute: &|strip| {
                             if vnni {
-                                avx2::multiply_vnni(format, strip);
+                                bytes::multiply_vnni(format, strip);
                             } else {
-                                avx2::multiply(format, strip);
+                                bytes::multiply(format, strip);
                             }
                         },
                         records: RECORDS,
+                        zero: Record::<Bytes>::ZERO,
                         steps: 1,
                         height: avx2::TOKENS,
                         balance: true,
@@ -175,8 +211,7 @@ pub(crate) unsafe fn multiply(
                         &way,
                         (records, rest),
                         |first, count, height| {
-                            let shift = expand256::correction_shift(format);
-                            let tiles = (avx2::Block::ZERO, &mut *narrow);
+                            let tiles = (bytes::Block::ZERO, &mut *narrow);
                             tiles::gather(
                                 matmul,
                                 first,
@@ -184,7 +219,7 @@ pub(crate) unsafe fn multiply(
                                 height,
                                 tiles,
                                 |block, token, integers, factors| {
-                                    block.put(token, integers, factors, shift);
+                                    block.put(token, integers, factors, offset);
                                 },
                             )
                         },
@@ -200,12 +235,12 @@ pub(crate) unsafe fn multiply(
 ///
 /// # Safety
 /// As for [`multiply`]; the way gets strips whose results have their places.
-unsafe fn blocks<T>(
+unsafe fn blocks<T, W: Clone>(
     matmul: &Matmul<'_>,
     span: &Span,
     out: Output<'_>,
-    way: &Way<'_, T>,
-    (records, rest): (&mut Vec<Record>, &mut Vec<f32>),
+    way: &Way<'_, T, W>,
+    (records, rest): (&mut Vec<Record<W>>, &mut Vec<f32>),
     mut tiles: impl FnMut(usize, usize, usize) -> Tiles<T>,
 ) {
     let blocks = Layout::new(matmul.cols).blocks();
@@ -228,7 +263,7 @@ unsafe fn blocks<T>(
     } else {
         Groups::of_neighbors(&span.panels, span.panels.len())
     };
-    records.resize(chunk, Record::ZERO);
+    records.resize_with(chunk, || way.zero.clone());
     let mut first = span.tokens.start;
     while first < span.tokens.end {
         let tokens = balanced(span.tokens.end - first, at_once)

@@ -4,15 +4,73 @@ use std::arch::x86_64::*;
 
 use crate::data::format::Format;
 use crate::data::panel::{self, BLOCK, GROUP, GROUPS, ROWS};
-use crate::x86::strip::Record;
+use crate::x86::strip::{Bytes, Record, Words};
 
-/// Expands whole units. Weights of fewer than 8 bits are unsigned, as in the file; those of 8, and
-/// values of a table, have the bits of `flip` inverted.
+/// Weights of a record.
+pub(crate) trait Weights {
+    /// Puts the weights of a group's eight rows, which are some bytes behind the panel's first.
+    ///
+    /// # Safety
+    /// The CPU must have AVX2.
+    unsafe fn put(&mut self, at: usize, weights: __m256i);
+}
+
+impl Weights for Bytes {
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn put(&mut self, at: usize, weights: __m256i) {
+        let out = &mut self[at..at + 32];
+        // SAFETY: the slice has 32 bytes.
+        unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), weights) };
+    }
+}
+
+impl Weights for Words {
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn put(&mut self, at: usize, weights: __m256i) {
+        let (group, in_group) = (at / GROUP, at % GROUP);
+        // The columns of a group by twos, each a byte's place higher than it belongs.
+        let first = _mm_set_epi8(13, -1, 12, -1, 9, -1, 8, -1, 5, -1, 4, -1, 1, -1, 0, -1);
+        let second = _mm_add_epi8(first, _mm_set1_epi16(2 << 8));
+        for (pair, bytes) in [first, second].into_iter().enumerate() {
+            let high = _mm256_shuffle_epi8(weights, _mm256_broadcastsi128_si256(bytes));
+            let at = (2 * group + pair) * 2 * ROWS + in_group / 2;
+            let out = &mut self[at..at + 16];
+            // SAFETY: the slice has 16 words.
+            unsafe {
+                _mm256_storeu_si256(out.as_mut_ptr().cast(), _mm256_srai_epi16::<8>(high));
+            }
+        }
+    }
+}
+
+/// What weights are too large by if they are expanded to unsigned bytes. Those with minima are
+/// unsigned by themselves.
+pub(crate) fn offset(format: Format) -> u8 {
+    match format {
+        Format::Q3K => 4,
+        Format::Q4_0 => 8,
+        Format::MxFp4 => 12,
+        Format::Q5_0 => 16,
+        Format::Q6K => 32,
+        Format::Q8_0 | Format::Iq4Nl | Format::Iq4Xs => 128,
+        Format::Q5_1 | Format::Q4K | Format::Q5K | Format::F16 | Format::Bf16 => 0,
+    }
+}
+
+/// Expands whole units. Weights of 8 and 4 bits without minima are made larger by `offset`; all
+/// others become unsigned, as in the file.
 ///
 /// # Safety
 /// The CPU must have AVX2 and F16C.
 #[target_feature(enable = "avx2,f16c")]
-pub(crate) unsafe fn expand(format: Format, flip: u8, source: &[u8], records: &mut [Record]) {
+pub(crate) unsafe fn expand<W: Weights>(
+    format: Format,
+    offset: u8,
+    source: &[u8],
+    records: &mut [Record<W>],
+) {
     let bytes = panel::unit_bytes(format);
     let blocks = format.block() / BLOCK;
     assert_eq!(source.len() / bytes * blocks, records.len());
@@ -22,24 +80,20 @@ pub(crate) unsafe fn expand(format: Format, flip: u8, source: &[u8], records: &m
     {
         let unit = Unit { unit };
         match format {
-            Format::Q8_0 => eight_bits(unit, flip, &mut records[0]),
-            Format::Q4_0 => {
-                four_bits(unit, 0, plain_table(), &mut records[0]);
-                put_halves(&mut records[0].scales, unit, 4 * GROUP);
-            }
-            Format::Iq4Nl => {
-                four_bits(unit, 0, table(format, flip), &mut records[0]);
+            Format::Q8_0 => eight_bits(unit, offset, &mut records[0]),
+            Format::Q4_0 | Format::Iq4Nl => {
+                four_bits(unit, 0, table(format, offset), &mut records[0]);
                 put_halves(&mut records[0].scales, unit, 4 * GROUP);
             }
             Format::MxFp4 => {
-                four_bits(unit, 0, table(format, flip), &mut records[0]);
+                four_bits(unit, 0, table(format, offset), &mut records[0]);
                 for row in (0..ROWS).step_by(8) {
                     let powers = unit.powers(4 * GROUP + row);
                     put_factors(&mut records[0].scales, row, powers);
                 }
             }
             Format::Iq4Xs => {
-                let table = table(format, flip);
+                let table = table(format, offset);
                 for (block, record) in records.iter_mut().enumerate() {
                     four_bits(unit, block * GROUPS / 2 * GROUP, table, record);
                 }
@@ -60,8 +114,8 @@ pub(crate) unsafe fn expand(format: Format, flip: u8, source: &[u8], records: &m
                 three_bits(unit, records);
                 scales_of_halves(unit, 24 * GROUP, records);
             }
-            Format::Q4K => four_or_five_bits::<false>(unit, records),
-            Format::Q5K => four_or_five_bits::<true>(unit, records),
+            Format::Q4K => four_or_five_bits::<W, false>(unit, records),
+            Format::Q5K => four_or_five_bits::<W, true>(unit, records),
             Format::Q6K => {
                 six_bits(unit, records);
                 scales_of_halves(unit, 48 * GROUP, records);
@@ -71,32 +125,11 @@ pub(crate) unsafe fn expand(format: Format, flip: u8, source: &[u8], records: &m
     }
 }
 
-/// How many places a correction for weights that are 128 too large is shifted for those that
-/// [`expand`] leaves: 4, 8, 16 or 32 too large. Those with minima need none.
-pub(crate) fn correction_shift(format: Format) -> u32 {
-    match format {
-        Format::Q3K => 5,
-        Format::Q4_0 => 4,
-        Format::Q5_0 => 3,
-        Format::Q6K => 2,
-        _ => 0,
-    }
-}
-
-/// What each four bits stand for, with the bits of `flip` turned, in every lane of a vector.
+/// What each four bits stand for, made larger, in every lane of a vector.
 #[target_feature(enable = "avx2")]
-pub(crate) fn table(format: Format, flip: u8) -> __m256i {
-    lanes(format.table().map(|number| number ^ flip.cast_signed()))
-}
-
-/// The table of bits that stand for themselves.
-#[target_feature(enable = "avx2")]
-fn plain_table() -> __m256i {
-    lanes(std::array::from_fn(|bits| bits as i8))
-}
-
-#[target_feature(enable = "avx2")]
-fn lanes(table: [i8; 16]) -> __m256i {
+pub(crate) fn table(format: Format, offset: u8) -> __m256i {
+    let table = format.table();
+    let table = table.map(|number| number.wrapping_add_unsigned(offset));
     // SAFETY: there are sixteen bytes.
     _mm256_broadcastsi128_si256(unsafe { _mm_loadu_si128(table.as_ptr().cast()) })
 }
@@ -170,10 +203,9 @@ impl Unit<'_> {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn put(record: &mut Record, at: usize, weights: __m256i) {
-    let out = &mut record.weights[at..at + 32];
-    // SAFETY: the slice has 32 bytes.
-    unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), weights) };
+fn put<W: Weights>(record: &mut Record<W>, at: usize, weights: __m256i) {
+    // SAFETY: the CPU has the instructions.
+    unsafe { record.weights.put(at, weights) };
 }
 
 #[inline]
@@ -194,17 +226,17 @@ fn put_halves(factors: &mut [f32; ROWS], unit: Unit<'_>, first: usize) {
 }
 
 #[target_feature(enable = "avx2,f16c")]
-fn eight_bits(unit: Unit<'_>, flip: u8, record: &mut Record) {
-    let flip = _mm256_set1_epi8(flip.cast_signed());
+fn eight_bits<W: Weights>(unit: Unit<'_>, offset: u8, record: &mut Record<W>) {
+    let offset = _mm256_set1_epi8(offset.cast_signed());
     for at in (0..ROWS * BLOCK).step_by(32) {
-        put(record, at, _mm256_xor_si256(unit.bytes(at), flip));
+        put(record, at, _mm256_add_epi8(unit.bytes(at), offset));
     }
     put_halves(&mut record.scales, unit, 8 * GROUP);
 }
 
 /// Expands 4 bits of each weight of a block, which are at some place of the unit.
 #[target_feature(enable = "avx2,f16c")]
-fn four_bits(unit: Unit<'_>, first: usize, table: __m256i, record: &mut Record) {
+fn four_bits<W: Weights>(unit: Unit<'_>, first: usize, table: __m256i, record: &mut Record<W>) {
     let low = _mm256_set1_epi8(15);
     for at in (0..ROWS * BLOCK / 2).step_by(32) {
         let both = unit.bytes(first + at);
@@ -219,7 +251,7 @@ fn four_bits(unit: Unit<'_>, first: usize, table: __m256i, record: &mut Record) 
 
 /// Expands a block of 5 bits, with its scales.
 #[target_feature(enable = "avx2,f16c")]
-fn five_bits(unit: Unit<'_>, record: &mut Record) {
+fn five_bits<W: Weights>(unit: Unit<'_>, record: &mut Record<W>) {
     let low = _mm256_set1_epi8(15);
     let fifth = _mm256_set1_epi8(16);
     for group in 0..GROUPS / 2 {
@@ -247,7 +279,7 @@ fn five_bits(unit: Unit<'_>, record: &mut Record) {
 }
 
 #[target_feature(enable = "avx2,f16c")]
-fn three_bits(unit: Unit<'_>, records: &mut [Record]) {
+fn three_bits<W: Weights>(unit: Unit<'_>, records: &mut [Record<W>]) {
     let low = _mm256_set1_epi8(3);
     let third = _mm256_set1_epi8(4);
     for (side, records) in records.chunks_exact_mut(4).enumerate() {
@@ -272,7 +304,7 @@ fn three_bits(unit: Unit<'_>, records: &mut [Record]) {
 }
 
 #[target_feature(enable = "avx2,f16c")]
-fn four_or_five_bits<const FIVE: bool>(unit: Unit<'_>, records: &mut [Record]) {
+fn four_or_five_bits<W: Weights, const FIVE: bool>(unit: Unit<'_>, records: &mut [Record<W>]) {
     let low = _mm256_set1_epi8(15);
     let fifth = _mm256_set1_epi8(16);
     for (pair, records) in records.chunks_exact_mut(2).enumerate() {
@@ -307,7 +339,7 @@ fn four_or_five_bits<const FIVE: bool>(unit: Unit<'_>, records: &mut [Record]) {
 }
 
 #[target_feature(enable = "avx2,f16c")]
-fn six_bits(unit: Unit<'_>, records: &mut [Record]) {
+fn six_bits<W: Weights>(unit: Unit<'_>, records: &mut [Record<W>]) {
     let low = _mm256_set1_epi8(15);
     let high = _mm256_set1_epi8(48);
     for (side, records) in records.chunks_exact_mut(4).enumerate() {
@@ -337,7 +369,7 @@ fn six_bits(unit: Unit<'_>, records: &mut [Record]) {
 
 /// Puts the scales of both halves of each block, which are at some place of the unit.
 #[target_feature(enable = "avx2,f16c")]
-fn scales_of_halves(unit: Unit<'_>, first: usize, records: &mut [Record]) {
+fn scales_of_halves<W: Weights>(unit: Unit<'_>, first: usize, records: &mut [Record<W>]) {
     for row in (0..ROWS).step_by(8) {
         let scale = unit.halves(first + 16 * ROWS + 2 * row);
         for (block, record) in records.iter_mut().enumerate() {

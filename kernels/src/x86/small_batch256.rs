@@ -1,4 +1,4 @@
-//! A few activations and blocks of 32 weights of 8 or 4 bits with a scale, with AVX2: weights
+//! A few activations and blocks of 32 weights of 8, 5 or 4 bits, with AVX2: weights
 //! go from memory straight into the multiplication, in the order of their addresses, from a few
 //! places in turn. What is computed is what [`super::avx2`] computes, bit for bit.
 
@@ -28,7 +28,7 @@ const VECTORS: usize = ROWS / LANES;
 pub(crate) fn suits(format: Format, tokens: usize) -> bool {
     match format {
         Format::Q8_0 | Format::Q4_0 => (1..=4).contains(&tokens),
-        Format::Iq4Nl | Format::MxFp4 => (1..=3).contains(&tokens),
+        Format::Iq4Nl | Format::MxFp4 | Format::Q5_0 | Format::Q5_1 => (1..=3).contains(&tokens),
         _ => false,
     }
 }
@@ -45,26 +45,44 @@ pub(crate) unsafe fn multiply(matmul: &Matmul<'_>, span: &Span, out: Output<'_>)
         match matmul.format {
             Format::Q8_0 => by_count::<EIGHT>(matmul, span, out),
             Format::Q4_0 => by_count::<FOUR>(matmul, span, out),
+            Format::Q5_0 => by_count::<FIVE>(matmul, span, out),
+            Format::Q5_1 => by_count::<MINIMA>(matmul, span, out),
             Format::MxFp4 => by_count::<POWERS>(matmul, span, out),
             _ => by_count::<TABLE>(matmul, span, out),
         }
     }
 }
 
-/// How weights are stored: in 8 bits, as 4 bits that are 8 too large, as 4-bit indexes into a
-/// table, or as such indexes with scales that are powers of two.
+/// How weights are stored: in 8 bits, as 4 bits that are 8 too large, as 5 bits that are 16 too
+/// large, as 5 bits that are as much too large as each row says, as 4-bit indexes into a table, or
+/// as such indexes with scales that are powers of two.
 const EIGHT: u8 = 0;
 const FOUR: u8 = 1;
-const TABLE: u8 = 2;
-const POWERS: u8 = 3;
+const FIVE: u8 = 2;
+const MINIMA: u8 = 3;
+const TABLE: u8 = 4;
+const POWERS: u8 = 5;
 
 /// Groups of columns that have bytes of their own.
 const fn groups(kind: u8) -> usize {
     if kind == EIGHT { GROUPS } else { GROUPS / 2 }
 }
 
+/// Bytes before the scales: those of groups, and of the fifth bits of all groups.
+const fn weight_bytes(kind: u8) -> usize {
+    match kind {
+        FIVE | MINIMA => (groups(kind) + 1) * GROUP,
+        _ => groups(kind) * GROUP,
+    }
+}
+
 const fn unit_bytes(kind: u8) -> usize {
-    groups(kind) * GROUP + if kind == POWERS { ROWS } else { 2 * ROWS }
+    weight_bytes(kind)
+        + match kind {
+            POWERS => ROWS,
+            MINIMA => 4 * ROWS,
+            _ => 2 * ROWS,
+        }
 }
 
 /// Chooses the number of activations.
@@ -184,30 +202,43 @@ unsafe fn add_block<const KIND: u8, const M: usize>(
 ) {
     let origin = ORIGIN.to_bits().cast_signed();
     let low = _mm256_set1_epi8(15);
+    let fifth = _mm256_set1_epi8(16);
     let ones = _mm256_set1_epi16(1);
     // SAFETY: as the caller promises.
     unsafe {
         let four = |t: usize, group: usize| {
             _mm256_set1_epi32(rows[t].add(at + 4 * group).cast::<i32>().read_unaligned())
         };
+        // Of weights that are 128 too large; these are 8 or 16 too large.
         let start = |t: usize| {
-            if KIND == FOUR {
-                // Of weights that are 128 too large; these are 8 too large.
-                let start = rows[t].add(at + BLOCK + 4).cast::<i32>().read_unaligned();
-                origin + ((start - origin) >> 4)
-            } else {
-                origin
+            let start = rows[t].add(at + BLOCK + 4).cast::<i32>().read_unaligned();
+            match KIND {
+                FOUR => origin + ((start - origin) >> 4),
+                FIVE => origin + ((start - origin) >> 3),
+                _ => origin,
             }
         };
         let mut sums: [[__m256i; VECTORS]; M] =
             array::from_fn(|t| [_mm256_set1_epi32(start(t)); VECTORS]);
-        // Sums of 16 bits have room for the products of all unsigned weights.
-        let mut pairs = [[_mm256_setzero_si256(); VECTORS]; M];
+        // Sums of 16 bits have room for the products of all weights of 4 bits, and for those of
+        // half of the weights of 5.
+        let mut pairs = [[[_mm256_setzero_si256(); 2]; VECTORS]; M];
         for group in 0..const { groups(KIND) } {
             for vector in 0..VECTORS {
                 let bytes = _mm256_loadu_si256(unit.add(GROUP * group + 32 * vector).cast());
                 let high = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), low);
-                let halves = [_mm256_and_si256(bytes, low), high];
+                let mut halves = [_mm256_and_si256(bytes, low), high];
+                if KIND == FIVE || KIND == MINIMA {
+                    // The bit of a group is as many places up; it belongs at 16.
+                    let bits = unit.add(const { groups(KIND) * GROUP } + 32 * vector);
+                    let bits = _mm256_loadu_si256(bits.cast());
+                    let up = _mm_cvtsi32_si128(4 - group as i32);
+                    let down = _mm_cvtsi32_si128(group as i32);
+                    let bits = [_mm256_sll_epi16(bits, up), _mm256_srl_epi16(bits, down)];
+                    for (half, bits) in halves.iter_mut().zip(bits) {
+                        *half = _mm256_or_si256(*half, _mm256_and_si256(bits, fifth));
+                    }
+                }
                 for t in 0..M {
                     let sum = &mut sums[t][vector];
                     let mut add = |weights: __m256i, group: usize| {
@@ -219,11 +250,12 @@ unsafe fn add_block<const KIND: u8, const M: usize>(
                     };
                     match KIND {
                         EIGHT => add(bytes, group),
-                        FOUR => {
-                            let pairs = &mut pairs[t][vector];
+                        FOUR | FIVE | MINIMA => {
                             for (half, weights) in halves.into_iter().enumerate() {
                                 let four = four(t, group + half * GROUPS / 2);
                                 let products = _mm256_maddubs_epi16(weights, four);
+                                let pairs = &mut pairs[t][vector];
+                                let pairs = &mut pairs[if KIND == FOUR { 0 } else { half }];
                                 *pairs = _mm256_add_epi16(*pairs, products);
                             }
                         }
@@ -238,24 +270,35 @@ unsafe fn add_block<const KIND: u8, const M: usize>(
             }
         }
         for vector in 0..VECTORS {
-            let scales = unit.add(const { groups(KIND) * GROUP });
+            let factors = unit.add(const { weight_bytes(KIND) });
+            let halves = |at: usize| {
+                _mm256_cvtph_ps(_mm_loadu_si128(factors.add(at + 2 * LANES * vector).cast()))
+            };
             let scales = if KIND == POWERS {
-                powers_of_two(_mm_loadl_epi64(scales.add(LANES * vector).cast()))
+                powers_of_two(_mm_loadl_epi64(factors.add(LANES * vector).cast()))
             } else {
-                _mm256_cvtph_ps(_mm_loadu_si128(scales.add(2 * LANES * vector).cast()))
+                halves(0)
             };
             let offsets = _mm256_mul_ps(scales, _mm256_set1_ps(-ORIGIN));
             for t in 0..M {
-                let sum = if KIND == FOUR {
-                    let pairs = _mm256_madd_epi16(pairs[t][vector], ones);
-                    _mm256_add_epi32(sums[t][vector], pairs)
-                } else {
-                    sums[t][vector]
+                let mut sum = sums[t][vector];
+                if KIND == FOUR || KIND == FIVE || KIND == MINIMA {
+                    for pairs in pairs[t][vector] {
+                        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones));
+                    }
+                }
+                let factor = |number: usize| {
+                    rows[t]
+                        .add(at + BLOCK + 4 * number)
+                        .cast::<f32>()
+                        .read_unaligned()
                 };
-                let scale = rows[t].add(at + BLOCK).cast::<f32>().read_unaligned();
                 let sum = _mm256_fmadd_ps(_mm256_castsi256_ps(sum), scales, offsets);
                 let total = &mut totals[t][vector];
-                *total = _mm256_fmadd_ps(sum, _mm256_set1_ps(scale), *total);
+                *total = _mm256_fmadd_ps(sum, _mm256_set1_ps(factor(0)), *total);
+                if KIND == MINIMA {
+                    *total = _mm256_fnmadd_ps(halves(2 * ROWS), _mm256_set1_ps(factor(4)), *total);
+                }
             }
         }
     }

@@ -114,8 +114,9 @@ names! {
     /// Who computes the products of quantized matrices in main memory.
     #[derive(Default)]
     CpuKernels {
-        /// Kernels of this project where the processor has AVX2 and no GPU takes part. Weights that
-        /// they use are packed at load instead of mapped.
+        /// Kernels of this project where the processor has AVX2; where a GPU takes part, only if
+        /// `override_tensor` puts weights on the `CPU`. Weights that they use are packed at load
+        /// instead of mapped.
         #[default]
         Auto "auto",
         /// Kernels of this project. Where they cannot be used, the model is refused.

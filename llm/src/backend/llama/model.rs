@@ -84,6 +84,9 @@ impl Layout {
     }
 }
 
+/// ggml's name for main memory.
+const CPU_BUFFER: &str = "CPU";
+
 /// What decides whether two engines can share weights: the file, and how it is loaded.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
@@ -137,7 +140,7 @@ pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
             shared: true,
         });
     }
-    let params = params(&key)?;
+    let params = params(&key, kernels)?;
     check_room(&key)?;
     let path = CString::new(spec.model.as_os_str().as_bytes()).map_err(|_| LoadError::Model {
         path: spec.model.clone(),
@@ -258,11 +261,8 @@ impl Key {
     /// The kernels that the weights are packed for, of those that are attached.
     fn kernels(&self, attached: Option<Kernels>) -> Result<Option<Kernels>, LoadError> {
         let wanted = cpu_kernels::wanted(self.cpu_kernels, attached);
-        let usable = wanted.filter(|_| !self.uses_gpus());
-        if self.cpu_kernels == CpuKernels::On && usable.is_none() {
-            let message = if wanted.is_some() {
-                "is `on`, and GPUs take part: they want weights as in the file"
-            } else if cfg!(not(feature = "cpu-kernels")) {
+        if self.cpu_kernels == CpuKernels::On && wanted.is_none() {
+            let message = if cfg!(not(feature = "cpu-kernels")) {
                 "is `on`, and this build has no kernels: it was made without the feature `cpu-kernels`"
             } else {
                 "is `on`, and this processor has no instructions for the kernels, or the log says why they are off"
@@ -272,11 +272,18 @@ impl Key {
                 message: message.to_owned(),
             });
         }
-        Ok(usable)
+        Ok(wanted.filter(|_| !self.uses_gpus() || self.packs_beside_gpus()))
     }
 
-    /// Whether GPUs take part. They compute large batches even with weights in main memory, if
-    /// these are laid out as in the file.
+    /// Whether weights in main memory are packed although GPUs take part. GPUs compute large
+    /// batches with such weights, but only if these are laid out as in the file; so weights must
+    /// be meant for the CPU.
+    fn packs_beside_gpus(&self) -> bool {
+        let mut overrides = self.override_tensor.iter().flatten();
+        self.cpu_kernels == CpuKernels::On || overrides.any(|pair| pair.buffer == CPU_BUFFER)
+    }
+
+    /// Whether GPUs take part.
     fn uses_gpus(&self) -> bool {
         self.device != Device::Cpu && !devices::gpus().is_empty()
     }
@@ -297,7 +304,7 @@ fn check_room(key: &Key) -> Result<(), LoadError> {
     }
 }
 
-fn params(key: &Key) -> Result<ModelParams, LoadError> {
+fn params(key: &Key, kernels: Option<Kernels>) -> Result<ModelParams, LoadError> {
     let (devices, split_mode) = match key.device {
         Device::Cpu => (Some(Vec::new()), sys::LLAMA_SPLIT_MODE_NONE),
         Device::Gpu(number) => (
@@ -330,6 +337,7 @@ fn params(key: &Key) -> Result<ModelParams, LoadError> {
             .collect(),
         overrides: overrides(key.override_tensor.as_deref().unwrap_or_default())?,
         extra_buffers: !is_trial(),
+        pinned: kernels.is_none(),
         mtp: key.mtp,
         load_mode: match (key.mmap, key.mlock) {
             (true, false) => sys::LLAMA_LOAD_MODE_MMAP,

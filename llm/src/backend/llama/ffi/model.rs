@@ -95,6 +95,9 @@ pub(crate) struct ModelParams {
     pub(crate) load_mode: sys::llama_load_mode,
     /// Whether weights may be copied into layouts for the processor.
     pub(crate) extra_buffers: bool,
+    /// Whether weights in main memory go to pages that a GPU reads faster, rather than into such
+    /// layouts.
+    pub(crate) pinned: bool,
     /// Whether MTP layers are loaded, where there are any.
     pub(crate) mtp: bool,
 }
@@ -167,6 +170,7 @@ pub(crate) fn load_model(
     }
     raw.load_mode = params.load_mode;
     raw.use_extra_bufts = params.extra_buffers;
+    raw.no_host = !params.pinned;
     raw.load_mtp = params.mtp;
     raw.progress_callback = Some(progress);
     raw.progress_callback_user_data = ptr::from_mut(&mut on_progress).cast();
