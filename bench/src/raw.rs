@@ -105,7 +105,10 @@ impl Raw {
         // for that.
         let backend = ManuallyDrop::new(LlamaBackend::init().unwrap_or_else(|_| LlamaBackend {}));
         send_logs_to_tracing(LogOptions::default().with_logs_enabled(false));
-        let params = LlamaModelParams::default().with_n_gpu_layers(0);
+        // GPUs would compute large batches even with weights in main memory.
+        let params = LlamaModelParams::default()
+            .with_devices(&[])?
+            .with_n_gpu_layers(0);
         let model = LlamaModel::load_from_file(&backend, path, &params)?;
         Ok((backend, model))
     }

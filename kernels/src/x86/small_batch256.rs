@@ -28,7 +28,8 @@ const VECTORS: usize = ROWS / LANES;
 pub(crate) fn suits(format: Format, tokens: usize) -> bool {
     match format {
         Format::Q8_0 | Format::Q4_0 => (1..=4).contains(&tokens),
-        Format::Iq4Nl | Format::MxFp4 | Format::Q5_0 | Format::Q5_1 => (1..=3).contains(&tokens),
+        Format::Iq4Nl | Format::MxFp4 => (1..=3).contains(&tokens),
+        Format::Q5_0 | Format::Q5_1 => (1..=2).contains(&tokens),
         _ => false,
     }
 }
