@@ -13,7 +13,7 @@ use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::model::params::LlamaModelParams;
 use llama_cpp_sys_2 as sys;
 
-use super::cpu_kernels::{self, Kernels, Packed};
+use super::cpu_kernels::{self, Kernels, Packed, Packing};
 use super::ffi::{self, BufferType, Mapping, ModelParams};
 use super::process::process;
 use super::{devices, gguf, log_lines};
@@ -147,12 +147,19 @@ pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
         message: "the path has a NUL character".to_owned(),
     })?;
     let watch = cpu_kernels::Watch::thread();
-    let huge_pages = spec.plugin_config.huge_pages != Some(false);
-    let ((model, packed), heard) = ffi::listen(|| {
-        cpu_kernels::load(kernels.is_some(), huge_pages, || {
-            load_file(&key, &path, &params, &spec.model)
-        })
+    let packing = kernels.map(|_| Packing {
+        huge_pages: spec.plugin_config.huge_pages != Some(false),
+        room: key.room_beside_gpus(),
     });
+    let ((model, packed), heard) =
+        ffi::listen(|| cpu_kernels::load(packing, || load_file(&key, &path, &params, &spec.model)));
+    if packed.too_large > 0 {
+        tracing::warn!(
+            model = %spec.model.display(),
+            "{} matrices are computed as they are in the file: packed for the CPU kernels, they would not fit into main memory",
+            packed.too_large
+        );
+    }
     let refused = |message: String| LoadError::Model {
         path: spec.model.clone(),
         message,
@@ -281,6 +288,13 @@ impl Key {
     fn packs_beside_gpus(&self) -> bool {
         let mut overrides = self.override_tensor.iter().flatten();
         self.cpu_kernels == CpuKernels::On || overrides.any(|pair| pair.buffer == CPU_BUFFER)
+    }
+
+    /// The bytes that packed weights may take where GPUs have some of the weights, so that nobody
+    /// knows before how many stay in main memory. An eighth is left for all else.
+    fn room_beside_gpus(&self) -> Option<u64> {
+        let available = room::available_bytes().filter(|_| self.uses_gpus());
+        available.map(|available| available - available / 8)
     }
 
     /// Whether GPUs take part.
