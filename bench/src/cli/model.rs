@@ -55,6 +55,9 @@ pub(super) enum Kind {
     /// 256, as in 0.5b.
     #[value(name = "q4_k_m")]
     Q4KM,
+    /// Experts in `MXFP4`, all else in 8-bit numbers.
+    #[value(name = "mxfp4")]
+    MxFp4,
     /// 16-bit float.
     #[value(name = "f16")]
     F16,
@@ -78,6 +81,7 @@ impl Kind {
             Self::Q8_0 => Quantization::Q8_0,
             Self::Q4_0 => Quantization::Q4_0,
             Self::Q4KM => Quantization::Q4KM,
+            Self::MxFp4 => Quantization::MxFp4,
             Self::F16 => Quantization::F16,
         }
     }

@@ -14,6 +14,8 @@ pub enum Quantization {
     /// `Q4_K` with `Q6_K` where llama.cpp's `Q4_K_M` has it. Matrices whose rows are not whole
     /// blocks of 256 numbers get the types that llama.cpp then takes instead, `Q5_0` and `Q8_0`.
     Q4KM,
+    /// Experts as 4-bit floats that share a power of two, and blocks of 8-bit numbers for the rest.
+    MxFp4,
 }
 
 /// What a matrix is for, as far as its type depends on it.
@@ -37,6 +39,7 @@ impl Quantization {
             Self::Q8_0 => "q8_0",
             Self::Q4_0 => "q4_0",
             Self::Q4KM => "q4_k_m",
+            Self::MxFp4 => "mxfp4",
         }
     }
 
@@ -47,6 +50,7 @@ impl Quantization {
             Self::Q4_0 => 2,
             Self::Q8_0 => 7,
             Self::Q4KM => 15,
+            Self::MxFp4 => 38,
         }
     }
 
@@ -54,7 +58,7 @@ impl Quantization {
     pub(super) fn of(self, role: Role, columns: u64, layers: u32) -> Type {
         match self {
             Self::F16 => Type::F16,
-            Self::Q8_0 => Type::Q8_0,
+            Self::Q8_0 | Self::MxFp4 => Type::Q8_0,
             Self::Q4_0 if matches!(role, Role::Output | Role::Embedding) => Type::Q8_0,
             Self::Q4_0 => Type::Q4_0,
             Self::Q4KM => {
@@ -70,6 +74,14 @@ impl Quantization {
                     (false, false) => Type::Q5_0,
                 }
             }
+        }
+    }
+
+    /// The type of experts, if other matrices of their kind have this one.
+    pub(super) fn of_experts(self, others: Type) -> Type {
+        match self {
+            Self::MxFp4 => Type::MxFp4,
+            Self::F16 | Self::Q8_0 | Self::Q4_0 | Self::Q4KM => others,
         }
     }
 }

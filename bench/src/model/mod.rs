@@ -228,6 +228,7 @@ impl Recipe {
                 Planned {
                     name: name(&format!("ffn_{part}_exps.weight")),
                     shape: vec![from, to, u64::from(shape.experts)],
+                    kind: self.quantization.of_experts(one.kind),
                     ..one
                 }
             }));

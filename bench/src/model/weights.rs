@@ -25,6 +25,8 @@ pub enum Type {
     Q4K,
     /// Blocks of 256 numbers of 6 bits.
     Q6K,
+    /// Blocks of 4-bit floats that share a power of two.
+    MxFp4,
 }
 
 impl Type {
@@ -38,6 +40,7 @@ impl Type {
             Self::Q8_0 => 8,
             Self::Q4K => 12,
             Self::Q6K => 14,
+            Self::MxFp4 => 39,
         }
     }
 
@@ -45,7 +48,7 @@ impl Type {
     pub fn block(self) -> usize {
         match self {
             Self::F32 | Self::F16 => 1,
-            Self::Q8_0 | Self::Q4_0 | Self::Q5_0 => BLOCK,
+            Self::Q8_0 | Self::Q4_0 | Self::Q5_0 | Self::MxFp4 => BLOCK,
             Self::Q4K | Self::Q6K => SUPERBLOCK,
         }
     }
@@ -60,6 +63,7 @@ impl Type {
             Self::Q5_0 => 22,
             Self::Q4K => 144,
             Self::Q6K => 210,
+            Self::MxFp4 => 17,
         };
         numbers / self.block() as u64 * of_block
     }
@@ -132,6 +136,12 @@ fn encode(block: &[f32], kind: Type, out: &mut Vec<u8>) {
             let both = low.iter().zip(high);
             out.extend(both.map(|(low, high)| (low & 15) | (high & 15) << 4));
         }
+        Type::MxFp4 => {
+            let (numbers, exponent) = small_floats(block);
+            out.push(exponent);
+            let (low, high) = numbers.split_at(BLOCK / 2);
+            out.extend(low.iter().zip(high).map(|(low, high)| low | high << 4));
+        }
         Type::Q4K => superblocks::four_bits(block, out),
         Type::Q6K => superblocks::six_bits(block, out),
     }
@@ -155,6 +165,32 @@ fn around_zero(block: &[f32], zero: f32) -> ([u8; BLOCK], f32) {
         *whole = ((number * inverse + zero + 0.5) as u8).min(highest);
     }
     (numbers, scale)
+}
+
+/// The magnitudes of 4-bit floats, whose sign is a fourth bit.
+const MAGNITUDES: [f32; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
+
+/// A block as 4-bit floats and the exponent of their common scale, 127 more than it means: the
+/// largest number gets a magnitude from 4 on.
+fn small_floats(block: &[f32]) -> ([u8; BLOCK], u8) {
+    let largest = block
+        .iter()
+        .fold(0.0_f32, |largest, number| largest.max(number.abs()));
+    // As in a 32-bit float, whose exponent it is.
+    let exponent = (largest.to_bits() >> 23).saturating_sub(2);
+    let scale = f32::from_bits(exponent << 23);
+    let mut numbers = [0; BLOCK];
+    for (bits, number) in numbers.iter_mut().zip(block) {
+        let wanted = if scale > 0.0 {
+            number.abs() / scale
+        } else {
+            0.0
+        };
+        let middle = |at: &usize| (MAGNITUDES[at - 1] + MAGNITUDES[*at]) / 2.0 <= wanted;
+        let magnitude = (1..MAGNITUDES.len()).take_while(middle).count();
+        *bits = magnitude as u8 | u8::from(number.is_sign_negative()) << 3;
+    }
+    (numbers, exponent as u8)
 }
 
 /// The bits of the 16-bit float next to `number`; none here is too large for one.
@@ -220,6 +256,18 @@ mod tests {
     }
 
     #[test]
+    fn small_floats_share_a_power_of_two() {
+        let mut block = [0.0_f32; BLOCK];
+        (block[0], block[1], block[16]) = (-12.0, 5.9, 1.1);
+        let mut out = Vec::new();
+        encode(&block, Type::MxFp4, &mut out);
+        assert_eq!(out.len() as u64, Type::MxFp4.bytes(32));
+        // Twice the magnitudes: -6, 3 and 0.5.
+        assert_eq!(out[0], 128);
+        assert_eq!((out[1] & 15, out[2] & 15, out[1] >> 4), (15, 5, 1));
+    }
+
+    #[test]
     fn blocks_have_the_sizes_of_their_types() {
         for kind in [
             Type::F32,
@@ -229,6 +277,7 @@ mod tests {
             Type::Q5_0,
             Type::Q4K,
             Type::Q6K,
+            Type::MxFp4,
         ] {
             let mut out = Vec::new();
             write_random(&mut out, &mut Random::new(1), kind, 512, 1.0).expect("memory");

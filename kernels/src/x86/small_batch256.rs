@@ -54,15 +54,25 @@ pub(crate) unsafe fn multiply(matmul: &Matmul<'_>, span: &Span, out: Output<'_>)
     }
 }
 
-/// How weights are stored: in 8 bits, as 4 bits that are 8 too large, as 5 bits that are 16 too
-/// large, as 5 bits that are as much too large as each row says, as 4-bit indexes into a table, or
-/// as such indexes with scales that are powers of two.
+/// How weights are stored: in 8 bits, as 4 bits, as 5 bits, as 5 bits with a minimum, as 4-bit
+/// indexes into a table, or as such indexes with scales that are powers of two. The first and the
+/// indexes alone are multiplied as signed bytes.
 const EIGHT: u8 = 0;
 const FOUR: u8 = 1;
 const FIVE: u8 = 2;
 const MINIMA: u8 = 3;
 const TABLE: u8 = 4;
 const POWERS: u8 = 5;
+
+/// What weights are too large by when they are multiplied as unsigned bytes.
+const fn offset(kind: u8) -> u8 {
+    match kind {
+        FOUR => 8,
+        POWERS => 12,
+        FIVE => 16,
+        _ => 0,
+    }
+}
 
 /// Groups of columns that have bytes of their own.
 const fn groups(kind: u8) -> usize {
@@ -129,7 +139,7 @@ unsafe fn several<const KIND: u8, const M: usize, const PLACES: usize>(
 ) {
     let bytes = const { unit_bytes(KIND) };
     let layout = Layout::new(matmul.cols);
-    let table = table(matmul.format, 0);
+    let table = table(matmul.format, const { offset(KIND) });
     let each = left.len() / PLACES;
     let first = left.start;
     left.start += PLACES * each;
@@ -210,19 +220,15 @@ unsafe fn add_block<const KIND: u8, const M: usize>(
         let four = |t: usize, group: usize| {
             _mm256_set1_epi32(rows[t].add(at + 4 * group).cast::<i32>().read_unaligned())
         };
-        // Of weights that are 128 too large; these are 8 or 16 too large.
         let start = |t: usize| {
+            // Of weights that are 128 too large.
             let start = rows[t].add(at + BLOCK + 4).cast::<i32>().read_unaligned();
-            match KIND {
-                FOUR => origin + ((start - origin) >> 4),
-                FIVE => origin + ((start - origin) >> 3),
-                _ => origin,
-            }
+            origin + (start - origin) / 128 * const { offset(KIND) as i32 }
         };
         let mut sums: [[__m256i; VECTORS]; M] =
             array::from_fn(|t| [_mm256_set1_epi32(start(t)); VECTORS]);
-        // Sums of 16 bits have room for the products of all weights of 4 bits, and for those of
-        // half of the weights of 5.
+        // Sums of 16 bits have room for the products of all weights of 4 bits, and of half of the
+        // weights of 5 bits and of `MXFP4`.
         let mut pairs = [[[_mm256_setzero_si256(); 2]; VECTORS]; M];
         for group in 0..const { groups(KIND) } {
             for vector in 0..VECTORS {
@@ -240,6 +246,9 @@ unsafe fn add_block<const KIND: u8, const M: usize>(
                         *half = _mm256_or_si256(*half, _mm256_and_si256(bits, fifth));
                     }
                 }
+                if KIND == TABLE || KIND == POWERS {
+                    halves = halves.map(|indexes| _mm256_shuffle_epi8(table, indexes));
+                }
                 for t in 0..M {
                     let sum = &mut sums[t][vector];
                     let mut add = |weights: __m256i, group: usize| {
@@ -251,19 +260,18 @@ unsafe fn add_block<const KIND: u8, const M: usize>(
                     };
                     match KIND {
                         EIGHT => add(bytes, group),
-                        FOUR | FIVE | MINIMA => {
+                        TABLE => {
+                            for (half, weights) in halves.into_iter().enumerate() {
+                                add(weights, group + half * GROUPS / 2);
+                            }
+                        }
+                        _ => {
                             for (half, weights) in halves.into_iter().enumerate() {
                                 let four = four(t, group + half * GROUPS / 2);
                                 let products = _mm256_maddubs_epi16(weights, four);
                                 let pairs = &mut pairs[t][vector];
                                 let pairs = &mut pairs[if KIND == FOUR { 0 } else { half }];
                                 *pairs = _mm256_add_epi16(*pairs, products);
-                            }
-                        }
-                        _ => {
-                            for (half, indexes) in halves.into_iter().enumerate() {
-                                let weights = _mm256_shuffle_epi8(table, indexes);
-                                add(weights, group + half * GROUPS / 2);
                             }
                         }
                     }
@@ -283,7 +291,7 @@ unsafe fn add_block<const KIND: u8, const M: usize>(
             let offsets = _mm256_mul_ps(scales, _mm256_set1_ps(-ORIGIN));
             for t in 0..M {
                 let mut sum = sums[t][vector];
-                if KIND == FOUR || KIND == FIVE || KIND == MINIMA {
+                if KIND != EIGHT && KIND != TABLE {
                     for pairs in pairs[t][vector] {
                         sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones));
                     }
