@@ -186,8 +186,8 @@ fn small_floats(block: &[f32]) -> ([u8; BLOCK], u8) {
         } else {
             0.0
         };
-        let middle = |at: &usize| (MAGNITUDES[at - 1] + MAGNITUDES[*at]) / 2.0 <= wanted;
-        let magnitude = (1..MAGNITUDES.len()).take_while(middle).count();
+        let reached = |at: &usize| f32::midpoint(MAGNITUDES[at - 1], MAGNITUDES[*at]) <= wanted;
+        let magnitude = (1..MAGNITUDES.len()).take_while(reached).count();
         *bits = magnitude as u8 | u8::from(number.is_sign_negative()) << 3;
     }
     (numbers, exponent as u8)

@@ -29,6 +29,7 @@ pub(super) struct Packed {
 
 /// How weights would be packed.
 #[derive(Clone, Copy, Debug)]
+#[expect(dead_code, reason = "there are no kernels to pack them for")]
 pub(super) struct Packing {
     pub(super) huge_pages: bool,
     pub(super) room: Option<u64>,
