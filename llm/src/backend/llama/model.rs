@@ -13,7 +13,7 @@ use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::model::params::LlamaModelParams;
 use llama_cpp_sys_2 as sys;
 
-use super::cpu_kernels::{self, Kernels, Packed, Packing};
+use super::cpu_kernels::{self, Kernels, Packed};
 use super::ffi::{self, BufferType, Mapping, ModelParams};
 use super::process::process;
 use super::{devices, gguf, log_lines};
@@ -147,19 +147,12 @@ pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
         message: "the path has a NUL character".to_owned(),
     })?;
     let watch = cpu_kernels::Watch::thread();
-    let packing = kernels.map(|_| Packing {
-        huge_pages: spec.plugin_config.huge_pages != Some(false),
-        room: key.room_beside_gpus(),
+    let huge_pages = spec.plugin_config.huge_pages != Some(false);
+    let ((model, packed), heard) = ffi::listen(|| {
+        cpu_kernels::load(kernels.is_some(), huge_pages, || {
+            load_file(&key, &path, &params, &spec.model)
+        })
     });
-    let ((model, packed), heard) =
-        ffi::listen(|| cpu_kernels::load(packing, || load_file(&key, &path, &params, &spec.model)));
-    if packed.too_large > 0 {
-        tracing::warn!(
-            model = %spec.model.display(),
-            "{} matrices are computed as they are in the file: packed for the CPU kernels, they would not fit into main memory",
-            packed.too_large
-        );
-    }
     let refused = |message: String| LoadError::Model {
         path: spec.model.clone(),
         message,
@@ -287,14 +280,26 @@ impl Key {
     /// be meant for the CPU.
     fn packs_beside_gpus(&self) -> bool {
         let mut overrides = self.override_tensor.iter().flatten();
-        self.cpu_kernels == CpuKernels::On || overrides.any(|pair| pair.buffer == CPU_BUFFER)
+        match self.cpu_kernels {
+            CpuKernels::On => true,
+            CpuKernels::Off => false,
+            CpuKernels::Auto => overrides.any(|pair| pair.buffer == CPU_BUFFER) && self.has_room(),
+        }
     }
 
-    /// The bytes that packed weights may take where GPUs have some of the weights, so that nobody
-    /// knows before how many stay in main memory. An eighth is left for all else.
-    fn room_beside_gpus(&self) -> Option<u64> {
-        let available = room::available_bytes().filter(|_| self.uses_gpus());
-        available.map(|available| available - available / 8)
+    /// Whether all weights would fit into main memory, with an eighth of it left. Packed ones take
+    /// memory of the process; mapped ones can be larger.
+    fn has_room(&self) -> bool {
+        let available = room::available_bytes();
+        let fits = available.is_none_or(|available| self.bytes <= available - available / 8);
+        if !fits {
+            tracing::warn!(
+                model = %self.path.display(),
+                "weights in main memory are computed as they are in the file: {} might not fit there if they were packed for the CPU kernels; `cpu_kernels` `on` packs them all the same",
+                Mebibytes(self.bytes)
+            );
+        }
+        fits
     }
 
     /// Whether GPUs take part.

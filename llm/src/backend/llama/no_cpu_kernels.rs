@@ -24,15 +24,6 @@ pub(super) struct Packed {
     pub(super) bytes: u64,
     pub(super) in_file: u64,
     pub(super) left: BTreeMap<String, u32>,
-    pub(super) too_large: u32,
-}
-
-/// How weights would be packed.
-#[derive(Clone, Copy, Debug)]
-#[expect(dead_code, reason = "there are no kernels to pack them for")]
-pub(super) struct Packing {
-    pub(super) huge_pages: bool,
-    pub(super) room: Option<u64>,
 }
 
 /// Attaches nothing.
@@ -54,7 +45,7 @@ pub(super) fn wanted(_: CpuKernels, attached: Option<Kernels>) -> Option<Kernels
     attached
 }
 
-pub(super) fn load<T>(_packing: Option<Packing>, load: impl FnOnce() -> T) -> (T, Packed) {
+pub(super) fn load<T>(_wanted: bool, _huge_pages: bool, load: impl FnOnce() -> T) -> (T, Packed) {
     (load(), Packed::default())
 }
 

@@ -5,7 +5,7 @@ use std::sync::{LazyLock, OnceLock};
 
 use llama_cpp_2::llama_backend::LlamaBackend;
 
-use super::cpu_kernels::{self, Kernels, Packing};
+use super::cpu_kernels::{self, Kernels};
 #[cfg(feature = "cpu-kernels")]
 use super::cpu_kernels::{MatmulTime, MeasuredMatmul};
 use super::{ffi, model};
@@ -44,11 +44,7 @@ static PROCESS: LazyLock<Result<Process, String>> = LazyLock::new(|| {
 /// MiB where the system has some. For measurements of llama.cpp itself with the same kernels.
 pub fn with_cpu_kernels<T>(choice: CpuKernels, load: impl FnOnce() -> T) -> T {
     let attached = PROCESS.as_ref().ok().and_then(|process| process.kernels);
-    let packing = cpu_kernels::wanted(choice, attached).map(|_| Packing {
-        huge_pages: true,
-        room: None,
-    });
-    cpu_kernels::load(packing, load).0
+    cpu_kernels::load(cpu_kernels::wanted(choice, attached).is_some(), true, load).0
 }
 
 /// Measures a product of matrices by itself: by the kernels of this project, or by what llama.cpp

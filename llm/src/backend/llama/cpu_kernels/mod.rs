@@ -54,7 +54,7 @@ pub(super) use graphmill_kernels::Kernels;
 pub(super) use huge_pages::HugePages;
 pub(super) use measure::matmul_time;
 pub use measure::{MatmulTime, MeasuredMatmul};
-pub(super) use packed::{Packed, Packing};
+pub(super) use packed::Packed;
 pub(super) use panics::Watch;
 #[cfg(target_os = "linux")]
 pub(crate) use zeroed::unused_bytes;
@@ -181,11 +181,11 @@ impl Matrix {
     }
 }
 
-/// Loads a model, with its weights packed as said where the kernels take them. Tells what they have
-/// taken.
-pub(super) fn load<T>(packing: Option<Packing>, load: impl FnOnce() -> T) -> (T, Packed) {
-    if let Some(packing) = packing {
-        packed::begin(packing);
+/// Loads a model, with its weights packed for the kernels where these are `wanted` and take them,
+/// in `huge_pages` or not. Tells what they have taken.
+pub(super) fn load<T>(wanted: bool, huge_pages: bool, load: impl FnOnce() -> T) -> (T, Packed) {
+    if wanted {
+        packed::begin(huge_pages);
     }
     let loaded = load();
     (loaded, packed::end())

@@ -19,21 +19,10 @@ thread_local! {
     static LOADING: RefCell<Option<Loading>> = const { RefCell::new(None) };
 }
 
-/// How weights are packed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Packing {
-    /// Whether they are in huge pages.
-    pub(crate) huge_pages: bool,
-    /// The bytes that packed matrices may take, if not any number.
-    pub(crate) room: Option<u64>,
-}
-
 #[derive(Default)]
 struct Loading {
     /// The pages of packed matrices, if these are to be huge.
     pages: Option<NewPages>,
-    /// What is left of the bytes that packed matrices may take.
-    room: Option<u64>,
     /// What was packed so far.
     packed: Packed,
 }
@@ -49,15 +38,12 @@ pub(crate) struct Packed {
     pub(crate) in_file: u64,
     /// Matrices that are left to llama.cpp, by their type.
     pub(crate) left: BTreeMap<String, u32>,
-    /// How many of those are left because packed ones would take too many bytes.
-    pub(crate) too_large: u32,
 }
 
 /// From here on, this thread loads a model for the kernels.
-pub(super) fn begin(packing: Packing) {
+pub(super) fn begin(huge_pages: bool) {
     LOADING.set(Some(Loading {
-        pages: packing.huge_pages.then(NewPages::default),
-        room: packing.room,
+        pages: huge_pages.then(NewPages::default),
         packed: Packed::default(),
     }));
 }
@@ -87,24 +73,15 @@ fn with_pages(call: impl FnOnce(&mut NewPages)) {
 
 /// Says whether a matrix of the model that is being loaded should be packed.
 pub(super) fn takes(matrix: Matrix) -> bool {
-    let bytes = matrix.packed_bytes();
+    let takes = matrix.packed_bytes().is_some();
     LOADING.with_borrow_mut(|loading| {
-        let Some(Loading { packed, room, .. }) = loading else {
+        let Some(Loading { packed, .. }) = loading else {
             return false;
         };
-        let fits = bytes.is_some_and(|bytes| match room {
-            Some(room) => {
-                let left = room.checked_sub(bytes as u64);
-                packed.too_large += u32::from(left.is_none());
-                *room = left.unwrap_or(*room);
-                left.is_some()
-            }
-            None => true,
-        });
-        if !fits {
+        if !takes {
             *packed.left.entry(matrix.type_name()).or_default() += 1;
         }
-        fits
+        takes
     })
 }
 
@@ -171,8 +148,6 @@ pub(super) fn pack(
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use llama_cpp_sys_2 as sys;
 
     use super::*;
@@ -201,31 +176,6 @@ mod tests {
             pack(kernels, format, matrix, &source, &mut shared);
             assert!(alone == shared, "{}", kernels.name());
         }
-    }
-
-    #[test]
-    fn matrices_that_do_not_fit_are_left() {
-        let matrix = Matrix {
-            ggml_type: sys::GGML_TYPE_Q8_0,
-            columns: 512,
-            rows: 64,
-            experts: 1,
-        };
-        let process = crate::backend::llama::process::process(Path::new("no model"));
-        if process.expect("it starts").kernels.is_none() {
-            eprintln!("skipped: there are no kernels for this processor");
-            return;
-        }
-        let bytes = matrix.packed_bytes().expect("a kernel");
-        begin(Packing {
-            huge_pages: false,
-            room: Some(2 * bytes as u64 + 1),
-        });
-        let taken = [0; 3].map(|_| takes(matrix));
-        let packed = end();
-        assert_eq!(taken, [true, true, false]);
-        assert_eq!(packed.left, BTreeMap::from([("Q8_0".to_owned(), 1)]));
-        assert_eq!(packed.too_large, 1);
     }
 
     #[test]
