@@ -175,6 +175,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn parts_count_as_one_model() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let part = |number| folder.path().join(format!("m-{number:05}-of-00003.gguf"));
+        for (number, text) in [(1, "first"), (2, "second"), (3, "third")] {
+            fs::write(part(number), text).expect("written");
+        }
+        let files = ModelFiles::of([part(1).as_path()]).expect("three files");
+        assert_eq!(files.bytes(), 16);
+        fs::remove_file(part(2)).expect("removed");
+        let files = ModelFiles::of([part(3).as_path()]).expect("two files");
+        assert_eq!(files.bytes(), 10);
+    }
+
+    #[test]
     fn a_change_is_told_once_and_by_its_kind() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("m.gguf");

@@ -18,7 +18,7 @@ use super::ffi::{self, BufferType, Mapping, ModelParams};
 use super::process::process;
 use super::{devices, gguf, log_lines};
 use crate::model::LoadStage;
-use crate::model::files::FileState;
+use crate::model::files::ModelFiles;
 use crate::model::info::{BufferInfo, KernelsInfo, Mebibytes};
 use crate::model::progress::reached;
 use crate::protocol::LoadError;
@@ -237,13 +237,13 @@ impl Key {
     fn new(spec: &LlmEngineSpec) -> Result<Self, LoadError> {
         let wrong = |source| unreadable(&spec.model, source);
         // Not a pipe, which would keep who opens it waiting.
-        FileState::of(&spec.model)?;
+        let files = ModelFiles::of([spec.model.as_path()])?;
         File::open(&spec.model).map_err(wrong)?;
         let metadata = fs::metadata(&spec.model).map_err(wrong)?;
         let knobs = &spec.plugin_config;
         Ok(Self {
             path: spec.model.canonicalize().map_err(wrong)?,
-            bytes: metadata.len(),
+            bytes: files.bytes(),
             modified: metadata.modified().ok(),
             device: spec.device,
             mmap: knobs.mmap.unwrap_or(true),
