@@ -123,8 +123,7 @@ fn encode(block: &[f32], kind: Type, out: &mut Vec<u8>) {
         Type::Q4_0 => {
             let (numbers, scale) = around_zero(block, 8.0);
             out.extend(half(scale).to_le_bytes());
-            let (low, high) = numbers.split_at(BLOCK / 2);
-            out.extend(low.iter().zip(high).map(|(low, high)| low | high << 4));
+            out.extend(in_halves(&numbers));
         }
         Type::Q5_0 => {
             let (numbers, scale) = around_zero(block, 16.0);
@@ -132,19 +131,21 @@ fn encode(block: &[f32], kind: Type, out: &mut Vec<u8>) {
             let fifth = |(at, number): (usize, &u8)| u32::from(number >> 4) << at;
             let fifths: u32 = numbers.iter().enumerate().map(fifth).sum();
             out.extend(fifths.to_le_bytes());
-            let (low, high) = numbers.split_at(BLOCK / 2);
-            let both = low.iter().zip(high);
-            out.extend(both.map(|(low, high)| (low & 15) | (high & 15) << 4));
+            out.extend(in_halves(&numbers));
         }
         Type::MxFp4 => {
             let (numbers, exponent) = small_floats(block);
             out.push(exponent);
-            let (low, high) = numbers.split_at(BLOCK / 2);
-            out.extend(low.iter().zip(high).map(|(low, high)| low | high << 4));
+            out.extend(in_halves(&numbers));
         }
         Type::Q4K => superblocks::four_bits(block, out),
         Type::Q6K => superblocks::six_bits(block, out),
     }
+}
+
+/// The lower four bits of a block's numbers, those of its second half above those of its first.
+fn in_halves(numbers: &[u8; BLOCK]) -> [u8; BLOCK / 2] {
+    std::array::from_fn(|at| numbers[at] & 15 | (numbers[at + BLOCK / 2] & 15) << 4)
 }
 
 /// A block as whole numbers from 0 to `2 * zero - 1` in which `zero` stands for zero, and their

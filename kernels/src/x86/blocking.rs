@@ -9,7 +9,7 @@ use crate::data::panel::{self, BLOCK, ROWS};
 use crate::x86::avx2::{self, bytes, words};
 use crate::x86::expand::{self, Shape};
 use crate::x86::groups::Groups;
-use crate::x86::strip::{Bytes, Lines, Record, Strip, Words};
+use crate::x86::strip::{Lines, Record, Strip};
 use crate::x86::tiles::{self, Tiles};
 use crate::x86::{amx, avx512, expand256, small_batch, small_batch256};
 
@@ -54,7 +54,7 @@ struct Space {
     high: Vec<amx::Block>,
     narrow: Vec<bytes::Block>,
     wide: Vec<words::Block>,
-    records_of_words: Vec<Record<Words>>,
+    records_of_words: Vec<Record<i16>>,
 }
 
 /// Takes units of a format to records.
@@ -67,8 +67,6 @@ struct Way<'a, T, W> {
     compute: &'a dyn Fn(&Strip<'_, T, W>),
     /// Records that are expanded at a time for all but few activations, at most.
     records: usize,
-    /// An empty record.
-    zero: Record<W>,
     /// The steps that it takes for each record.
     steps: usize,
     /// Activations of a tile.
@@ -113,7 +111,6 @@ pub(crate) unsafe fn multiply(
                         expand: &|units, records| expand::expand(format, false, units, records),
                         compute: &|strip| amx::multiply(strip),
                         records: RECORDS,
-                        zero: Record::<Bytes>::ZERO,
                         steps: 2,
                         height: amx::TOKENS,
                         balance: false,
@@ -147,7 +144,6 @@ pub(crate) unsafe fn multiply(
                         } else {
                             RECORDS
                         },
-                        zero: Record::<Bytes>::ZERO,
                         steps: 1,
                         height: avx512::TOKENS,
                         balance: true,
@@ -169,7 +165,6 @@ pub(crate) unsafe fn multiply(
                         expand: &|units, records| expand256::expand(format, 0, units, records),
                         compute: &|strip| words::multiply(strip),
                         records: RECORDS_OF_WORDS,
-                        zero: Record::<Words>::ZERO,
                         steps: 1,
                         height: avx2::TOKENS,
                         balance: true,
@@ -199,7 +194,6 @@ pub(crate) unsafe fn multiply(
                             }
                         },
                         records: RECORDS,
-                        zero: Record::<Bytes>::ZERO,
                         steps: 1,
                         height: avx2::TOKENS,
                         balance: true,
@@ -235,7 +229,7 @@ pub(crate) unsafe fn multiply(
 ///
 /// # Safety
 /// As for [`multiply`]; the way gets strips whose results have their places.
-unsafe fn blocks<T, W: Clone>(
+unsafe fn blocks<T, W: Copy + Default>(
     matmul: &Matmul<'_>,
     span: &Span,
     out: Output<'_>,
@@ -263,7 +257,7 @@ unsafe fn blocks<T, W: Clone>(
     } else {
         Groups::of_neighbors(&span.panels, span.panels.len())
     };
-    records.resize_with(chunk, || way.zero.clone());
+    records.resize_with(chunk, Record::zero);
     let mut first = span.tokens.start;
     while first < span.tokens.end {
         let tokens = balanced(span.tokens.end - first, at_once)

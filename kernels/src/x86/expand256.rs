@@ -4,31 +4,31 @@ use std::arch::x86_64::*;
 
 use crate::data::format::Format;
 use crate::data::panel::{self, BLOCK, GROUP, GROUPS, ROWS};
-use crate::x86::strip::{Bytes, Record, Words};
+use crate::x86::strip::Record;
 
-/// Weights of a record.
-pub(crate) trait Weights {
-    /// Puts the weights of a group's eight rows, which are some bytes behind the panel's first.
+/// What the weights of a record are.
+pub(crate) trait Weight: Copy + Default {
+    /// Puts the bytes of a group's eight rows, which are some bytes behind the panel's first.
     ///
     /// # Safety
     /// The CPU must have AVX2.
-    unsafe fn put(&mut self, at: usize, weights: __m256i);
+    unsafe fn put(out: &mut [Self], at: usize, weights: __m256i);
 }
 
-impl Weights for Bytes {
+impl Weight for u8 {
     #[inline]
     #[target_feature(enable = "avx2")]
-    unsafe fn put(&mut self, at: usize, weights: __m256i) {
-        let out = &mut self[at..at + 32];
+    unsafe fn put(out: &mut [Self], at: usize, weights: __m256i) {
+        let out = &mut out[at..at + 32];
         // SAFETY: the slice has 32 bytes.
         unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), weights) };
     }
 }
 
-impl Weights for Words {
+impl Weight for i16 {
     #[inline]
     #[target_feature(enable = "avx2")]
-    unsafe fn put(&mut self, at: usize, weights: __m256i) {
+    unsafe fn put(out: &mut [Self], at: usize, weights: __m256i) {
         let (group, in_group) = (at / GROUP, at % GROUP);
         // The columns of a group by twos, each a byte's place higher than it belongs.
         let first = _mm_set_epi8(13, -1, 12, -1, 9, -1, 8, -1, 5, -1, 4, -1, 1, -1, 0, -1);
@@ -36,7 +36,7 @@ impl Weights for Words {
         for (pair, bytes) in [first, second].into_iter().enumerate() {
             let high = _mm256_shuffle_epi8(weights, _mm256_broadcastsi128_si256(bytes));
             let at = (2 * group + pair) * 2 * ROWS + in_group / 2;
-            let out = &mut self[at..at + 16];
+            let out = &mut out[at..at + 16];
             // SAFETY: the slice has 16 words.
             unsafe {
                 _mm256_storeu_si256(out.as_mut_ptr().cast(), _mm256_srai_epi16::<8>(high));
@@ -65,7 +65,7 @@ pub(crate) fn offset(format: Format) -> u8 {
 /// # Safety
 /// The CPU must have AVX2 and F16C.
 #[target_feature(enable = "avx2,f16c")]
-pub(crate) unsafe fn expand<W: Weights>(
+pub(crate) unsafe fn expand<W: Weight>(
     format: Format,
     offset: u8,
     source: &[u8],
@@ -203,9 +203,9 @@ impl Unit<'_> {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn put<W: Weights>(record: &mut Record<W>, at: usize, weights: __m256i) {
+fn put<W: Weight>(record: &mut Record<W>, at: usize, weights: __m256i) {
     // SAFETY: the CPU has the instructions.
-    unsafe { record.weights.put(at, weights) };
+    unsafe { W::put(&mut record.weights, at, weights) };
 }
 
 #[inline]
@@ -226,7 +226,7 @@ fn put_halves(factors: &mut [f32; ROWS], unit: Unit<'_>, first: usize) {
 }
 
 #[target_feature(enable = "avx2,f16c")]
-fn eight_bits<W: Weights>(unit: Unit<'_>, offset: u8, record: &mut Record<W>) {
+fn eight_bits<W: Weight>(unit: Unit<'_>, offset: u8, record: &mut Record<W>) {
     let offset = _mm256_set1_epi8(offset.cast_signed());
     for at in (0..ROWS * BLOCK).step_by(32) {
         put(record, at, _mm256_add_epi8(unit.bytes(at), offset));
@@ -236,7 +236,7 @@ fn eight_bits<W: Weights>(unit: Unit<'_>, offset: u8, record: &mut Record<W>) {
 
 /// Expands 4 bits of each weight of a block, which are at some place of the unit.
 #[target_feature(enable = "avx2,f16c")]
-fn four_bits<W: Weights>(unit: Unit<'_>, first: usize, table: __m256i, record: &mut Record<W>) {
+fn four_bits<W: Weight>(unit: Unit<'_>, first: usize, table: __m256i, record: &mut Record<W>) {
     let low = _mm256_set1_epi8(15);
     for at in (0..ROWS * BLOCK / 2).step_by(32) {
         let both = unit.bytes(first + at);
@@ -251,7 +251,7 @@ fn four_bits<W: Weights>(unit: Unit<'_>, first: usize, table: __m256i, record: &
 
 /// Expands a block of 5 bits, with its scales.
 #[target_feature(enable = "avx2,f16c")]
-fn five_bits<W: Weights>(unit: Unit<'_>, record: &mut Record<W>) {
+fn five_bits<W: Weight>(unit: Unit<'_>, record: &mut Record<W>) {
     let low = _mm256_set1_epi8(15);
     let fifth = _mm256_set1_epi8(16);
     for group in 0..GROUPS / 2 {
@@ -279,7 +279,7 @@ fn five_bits<W: Weights>(unit: Unit<'_>, record: &mut Record<W>) {
 }
 
 #[target_feature(enable = "avx2,f16c")]
-fn three_bits<W: Weights>(unit: Unit<'_>, records: &mut [Record<W>]) {
+fn three_bits<W: Weight>(unit: Unit<'_>, records: &mut [Record<W>]) {
     let low = _mm256_set1_epi8(3);
     let third = _mm256_set1_epi8(4);
     for (side, records) in records.chunks_exact_mut(4).enumerate() {
@@ -304,7 +304,7 @@ fn three_bits<W: Weights>(unit: Unit<'_>, records: &mut [Record<W>]) {
 }
 
 #[target_feature(enable = "avx2,f16c")]
-fn four_or_five_bits<W: Weights, const FIVE: bool>(unit: Unit<'_>, records: &mut [Record<W>]) {
+fn four_or_five_bits<W: Weight, const FIVE: bool>(unit: Unit<'_>, records: &mut [Record<W>]) {
     let low = _mm256_set1_epi8(15);
     let fifth = _mm256_set1_epi8(16);
     for (pair, records) in records.chunks_exact_mut(2).enumerate() {
@@ -339,7 +339,7 @@ fn four_or_five_bits<W: Weights, const FIVE: bool>(unit: Unit<'_>, records: &mut
 }
 
 #[target_feature(enable = "avx2,f16c")]
-fn six_bits<W: Weights>(unit: Unit<'_>, records: &mut [Record<W>]) {
+fn six_bits<W: Weight>(unit: Unit<'_>, records: &mut [Record<W>]) {
     let low = _mm256_set1_epi8(15);
     let high = _mm256_set1_epi8(48);
     for (side, records) in records.chunks_exact_mut(4).enumerate() {
@@ -369,7 +369,7 @@ fn six_bits<W: Weights>(unit: Unit<'_>, records: &mut [Record<W>]) {
 
 /// Puts the scales of both halves of each block, which are at some place of the unit.
 #[target_feature(enable = "avx2,f16c")]
-fn scales_of_halves<W: Weights>(unit: Unit<'_>, first: usize, records: &mut [Record<W>]) {
+fn scales_of_halves<W: Weight>(unit: Unit<'_>, first: usize, records: &mut [Record<W>]) {
     for row in (0..ROWS).step_by(8) {
         let scale = unit.halves(first + 16 * ROWS + 2 * row);
         for (block, record) in records.iter_mut().enumerate() {

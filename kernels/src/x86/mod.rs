@@ -1,8 +1,8 @@
 //! Matmuls with the vector instructions of x86.
 //!
 //! Whatever the format in the file, a panel's weights are expanded, some records at a time, to
-//! a byte or a word each with factors of 32 bits, in memory that stays in a cache, and multiplied from there
-//! by all activations. For a few activations that does not pay.
+//! a byte or a word each with factors of 32 bits, in memory that stays in a cache, and multiplied
+//! from there by all activations. For a few activations that does not pay.
 
 #![allow(
     clippy::wildcard_imports,

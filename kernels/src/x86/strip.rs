@@ -7,42 +7,35 @@ use super::expand::Shape;
 use super::tiles::Tiles;
 use crate::data::panel::{BLOCK, ROWS};
 
-/// Weights in the order of the panel, a byte each: signed, or with a number added.
-pub(crate) type Bytes = [u8; ROWS * BLOCK];
-/// Signed weights of 16 bits: the first two columns of every row, then the next two of every row,
-/// and so on.
-pub(crate) type Words = [i16; ROWS * BLOCK];
+/// Weights of a record.
+const WEIGHTS: usize = ROWS * BLOCK;
 
 /// A block of columns of a panel, expanded.
 #[derive(Clone)]
 #[repr(C, align(64))]
-pub(crate) struct Record<W = Bytes> {
-    pub(crate) weights: W,
+pub(crate) struct Record<W = u8> {
+    /// Bytes: in the order of the panel, signed, or with a number added. Words of 16 bits: signed,
+    /// the first two columns of every row, then the next two of every row, and so on.
+    pub(crate) weights: [W; WEIGHTS],
     /// The scales of the rows.
     pub(crate) scales: [f32; ROWS],
     /// The minima of the rows, or the scales of the second half of the columns.
     pub(crate) others: [f32; ROWS],
 }
 
-impl Record {
-    pub(crate) const ZERO: Self = Self {
-        weights: [0; ROWS * BLOCK],
-        scales: [0.0; ROWS],
-        others: [0.0; ROWS],
-    };
-}
-
-impl Record<Words> {
-    pub(crate) const ZERO: Self = Self {
-        weights: [0; ROWS * BLOCK],
-        scales: [0.0; ROWS],
-        others: [0.0; ROWS],
-    };
+impl<W: Copy + Default> Record<W> {
+    pub(crate) fn zero() -> Self {
+        Self {
+            weights: [W::default(); WEIGHTS],
+            scales: [0.0; ROWS],
+            others: [0.0; ROWS],
+        }
+    }
 }
 
 /// Activations that are multiplied by some records.
 #[derive(Clone, Copy)]
-pub(crate) struct Strip<'a, T, W = Bytes> {
+pub(crate) struct Strip<'a, T, W = u8> {
     pub(crate) records: &'a [Record<W>],
     pub(crate) shape: Shape,
     /// The first block is the one that belongs to the first record.

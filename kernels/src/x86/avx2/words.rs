@@ -11,7 +11,7 @@ use crate::data::activation::{Factors, ORIGIN};
 use crate::data::format::Format;
 use crate::data::panel::{BLOCK, ROWS};
 use crate::x86::avx2::{self, LANES, SUMS, Sums, TOKENS, VECTORS, add_scaled};
-use crate::x86::strip::{Record, Strip, Words};
+use crate::x86::strip::{Record, Strip};
 
 /// Columns that one instruction multiplies.
 const PAIR: usize = 2;
@@ -39,19 +39,7 @@ impl Block {
 
 /// Whether weights of a format are multiplied here.
 pub(crate) fn suits(format: Format) -> bool {
-    match format {
-        Format::Q8_0 | Format::Iq4Nl | Format::Iq4Xs => true,
-        Format::MxFp4
-        | Format::Q4_0
-        | Format::Q5_0
-        | Format::Q5_1
-        | Format::Q3K
-        | Format::Q4K
-        | Format::Q5K
-        | Format::Q6K
-        | Format::F16
-        | Format::Bf16 => false,
-    }
+    matches!(format, Format::Q8_0 | Format::Iq4Nl | Format::Iq4Xs)
 }
 
 /// Multiplies activations by records.
@@ -60,7 +48,7 @@ pub(crate) fn suits(format: Format) -> bool {
 /// The CPU must have the instructions; the strip's activations and the places of its results must
 /// exist.
 #[target_feature(enable = "avx2,fma")]
-pub(crate) unsafe fn multiply(strip: &Strip<'_, Block, Words>) {
+pub(crate) unsafe fn multiply(strip: &Strip<'_, Block, i16>) {
     // SAFETY: as the caller promises.
     unsafe {
         avx2::tiles(strip, |record, block, (token, left), totals| match left {
@@ -76,7 +64,7 @@ pub(crate) unsafe fn multiply(strip: &Strip<'_, Block, Words>) {
 /// are.
 #[target_feature(enable = "avx2,fma")]
 unsafe fn record_times<const M: usize>(
-    record: &Record<Words>,
+    record: &Record<i16>,
     block: &Block,
     token: usize,
     totals: &mut [[f32; ROWS]],
