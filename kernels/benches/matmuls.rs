@@ -36,7 +36,7 @@ fn main() {
     };
     let formats = list(
         0,
-        "Q8_0,Q4_0,Q5_0,Q5_1,MxFp4,Iq4Nl,Iq4Xs,Q3K,Q4K,Q5K,Q6K,F16,Bf16",
+        "Q8_0,Q4_0,Q5_0,Q5_1,MxFp4,Iq4Nl,Iq4Xs,Q2K,Q3K,Q4K,Q5K,Q6K,F16,Bf16",
     );
     let tokens = list(1, "1,4,8,16,32,128,512");
     let threads = list(2, "1,2");

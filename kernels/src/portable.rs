@@ -1,6 +1,6 @@
 //! The matmul in plain Rust: a slow reference for the other kernels.
 
-use crate::data::activation::{Factors, Layout};
+use crate::data::activation::Layout;
 use crate::data::matmul::{Matmul, Output, Span};
 use crate::data::panel::{self, BLOCK, ROWS, Unpacked};
 
@@ -25,12 +25,9 @@ pub(crate) unsafe fn multiply(matmul: &Matmul<'_>, span: &Span, out: Output<'_>)
                     scale,
                     second,
                     minimum,
+                    second_minimum,
                 } = panel::unpack(matmul.format, unit, block % blocks, row % ROWS);
-                let Factors {
-                    scale: activation,
-                    total: numbers,
-                    ..
-                } = factors;
+                let activation = factors.scale;
                 let sum = |columns: std::ops::Range<usize>| {
                     let matmuls = columns
                         .map(|column| weights[column] * i32::from(integers[column].cast_signed()));
@@ -42,8 +39,11 @@ pub(crate) unsafe fn multiply(matmul: &Matmul<'_>, span: &Span, out: Output<'_>)
                 } else {
                     total = (sum(0..BLOCK) * scale).mul_add(activation, total);
                 }
-                if let Some(minimum) = minimum {
-                    total = (-minimum).mul_add(numbers, total);
+                let totals = factors.totals(second_minimum.is_some());
+                for (minimum, numbers) in [minimum, second_minimum].into_iter().zip(totals) {
+                    if let Some(minimum) = minimum {
+                        total = (-minimum).mul_add(numbers, total);
+                    }
                 }
             }
             // SAFETY: the element is of this span, which is the caller's alone.

@@ -177,6 +177,7 @@ fn weights_at_their_ends() {
         (Format::Iq4Nl, 0xff),
         (Format::Iq4Xs, 0x00),
         (Format::Iq4Xs, 0xff),
+        (Format::Q2K, 0xff),
         (Format::Q3K, 0x00),
         (Format::Q3K, 0xff),
         (Format::Q4K, 0xff),

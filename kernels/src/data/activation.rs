@@ -42,6 +42,16 @@ impl Factors {
             total: f32::from_le_bytes(four(16)),
         }
     }
+
+    /// The sums of the rounded values of both halves, or of all and nothing.
+    #[inline]
+    pub(crate) fn totals(self, of_halves: bool) -> [f32; 2] {
+        if !of_halves {
+            return [self.total, 0.0];
+        }
+        let origin = ORIGIN.to_bits().cast_signed();
+        [1, 2].map(|half| self.scale * ((origin - self.starts[half]) / OFFSET) as f32)
+    }
 }
 
 /// Taken from a weight's unsigned byte to get the weight.

@@ -17,6 +17,8 @@ pub enum Format {
     Iq4Nl,
     /// Blocks of 256 values of the same table, by 4 bits, with a scale of 6 bits for each 32.
     Iq4Xs,
+    /// Blocks of 256 weights of 2 bits, with a scale and a minimum of 4 bits for each 16.
+    Q2K,
     /// Blocks of 256 weights of 3 bits, with a scale of 6 bits for each 16; 4 stands for zero.
     Q3K,
     /// Blocks of 256 weights of 4 bits, with a scale and a minimum of 6 bits for each 32.
@@ -33,7 +35,7 @@ pub enum Format {
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 13] = [
+    pub const ALL: [Format; 14] = [
         Format::Q8_0,
         Format::Q4_0,
         Format::Q5_0,
@@ -41,6 +43,7 @@ impl Format {
         Format::MxFp4,
         Format::Iq4Nl,
         Format::Iq4Xs,
+        Format::Q2K,
         Format::Q3K,
         Format::Q4K,
         Format::Q5K,
@@ -58,7 +61,9 @@ impl Format {
             | Format::Q5_1
             | Format::MxFp4
             | Format::Iq4Nl => 32,
-            Format::Iq4Xs | Format::Q3K | Format::Q4K | Format::Q5K | Format::Q6K => 256,
+            Format::Iq4Xs | Format::Q2K | Format::Q3K | Format::Q4K | Format::Q5K | Format::Q6K => {
+                256
+            }
             Format::F16 | Format::Bf16 => 1,
         }
     }
@@ -72,6 +77,7 @@ impl Format {
             Format::Q5_1 => 24,
             Format::MxFp4 => 17,
             Format::Iq4Xs => 136,
+            Format::Q2K => 84,
             Format::Q3K => 110,
             Format::Q4K => 144,
             Format::Q5K => 176,

@@ -2,8 +2,8 @@
 //!
 //! A panel holds [`ROWS`] rows, a unit for each block of the format. In a unit come first the bytes
 //! of weights, in groups of four neighbors of one row, which one lane of an instruction multiplies:
-//! the first group of every row, then the second of every row, and so on. Weights of 4, 5 and 6
-//! bits share bytes as in the file. Behind them is what weights are scaled by, again the same of
+//! the first group of every row, then the second of every row, and so on. Weights of 2 to 6 bits
+//! share bytes as in the file. Behind them is what weights are scaled by, again the same of
 //! every row together.
 
 use crate::data::format::Format;
@@ -41,6 +41,7 @@ pub(crate) fn unit_bytes(format: Format) -> usize {
         Format::Q5_0 => 5 * GROUP + 2 * ROWS,
         Format::Q5_1 => 5 * GROUP + 4 * ROWS,
         Format::Iq4Xs => 32 * GROUP + 8 * ROWS + 2 * ROWS,
+        Format::Q2K => 16 * GROUP + 16 * ROWS + 4 * ROWS,
         Format::Q3K => 24 * GROUP + 16 * ROWS + 2 * ROWS,
         Format::Q4K => 32 * GROUP + 16 * ROWS + 4 * ROWS,
         Format::Q5K => 40 * GROUP + 16 * ROWS + 4 * ROWS,
@@ -92,6 +93,11 @@ pub(crate) fn pack(format: Format, cols: usize, source: &[u8], panels: &mut [u8]
                         let scales = scales_of_32(&block[2..8]);
                         unit.put(4, &block[8..]).put(1, &scales);
                         unit.put_halves(&block[..2]);
+                    }
+                    Format::Q2K => {
+                        unit.put(4, &block[16..80])
+                            .put(1, &block[..16])
+                            .put_halves(&block[80..]);
                     }
                     Format::Q3K => {
                         let scales = scales_of_16(&block[96..108]);
@@ -202,8 +208,9 @@ pub(crate) struct Unpacked {
     /// The scales of the first and of the second half, where they have their own.
     pub(crate) scale: f32,
     pub(crate) second: Option<f32>,
-    /// What every weight is too large by.
+    /// What every weight is too large by, or those of the first half if the second has another.
     pub(crate) minimum: Option<f32>,
+    pub(crate) second_minimum: Option<f32>,
 }
 
 /// The weights of a row in block `block` of a unit.
@@ -219,6 +226,7 @@ pub(crate) fn unpack(format: Format, unit: &[u8], block: usize, lane: usize) -> 
         scale,
         second: None,
         minimum: None,
+        second_minimum: None,
     };
     // The columns of 4 bits share bytes by halves of the block.
     let bits = |block: usize, column: usize| {
@@ -253,7 +261,25 @@ pub(crate) fn unpack(format: Format, unit: &[u8], block: usize, lane: usize) -> 
             scale: half::read(at(5 * GROUP, 2, 0)),
             second: None,
             minimum: Some(half::read(at(5 * GROUP, 2, 1))),
+            second_minimum: None,
         },
+        Format::Q2K => {
+            let of_half = |half: usize| at(16 * GROUP, 1, 2 * block + half)[0];
+            let factor = |number| half::read(at(16 * GROUP + 16 * ROWS, 2, number));
+            let minimum = |half: usize| factor(1) * f32::from(of_half(half) >> 4);
+            Unpacked {
+                // The integer scale of a half is multiplied in.
+                weights: weights(&|column| {
+                    let byte = byte(block / 4 * GROUPS + column / 4, column);
+                    let scale = of_half(2 * column / BLOCK) & 15;
+                    i32::from((byte >> (2 * (block % 4)) & 3) * scale)
+                }),
+                scale: factor(0),
+                second: None,
+                minimum: Some(minimum(0)),
+                second_minimum: Some(minimum(1)),
+            }
+        }
         Format::Q3K => {
             let scale = |half: usize| {
                 half::read(at(24 * GROUP + 16 * ROWS, 2, 0))
@@ -268,6 +294,7 @@ pub(crate) fn unpack(format: Format, unit: &[u8], block: usize, lane: usize) -> 
                 scale: scale(0),
                 second: Some(scale(1)),
                 minimum: None,
+                second_minimum: None,
             }
         }
         Format::Q4K | Format::Q5K => {
@@ -287,6 +314,7 @@ pub(crate) fn unpack(format: Format, unit: &[u8], block: usize, lane: usize) -> 
                 scale: factor(0) * f32::from(at(factors, 1, block)[0]),
                 second: None,
                 minimum: Some(factor(1) * f32::from(at(factors, 1, 8 + block)[0])),
+                second_minimum: None,
             }
         }
         Format::Q6K => {
@@ -304,6 +332,7 @@ pub(crate) fn unpack(format: Format, unit: &[u8], block: usize, lane: usize) -> 
                 scale: scale(0),
                 second: Some(scale(1)),
                 minimum: None,
+                second_minimum: None,
             }
         }
         Format::F16 | Format::Bf16 => unreachable!("{format:?} has no blocks"),

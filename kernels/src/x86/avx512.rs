@@ -16,6 +16,7 @@ pub(crate) const TOKENS: usize = 7;
 const PLAIN: u8 = 0;
 const MINIMA: u8 = 1;
 const HALVES: u8 = 2;
+const MINIMA_OF_HALVES: u8 = 3;
 
 /// Multiplies activations by records whose weights are 128 too large, or which have minima and no
 /// weight below zero.
@@ -34,6 +35,9 @@ pub(crate) unsafe fn multiply(strip: &Strip<'_, [u8; BYTES]>) {
             match strip.shape {
                 Shape::Plain => tile_of::<PLAIN>(strip, tile, blocks, out, tokens),
                 Shape::Minima => tile_of::<MINIMA>(strip, tile, blocks, out, tokens),
+                Shape::MinimaOfHalves => {
+                    tile_of::<MINIMA_OF_HALVES>(strip, tile, blocks, out, tokens);
+                }
                 Shape::Halves => tile_of::<HALVES>(strip, tile, blocks, out, tokens),
             }
         }
@@ -139,13 +143,25 @@ unsafe fn tile<const SHAPE: u8, const M: usize>(
                     }
                 }
             }
-            if SHAPE == MINIMA {
+            for half in 0..2 {
+                let minima = match (SHAPE, half) {
+                    (MINIMA | MINIMA_OF_HALVES, 0) => &record.others,
+                    (MINIMA_OF_HALVES, _) => &record.second_minima,
+                    _ => continue,
+                };
                 let minima = [
-                    _mm512_load_ps(record.others.as_ptr()),
-                    _mm512_load_ps(record.others.as_ptr().add(16)),
+                    _mm512_load_ps(minima.as_ptr()),
+                    _mm512_load_ps(minima.as_ptr().add(16)),
                 ];
                 for t in 0..M {
-                    let total = _mm512_set1_ps(factor(t, 4).cast::<f32>().read_unaligned());
+                    let number = |number| factor(t, number).cast::<f32>().read_unaligned();
+                    let total = if SHAPE == MINIMA {
+                        number(4)
+                    } else {
+                        // The start of a half is less than `ORIGIN` by 128 times its sum.
+                        number(0) * ((ORIGIN - number(2 + half)) / 128.0)
+                    };
+                    let total = _mm512_set1_ps(total);
                     for h in 0..2 {
                         totals[t][h] = _mm512_fnmadd_ps(minima[h], total, totals[t][h]);
                     }

@@ -135,7 +135,7 @@ pub(crate) unsafe fn multiply(
                 Instructions::Amx | Instructions::Avx512 => {
                     let way = Way {
                         expand: &|units, records| {
-                            let offset = Shape::of(format) != Shape::Minima;
+                            let offset = matches!(Shape::of(format), Shape::Plain | Shape::Halves);
                             expand::expand(format, offset, units, records);
                         },
                         compute: &|strip| avx512::multiply(strip),
@@ -213,7 +213,7 @@ pub(crate) unsafe fn multiply(
                                 height,
                                 tiles,
                                 |block, token, integers, factors| {
-                                    block.put(token, integers, factors, offset);
+                                    block.put(token, integers, factors, (format, offset));
                                 },
                             )
                         },

@@ -13,6 +13,8 @@ pub(crate) enum Shape {
     Plain,
     /// A scale and a minimum for each row.
     Minima,
+    /// A scale for each row, and a minimum for each half of it.
+    MinimaOfHalves,
     /// A scale for each half of a row.
     Halves,
 }
@@ -27,6 +29,7 @@ impl Shape {
             | Format::Iq4Nl
             | Format::Iq4Xs => Self::Plain,
             Format::Q5_1 | Format::Q4K | Format::Q5K => Self::Minima,
+            Format::Q2K => Self::MinimaOfHalves,
             Format::Q3K | Format::Q6K => Self::Halves,
             Format::F16 | Format::Bf16 => unreachable!("{format:?} has no blocks"),
         }
@@ -82,6 +85,7 @@ pub(crate) unsafe fn expand(format: Format, offset: bool, source: &[u8], records
                     put_factors(&mut records[0].others, half, minima);
                 }
             }
+            Format::Q2K => two_bits(unit, flip, records),
             Format::Q3K => {
                 three_bits(unit, flip, records);
                 scales_of_halves(unit, 24 * GROUP, records);
@@ -150,15 +154,20 @@ impl Unit<'_> {
         powers_of_two(unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) })
     }
 
+    /// 16 unsigned bytes, as integers.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn integers(self, at: usize) -> __m512i {
+        let bytes = &self.unit[at..at + 16];
+        // SAFETY: the slice has them.
+        _mm512_cvtepu8_epi32(unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) })
+    }
+
     /// 16 unsigned bytes.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn unsigned(self, at: usize) -> __m512 {
-        let bytes = &self.unit[at..at + 16];
-        // SAFETY: the slice has them.
-        _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(unsafe {
-            _mm_loadu_si128(bytes.as_ptr().cast())
-        }))
+        _mm512_cvtepi32_ps(self.integers(at))
     }
 
     /// 16 signed bytes.
@@ -245,6 +254,44 @@ fn five_bits(unit: Unit<'_>, zero: i8, record: &mut Record) {
     }
     for half in 0..2 {
         put_factors(&mut record.scales, half, unit.halves(5 * GROUP + 32 * half));
+    }
+}
+
+/// Expands 2 bits, times the integer scales of the halves.
+#[target_feature(enable = "avx512f,avx512bw")]
+fn two_bits(unit: Unit<'_>, flip: i8, records: &mut [Record]) {
+    const FACTORS: usize = 16 * GROUP;
+    let low = _mm512_set1_epi8(3);
+    let flip = _mm512_set1_epi8(flip);
+    for (block, record) in records.iter_mut().enumerate() {
+        let lows = block / 4 * ROWS * BLOCK;
+        let bits = _mm_cvtsi32_si128(2 * (block % 4) as i32);
+        for half in 0..2 {
+            for rows in 0..2 {
+                let of_half = unit.integers(FACTORS + (2 * block + half) * ROWS + 16 * rows);
+                let scales = _mm512_and_si512(of_half, _mm512_set1_epi32(15));
+                // Both bytes of a word are multiplied: no product is larger than a byte.
+                let scales = _mm512_or_si512(scales, _mm512_slli_epi32::<16>(scales));
+                for group in 4 * half..4 * half + 4 {
+                    let at = group * GROUP + 64 * rows;
+                    let weights = _mm512_srl_epi16(unit.bytes(lows + at), bits);
+                    let weights = _mm512_mullo_epi16(_mm512_and_si512(weights, low), scales);
+                    put(record, at, _mm512_xor_si512(weights, flip));
+                }
+                let minima = _mm512_cvtepi32_ps(_mm512_srli_epi32::<4>(of_half));
+                let minimum = unit.halves(FACTORS + 18 * ROWS + 32 * rows);
+                let out = if half == 0 {
+                    &mut record.others
+                } else {
+                    &mut record.second_minima
+                };
+                put_factors(out, rows, _mm512_mul_ps(minimum, minima));
+            }
+        }
+        for rows in 0..2 {
+            let scales = unit.halves(FACTORS + 16 * ROWS + 32 * rows);
+            put_factors(&mut record.scales, rows, scales);
+        }
     }
 }
 

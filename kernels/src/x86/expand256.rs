@@ -55,7 +55,7 @@ pub(crate) fn offset(format: Format) -> u8 {
         Format::Q5_0 => 16,
         Format::Q6K => 32,
         Format::Q8_0 | Format::Iq4Nl | Format::Iq4Xs => 128,
-        Format::Q5_1 | Format::Q4K | Format::Q5K | Format::F16 | Format::Bf16 => 0,
+        Format::Q5_1 | Format::Q2K | Format::Q4K | Format::Q5K | Format::F16 | Format::Bf16 => 0,
     }
 }
 
@@ -110,6 +110,7 @@ pub(crate) unsafe fn expand<W: Weight>(
                 five_bits(unit, &mut records[0]);
                 put_halves(&mut records[0].others, unit, 5 * GROUP + 2 * ROWS);
             }
+            Format::Q2K => two_bits(unit, records),
             Format::Q3K => {
                 three_bits(unit, records);
                 scales_of_halves(unit, 24 * GROUP, records);
@@ -186,11 +187,18 @@ impl Unit<'_> {
         powers_of_two(self.eight(at))
     }
 
+    /// 8 unsigned bytes, as integers.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn integers(self, at: usize) -> __m256i {
+        _mm256_cvtepu8_epi32(self.eight(at))
+    }
+
     /// 8 unsigned bytes.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn unsigned(self, at: usize) -> __m256 {
-        _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(self.eight(at)))
+        _mm256_cvtepi32_ps(self.integers(at))
     }
 
     /// 8 signed bytes.
@@ -276,6 +284,46 @@ fn five_bits<W: Weight>(unit: Unit<'_>, record: &mut Record<W>) {
         }
     }
     put_halves(&mut record.scales, unit, 5 * GROUP);
+}
+
+/// Expands 2 bits, times the integer scales of the halves.
+#[target_feature(enable = "avx2,f16c")]
+fn two_bits<W: Weight>(unit: Unit<'_>, records: &mut [Record<W>]) {
+    const FACTORS: usize = 16 * GROUP;
+    let low = _mm256_set1_epi8(3);
+    for (block, record) in records.iter_mut().enumerate() {
+        let lows = block / 4 * ROWS * BLOCK;
+        let bits = _mm_cvtsi32_si128(2 * (block % 4) as i32);
+        for half in 0..2 {
+            for row in (0..ROWS).step_by(8) {
+                let of_half = unit.integers(FACTORS + (2 * block + half) * ROWS + row);
+                let scales = both_words(_mm256_and_si256(of_half, _mm256_set1_epi32(15)));
+                for group in 4 * half..4 * half + 4 {
+                    let at = group * GROUP + 4 * row;
+                    let weights = _mm256_srl_epi16(unit.bytes(lows + at), bits);
+                    let weights = _mm256_mullo_epi16(_mm256_and_si256(weights, low), scales);
+                    put(record, at, weights);
+                }
+                let minima = _mm256_cvtepi32_ps(_mm256_srli_epi32::<4>(of_half));
+                let minimum = unit.halves(FACTORS + 18 * ROWS + 2 * row);
+                let out = if half == 0 {
+                    &mut record.others
+                } else {
+                    &mut record.second_minima
+                };
+                put_factors(out, row, _mm256_mul_ps(minimum, minima));
+            }
+        }
+        put_halves(&mut record.scales, unit, FACTORS + 16 * ROWS);
+    }
+}
+
+/// Small integers in both words of their places: what the bytes of a word are multiplied by at
+/// once, if no product is larger than a byte.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(crate) fn both_words(integers: __m256i) -> __m256i {
+    _mm256_or_si256(integers, _mm256_slli_epi32::<16>(integers))
 }
 
 #[target_feature(enable = "avx2,f16c")]

@@ -19,8 +19,10 @@ pub(crate) struct Record<W = u8> {
     pub(crate) weights: [W; WEIGHTS],
     /// The scales of the rows.
     pub(crate) scales: [f32; ROWS],
-    /// The minima of the rows, or the scales of the second half of the columns.
+    /// The minima of the rows or of the first half of the columns, or the scales of the second half.
     pub(crate) others: [f32; ROWS],
+    /// The minima of the second half of the columns.
+    pub(crate) second_minima: [f32; ROWS],
 }
 
 impl<W: Copy + Default> Record<W> {
@@ -29,6 +31,7 @@ impl<W: Copy + Default> Record<W> {
             weights: [W::default(); WEIGHTS],
             scales: [0.0; ROWS],
             others: [0.0; ROWS],
+            second_minima: [0.0; ROWS],
         }
     }
 }

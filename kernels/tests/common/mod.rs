@@ -225,6 +225,7 @@ pub(crate) fn scales(format: Format) -> &'static [usize] {
         | Format::Bf16 => &[0],
         Format::Q5_1 | Format::Q4K | Format::Q5K => &[0, 2],
         Format::MxFp4 => &[],
+        Format::Q2K => &[80, 82],
         Format::Q3K => &[108],
         Format::Q6K => &[208],
     }
@@ -316,6 +317,14 @@ pub(crate) fn meaning(format: Format, block: &[u8]) -> Vec<f64> {
                 let scale = f64::from(u16::from(low) | high << 4) - 32.0;
                 let bits = half_nibble(&block[8 + 16 * part..], column % 32);
                 half(block) * scale * UNEVEN[usize::from(bits)]
+            })
+            .collect(),
+        Format::Q2K => (0..256)
+            .map(|column| {
+                let bits = block[16 + column / 128 * 32 + column % 32] >> (column / 32 % 4 * 2) & 3;
+                let of_part = block[column / 16];
+                half(&block[80..]) * f64::from(of_part & 15) * f64::from(bits)
+                    - half(&block[82..]) * f64::from(of_part >> 4)
             })
             .collect(),
         Format::Q3K => (0..256)

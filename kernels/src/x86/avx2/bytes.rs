@@ -21,7 +21,8 @@ pub(crate) struct Block {
     integers: [[u8; BLOCK]; TOKENS],
     /// The factors, as in [`Factors`].
     scales: [f32; TOKENS],
-    totals: [f32; TOKENS],
+    /// Of all columns, or of the first half and of the second.
+    totals: [[f32; TOKENS]; 2],
     starts: [[i32; 3]; TOKENS],
 }
 
@@ -29,23 +30,26 @@ impl Block {
     pub(crate) const ZERO: Self = Self {
         integers: [[0; BLOCK]; TOKENS],
         scales: [0.0; TOKENS],
-        totals: [0.0; TOKENS],
+        totals: [[0.0; TOKENS]; 2],
         starts: [[0; 3]; TOKENS],
     };
 
-    /// Puts an activation's integers and factors, corrected for weights that are too large by
-    /// `offset`.
+    /// Puts an activation's integers and factors, corrected for weights of a format that are too
+    /// large by `offset`.
     pub(crate) fn put(
         &mut self,
         token: usize,
         integers: &[u8; BLOCK],
         factors: Factors,
-        offset: u8,
+        (format, offset): (Format, u8),
     ) {
         let origin = ORIGIN.to_bits().cast_signed();
         self.integers[token] = *integers;
         self.scales[token] = factors.scale;
-        self.totals[token] = factors.total;
+        let totals = factors.totals(format == Format::Q2K);
+        for (place, total) in self.totals.iter_mut().zip(totals) {
+            place[token] = total;
+        }
         self.starts[token] = factors
             .starts
             .map(|start| origin + (start - origin) / 128 * i32::from(offset));
@@ -55,6 +59,7 @@ impl Block {
 const PLAIN: u8 = 0;
 const MINIMA: u8 = 1;
 const HALVES: u8 = 2;
+const MINIMA_OF_HALVES: u8 = 3;
 
 /// How many groups are added in 16 bits: this for AVX-VNNI, which needs none.
 const VNNI: usize = 0;
@@ -74,6 +79,7 @@ pub(crate) unsafe fn multiply(format: Format, strip: &Strip<'_, Block>) {
         match format {
             Format::Q4_0 => tiles::<PLAIN, 8>(strip),
             Format::Q5_0 | Format::MxFp4 => tiles::<PLAIN, 4>(strip),
+            Format::Q2K => tiles::<MINIMA_OF_HALVES, 2>(strip),
             Format::Q3K => tiles::<HALVES, 4>(strip),
             Format::Q4K => tiles::<MINIMA, 8>(strip),
             Format::Q5_1 | Format::Q5K => tiles::<MINIMA, 4>(strip),
@@ -102,6 +108,7 @@ pub(crate) unsafe fn multiply_vnni(format: Format, strip: &Strip<'_, Block>) {
             | Format::Iq4Nl
             | Format::Iq4Xs => tiles::<PLAIN, VNNI>(strip),
             Format::Q5_1 | Format::Q4K | Format::Q5K => tiles::<MINIMA, VNNI>(strip),
+            Format::Q2K => tiles::<MINIMA_OF_HALVES, VNNI>(strip),
             Format::Q3K | Format::Q6K => tiles::<HALVES, VNNI>(strip),
             Format::F16 | Format::Bf16 => unreachable!("{format:?} has no blocks"),
         }
@@ -162,7 +169,12 @@ unsafe fn record_times<const SHAPE: u8, const DEPTH: usize, const M: usize>(
                         &record.others
                     },
                     of_activations: &block.scales[token..],
-                    minima: (SHAPE == MINIMA).then(|| (&record.others, &block.totals[token..])),
+                    minima: [
+                        matches!(SHAPE, MINIMA | MINIMA_OF_HALVES)
+                            .then(|| (&record.others, &block.totals[0][token..])),
+                        (SHAPE == MINIMA_OF_HALVES)
+                            .then(|| (&record.second_minima, &block.totals[1][token..])),
+                    ],
                 };
                 let sums = sums::<DEPTH, M>(weights, groups, integers, starts);
                 add_scaled(sums, &factors, row, totals);

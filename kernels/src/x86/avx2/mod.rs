@@ -83,8 +83,9 @@ struct Factors<'a> {
     scales: &'a [f32; ROWS],
     /// Of the activations.
     of_activations: &'a [f32],
-    /// The minima of the rows, and what they are multiplied by for each activation.
-    minima: Option<(&'a [f32; ROWS], &'a [f32])>,
+    /// The minima of the rows, or of both halves of their columns, and what they are multiplied by
+    /// for each activation.
+    minima: [Option<(&'a [f32; ROWS], &'a [f32])>; 2],
 }
 
 /// Adds sums to the totals of the rows from `row`.
@@ -112,9 +113,12 @@ unsafe fn add_scaled<const M: usize>(
                 let sum = _mm256_fmadd_ps(sum, scales, offsets);
                 let scale = of_activation(factors.of_activations);
                 let mut total = _mm256_fmadd_ps(sum, scale, _mm256_loadu_ps(place));
-                if let Some((minima, of_activations)) = factors.minima {
-                    let minima = _mm256_loadu_ps(minima.as_ptr().add(row));
-                    total = _mm256_fnmadd_ps(minima, of_activation(of_activations), total);
+                // A loop over those that there are would not be unrolled.
+                for number in 0..2 {
+                    if let Some((minima, of_activations)) = factors.minima[number] {
+                        let minima = _mm256_loadu_ps(minima.as_ptr().add(row));
+                        total = _mm256_fnmadd_ps(minima, of_activation(of_activations), total);
+                    }
                 }
                 _mm256_storeu_ps(place, total);
             }

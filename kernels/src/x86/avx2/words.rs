@@ -72,7 +72,7 @@ unsafe fn record_times<const M: usize>(
     let factors = avx2::Factors {
         scales: &record.scales,
         of_activations: &block.scales[token..],
-        minima: None,
+        minima: [None; 2],
     };
     for row in (0..ROWS).step_by(LANES * VECTORS) {
         // SAFETY: the CPU has the instructions; records, blocks and totals have all that is read

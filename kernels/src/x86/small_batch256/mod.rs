@@ -65,7 +65,7 @@ pub(crate) fn suits(format: Format, tokens: usize) -> bool {
         Format::Q5_0 | Format::Q5_1 | Format::Q4K | Format::Q5K | Format::Q6K => {
             (1..=2).contains(&tokens)
         }
-        Format::Q3K | Format::F16 | Format::Bf16 => false,
+        Format::Q2K | Format::Q3K | Format::F16 | Format::Bf16 => false,
     }
 }
 
@@ -89,7 +89,7 @@ pub(crate) unsafe fn multiply(matmul: &Matmul<'_>, span: &Span, out: Output<'_>)
             Format::Q4K => by_count::<Superblocks<FOUR_K>>(matmul, span, out),
             Format::Q5K => by_count::<Superblocks<FIVE_K>>(matmul, span, out),
             Format::Q6K => by_count::<Superblocks<SIX_K>>(matmul, span, out),
-            Format::Q3K | Format::F16 | Format::Bf16 => {
+            Format::Q2K | Format::Q3K | Format::F16 | Format::Bf16 => {
                 unreachable!("{:?} is not multiplied here", matmul.format)
             }
         }

@@ -22,7 +22,7 @@ const MAX_DIFFERENCE: f64 = 0.03;
 pub(super) const TENSOR_BYTES: usize = 1 << 20;
 
 /// The types of weights that there are kernels for.
-pub(super) const TYPES: [sys::ggml_type; 13] = [
+pub(super) const TYPES: [sys::ggml_type; 14] = [
     sys::GGML_TYPE_Q8_0,
     sys::GGML_TYPE_Q4_0,
     sys::GGML_TYPE_Q5_0,
@@ -30,6 +30,7 @@ pub(super) const TYPES: [sys::ggml_type; 13] = [
     sys::GGML_TYPE_MXFP4,
     sys::GGML_TYPE_IQ4_NL,
     sys::GGML_TYPE_IQ4_XS,
+    sys::GGML_TYPE_Q2_K,
     sys::GGML_TYPE_Q3_K,
     sys::GGML_TYPE_Q4_K,
     sys::GGML_TYPE_Q5_K,

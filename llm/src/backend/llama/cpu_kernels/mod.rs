@@ -156,6 +156,7 @@ impl Matrix {
             sys::GGML_TYPE_MXFP4 => Some(Format::MxFp4),
             sys::GGML_TYPE_IQ4_NL => Some(Format::Iq4Nl),
             sys::GGML_TYPE_IQ4_XS => Some(Format::Iq4Xs),
+            sys::GGML_TYPE_Q2_K => Some(Format::Q2K),
             sys::GGML_TYPE_Q3_K => Some(Format::Q3K),
             sys::GGML_TYPE_Q4_K => Some(Format::Q4K),
             sys::GGML_TYPE_Q5_K => Some(Format::Q5K),
