@@ -18,6 +18,13 @@ const LAYERS: u64 = 4;
 /// How much larger than what a layer adds the embedding of a token is, in models that draft.
 const LAST_TOKEN: f32 = 60.0;
 pub(crate) const LAYERS_THAT_DRAFTS_PAY_FOR: u64 = 24;
+/// Numbers of the latent vector that a cell of [`Family::Indexed`] has.
+const LATENT: u64 = 32;
+/// Numbers of a key that depend on its position there.
+const TURNED: u64 = 8;
+/// With few heads, many cells would have the same score, 0.
+const INDEXER_HEADS: u64 = 16;
+const INDEXER_KEY: u64 = 64;
 /// Tokens that a sliding window sees.
 pub(crate) const WINDOW: u32 = 24;
 
@@ -28,6 +35,9 @@ pub(crate) enum Family {
     Window,
     /// A cell with the positions of images in every layer.
     Image,
+    /// Two cells in every layer: a key that is also the value, and the key of an indexer, which
+    /// chooses the cells that are looked at.
+    Indexed,
     /// A cell for each token in every other layer, the last tokens in the others.
     Hybrid,
     /// A cell with the positions of images in every other layer, a matrix in the others.
@@ -54,6 +64,7 @@ impl Family {
         match self {
             Self::Window => "gemma3",
             Self::Image => "qwen2vl",
+            Self::Indexed => "deepseek32",
             Self::Hybrid => "lfm2",
             Self::ImageHybrid => "qwen35",
             Self::Recurrent => "mamba",
@@ -91,6 +102,10 @@ impl Family {
         tensors.push(matrix(EMBEDDINGS, &tokens, size));
         let architecture = self.architecture();
         text_entry(&mut entries, "general.architecture", architecture);
+        let [key, value, turned] = match self {
+            Self::Indexed => [LATENT + TURNED, LATENT, TURNED],
+            _ => [HEAD; 3],
+        };
         let common = [
             ("context_length", 1024),
             ("embedding_length", WIDTH as u32),
@@ -98,9 +113,9 @@ impl Family {
             ("nextn_predict_layers", mtp_layers as u32),
             ("feed_forward_length", FEED_FORWARD as u32),
             ("attention.head_count", HEADS as u32),
-            ("attention.key_length", HEAD as u32),
-            ("attention.value_length", HEAD as u32),
-            ("rope.dimension_count", HEAD as u32),
+            ("attention.key_length", key as u32),
+            ("attention.value_length", value as u32),
+            ("rope.dimension_count", turned as u32),
             ("vocab_size", vocabulary.tokens as u32),
         ];
         for (name, number) in common.iter().chain(self.numbers()) {
@@ -143,7 +158,7 @@ impl Family {
     fn output_norm(self) -> &'static str {
         match self {
             Self::Hybrid => "token_embd_norm.weight",
-            Self::Window | Self::Image | Self::ImageHybrid | Self::Recurrent => {
+            Self::Window | Self::Image | Self::Indexed | Self::ImageHybrid | Self::Recurrent => {
                 "output_norm.weight"
             }
         }
@@ -157,6 +172,22 @@ impl Family {
                 ("attention.sliding_window_pattern", 2),
             ],
             Self::Image => &[("attention.head_count_kv", KV_HEADS as u32)],
+            Self::Indexed => &[
+                ("leading_dense_block_count", LAYERS as u32),
+                ("expert_count", 4),
+                ("expert_used_count", 2),
+                ("expert_feed_forward_length", 32),
+                ("expert_shared_count", 1),
+                ("expert_gating_func", 2),
+                ("attention.head_count_kv", 1),
+                ("attention.q_lora_rank", LATENT as u32),
+                ("attention.kv_lora_rank", LATENT as u32),
+                ("attention.key_length_mla", (HEAD + TURNED) as u32),
+                ("attention.value_length_mla", HEAD as u32),
+                ("attention.indexer.head_count", INDEXER_HEADS as u32),
+                ("attention.indexer.key_length", INDEXER_KEY as u32),
+                ("attention.indexer.top_k", 16),
+            ],
             Self::Hybrid => &[("shortconv.l_cache", 3)],
             Self::ImageHybrid => &[
                 ("attention.head_count_kv", KV_HEADS as u32),
@@ -180,7 +211,7 @@ impl Family {
         match self {
             Self::Hybrid => &[("attention.head_count_kv", &[0, 2, 0, 2])],
             Self::Image | Self::ImageHybrid => &[("rope.dimension_sections", &[2, 3, 3, 0])],
-            Self::Window | Self::Recurrent => &[],
+            Self::Window | Self::Indexed | Self::Recurrent => &[],
         }
     }
 
@@ -210,6 +241,7 @@ impl Family {
                 parts.extend([after, ("post_ffw_norm.weight", vec![WIDTH], Fill::Ones)]);
             }
             Self::Image => parts.extend(attention(1).into_iter().take(4)),
+            Self::Indexed => parts.extend(latent_attention()),
             Self::Hybrid if attends => parts.extend(attention(1)),
             Self::ImageHybrid if attends => {
                 parts.extend(attention(2));
@@ -290,6 +322,45 @@ impl DraftsFrom {
 }
 
 type Part = (&'static str, Vec<u64>, Fill);
+
+fn latent_attention() -> [Part; 13] {
+    let (key, of_heads) = (HEAD + TURNED, INDEXER_HEADS * INDEXER_KEY);
+    [
+        ("attn_q_a.weight", vec![WIDTH, LATENT], Fill::Matrix),
+        ("attn_q_a_norm.weight", vec![LATENT], Fill::Ones),
+        ("attn_q_b.weight", vec![LATENT, HEADS * key], Fill::Matrix),
+        (
+            "attn_kv_a_mqa.weight",
+            vec![WIDTH, LATENT + TURNED],
+            Fill::Matrix,
+        ),
+        ("attn_kv_a_norm.weight", vec![LATENT], Fill::Ones),
+        ("attn_k_b.weight", vec![HEAD, LATENT, HEADS], Fill::Matrix),
+        ("attn_v_b.weight", vec![LATENT, HEAD, HEADS], Fill::Matrix),
+        (
+            "attn_output.weight",
+            vec![HEADS * HEAD, WIDTH],
+            Fill::Matrix,
+        ),
+        ("indexer.k_norm.weight", vec![INDEXER_KEY], Fill::Ones),
+        ("indexer.k_norm.bias", vec![INDEXER_KEY], Fill::Random(0.1)),
+        (
+            "indexer.proj.weight",
+            vec![WIDTH, INDEXER_HEADS],
+            Fill::Matrix,
+        ),
+        (
+            "indexer.attn_k.weight",
+            vec![WIDTH, INDEXER_KEY],
+            Fill::Matrix,
+        ),
+        (
+            "indexer.attn_q_b.weight",
+            vec![LATENT, of_heads],
+            Fill::Matrix,
+        ),
+    ]
+}
 
 fn recurrent() -> [Part; 9] {
     let (inner, state, rank) = (2 * WIDTH, 8, 4);

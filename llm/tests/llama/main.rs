@@ -27,4 +27,5 @@ mod reference;
 mod schemas;
 mod speculation;
 mod support;
+mod two_caches;
 mod vocab;

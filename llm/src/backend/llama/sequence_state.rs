@@ -1,10 +1,10 @@
 //! What llama.cpp keeps of a sequence, copied to host memory and back.
 //!
-//! A plain model has one cache with a cell for each token. A hybrid one has a cell for each token
-//! in its attention layers and one state in the others; a model with sliding windows has a second
-//! cache, which it holds only as much of as the windows see. llama.cpp writes such a sequence as
-//! its cells followed by the rest, and the rest also by itself: that is a checkpoint. A recurrent
-//! model has the rest alone.
+//! A plain model has one cache with a cell for each token; a model with an indexer has a second one
+//! with as many cells. A hybrid model has a cell for each token in its attention layers and one state
+//! in the others; a model with sliding windows has another cache, which it holds only as much of as
+//! the windows see. llama.cpp writes such a sequence as its cells and the rest, and the rest also by
+//! itself: that is a checkpoint. A recurrent model has the rest alone.
 
 use std::num::NonZero;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use llama_cpp_2::model::LlamaModel;
 
 use super::ffi::{self, Context, StatePart};
-use super::kv_state::{self, Form};
+use super::kv_state::{self, Form, Layout};
 use crate::backend::interface::{Checkpoint, Reuse, SaveError, SavedCells, SavedPart};
 
 /// Memory for states that is kept from one to the next.
@@ -24,6 +24,7 @@ const HEADER: usize = 8;
 /// Copies states of the sequences of one context.
 pub(super) struct SequenceStates {
     kind: Kind,
+    layout: Layout,
     /// Bytes of what a cell has beside its position, if it has anything.
     extension: Option<NonZero<usize>>,
     /// How llama.cpp writes the cells of this context, once some were saved.
@@ -49,8 +50,10 @@ enum Kind {
 impl SequenceStates {
     /// For a context on this model with so many streams of cells, none of which is in use.
     pub(super) fn new(context: &mut Context<'_>, model: &LlamaModel, streams: u32) -> Self {
+        let (kind, layout) = kind(context, model, streams);
         Self {
-            kind: kind(context, model, streams),
+            kind,
+            layout,
             extension: ffi::cell_extension(model),
             form: None,
             state: Vec::new(),
@@ -84,9 +87,8 @@ impl SequenceStates {
             Kind::CellsAndRest => context.state_size(sequence, StatePart::Partial) - HEADER,
             Kind::Cells | Kind::Rest | Kind::Unknown => 0,
         };
-        let cells = &self.state[..self.state.len() - rest];
         let extension = self.extension.zip(context.placed_cells(sequence));
-        let parsed = kv_state::parse(cells, extension)?;
+        let parsed = kv_state::parse(&self.state, self.layout, rest, extension)?;
         let form = self.form.get_or_insert_with(|| parsed.form.clone());
         if *form != parsed.form {
             return Err(SaveError("the form of its state has changed".to_owned()));
@@ -123,9 +125,8 @@ impl SequenceStates {
         }
         let form = self.form.as_ref();
         let form = form.ok_or_else(|| SaveError("nothing was saved".to_owned()))?;
-        kv_state::build(form, from, parts, &mut self.state);
-        self.state
-            .extend_from_slice(checkpoint.get(HEADER..).unwrap_or_default());
+        let rest = checkpoint.get(HEADER..).unwrap_or_default();
+        kv_state::build(form, from, parts, rest, &mut self.state);
         let restored = context.write_state(sequence, &self.state);
         self.trim();
         restored?;
@@ -159,24 +160,34 @@ impl SequenceStates {
     }
 }
 
-/// What states are made of, from what llama.cpp writes of a sequence that has nothing: the number
-/// of streams and of the cells in each, if there is one cache with a cell for each token, and
-/// whatever else there is.
-fn kind(context: &mut Context<'_>, model: &LlamaModel, streams: u32) -> Kind {
+/// What states are made of, and in which order, from what llama.cpp writes of a sequence that has
+/// nothing: for each cache with a cell for each token the number of streams and of the cells in each,
+/// and whatever else there is.
+fn kind(context: &mut Context<'_>, model: &LlamaModel, streams: u32) -> (Kind, Layout) {
     let has_states = model.is_recurrent() || model.is_hybrid();
-    if !has_states && ffi::attention_window(model) == 0 {
-        return Kind::Cells;
-    }
     let whole = context.state_size(0, StatePart::Whole);
-    let rest = context.state_size(0, StatePart::Partial);
     let one_cache = 4 + 4 * streams as usize;
+    let caches = |bytes: usize| {
+        let caches = bytes / one_cache;
+        Layout {
+            caches,
+            // Behind its states, a model with states has the second one.
+            before_rest: if has_states { 1 } else { caches },
+        }
+    };
+    if !has_states && ffi::attention_window(model) == 0 {
+        return (Kind::Cells, caches(whole.saturating_sub(HEADER)));
+    }
+    let rest = context.state_size(0, StatePart::Partial);
     if whole == 0 {
-        return Kind::Unknown; // llama.cpp cannot write it
+        return (Kind::Unknown, caches(0)); // llama.cpp cannot write it
     }
     match whole.checked_sub(rest) {
-        Some(0) if model.is_recurrent() => Kind::Rest,
-        Some(0) if !has_states => Kind::Cells,
-        Some(cells) if cells == one_cache => Kind::CellsAndRest,
-        _ => Kind::Unknown,
+        Some(0) if model.is_recurrent() => (Kind::Rest, caches(0)),
+        Some(0) if !has_states => (Kind::Cells, caches(one_cache)),
+        Some(cells) if cells > 0 && cells.is_multiple_of(one_cache) => {
+            (Kind::CellsAndRest, caches(cells))
+        }
+        _ => (Kind::Unknown, caches(0)),
     }
 }
