@@ -94,7 +94,14 @@ struct Heads {
     places: Vec<u8>,
 }
 
+/// The fewest bytes that are said of a cell.
+const HEAD: usize = 12;
+
 fn read_heads(reader: &mut Reader<'_>, cells: u32, extension: usize) -> Result<Heads, SaveError> {
+    // Where a cache was taken to end too late, this is any number.
+    if cells as usize > reader.0.len() / HEAD {
+        return Err(unknown("an early end"));
+    }
     let mut heads = Heads {
         positions: Vec::with_capacity(cells as usize),
         places: Vec::with_capacity(cells as usize * (POSITION + extension)),
