@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use graphmill_llm::KvType;
+
 use crate::random_model::{
     EMBEDDINGS, F32, Fill, LIST, Tensor, U32, Vocabulary, entry, file, matrix, ones, text_entry,
 };
@@ -58,6 +60,15 @@ impl Family {
     /// Whether its sequences can give up their last tokens, as drafts need it.
     pub(crate) fn goes_back(self) -> bool {
         self != Self::Recurrent
+    }
+
+    /// The type of its cells. A key that is rounded otherwise in another batch makes an indexer choose
+    /// other cells.
+    pub(crate) fn kv_type(self) -> KvType {
+        match self {
+            Self::Indexed => KvType::F32,
+            _ => KvType::F16,
+        }
     }
 
     fn architecture(self) -> &'static str {

@@ -2,7 +2,7 @@
 //! prompt, and what is copied from a running one, has the cells of both.
 
 use graphmill_llm::{
-    KvType, LlmEngine, LlmEngineSpec, PluginConfig, SamplingParams, Token, TokenLogprob, Usage,
+    LlmEngine, LlmEngineSpec, PluginConfig, SamplingParams, Token, TokenLogprob, Usage,
 };
 
 use crate::families::Family;
@@ -21,9 +21,8 @@ fn engine(kv_unified: bool, prefix_caching: bool) -> LlmEngine {
         prefix_caching,
         plugin_config: PluginConfig {
             kv_unified: Some(kv_unified),
-            // A key that is rounded otherwise in another batch makes the indexer choose other cells.
-            kv_type_k: KvType::F32,
-            kv_type_v: KvType::F32,
+            kv_type_k: Family::Indexed.kv_type(),
+            kv_type_v: Family::Indexed.kv_type(),
             ..PluginConfig::default()
         },
         ..LlmEngineSpec::new(Family::Indexed.make(folder.path()))
