@@ -1,6 +1,5 @@
 //! Prefix sharing of models that go on from checkpoints: answers are those of an engine without
-//! it, in both layouts of the KV cache, and the numbers of shared tokens are exact. Random workloads
-//! are of all families.
+//! it, in both layouts of the KV cache, and the numbers of shared tokens are exact.
 
 use graphmill_llm::{
     LlmEngine, LlmEngineSpec, PluginConfig, RequestId, SamplingParams, SpeculationParams, Token,
@@ -40,8 +39,6 @@ impl Pair {
                 max_context: Some(512),
                 prefix_caching,
                 plugin_config: PluginConfig {
-                    kv_type_k: family.kv_type(),
-                    kv_type_v: family.kv_type(),
                     kv_unified: Some(kv_unified),
                     swa_full: Some(swa_full),
                     prompt_lookup: drafts,
@@ -60,11 +57,8 @@ impl Pair {
     }
 
     fn all() -> impl Iterator<Item = (Self, String)> {
-        Self::of(&Family::ALL)
-    }
-
-    fn of(families: &[Family]) -> impl Iterator<Item = (Self, String)> {
-        families.iter().flat_map(|&family| {
+        let families = Family::ALL.into_iter();
+        families.flat_map(|family| {
             let swa = if family == Family::Window {
                 &[true, false][..]
             } else {
@@ -321,9 +315,7 @@ fn play(pair: &Pair, actions: Vec<Action>, what: &str) {
 
 #[test]
 fn any_workload_gives_the_answers_of_an_engine_without_sharing() {
-    let others = Pair::of(&[Family::Indexed, Family::Image]).map(|pair| (pair, false));
-    let all = Pair::all().map(|pair| (pair, true)).chain(others);
-    for ((pair, what), checkpoints) in all {
+    for (pair, what) in Pair::all() {
         let config = Config {
             failure_persistence: None,
             ..Config::with_cases(4)
@@ -336,8 +328,10 @@ fn any_workload_gives_the_answers_of_an_engine_without_sharing() {
             })
             .unwrap_or_else(|error| panic!("{what}: {error}"));
         let status = pair.sharing.status();
-        assert!(status.prefix_hits > 0, "{what}");
-        assert_eq!(status.checkpoint_hits > 0, checkpoints, "{what}");
+        assert!(
+            status.checkpoint_hits > 0 && status.prefix_hits > 0,
+            "{what}"
+        );
         assert_eq!(status.failed_steps, 0, "{what}");
         assert_eq!(pair.plain.status().prefix_hits, 0, "{what}");
     }

@@ -83,8 +83,8 @@ impl Parsed<'_> {
         for (number, cells) in self.cells.iter().enumerate() {
             let runs = runs(cells.at(positions, self.first)?);
             // They are the same in every cache.
-            let places = (number == 0 && self.form.place > 0).then_some(cells.places.as_slice());
-            let planes = places.into_iter().chain(cells.planes.iter().copied());
+            let placed = (number == 0 && self.form.place > 0).then_some(cells.places.as_slice());
+            let planes = placed.into_iter().chain(cells.planes.iter().copied());
             for (plane, row) in planes.zip(rows.by_ref()) {
                 let row = *row as usize;
                 for run in &runs {
