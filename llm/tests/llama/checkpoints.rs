@@ -12,7 +12,7 @@ use crate::families::{Family, WINDOW};
 use crate::support::{Generation, same};
 
 /// How much log probabilities may differ: batches decide in which order floats are added.
-const TOLERANCE: f32 = 0.1;
+pub(crate) const TOLERANCE: f32 = 0.1;
 /// A checkpoint is made so many tokens before the end of a prompt.
 const TAIL: u32 = 4;
 /// Drafts that sequences of hybrid models can go back by.
@@ -20,15 +20,15 @@ const ROLLBACK: u32 = 4;
 const LAYOUTS: [bool; 2] = [true, false];
 
 /// The same model without and with sharing.
-struct Pair {
+pub(crate) struct Pair {
     plain: LlmEngine,
-    sharing: LlmEngine,
+    pub(crate) sharing: LlmEngine,
     /// Whether the one that shares drafts too.
     drafts: bool,
 }
 
 impl Pair {
-    fn load(family: Family, kv_unified: bool, swa_full: bool, drafts: bool) -> Self {
+    pub(crate) fn load(family: Family, kv_unified: bool, swa_full: bool, drafts: bool) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let model = family.make(folder.path());
         let engine = |prefix_caching| {
@@ -39,6 +39,8 @@ impl Pair {
                 max_context: Some(512),
                 prefix_caching,
                 plugin_config: PluginConfig {
+                    kv_type_k: family.kv_type(),
+                    kv_type_v: family.kv_type(),
                     kv_unified: Some(kv_unified),
                     swa_full: Some(swa_full),
                     prompt_lookup: drafts,
@@ -85,7 +87,7 @@ impl Pair {
     }
 
     /// Asks both, and returns what the one that shares says.
-    fn ask(&self, prompt: &[Token], what: &str) -> (Vec<Token>, Usage) {
+    pub(crate) fn ask(&self, prompt: &[Token], what: &str) -> (Vec<Token>, Usage) {
         let (expected, usage) = finish(start(&self.plain, prompt, 24, RequestId::new(), false));
         assert_eq!(usage.cached_tokens, 0);
         let (answer, usage) = finish(self.share(prompt, 24, RequestId::new()));
@@ -94,12 +96,12 @@ impl Pair {
     }
 
     /// Asks the one that shares.
-    fn share(&self, prompt: &[Token], max_tokens: u32, of: RequestId) -> Generation {
+    pub(crate) fn share(&self, prompt: &[Token], max_tokens: u32, of: RequestId) -> Generation {
         start(&self.sharing, prompt, max_tokens, of, self.drafts)
     }
 
     /// What the other one says.
-    fn expected(&self, prompt: &[Token], max_tokens: u32) -> Vec<TokenLogprob> {
+    pub(crate) fn expected(&self, prompt: &[Token], max_tokens: u32) -> Vec<TokenLogprob> {
         let of = RequestId::new();
         finish(start(&self.plain, prompt, max_tokens, of, false)).0
     }
@@ -124,13 +126,13 @@ fn start(
     })
 }
 
-fn finish(generation: Generation) -> (Vec<TokenLogprob>, Usage) {
+pub(crate) fn finish(generation: Generation) -> (Vec<TokenLogprob>, Usage) {
     let answer = generation.finish();
     (answer.logprobs, answer.usage)
 }
 
 /// A beginning that tests share, with an end of its own for each number.
-fn prompt(beginning: u32, end: u32) -> Vec<Token> {
+pub(crate) fn prompt(beginning: u32, end: u32) -> Vec<Token> {
     let shared = (0..beginning).map(|index| 20 + (index * 7 % 150) as Token);
     let own = (0..20).map(|index| 20 + ((index * 3 + end * 13) % 150) as Token);
     shared.chain([200 + end as Token]).chain(own).collect()
