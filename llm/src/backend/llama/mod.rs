@@ -62,7 +62,7 @@ use plan::ContextPlan;
 pub use process::matmul_time;
 pub use process::with_cpu_kernels;
 use sequence_state::SequenceStates;
-use sub_batches::Divided;
+use sub_batches::{Divided, GoesBack};
 pub(super) use threads::threads_have_own_cpus;
 
 /// Whether llama.cpp mixes up the states of sequences that it computes in one pass.
@@ -83,6 +83,28 @@ fn draft_support(context: &Context<'_>, model: &LlamaModel, unified: bool) -> Dr
     } else {
         DraftSupport::SameLength
     }
+}
+
+/// What divides the batches of a context, if anything does, by how many tokens its sequences can go
+/// back.
+fn divided(
+    spec: &LlmEngineSpec,
+    plan: &ContextPlan<'_>,
+    weights: &Weights,
+    rollback_states: u32,
+) -> Option<Divided> {
+    if mixes_up_states(&weights.model) {
+        // Passes that cost nothing: each sequence has its own.
+        return Some(Divided::new(Some(0), None));
+    }
+    let bytes = plan.ragged_bytes;
+    let pass_cost = bytes.map(|bytes| weights.model.size() / bytes.max(1));
+    let goes_back = (rollback_states > 0).then_some(GoesBack {
+        unified: plan.unified,
+        ubatch: plan.ubatch as usize,
+    });
+    let divides = pass_cost.is_some() || goes_back.is_some() || !spec.adapters.is_empty();
+    divides.then(|| Divided::new(pass_cost, goes_back))
 }
 
 /// What is the same for all models of the process.
@@ -189,18 +211,14 @@ impl<'a> LlamaCpp<'a> {
             reuse: states.reuse(),
             host_cache_bytes: plan.prefix_bytes,
         };
+        let divided = divided(spec, plan, weights, context.rollback_states());
         Ok(Self {
             info: describe(spec, plan, weights, &heard, environment),
             context,
             capacity,
             drafts,
             from_hidden: plan.drafts_for.is_some(),
-            divided: match plan.ragged_bytes {
-                _ if mixes_up_states(&weights.model) => Some(Divided::by_sequence()),
-                Some(bytes) => Some(Divided::new(weights.model.size(), bytes)),
-                None if spec.adapters.is_empty() => None,
-                None => Some(Divided::by_adapter()),
-            },
+            divided,
             #[cfg(target_os = "linux")]
             huge_pages: HugePages::new(spec.plugin_config.huge_pages != Some(false)),
             states,

@@ -1,0 +1,264 @@
+//! The division of a batch into passes.
+
+use std::ops::Range;
+
+use crate::backend::interface::{Adapter, BatchToken, Slot};
+
+/// llama.cpp rounds the cells of a pass up to a multiple of this.
+const CELL_GRAIN: u32 = 256;
+
+/// Models whose sequences go back to states that are kept of their last tokens.
+///
+/// llama.cpp moves the states of sequences next to each other to compute them in one pass. It does
+/// not move what is kept to go back to. So nothing may be moved between a sequence's drafts and its
+/// going back: a pass of a single sequence moves nothing.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::backend::llama) struct GoesBack {
+    /// Whether a pass may have gaps between its slots.
+    pub(in crate::backend::llama) unified: bool,
+    /// How many tokens llama.cpp computes at once.
+    pub(in crate::backend::llama) ubatch: usize,
+}
+
+/// The division of a batch. Kept between steps to reuse its memory.
+pub(super) struct Passes {
+    /// What a pass costs, in cells; `None` where the lengths of sequences make no difference.
+    pass_cost: Option<u64>,
+    goes_back: Option<GoesBack>,
+    /// Indices into the batch, pass by pass.
+    order: Vec<usize>,
+    passes: Vec<Pass>,
+    parts: Vec<Part>,
+    /// The parts with drafts of a model that goes back; the others are in `parts`.
+    drafting: Vec<Part>,
+    /// For the first parts: the least cost, and where the last group of the division that has it
+    /// begins.
+    best: Vec<(u64, usize)>,
+    groups: Vec<(usize, usize)>,
+}
+
+/// A range of `order`, computed with one adapter.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Pass {
+    adapter: Option<Adapter>,
+    begin: usize,
+    end: usize,
+}
+
+/// The tokens of one sequence in the batch.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    slot: Slot,
+    adapter: Option<Adapter>,
+    /// Index of its first token.
+    first: usize,
+    tokens: usize,
+    /// How many of them ask for logits: drafts do, to be verified.
+    asking: usize,
+    /// Cells it has after the batch, rounded up.
+    cells: u64,
+}
+
+/// Neighboring parts that begin with a pass for all; what some have beyond the shortest takes a
+/// pass each.
+#[derive(Default)]
+struct Group {
+    parts: u64,
+    /// Tokens of the shortest, and how many have no more.
+    tokens: u64,
+    shortest: u64,
+    /// Cells of the longest.
+    cells: u64,
+    /// Sums over the parts: cells, and cells for each token.
+    sum: u64,
+    sum_by_token: u64,
+}
+
+impl Group {
+    fn add(&mut self, part: &Part) {
+        let tokens = part.tokens as u64;
+        if self.parts == 0 || tokens < self.tokens {
+            self.tokens = tokens;
+            self.shortest = 0;
+        }
+        self.shortest += u64::from(tokens == self.tokens);
+        self.parts += 1;
+        self.cells = self.cells.max(part.cells);
+        self.sum += part.cells;
+        self.sum_by_token += tokens * part.cells;
+    }
+
+    fn cost(&self, pass_cost: u64) -> u64 {
+        let passes = 1 + self.parts - self.shortest;
+        let together = self.parts * self.tokens * self.cells;
+        let beyond = self.sum_by_token - self.tokens * self.sum;
+        passes * pass_cost + together + beyond
+    }
+}
+
+impl Passes {
+    pub(super) fn new(pass_cost: Option<u64>, goes_back: Option<GoesBack>) -> Self {
+        Self {
+            pass_cost,
+            goes_back,
+            order: Vec::new(),
+            passes: Vec::new(),
+            parts: Vec::new(),
+            drafting: Vec::new(),
+            best: Vec::new(),
+            groups: Vec::new(),
+        }
+    }
+
+    /// Divides a batch whose sequences come one after the other, in the order of slots.
+    pub(super) fn divide(&mut self, batch: &[BatchToken]) {
+        self.order.clear();
+        self.passes.clear();
+        self.find_parts(batch);
+        self.drafting.clear();
+        if self.goes_back.is_some() {
+            let drafts = |part: &mut Part| part.asking > 1;
+            self.drafting.extend(self.parts.extract_if(.., drafts));
+        }
+        match self.pass_cost {
+            Some(pass_cost) => self.divide_by_cost(pass_cost),
+            None => self.divide_by_adapter(),
+        }
+        // One adapter after the other, as a change costs a little.
+        self.passes.sort_unstable();
+        if let Some(goes_back) = self.goes_back {
+            self.add_drafting(goes_back);
+        }
+    }
+
+    /// The passes, as indices into the batch. Those of a sequence are in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[usize]> {
+        let passes = self.passes.iter();
+        passes.map(|pass| &self.order[pass.begin..pass.end])
+    }
+
+    /// How many passes there are.
+    pub(super) fn len(&self) -> usize {
+        self.passes.len()
+    }
+
+    fn find_parts(&mut self, batch: &[BatchToken]) {
+        self.parts.clear();
+        for (index, token) in batch.iter().enumerate() {
+            if self.parts.last().is_none_or(|part| part.slot != token.slot) {
+                self.parts.push(Part {
+                    slot: token.slot,
+                    adapter: token.adapter,
+                    first: index,
+                    tokens: 0,
+                    asking: 0,
+                    cells: 0,
+                });
+            }
+            let part = self.parts.last_mut().expect("it was added");
+            part.tokens += 1;
+            part.asking += usize::from(token.logits);
+            part.cells = (token.position + 1).next_multiple_of(CELL_GRAIN).into();
+        }
+    }
+
+    /// Computes some tokens of parts that have one adapter in one pass.
+    fn add_pass(&mut self, parts: &[Part], tokens: impl Fn(&Part) -> Range<usize>) {
+        let begin = self.order.len();
+        self.order.extend(parts.iter().flat_map(tokens));
+        self.passes.push(Pass {
+            adapter: parts[0].adapter,
+            begin,
+            end: self.order.len(),
+        });
+    }
+
+    fn divide_by_adapter(&mut self) {
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.sort_unstable_by_key(|part| (part.adapter, part.first));
+        for parts in parts.chunk_by(|one, next| one.adapter == next.adapter) {
+            self.add_pass(parts, Part::all);
+        }
+        self.parts = parts;
+    }
+
+    fn divide_by_cost(&mut self, pass_cost: u64) {
+        let parts = std::mem::take(&mut self.parts);
+        let neighbors =
+            |one: &Part, next: &Part| one.is_before(next) && one.adapter == next.adapter;
+        for parts in parts.chunk_by(neighbors) {
+            self.divide_neighbors(parts, pass_cost);
+        }
+        self.parts = parts;
+    }
+
+    /// Finds the groups of neighboring parts that together cost least.
+    fn divide_neighbors(&mut self, parts: &[Part], pass_cost: u64) {
+        self.best.clear();
+        self.best.push((0, 0));
+        for end in 1..=parts.len() {
+            let mut group = Group::default();
+            let mut least = (u64::MAX, 0);
+            for begin in (0..end).rev() {
+                group.add(&parts[begin]);
+                let cost = self.best[begin].0 + group.cost(pass_cost);
+                if cost < least.0 {
+                    least = (cost, begin);
+                }
+            }
+            self.best.push(least);
+        }
+        self.groups.clear();
+        let mut end = parts.len();
+        while end > 0 {
+            let begin = self.best[end].1;
+            self.groups.push((begin, end));
+            end = begin;
+        }
+        while let Some((begin, end)) = self.groups.pop() {
+            self.add_group(&parts[begin..end]);
+        }
+    }
+
+    fn add_group(&mut self, parts: &[Part]) {
+        let together = parts.iter().map(|part| part.tokens).min().unwrap_or(0);
+        self.add_pass(parts, |part| part.first..part.first + together);
+        for part in parts.iter().filter(|part| part.tokens > together) {
+            let beyond = |part: &Part| part.first + together..part.first + part.tokens;
+            self.add_pass(std::slice::from_ref(part), beyond);
+        }
+    }
+
+    /// Computes sequences that may go back after all others: first as many as can be in one pass of
+    /// equally many tokens, then each of the rest by itself.
+    fn add_drafting(&mut self, goes_back: GoesBack) {
+        let mut drafting = std::mem::take(&mut self.drafting);
+        drafting.sort_unstable_by_key(|part| (part.adapter, part.tokens, part.slot));
+        let alike = |one: &Part, next: &Part| {
+            let equal = one.adapter == next.adapter && one.tokens == next.tokens;
+            equal && (goes_back.unified || one.is_before(next))
+        };
+        if let Some(most) = drafting.chunk_by(alike).max_by_key(|parts| parts.len()) {
+            let at_once = goes_back.ubatch / most[0].tokens;
+            let together = &most[..at_once.clamp(1, most.len())];
+            self.add_pass(together, Part::all);
+            for part in drafting.chunks(1) {
+                if !together.iter().any(|other| other.slot == part[0].slot) {
+                    self.add_pass(part, Part::all);
+                }
+            }
+        }
+        self.drafting = drafting;
+    }
+}
+
+impl Part {
+    fn all(&self) -> Range<usize> {
+        self.first..self.first + self.tokens
+    }
+
+    /// Whether the other has the slot after this one's.
+    fn is_before(&self, next: &Self) -> bool {
+        self.slot.0 + 1 == next.slot.0
+    }
+}
