@@ -9,6 +9,7 @@ use graphmill_llm::{
     Usage, VisionSpec,
 };
 
+use crate::checkpoints::{Pair, play_any};
 use crate::families::{Family, WIDTH};
 use crate::images::{SIZE, picture, question, sound};
 use crate::random_projector::{Kind, make};
@@ -243,4 +244,14 @@ fn an_image_that_no_step_has_room_for_is_refused() {
         message.contains("its 16 positions have to be computed at once"),
         "{message}"
     );
+}
+
+#[test]
+fn any_workload_of_texts_gives_the_answers_of_an_engine_without_sharing() {
+    for unified in [true, false] {
+        for drafts in [false, true] {
+            let pair = Pair::load(Family::Image, unified, true, drafts);
+            play_any(&pair, &format!("unified: {unified}, drafts: {drafts}"));
+        }
+    }
 }

@@ -16,6 +16,8 @@
 //! state than this is not restored in part.
 
 mod read;
+#[cfg(test)]
+mod tests;
 
 use std::num::NonZero;
 use std::ops::Range;

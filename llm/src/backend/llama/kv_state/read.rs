@@ -179,6 +179,11 @@ impl<'a> Planes<'a> {
         let head = reader.take(12)?;
         let mut numbers = Reader(&head[4..]);
         let (bytes, count) = (numbers.number()?, numbers.number()?);
+        // Where a cache without values was taken to have some, these are any numbers.
+        let in_cell = u64::from(bytes) * u64::from(count);
+        if !matches!(bytes, 2 | 4) || in_cell > reader.0.len() as u64 / u64::from(cells) {
+            return Err(unknown("values of an impossible size"));
+        }
         for index in 0..count {
             let head = if index == 0 { head } else { &[] };
             self.add(head, bytes, reader, cells)?;
