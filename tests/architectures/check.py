@@ -159,6 +159,10 @@ def check(server):
         expected = server.ask("plain", tokens)[0]
         for what in ("sharing, another end", "sharing, another end again"):
             expect(what, expected, server.ask("sharing", tokens)[0])
+    if not shared:
+        wrong.append("shares nothing")
+    errors = [line for line in server.log.read_text().splitlines() if " ERROR " in line]
+    wrong += [f"logged: {line}" for line in errors[:1]]
     return wrong, f"{shared} tokens shared, " + (f"{drafted} drafted" if "drafting" in server.graphs else "drafts refused")
 
 

@@ -309,7 +309,7 @@ impl Backend for LlamaCpp<'_> {
     }
 
     fn remove_before(&mut self, slot: Slot, position: u32) {
-        if !self.context.remove_before(slot.0, position) {
+        if self.states.has_cells() && !self.context.remove_before(slot.0, position) {
             tracing::error!(slot = slot.0, position, "llama.cpp did not remove cells");
         }
     }

@@ -4,7 +4,8 @@
 //! with as many cells. A hybrid model has a cell for each token in its attention layers and one state
 //! in the others; a model with sliding windows has another cache, which it holds only as much of as
 //! the windows see. llama.cpp writes such a sequence as its cells and the rest, and the rest also by
-//! itself: that is a checkpoint. A recurrent model has the rest alone.
+//! itself: that is a checkpoint. A recurrent model has the rest alone. Of a model with compressed
+//! cells, a checkpoint is all that a sequence has.
 
 use std::num::NonZero;
 use std::ops::Range;
@@ -14,6 +15,7 @@ use llama_cpp_2::model::LlamaModel;
 
 use super::ffi::{self, Context, StatePart};
 use super::kv_state::{self, Form, Layout};
+use super::model;
 use crate::backend::interface::{Checkpoint, Reuse, SaveError, SavedCells, SavedPart};
 
 /// Memory for states that is kept from one to the next.
@@ -43,6 +45,8 @@ enum Kind {
     CellsAndRest,
     /// No cells.
     Rest,
+    /// Cells that stand for several tokens: a checkpoint has all of them.
+    Whole,
     /// Something else.
     Unknown,
 }
@@ -64,9 +68,14 @@ impl SequenceStates {
     pub(super) fn reuse(&self) -> Reuse {
         match self.kind {
             Kind::Cells => Reuse::Cells,
-            Kind::CellsAndRest | Kind::Rest => Reuse::Checkpoints,
+            Kind::CellsAndRest | Kind::Rest | Kind::Whole => Reuse::Checkpoints,
             Kind::Unknown => Reuse::Never,
         }
+    }
+
+    /// Whether cells are saved one by one.
+    pub(super) fn has_cells(&self) -> bool {
+        matches!(self.kind, Kind::Cells | Kind::CellsAndRest)
     }
 
     /// Copies cells of a sequence, a piece for each range of positions.
@@ -76,7 +85,7 @@ impl SequenceStates {
         sequence: u32,
         pieces: &[Range<u32>],
     ) -> Result<Vec<SavedCells>, SaveError> {
-        if self.kind == Kind::Rest {
+        if !self.has_cells() {
             let none = |piece: &Range<u32>| {
                 SavedCells::new(Arc::default(), piece.len() as u32, Vec::new())
             };
@@ -85,7 +94,7 @@ impl SequenceStates {
         context.read_state(sequence, StatePart::Whole, &mut self.state)?;
         let rest = match self.kind {
             Kind::CellsAndRest => context.state_size(sequence, StatePart::Partial) - HEADER,
-            Kind::Cells | Kind::Rest | Kind::Unknown => 0,
+            Kind::Cells | Kind::Rest | Kind::Whole | Kind::Unknown => 0,
         };
         let extension = self.extension.zip(context.placed_cells(sequence));
         let parsed = kv_state::parse(&self.state, self.layout, rest, extension)?;
@@ -98,13 +107,17 @@ impl SequenceStates {
         cells
     }
 
-    /// Copies what a sequence has beside its cells.
+    /// Copies what a sequence has beside its cells that can be saved.
     pub(super) fn checkpoint(
         &mut self,
         context: &mut Context<'_>,
         sequence: u32,
     ) -> Result<Checkpoint, SaveError> {
-        context.read_state(sequence, StatePart::Partial, &mut self.state)?;
+        let part = match self.kind {
+            Kind::Whole => StatePart::Whole,
+            _ => StatePart::Partial,
+        };
+        context.read_state(sequence, part, &mut self.state)?;
         let checkpoint = Checkpoint(self.state.as_slice().into());
         self.trim();
         Ok(checkpoint)
@@ -120,7 +133,7 @@ impl SequenceStates {
         checkpoint: Option<&Checkpoint>,
     ) -> Result<(), SaveError> {
         let checkpoint = checkpoint.map_or(&[][..], |checkpoint| &checkpoint.0);
-        if self.kind == Kind::Rest {
+        if !self.has_cells() {
             return context.write_state(sequence, checkpoint);
         }
         let form = self.form.as_ref();
@@ -164,6 +177,7 @@ impl SequenceStates {
 /// nothing: for each cache with a cell for each token the number of streams and of the cells in each,
 /// and whatever else there is.
 fn kind(context: &mut Context<'_>, model: &LlamaModel, streams: u32) -> (Kind, Layout) {
+    let compresses = model::architecture(model) == "deepseek4";
     let has_states = model.is_recurrent() || model.is_hybrid();
     let whole = context.state_size(0, StatePart::Whole);
     let one_cache = 4 + 4 * streams as usize;
@@ -181,6 +195,9 @@ fn kind(context: &mut Context<'_>, model: &LlamaModel, streams: u32) -> (Kind, L
     let rest = context.state_size(0, StatePart::Partial);
     if whole == 0 {
         return (Kind::Unknown, caches(0)); // llama.cpp cannot write it
+    }
+    if compresses {
+        return (Kind::Whole, caches(0));
     }
     match whole.checked_sub(rest) {
         Some(0) if model.is_recurrent() => (Kind::Rest, caches(0)),

@@ -10,6 +10,7 @@
 //! id of each cell, four numbers on the tensors, and the planes. A position and its extension become
 //! a plane like the others: models that have extensions count images by lines and columns, so that
 //! positions follow from no other number, and cells are in the order of position, line and column.
+//! A second cache has no extensions, and its cells are in the same order.
 //! A layer's keys are one plane, headed by their type and the bytes of a row; values are the same,
 //! or, where they are stored transposed, one plane for each of their numbers. Caches whose keys are
 //! also the values have none. Whatever does not fit this form is refused, so that a model with more
@@ -24,7 +25,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::backend::interface::{SaveError, SavedCells, SavedPart};
-use read::{Cache, Place, Reader, read_caches};
+use read::{Cache, Order, Place, Reader, read_caches};
 
 /// In which order llama.cpp writes what a sequence has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +41,8 @@ pub(super) struct Layout {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Form {
     magic: [u8; 4],
-    /// Bytes of a cell's position and extension, if there is one: then they are the first plane.
+    /// Bytes of a cell's position and extension, if the first cache has any: then they are the first
+    /// plane.
     place: usize,
     caches: Vec<CacheForm>,
     /// See [`Layout::before_rest`].
@@ -130,7 +132,8 @@ pub(super) fn parse(
     reader.number()?; // the sequence's id
     let behind = |cache: usize| if cache == layout.before_rest { rest } else { 0 };
     let behind: Vec<usize> = (1..=layout.caches).map(behind).collect();
-    let caches = read_caches(&reader, &behind, extended)?;
+    let order = extended.map_or(Order::Positions, |(bytes, end)| Order::Places(bytes, end));
+    let caches = read_caches(&reader, &behind, &order)?;
     let first = caches.first().map_or(0, |cache| cache.first);
     let count = |cache: &Cache<'_>| cache.cells.order.len();
     if caches
@@ -205,7 +208,9 @@ pub(super) fn build(
                 .map_or((&counted[..], &[][..]), |place| place.split_at(POSITION));
             state.extend(position);
             number(state, 1);
-            state.extend(extension);
+            if before == 0 {
+                state.extend(extension);
+            }
             number(state, 0);
         }
         state.extend(cache.tensors);

@@ -15,12 +15,23 @@ pub(super) struct Cache<'a> {
     pub(super) cells: Cells<'a>,
 }
 
+/// What puts the cells of a cache in order.
+pub(super) enum Order {
+    /// Their positions, which have no gaps.
+    Positions,
+    /// Positions with an extension of so many bytes. The cells are the last of so many.
+    Places(NonZero<usize>, u32),
+    /// They are in the order of those of the cache before, the first at this place.
+    AsBefore(u32, Vec<usize>),
+}
+
 /// Reads caches with so many other bytes `behind` each of them; nothing may be left. Where a cache ends
-/// depends on whether it has values, which it does not tell: both are tried.
+/// depends on whether it has values, which it does not tell: both are tried. Only the first cache
+/// has extensions.
 pub(super) fn read_caches<'a>(
     reader: &Reader<'a>,
     behind: &[usize],
-    extended: Option<(NonZero<usize>, u32)>,
+    order: &Order,
 ) -> Result<Vec<Cache<'a>>, SaveError> {
     let Some((others, behind)) = behind.split_first() else {
         return if reader.0.is_empty() {
@@ -31,9 +42,14 @@ pub(super) fn read_caches<'a>(
     };
     let read = |values| {
         let mut reader = Reader(reader.0);
-        let mut caches = vec![read_cache(&mut reader, values, extended)?];
+        let cache = read_cache(&mut reader, values, order)?;
         reader.take(*others)?;
-        caches.extend(read_caches(&reader, behind, extended)?);
+        let next = match order {
+            Order::Positions => Order::Positions,
+            _ => Order::AsBefore(cache.first, cache.cells.order.clone()),
+        };
+        let mut caches = vec![cache];
+        caches.extend(read_caches(&reader, behind, &next)?);
         Ok(caches)
     };
     read(true).or_else(|_: SaveError| read(false))
@@ -42,9 +58,12 @@ pub(super) fn read_caches<'a>(
 fn read_cache<'a>(
     reader: &mut Reader<'a>,
     values: bool,
-    extended: Option<(NonZero<usize>, u32)>,
+    order: &Order,
 ) -> Result<Cache<'a>, SaveError> {
-    let extension = extended.map_or(0, |(bytes, _)| bytes.get());
+    let extension = match order {
+        Order::Places(bytes, _) => bytes.get(),
+        Order::Positions | Order::AsBefore(..) => 0,
+    };
     let streams = reader.number()?;
     let mut cache = None;
     for _ in 0..streams {
@@ -57,9 +76,13 @@ fn read_cache<'a>(
         }
         let heads = read_heads(reader, cells, extension)?;
         let (planes, tensors) = read_stream(reader, cells, values)?;
-        let (first, order) = match extended {
-            Some((bytes, end)) => by_place(&heads.places, POSITION + bytes.get(), end)?,
-            None => by_position(&heads.positions)?,
+        let (first, order) = match order {
+            Order::Positions => by_position(&heads.positions)?,
+            Order::Places(bytes, end) => by_place(&heads.places, POSITION + bytes.get(), *end)?,
+            Order::AsBefore(first, order) if order.len() == cells as usize => {
+                (*first, order.clone())
+            }
+            Order::AsBefore(..) => return Err(unknown("caches with different cells")),
         };
         cache = Some(Cache {
             form: CacheForm {

@@ -1,4 +1,7 @@
-use super::{Layout, number, parse};
+use std::num::NonZero;
+
+use super::{Layout, build, number, parse};
+use crate::backend::interface::SavedPart;
 
 const F32: u32 = 0;
 
@@ -43,4 +46,51 @@ fn a_cache_without_values_ends_before_any_bytes() {
             assert!(parse(&state, layout, 0, None).is_err());
         }
     }
+}
+
+#[test]
+fn only_the_first_cache_has_extensions() {
+    let layout = Layout {
+        caches: 2,
+        before_rest: 1,
+    };
+    // Position, column, line and token of three cells of an image, two of which are in a line.
+    let places = [[5_u32, 6, 5, 9], [5, 5, 5, 9], [5, 5, 6, 9]];
+    let cache = |state: &mut Vec<u8>, extended: bool, order: [usize; 3]| {
+        number(state, 1);
+        number(state, 3);
+        for [position, extension @ ..] in order.map(|cell| places[cell]) {
+            number(state, position);
+            number(state, 1);
+            for field in extension.into_iter().filter(|_| extended) {
+                number(state, field);
+            }
+            number(state, 0);
+        }
+        for field in [0, 1, 0, 0, F32, 4, 0] {
+            number(state, field);
+        }
+        for cell in order {
+            number(state, cell as u32);
+        }
+    };
+    let state = |order| {
+        let mut state = vec![0; 8];
+        cache(&mut state, true, order);
+        state.extend([7; 5]);
+        cache(&mut state, false, order);
+        state
+    };
+    let written = state([0, 1, 2]);
+    let extension = NonZero::new(12).map(|bytes| (bytes, 8));
+    let parsed = parse(&written, layout, 5, extension).expect("two caches");
+    let cells = parsed.cells(&(5..8)).expect("the cells are there");
+    let mut built = Vec::new();
+    let part = SavedPart {
+        cells: 0..3,
+        saved: &cells,
+    };
+    build(&parsed.form, 5, &[part], &[7; 5], &mut built);
+    // By line and then by column.
+    assert_eq!(built, state([1, 0, 2]));
 }
