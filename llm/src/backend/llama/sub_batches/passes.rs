@@ -27,7 +27,7 @@ pub(super) struct Passes {
     goes_back: Option<GoesBack>,
     /// Indices into the batch, pass by pass.
     order: Vec<usize>,
-    passes: Vec<Pass>,
+    ranges: Vec<Pass>,
     parts: Vec<Part>,
     /// The parts with drafts of a model that goes back; the others are in `parts`.
     drafting: Vec<Part>,
@@ -102,7 +102,7 @@ impl Passes {
             pass_cost,
             goes_back,
             order: Vec::new(),
-            passes: Vec::new(),
+            ranges: Vec::new(),
             parts: Vec::new(),
             drafting: Vec::new(),
             best: Vec::new(),
@@ -113,7 +113,7 @@ impl Passes {
     /// Divides a batch whose sequences come one after the other, in the order of slots.
     pub(super) fn divide(&mut self, batch: &[BatchToken]) {
         self.order.clear();
-        self.passes.clear();
+        self.ranges.clear();
         self.find_parts(batch);
         self.drafting.clear();
         if self.goes_back.is_some() {
@@ -125,7 +125,7 @@ impl Passes {
             None => self.divide_by_adapter(),
         }
         // One adapter after the other, as a change costs a little.
-        self.passes.sort_unstable();
+        self.ranges.sort_unstable();
         if let Some(goes_back) = self.goes_back {
             self.add_drafting(goes_back);
         }
@@ -133,13 +133,13 @@ impl Passes {
 
     /// The passes, as indices into the batch. Those of a sequence are in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &[usize]> {
-        let passes = self.passes.iter();
+        let passes = self.ranges.iter();
         passes.map(|pass| &self.order[pass.begin..pass.end])
     }
 
     /// How many passes there are.
     pub(super) fn len(&self) -> usize {
-        self.passes.len()
+        self.ranges.len()
     }
 
     fn find_parts(&mut self, batch: &[BatchToken]) {
@@ -166,7 +166,7 @@ impl Passes {
     fn add_pass(&mut self, parts: &[Part], tokens: impl Fn(&Part) -> Range<usize>) {
         let begin = self.order.len();
         self.order.extend(parts.iter().flat_map(tokens));
-        self.passes.push(Pass {
+        self.ranges.push(Pass {
             adapter: parts[0].adapter,
             begin,
             end: self.order.len(),
