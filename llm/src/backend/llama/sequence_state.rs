@@ -177,6 +177,7 @@ impl SequenceStates {
 /// nothing: for each cache with a cell for each token the number of streams and of the cells in each,
 /// and whatever else there is.
 fn kind(context: &mut Context<'_>, model: &LlamaModel, streams: u32) -> (Kind, Layout) {
+    // The sizes below do not tell a cell of several tokens from one of a single token.
     let compresses = model::architecture(model) == "deepseek4";
     let has_states = model.is_recurrent() || model.is_hybrid();
     let whole = context.state_size(0, StatePart::Whole);
