@@ -49,10 +49,10 @@ pub(crate) fn allocator() -> Allocator {
     Allocator::default()
 }
 
-/// Has threads share a few heaps: each reserves addresses.
-pub(crate) fn few_heaps() {
+/// Has the allocator spare addresses.
+pub(crate) fn spare_addresses() {
     #[cfg(all(feature = "llama", target_os = "linux", target_env = "gnu"))]
-    llama::few_heaps();
+    llama::spare_addresses();
 }
 
 /// Limits what this process can allocate from here on.

@@ -7,8 +7,8 @@ use crate::room;
 /// other threads start; without it, a process whose addresses are bounded can run fewer threads.
 pub fn prepare_process() {
     count_memory();
-    if room::bounds_address_space() {
-        backend::few_heaps();
+    if room::limits_mappings() {
+        backend::spare_addresses();
     }
 }
 

@@ -39,8 +39,8 @@ impl Limits {
         }
     }
 
-    pub(crate) fn bounds_address_space(&self) -> bool {
-        self.address_space.is_some()
+    pub(crate) fn limits_mappings(&self) -> bool {
+        self.address_space.or(self.data).is_some()
     }
 
     /// The smallest of them.
@@ -72,7 +72,7 @@ impl Limits {
 
     /// Bytes that can still be mapped.
     fn virtual_left(&self) -> u64 {
-        if self.address_space.is_none() && self.data.is_none() {
+        if !self.limits_mappings() {
             return u64::MAX;
         }
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -7,8 +7,7 @@
 //! `ulimit -d`) leave. KV cells that are allocated but not used yet are subtracted: they will take
 //! memory.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 mod limits;
@@ -33,29 +32,39 @@ pub trait Cache: Send + Sync {
 }
 
 /// A claim of bytes that are about to be allocated. They are counted until it is dropped, which
-/// should be after the allocation.
+/// should be after the allocation, and from then on they count as taken.
 #[derive(Debug)]
 #[must_use]
 pub struct Claim(u64);
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        CLAIMED.fetch_sub(self.0, Ordering::Relaxed);
+        lock(&ACCOUNT).release(self.0);
     }
 }
 
-/// Bytes of all claims. Who claims counts before it looks, so of two that claim at once both may be
-/// refused, and never too many let in.
-static CLAIMED: AtomicU64 = AtomicU64::new(0);
+static ACCOUNT: Mutex<Account> = Mutex::new(Account {
+    claimed: 0,
+    seen: None,
+});
 /// The caches of the process; of those that are gone, nothing is left.
 static CACHES: Mutex<Vec<Weak<dyn Cache>>> = Mutex::new(Vec::new());
-static LOOKED: Mutex<Option<Look>> = Mutex::new(None);
+
+/// What is left, and what of it is claimed.
+#[derive(Debug)]
+struct Account {
+    /// Bytes of all claims. Who claims counts before it looks, so of two that claim at once both
+    /// may be refused, and never too many let in.
+    claimed: u64,
+    seen: Option<Look>,
+}
 
 /// What was seen, and when.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Look {
-    limits: Arc<Limits>,
+    limits: Limits,
     at: Instant,
+    /// Bytes that were left, less those of claims that ended since: what they were for is taken.
     left: u64,
 }
 
@@ -88,9 +97,9 @@ fn allocator() -> Allocator {
     ALLOCATOR.get().copied().unwrap_or_default()
 }
 
-/// Whether the system bounds the addresses of this process.
-pub(crate) fn bounds_address_space() -> bool {
-    Limits::of_this_process().bounds_address_space()
+/// Whether the system limits what this process can map.
+pub(crate) fn limits_mappings() -> bool {
+    Limits::of_this_process().limits_mappings()
 }
 
 /// Makes sure that there is room for so many bytes beside what is kept for running requests, and
@@ -101,9 +110,9 @@ pub(crate) fn bounds_address_space() -> bool {
 pub fn claim(bytes: u64) -> Result<Claim, OutOfMemory> {
     // Nobody has as much, and sums of claims stay within 64 bits.
     let bytes = bytes.min(1 << 48);
-    CLAIMED.fetch_add(bytes, Ordering::Relaxed);
+    lock(&ACCOUNT).claimed += bytes;
     let claim = Claim(bytes);
-    if fits(0, 1, false) {
+    if fits(0, 1) || fits_now() {
         return Ok(claim);
     }
     let caches: Vec<_> = lock(&CACHES).iter().filter_map(Weak::upgrade).collect();
@@ -112,10 +121,10 @@ pub fn claim(bytes: u64) -> Result<Claim, OutOfMemory> {
         cache.shrink();
     }
     trim();
-    if fits(0, 1, true) {
+    if fits_now() {
         return Ok(claim);
     }
-    let left = lock(&LOOKED).as_ref().map_or(0, |look| look.left);
+    let left = lock(&ACCOUNT).look(false).left;
     Err(OutOfMemory { left })
 }
 
@@ -143,31 +152,49 @@ pub fn ensure(bytes: u64) -> Result<(), OutOfMemory> {
 /// Whether there is so much room that a cache may take so many bytes of it: more than requests are
 /// refused for.
 pub fn is_ample(bytes: u64) -> bool {
-    fits(bytes, 2, false)
+    fits(bytes, 2)
 }
 
-fn fits(bytes: u64, reserves: u64, anew: bool) -> bool {
-    let mut looked = lock(&LOOKED);
-    let look = match looked.take() {
-        Some(look) if !anew && look.is_recent() => look,
-        old => {
-            let limits = match old {
-                Some(look) => look.limits,
-                None => Arc::new(Limits::of_this_process()),
-            };
-            Look {
-                left: limits.left(),
-                at: Instant::now(),
-                limits,
+fn fits(bytes: u64, reserves: u64) -> bool {
+    lock(&ACCOUNT).fits(bytes, reserves, false)
+}
+
+/// Whether what is claimed fits, looked at anew.
+fn fits_now() -> bool {
+    lock(&ACCOUNT).fits(0, 1, true)
+}
+
+impl Account {
+    fn fits(&mut self, bytes: u64, reserves: u64, anew: bool) -> bool {
+        let wanted = bytes.saturating_add(self.claimed);
+        let look = self.look(anew);
+        let reserve = (look.limits.total() / 16).clamp(MIN_RESERVE, MAX_RESERVE);
+        look.left >= wanted.saturating_add(reserves * reserve)
+    }
+
+    /// What was seen lately, or what is seen now.
+    fn look(&mut self, anew: bool) -> &Look {
+        let look = match self.seen.take() {
+            Some(look) if !anew && look.is_recent() => look,
+            old => {
+                let limits = old.map_or_else(Limits::of_this_process, |look| look.limits);
+                Look {
+                    left: limits.left(),
+                    at: Instant::now(),
+                    limits,
+                }
             }
+        };
+        self.seen.insert(look)
+    }
+
+    /// Ends a claim.
+    fn release(&mut self, bytes: u64) {
+        self.claimed -= bytes;
+        if let Some(look) = &mut self.seen {
+            look.left = look.left.saturating_sub(bytes);
         }
-    };
-    let reserve = (look.limits.total() / 16).clamp(MIN_RESERVE, MAX_RESERVE);
-    let claimed = CLAIMED.load(Ordering::Relaxed);
-    let wanted = bytes.saturating_add(claimed);
-    let fits = look.left >= wanted.saturating_add(reserves * reserve);
-    *looked = Some(look);
-    fits
+    }
 }
 
 impl Look {
@@ -185,7 +212,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU32;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
 
@@ -209,5 +237,23 @@ mod tests {
             assert!(cache.0.load(Ordering::Relaxed) > 0);
         }
         assert_eq!(ensure(0), Ok(()), "a claim that was refused is gone");
+    }
+
+    #[test]
+    fn what_claims_were_for_is_taken_until_it_is_seen() {
+        let mut account = Account {
+            claimed: 70 * MIB,
+            seen: Some(Look {
+                limits: Limits::default(),
+                at: Instant::now() + Duration::from_hours(1),
+                left: 100 * MIB + MAX_RESERVE,
+            }),
+        };
+        assert!(account.fits(30 * MIB, 1, false));
+        assert!(!account.fits(31 * MIB, 1, false));
+        account.release(50 * MIB);
+        assert!(account.fits(30 * MIB, 1, false));
+        assert!(!account.fits(31 * MIB, 1, false), "it was allocated");
+        assert!(account.fits(u64::MAX / 2, 1, true), "nothing has a limit");
     }
 }

@@ -116,7 +116,12 @@ impl Bodies {
         let mut lease = Lease::new(self);
         // Few bytes can take long.
         let decoding = tokio::task::spawn_blocking(move || {
-            let mut decoded = encoding.decode(&bytes, |more| lease.take(more))?;
+            let most = lease.bodies.each;
+            let mut decoded = encoding.decode(&bytes, |plain, more| {
+                lease.take(more.len())?;
+                lease.append(plain, more, most);
+                Ok(())
+            })?;
             decoded.shrink_to_fit();
             Ok(lease.keeps(decoded.into()))
         });
@@ -151,10 +156,8 @@ impl Bodies {
                 // Most bodies come in one piece, which is not copied.
                 None if rest.is_empty() => first = Some(data),
                 before => {
-                    let before = before.unwrap_or_default();
-                    make_room(&mut rest, before.len() + data.len(), most);
-                    rest.extend_from_slice(&before);
-                    rest.extend_from_slice(&data);
+                    lease.append(&mut rest, &before.unwrap_or_default(), most);
+                    lease.append(&mut rest, &data, most);
                 }
             }
         }
@@ -179,15 +182,6 @@ impl Bodies {
             size(self.all)
         );
         Failure::new(Cause::BodiesFull, why)
-    }
-}
-
-/// Makes room as a vector does, but for no more than there can be.
-fn make_room(bytes: &mut Vec<u8>, more: usize, most: usize) {
-    let needed = bytes.len() + more;
-    if needed > bytes.capacity() {
-        let room = (2 * bytes.capacity()).min(most).max(needed);
-        bytes.reserve_exact(room - bytes.len());
     }
 }
 
@@ -258,6 +252,21 @@ impl Lease {
 }
 
 impl Lease {
+    /// Appends bytes that were taken to a buffer, of which there can be so many. A large buffer
+    /// grows to what memory was claimed for, and no further.
+    fn append(&self, buffer: &mut Vec<u8>, bytes: &[u8], most: usize) {
+        let needed = buffer.len() + bytes.len();
+        if needed > buffer.capacity() {
+            let room = if needed <= SMALL_BYTES {
+                2 * buffer.capacity()
+            } else {
+                self.claimed_to
+            };
+            buffer.reserve_exact(room.min(most).max(needed) - buffer.len());
+        }
+        buffer.extend_from_slice(bytes);
+    }
+
     /// Bytes that have come and keep their part of the budget until nothing refers to them.
     pub(crate) fn keeps(mut self, bytes: Bytes) -> Bytes {
         self.claim = None;
@@ -374,11 +383,20 @@ mod tests {
     #[tokio::test]
     async fn a_body_has_no_more_memory_than_bytes() {
         let bodies = Bodies::new(1 << 20, 1 << 20);
-        let mut bytes = Vec::new();
-        for (more, most, room) in [(10, 1_000, 10), (1, 1_000, 20), (50, 70, 61), (9, 70, 70)] {
-            make_room(&mut bytes, more, most);
-            assert_eq!(bytes.capacity(), room);
-            bytes.resize(bytes.len() + more, 0);
+        let (mut lease, mut buffer) = (bodies.lease(), Vec::new());
+        for (more, most, room) in [
+            (10, 1_000, 10),
+            (1, 1_000, 20),
+            (50, 70, 61),
+            (9, 70, 70),
+            (SMALL_BYTES, 1 << 20, 2 * (SMALL_BYTES + 70)),
+            (SMALL_BYTES, 1 << 20, 2 * (SMALL_BYTES + 70)),
+            (SMALL_BYTES, 1 << 20, 2 * (3 * SMALL_BYTES + 70)),
+        ] {
+            lease.take(more).expect("it fits");
+            lease.append(&mut buffer, &vec![0; more], most);
+            assert_eq!(buffer.capacity(), room);
+            assert!(buffer.len() <= SMALL_BYTES || room <= lease.claimed_to);
         }
         let read = read(&bodies, pieces(&[100, 1, 1])).await.expect("it fits");
         assert_eq!(&read[..], [b'x'; 102]);

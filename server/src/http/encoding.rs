@@ -45,11 +45,11 @@ impl Encoding {
         }
     }
 
-    /// The bytes that a body stands for. `take` is asked before they are kept, and may refuse.
+    /// The bytes that a body stands for. `keep` appends some to those before, or refuses them.
     pub(super) fn decode(
         self,
         bytes: &[u8],
-        mut take: impl FnMut(usize) -> Result<(), Failure>,
+        mut keep: impl FnMut(&mut Vec<u8>, &[u8]) -> Result<(), Failure>,
     ) -> Result<Vec<u8>, Failure> {
         let mut decoder: Box<dyn Read + '_> = match self {
             Self::Gzip => Box::new(MultiGzDecoder::new(bytes)),
@@ -69,8 +69,7 @@ impl Encoding {
             if read == 0 {
                 return Ok(plain);
             }
-            take(read)?;
-            plain.extend_from_slice(&step[..read]);
+            keep(&mut plain, &step[..read])?;
         }
     }
 }

@@ -48,12 +48,17 @@ pub(crate) fn trim_heap() {
     unsafe { libc::malloc_trim(0) };
 }
 
-/// Has threads share a few heaps: each reserves 64 MiB of addresses, which count where the address
-/// space is limited.
+/// Has the allocator spare addresses, which count where mappings are limited. Threads share a few
+/// heaps, as each reserves 64 MiB. What has 128 KiB or more is mapped and unmapped by itself: as free
+/// part of a heap it would count as left, and the next large allocation might not fit into it.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-pub(crate) fn few_heaps() {
-    // SAFETY: sets a number that is read when a thread first allocates.
-    unsafe { libc::mallopt(libc::M_ARENA_MAX, 2) };
+pub(crate) fn spare_addresses() {
+    // SAFETY: sets numbers that the allocator reads under its own locks.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 2);
+        // The default, which it otherwise raises with the sizes that are freed.
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
+    }
 }
 
 /// Limits the memory that this process allocates from here on, mapped files aside, and has it leave
