@@ -91,6 +91,7 @@ impl Random {
 
 pub(crate) const U32: u32 = 4;
 pub(crate) const F32: u32 = 6;
+pub(crate) const BOOL: u32 = 7;
 const TEXT: u32 = 8;
 pub(crate) const LIST: u32 = 9;
 

@@ -6,8 +6,15 @@ use std::path::{Path, PathBuf};
 
 use graphmill_llm::KvType;
 
+mod parts;
+
+use parts::{
+    Part, compressed_attention, delta_net, experts, hyper_connection, latent_attention, recurrent,
+};
+
 use crate::random_model::{
-    EMBEDDINGS, F32, Fill, LIST, Tensor, U32, Vocabulary, entry, file, matrix, ones, text_entry,
+    BOOL, EMBEDDINGS, F32, Fill, LIST, Tensor, U32, Vocabulary, entry, file, matrix, ones,
+    text_entry,
 };
 use crate::support::model;
 
@@ -27,6 +34,12 @@ const TURNED: u64 = 8;
 /// With few heads, many cells would have the same score, 0.
 const INDEXER_HEADS: u64 = 16;
 const INDEXER_KEY: u64 = 64;
+const EXPERTS: u64 = 4;
+const EXPERT_WIDTH: u64 = 32;
+/// Hidden states that layers of [`Family::Compressed`] have of a token.
+const STREAMS: u64 = 4;
+/// Tokens of one of its cells, in each layer; 0: it has none but those of a window.
+const COMPRESSED: [u32; LAYERS as usize] = [0, 4, 0, 4];
 /// Tokens that a sliding window sees.
 pub(crate) const WINDOW: u32 = 24;
 
@@ -40,6 +53,8 @@ pub(crate) enum Family {
     /// Two cells in every layer: a key that is also the value, and the key of an indexer, which
     /// chooses the cells that are looked at.
     Indexed,
+    /// The cells of a window in every layer, and a cell for every four tokens in every other one.
+    Compressed,
     /// A cell for each token in every other layer, the last tokens in the others.
     Hybrid,
     /// A cell with the positions of images in every other layer, a matrix in the others.
@@ -50,8 +65,9 @@ pub(crate) enum Family {
 
 impl Family {
     /// Those that go on from checkpoints.
-    pub(crate) const ALL: [Self; 4] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::Window,
+        Self::Compressed,
         Self::Hybrid,
         Self::ImageHybrid,
         Self::Recurrent,
@@ -66,7 +82,7 @@ impl Family {
     /// other cells.
     pub(crate) fn kv_type(self) -> KvType {
         match self {
-            Self::Indexed => KvType::F32,
+            Self::Indexed | Self::Compressed => KvType::F32,
             _ => KvType::F16,
         }
     }
@@ -76,6 +92,7 @@ impl Family {
             Self::Window => "gemma3",
             Self::Image => "qwen2vl",
             Self::Indexed => "deepseek32",
+            Self::Compressed => "deepseek4",
             Self::Hybrid => "lfm2",
             Self::ImageHybrid => "qwen35",
             Self::Recurrent => "mamba",
@@ -101,7 +118,8 @@ impl Family {
         let mut entries = vocabulary.entries;
         let tokens = [WIDTH, vocabulary.tokens];
         let mut tensors = vec![ones(self.output_norm(), WIDTH)];
-        let mut size = 3.0;
+        // So that texts of the family go around in circles.
+        let mut size = if self == Self::Compressed { 12.0 } else { 3.0 };
         if let Some((from, mtp)) = drafts {
             size = LAST_TOKEN * (WIDTH as f32).sqrt();
             tensors.push(from.head("output.weight".to_owned(), 1));
@@ -115,6 +133,7 @@ impl Family {
         text_entry(&mut entries, "general.architecture", architecture);
         let [key, value, turned] = match self {
             Self::Indexed => [LATENT + TURNED, LATENT, TURNED],
+            Self::Compressed => [LATENT, LATENT, TURNED],
             _ => [HEAD; 3],
         };
         let common = [
@@ -142,8 +161,20 @@ impl Family {
             value.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
             entries.push(entry(&format!("{architecture}.{name}"), LIST, value));
         }
-        let epsilon = format!("{architecture}.attention.layer_norm_rms_epsilon");
-        entries.push(entry(&epsilon, F32, 1e-6_f32.to_le_bytes()));
+        for (name, number) in self.floats() {
+            let name = format!("{architecture}.{name}");
+            entries.push(entry(&name, F32, number.to_le_bytes()));
+        }
+        if self == Self::Compressed {
+            let name = format!("{architecture}.expert_weights_norm");
+            entries.push(entry(&name, BOOL, [1]));
+            tensors.extend([
+                matrix("output.weight", &tokens, 3.0),
+                matrix("output_hc_fn.weight", &[STREAMS * WIDTH, STREAMS], 1.0),
+                ones("output_hc_base.weight", STREAMS),
+                ones("output_hc_scale.weight", 1),
+            ]);
+        }
         for layer in 0..layers + mtp_layers {
             let mut parts = self.layer(layer);
             if layer == layers
@@ -169,9 +200,7 @@ impl Family {
     fn output_norm(self) -> &'static str {
         match self {
             Self::Hybrid => "token_embd_norm.weight",
-            Self::Window | Self::Image | Self::Indexed | Self::ImageHybrid | Self::Recurrent => {
-                "output_norm.weight"
-            }
+            _ => "output_norm.weight",
         }
     }
 
@@ -185,9 +214,9 @@ impl Family {
             Self::Image => &[("attention.head_count_kv", KV_HEADS as u32)],
             Self::Indexed => &[
                 ("leading_dense_block_count", LAYERS as u32),
-                ("expert_count", 4),
+                ("expert_count", EXPERTS as u32),
                 ("expert_used_count", 2),
-                ("expert_feed_forward_length", 32),
+                ("expert_feed_forward_length", EXPERT_WIDTH as u32),
                 ("expert_shared_count", 1),
                 ("expert_gating_func", 2),
                 ("attention.head_count_kv", 1),
@@ -198,6 +227,26 @@ impl Family {
                 ("attention.indexer.head_count", INDEXER_HEADS as u32),
                 ("attention.indexer.key_length", INDEXER_KEY as u32),
                 ("attention.indexer.top_k", 16),
+            ],
+            Self::Compressed => &[
+                ("attention.sliding_window", WINDOW),
+                ("attention.head_count_kv", 1),
+                ("attention.q_lora_rank", LATENT as u32),
+                ("attention.output_group_count", 2),
+                ("attention.output_lora_rank", LATENT as u32),
+                ("attention.indexer.head_count", INDEXER_HEADS as u32),
+                ("attention.indexer.key_length", INDEXER_KEY as u32),
+                // All cells: a choice of some would jump with the last bit of a number.
+                ("attention.indexer.top_k", 1024),
+                ("hyper_connection.count", STREAMS as u32),
+                ("hyper_connection.sinkhorn_iterations", 2),
+                ("hash_layer_count", 0),
+                ("expert_count", EXPERTS as u32),
+                // All, as above.
+                ("expert_used_count", EXPERTS as u32),
+                ("expert_feed_forward_length", EXPERT_WIDTH as u32),
+                ("expert_shared_count", 1),
+                ("expert_gating_func", 4),
             ],
             Self::Hybrid => &[("shortconv.l_cache", 3)],
             Self::ImageHybrid => &[
@@ -218,10 +267,24 @@ impl Family {
         }
     }
 
+    fn floats(self) -> Vec<(&'static str, f32)> {
+        let mut floats = vec![("attention.layer_norm_rms_epsilon", 1e-6)];
+        if self == Self::Compressed {
+            floats.extend([
+                ("hyper_connection.epsilon", 1e-6),
+                ("attention.compress_rope_freq_base", 10_000.0),
+                ("expert_weights_scale", 1.0),
+                ("swiglu_clamp_exp", 7.0),
+            ]);
+        }
+        floats
+    }
+
     fn lists(self) -> &'static [(&'static str, &'static [u32])] {
         match self {
             Self::Hybrid => &[("attention.head_count_kv", &[0, 2, 0, 2])],
             Self::Image | Self::ImageHybrid => &[("rope.dimension_sections", &[2, 3, 3, 0])],
+            Self::Compressed => &[("attention.compress_ratios", &COMPRESSED)],
             Self::Window | Self::Indexed | Self::Recurrent => &[],
         }
     }
@@ -231,6 +294,13 @@ impl Family {
         let mut parts = vec![("attn_norm.weight", vec![WIDTH], Fill::Ones)];
         if self == Self::Recurrent {
             parts.extend(recurrent());
+            return parts;
+        }
+        if self == Self::Compressed {
+            let ratio = COMPRESSED[layer as usize];
+            parts.extend(compressed_attention(ratio.into()));
+            parts.extend(hyper_connection(STREAMS));
+            parts.extend(experts());
             return parts;
         }
         let queries = HEADS * HEAD;
@@ -275,7 +345,7 @@ impl Family {
                 parts.extend(delta_net());
                 parts.push(after);
             }
-            Self::Recurrent => {}
+            Self::Compressed | Self::Recurrent => {}
         }
         if self != Self::ImageHybrid {
             parts.push(("ffn_norm.weight", vec![WIDTH], Fill::Ones));
@@ -330,76 +400,4 @@ impl DraftsFrom {
             ("nextn.hnorm.weight", vec![WIDTH], Fill::Ones),
         ]
     }
-}
-
-type Part = (&'static str, Vec<u64>, Fill);
-
-fn latent_attention() -> [Part; 13] {
-    let (key, of_heads) = (HEAD + TURNED, INDEXER_HEADS * INDEXER_KEY);
-    [
-        ("attn_q_a.weight", vec![WIDTH, LATENT], Fill::Matrix),
-        ("attn_q_a_norm.weight", vec![LATENT], Fill::Ones),
-        ("attn_q_b.weight", vec![LATENT, HEADS * key], Fill::Matrix),
-        (
-            "attn_kv_a_mqa.weight",
-            vec![WIDTH, LATENT + TURNED],
-            Fill::Matrix,
-        ),
-        ("attn_kv_a_norm.weight", vec![LATENT], Fill::Ones),
-        ("attn_k_b.weight", vec![HEAD, LATENT, HEADS], Fill::Matrix),
-        ("attn_v_b.weight", vec![LATENT, HEAD, HEADS], Fill::Matrix),
-        (
-            "attn_output.weight",
-            vec![HEADS * HEAD, WIDTH],
-            Fill::Matrix,
-        ),
-        ("indexer.k_norm.weight", vec![INDEXER_KEY], Fill::Ones),
-        ("indexer.k_norm.bias", vec![INDEXER_KEY], Fill::Random(0.1)),
-        (
-            "indexer.proj.weight",
-            vec![WIDTH, INDEXER_HEADS],
-            Fill::Matrix,
-        ),
-        (
-            "indexer.attn_k.weight",
-            vec![WIDTH, INDEXER_KEY],
-            Fill::Matrix,
-        ),
-        (
-            "indexer.attn_q_b.weight",
-            vec![LATENT, of_heads],
-            Fill::Matrix,
-        ),
-    ]
-}
-
-fn recurrent() -> [Part; 9] {
-    let (inner, state, rank) = (2 * WIDTH, 8, 4);
-    [
-        ("ssm_in.weight", vec![WIDTH, 2 * inner], Fill::Matrix),
-        ("ssm_conv1d.weight", vec![4, inner], Fill::Matrix),
-        ("ssm_conv1d.bias", vec![inner], Fill::Random(0.1)),
-        ("ssm_x.weight", vec![inner, rank + 2 * state], Fill::Matrix),
-        ("ssm_dt.weight", vec![rank, inner], Fill::Matrix),
-        ("ssm_dt.bias", vec![inner], Fill::Random(1.0)),
-        ("ssm_a", vec![state, inner], Fill::Decay),
-        ("ssm_d", vec![inner], Fill::Ones),
-        ("ssm_out.weight", vec![inner, WIDTH], Fill::Matrix),
-    ]
-}
-
-fn delta_net() -> [Part; 9] {
-    let (groups, heads, state) = (2, 4, 16);
-    let mixed = 2 * groups * state + heads * state;
-    [
-        ("attn_qkv.weight", vec![WIDTH, mixed], Fill::Matrix),
-        ("attn_gate.weight", vec![WIDTH, heads * state], Fill::Matrix),
-        ("ssm_conv1d.weight", vec![4, mixed], Fill::Matrix),
-        ("ssm_dt.bias", vec![heads], Fill::Random(1.0)),
-        ("ssm_a", vec![heads], Fill::Decay),
-        ("ssm_beta.weight", vec![WIDTH, heads], Fill::Matrix),
-        ("ssm_alpha.weight", vec![WIDTH, heads], Fill::Matrix),
-        ("ssm_norm.weight", vec![state], Fill::Ones),
-        ("ssm_out.weight", vec![heads * state, WIDTH], Fill::Matrix),
-    ]
 }
