@@ -19,6 +19,7 @@
 //! starts and stops it.
 
 mod app;
+mod beside;
 mod catalog;
 mod cli;
 pub mod config;

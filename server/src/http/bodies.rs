@@ -21,10 +21,13 @@ use axum::{
     http::{HeaderMap, header},
 };
 use bytes::Bytes;
-use graphmill_llm::room::{self, Claim};
+use graphmill_llm::room::Claim;
 
 use super::encoding::Encoding;
-use crate::errors::{Cause, Failure};
+use crate::{
+    beside::{beside, claim},
+    errors::{Cause, Failure},
+};
 
 /// The budget of all bodies.
 #[derive(Debug)]
@@ -115,7 +118,7 @@ impl Bodies {
     ) -> Result<Bytes, Failure> {
         let mut lease = Lease::new(self);
         // Few bytes can take long.
-        let decoding = tokio::task::spawn_blocking(move || {
+        let decode = move || {
             let most = lease.bodies.each;
             let mut decoded = encoding.decode(&bytes, |plain, more| {
                 lease.take(more.len())?;
@@ -124,10 +127,8 @@ impl Bodies {
             })?;
             decoded.shrink_to_fit();
             Ok(lease.keeps(decoded.into()))
-        });
-        decoding
-            .await
-            .map_err(|_| Failure::new(Cause::Panic, "the body could not be decoded"))?
+        };
+        beside(decode, "the body could not be decoded").await?
     }
 
     async fn collect<B>(
@@ -218,10 +219,7 @@ impl Lease {
         }
         // What the last claim was for is taken by now.
         self.claim = None;
-        let claim = room::claim(2 * bytes as u64).map_err(|error| {
-            Failure::new(Cause::Unavailable, error.to_string()).with_code("insufficient_memory")
-        })?;
-        self.claim = Some(claim);
+        self.claim = Some(claim(2 * bytes as u64)?);
         self.claimed_to = 2 * bytes;
         Ok(())
     }

@@ -31,17 +31,21 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 use rustls::crypto::ring;
-use tokio::{net::lookup_host, sync::Semaphore, task::spawn_blocking, time::timeout};
+use tokio::{net::lookup_host, sync::Semaphore, time::timeout};
 use tower::Service;
 
 use super::bodies::Bodies;
-use crate::errors::{Cause, Failure};
+use crate::{
+    beside::beside,
+    errors::{Cause, Failure},
+};
 
 /// Most images of a request that are fetched.
 const MAX_IMAGES: usize = 16;
 /// Requests whose images are fetched at the same time. More wait, no more than there can be
 /// connections.
 const MAX_FETCHING: usize = 16;
+const PANICKED: &str = "the images of the request could not be read";
 /// How long an image may take to come.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -121,7 +125,7 @@ impl Media {
         bodies: &Arc<Bodies>,
     ) -> Result<Option<JsonBody>, Failure> {
         let asked = Arc::clone(json);
-        let images = beside(move || RemoteImage::all(&asked)).await?;
+        let images = beside(move || RemoteImage::all(&asked), PANICKED).await??;
         if images.is_empty() {
             return Ok(None);
         }
@@ -142,11 +146,11 @@ impl Media {
             files.push(file);
         }
         let asked = Arc::clone(json);
-        let replaced = beside(move || {
+        let replace = move || {
             let url = |file: Bytes| format!("data:image/*;base64,{}", STANDARD.encode(file));
             RemoteImage::replace(&asked, &images, files.into_iter().map(url).collect())
-        });
-        replaced.await.map(Some)
+        };
+        Ok(Some(beside(replace, PANICKED).await??))
     }
 
     /// The URL of an image, if it may be fetched.
@@ -208,15 +212,6 @@ impl Media {
             _ => failure,
         })
     }
-}
-
-/// Reads or writes a body off the threads that serve requests, as it may be a long one.
-async fn beside<T: Send + 'static>(
-    work: impl FnOnce() -> graphmill_engine::Result<T> + Send + 'static,
-) -> Result<T, Failure> {
-    let worked = spawn_blocking(work).await;
-    let panicked = |_| Failure::new(Cause::Panic, "the images of the request could not be read");
-    worked.map_err(panicked)?.map_err(Failure::from)
 }
 
 fn refused(image: &RemoteImage, why: &str) -> Failure {

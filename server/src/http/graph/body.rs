@@ -12,6 +12,7 @@ use graphmill_calculators::payload::JsonBody;
 use serde_json::Value;
 
 use crate::{
+    beside::beside,
     errors::{Cause, Failure},
     kserve::wrong,
     listen::time_allowed,
@@ -32,10 +33,8 @@ impl ParsedBody {
     pub(super) async fn parse(bytes: Bytes) -> Result<Self, Failure> {
         let json = if bytes.len() > INLINE_BYTES {
             let bytes = bytes.clone();
-            let scanning = tokio::task::spawn_blocking(move || JsonBody::scan(bytes));
-            scanning
-                .await
-                .map_err(|_| Failure::new(Cause::Panic, "the body could not be parsed"))??
+            let scan = move || JsonBody::scan(bytes);
+            beside(scan, "the body could not be parsed").await??
         } else {
             JsonBody::scan(bytes.clone())?
         };

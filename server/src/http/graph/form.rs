@@ -12,6 +12,7 @@ use multer::Multipart;
 use serde_json::{Map, Value};
 
 use crate::{
+    beside::beside,
     errors::{Cause, Failure},
     http::bodies::Lease,
 };
@@ -37,7 +38,7 @@ pub(super) async fn as_json(
         return Ok(body);
     };
     let parts = parts(body, boundary).await?;
-    let encoding = tokio::task::spawn_blocking(move || {
+    let encode = move || {
         let mut object = Map::new();
         for (name, bytes) in parts {
             // A file takes a third more as Base64, and is there twice until it is written.
@@ -46,9 +47,8 @@ pub(super) async fn as_json(
         }
         let json = Value::Object(object).to_string();
         Ok(lease.keeps(json.into()))
-    });
-    let panicked = |_| Failure::new(Cause::Panic, "the form could not be read");
-    encoding.await.map_err(panicked)?
+    };
+    beside(encode, "the form could not be read").await?
 }
 
 /// The fields of a form, in order.

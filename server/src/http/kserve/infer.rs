@@ -5,11 +5,7 @@ use bytes::Bytes;
 use graphmill_engine::shortened;
 
 use super::{RequestContext, RunRequest, answer, binary, request::InferRequest, run};
-use crate::{
-    errors::{Cause, Failure},
-    http::state::App,
-    kserve,
-};
+use crate::{beside::beside, errors::Failure, http::state::App, kserve};
 
 /// Longer bodies are read off the threads that serve requests: to read this many bytes of JSON
 /// takes less than a few milliseconds.
@@ -61,8 +57,6 @@ async fn read(body: Bytes, json: Option<usize>) -> Result<InferRequest, Failure>
     if json.unwrap_or(body.len()) <= INLINE_BYTES {
         return InferRequest::read(&body, json);
     }
-    let reading = tokio::task::spawn_blocking(move || InferRequest::read(&body, json));
-    reading
-        .await
-        .map_err(|_| Failure::new(Cause::Panic, "the body could not be read"))?
+    let read = move || InferRequest::read(&body, json);
+    beside(read, "the body could not be read").await?
 }
