@@ -1,12 +1,14 @@
 //! A server whose address space is limited: what would abort it is refused, and it lives.
 
 use std::{
+    io::Write as _,
     net::TcpListener,
     path::Path,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
+use flate2::{Compression, write::GzEncoder};
 use futures_util::{StreamExt as _, future::join_all, stream};
 use reqwest::Body;
 use serde_json::{Value, json};
@@ -90,7 +92,7 @@ impl Limited {
         let mut answers = Vec::new();
         for some in bodies.chunks(16) {
             let bodies = some.iter().map(|body| Body::from(body.clone()));
-            answers.extend(self.ask_at_once(path, bodies).await);
+            answers.extend(self.ask_at_once(path, "identity", bodies).await);
         }
         answers
     }
@@ -98,10 +100,12 @@ impl Limited {
     async fn ask_at_once(
         &self,
         path: &str,
+        encoding: &str,
         bodies: impl IntoIterator<Item = Body>,
     ) -> Vec<(u16, Option<String>)> {
         let requests = bodies.into_iter().map(|body| {
             let request = self.client.post(format!("{}{path}", self.url));
+            let request = request.header("content-encoding", encoding);
             read(request.body(body))
         });
         let replies = join_all(requests).await;
@@ -193,10 +197,21 @@ async fn a_server_without_memory_refuses_requests_and_lives() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bodies_that_find_no_memory_are_refused_before_it_is_taken() {
     let mut server = Limited::start(TIGHT_KIB).await;
-    let deep = || held_open(vec!["[".repeat(4 << 20); 16]);
+    let deep = "[".repeat(4 << 20);
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(deep.as_bytes()).expect("no disk is full");
+    let compressed = encoder.finish().expect("no disk is full");
+    let plain = || held_open(vec![deep.clone(); 16]);
+    let small = || (0..32).map(|_| Body::from(compressed.clone())).collect();
     let mut refused = 0;
-    for _ in 0..2 {
-        for (status, code) in server.ask_at_once("/v3/chat/completions", deep()).await {
+    for (encoding, bodies) in [
+        ("identity", plain()),
+        ("gzip", small()),
+        ("identity", plain()),
+        ("gzip", small()),
+    ] {
+        let path = "/v3/chat/completions";
+        for (status, code) in server.ask_at_once(path, encoding, bodies).await {
             match (status, code.as_deref()) {
                 (400, Some("invalid_json")) => {}
                 (503, Some("insufficient_memory" | "bodies_full")) => refused += 1,
