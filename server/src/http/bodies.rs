@@ -247,9 +247,7 @@ impl Lease {
             Err(_) => Err(bodies.full()),
         }
     }
-}
 
-impl Lease {
     /// Appends bytes that were taken to a buffer, of which there can be so many. A large buffer
     /// grows to what memory was claimed for, and no further.
     fn append(&self, buffer: &mut Vec<u8>, bytes: &[u8], most: usize) {

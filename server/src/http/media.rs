@@ -45,6 +45,7 @@ const MAX_IMAGES: usize = 16;
 /// Requests whose images are fetched at the same time. More wait, no more than there can be
 /// connections.
 const MAX_FETCHING: usize = 16;
+/// What is said if work on images panics.
 const PANICKED: &str = "the images of the request could not be read";
 /// How long an image may take to come.
 const PATIENCE: Duration = Duration::from_secs(10);
