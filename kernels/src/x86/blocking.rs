@@ -162,7 +162,10 @@ pub(crate) unsafe fn multiply(
                 }
                 Instructions::Avx2 if words::suits(format) => {
                     let way = Way {
-                        expand: &|units, records| expand256::expand(format, 0, units, records),
+                        expand: &|units, records| {
+                            expand256::expand(format, 0, units, records);
+                            words::put_starts(records);
+                        },
                         compute: &|strip| words::multiply(strip),
                         records: RECORDS_OF_WORDS,
                         steps: 1,
@@ -177,7 +180,16 @@ pub(crate) unsafe fn multiply(
                         (records_of_words, rest),
                         |first, count, height| {
                             let tiles = (words::Block::ZERO, &mut *wide);
-                            tiles::gather(matmul, first, count, height, tiles, words::Block::put)
+                            tiles::gather(
+                                matmul,
+                                first,
+                                count,
+                                height,
+                                tiles,
+                                |block, token, integers, factors| {
+                                    block.put(token, integers, factors);
+                                },
+                            )
                         },
                     );
                 }

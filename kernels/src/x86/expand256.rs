@@ -30,9 +30,9 @@ impl Weight for i16 {
     #[target_feature(enable = "avx2")]
     unsafe fn put(out: &mut [Self], at: usize, weights: __m256i) {
         let (group, in_group) = (at / GROUP, at % GROUP);
-        // The columns of a group by twos, each a byte's place higher than it belongs.
-        let first = _mm_set_epi8(13, -1, 12, -1, 9, -1, 8, -1, 5, -1, 4, -1, 1, -1, 0, -1);
-        let second = _mm_add_epi8(first, _mm_set1_epi16(2 << 8));
+        // Every second column of a group, each a byte's place higher than it belongs.
+        let first = _mm_set_epi8(14, -1, 12, -1, 10, -1, 8, -1, 6, -1, 4, -1, 2, -1, 0, -1);
+        let second = _mm_add_epi8(first, _mm_set1_epi16(1 << 8));
         for (pair, bytes) in [first, second].into_iter().enumerate() {
             let high = _mm256_shuffle_epi8(weights, _mm256_broadcastsi128_si256(bytes));
             let at = (2 * group + pair) * 2 * ROWS + in_group / 2;

@@ -15,11 +15,12 @@ const WEIGHTS: usize = ROWS * BLOCK;
 #[repr(C, align(64))]
 pub(crate) struct Record<W = u8> {
     /// Bytes: in the order of the panel, signed, or with a number added. Words of 16 bits: signed,
-    /// the first two columns of every row, then the next two of every row, and so on.
+    /// the first and the third of four columns of every row, then the second and the fourth.
     pub(crate) weights: [W; WEIGHTS],
     /// The scales of the rows.
     pub(crate) scales: [f32; ROWS],
     /// The minima of the rows or of the first half of the columns, or the scales of the second half.
+    /// Of words: what sums start from.
     pub(crate) others: [f32; ROWS],
     /// The minima of the second half of the columns.
     pub(crate) second_minima: [f32; ROWS],
