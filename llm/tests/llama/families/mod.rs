@@ -226,7 +226,9 @@ impl Family {
                 ("attention.value_length_mla", HEAD as u32),
                 ("attention.indexer.head_count", INDEXER_HEADS as u32),
                 ("attention.indexer.key_length", INDEXER_KEY as u32),
-                ("attention.indexer.top_k", 16),
+                // So many that one cell for another changes little: of two with nearly equal scores,
+                // the order in which floats are added decides.
+                ("attention.indexer.top_k", 64),
             ],
             Self::Compressed => &[
                 ("attention.sliding_window", WINDOW),
