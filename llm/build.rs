@@ -12,10 +12,15 @@ mod shim {
     /// The version whose internal interfaces the shim uses.
     const BINDING: (&str, &str) = ("llama-cpp-sys-2", "0.1.161");
     const SHIM: &str = "src/backend/llama/cpu_kernels/shim.cpp";
+    const MATMUL: &str = "src/backend/llama/cpu_kernels/matmul.cpp";
     const BUFFERS: &str = "src/backend/llama/cpu_kernels/buffers.cpp";
     const GUARD: &str = "src/backend/llama/ffi/guard.cpp";
     const HIDDEN: &str = "src/backend/llama/ffi/hidden.cpp";
-    const GUARD_HEADER: &str = "src/backend/llama/ffi/guard.h";
+    const HEADERS: [&str; 3] = [
+        "src/backend/llama/cpu_kernels/matmul.h",
+        "src/backend/llama/cpu_kernels/shim.h",
+        "src/backend/llama/ffi/guard.h",
+    ];
     const VISION: &str = "src/backend/llama/ffi/vision.cpp";
     /// More flags for its compiler, separated by spaces.
     const FLAGS: &str = "GRAPHMILL_SHIM_FLAGS";
@@ -23,12 +28,12 @@ mod shim {
     pub(super) fn build() {
         let mut sources = vec![GUARD, HIDDEN];
         if cfg!(feature = "cpu-kernels") {
-            sources.extend([SHIM, BUFFERS]);
+            sources.extend([SHIM, MATMUL, BUFFERS]);
         }
         if cfg!(feature = "vision") {
             sources.push(VISION);
         }
-        for source in sources.iter().chain([&GUARD_HEADER]) {
+        for source in sources.iter().chain(&HEADERS) {
             println!("cargo:rerun-if-changed={source}");
         }
         println!("cargo:rerun-if-env-changed={FLAGS}");

@@ -1,7 +1,7 @@
 //! Computes attention with the instructions of this CPU, a part at a time.
 
 use crate::data::attention::Attention;
-use crate::kernels::{AttentionSet, Kernels};
+use crate::kernels::{FloatSet, Kernels};
 #[cfg(target_arch = "x86_64")]
 use crate::x86::attention::{avx2, avx512};
 
@@ -40,9 +40,9 @@ impl Attention {
                     unsafe {
                         match set {
                             #[cfg(target_arch = "x86_64")]
-                            AttentionSet::Avx512 => avx512::compute_block(self, place, block, room),
+                            FloatSet::Avx512 => avx512::compute_block(self, place, block, room),
                             #[cfg(target_arch = "x86_64")]
-                            AttentionSet::Avx2 => avx2::compute_block(self, place, block, room),
+                            FloatSet::Avx2 => avx2::compute_block(self, place, block, room),
                         }
                     }
                 }
@@ -59,9 +59,9 @@ impl Attention {
         unsafe {
             match set {
                 #[cfg(target_arch = "x86_64")]
-                AttentionSet::Avx512 => avx512::compute(self, kv_head, stream, tokens),
+                FloatSet::Avx512 => avx512::compute(self, kv_head, stream, tokens),
                 #[cfg(target_arch = "x86_64")]
-                AttentionSet::Avx2 => avx2::compute(self, kv_head, stream, tokens),
+                FloatSet::Avx2 => avx2::compute(self, kv_head, stream, tokens),
             }
         }
     }
@@ -84,15 +84,15 @@ impl Attention {
         unsafe {
             match set(kernels) {
                 #[cfg(target_arch = "x86_64")]
-                AttentionSet::Avx512 => avx512::merge(self, place, partials),
+                FloatSet::Avx512 => avx512::merge(self, place, partials),
                 #[cfg(target_arch = "x86_64")]
-                AttentionSet::Avx2 => avx2::merge(self, place, partials),
+                FloatSet::Avx2 => avx2::merge(self, place, partials),
             }
         }
     }
 }
 
-fn set(kernels: Kernels) -> AttentionSet {
-    let set = kernels.attention();
+fn set(kernels: Kernels) -> FloatSet {
+    let set = kernels.floats();
     set.unwrap_or_else(|| panic!("{} has no kernel for attention", kernels.name()))
 }

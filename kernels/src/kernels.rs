@@ -22,9 +22,9 @@ enum Set {
     Portable,
 }
 
-/// The instructions for attention.
+/// The instructions for floating point: attention and the gates of experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AttentionSet {
+pub(crate) enum FloatSet {
     #[cfg(target_arch = "x86_64")]
     Avx512,
     #[cfg(target_arch = "x86_64")]
@@ -84,16 +84,16 @@ impl Kernels {
 
     /// Whether these instructions compute [`Attention`](crate::Attention).
     pub fn attends(&self) -> bool {
-        self.attention().is_some()
+        self.floats().is_some()
     }
 
-    /// What attention is computed with.
-    pub(crate) fn attention(self) -> Option<AttentionSet> {
+    /// What is computed with in floating point.
+    pub(crate) fn floats(self) -> Option<FloatSet> {
         match self.set {
             #[cfg(target_arch = "x86_64")]
-            Set::X86(Instructions::Amx | Instructions::Avx512) => Some(AttentionSet::Avx512),
+            Set::X86(Instructions::Amx | Instructions::Avx512) => Some(FloatSet::Avx512),
             #[cfg(target_arch = "x86_64")]
-            Set::X86(Instructions::AvxVnni | Instructions::Avx2) => Some(AttentionSet::Avx2),
+            Set::X86(Instructions::AvxVnni | Instructions::Avx2) => Some(FloatSet::Avx2),
             Set::Portable => None,
         }
     }

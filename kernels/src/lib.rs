@@ -33,6 +33,7 @@
 
 mod attend;
 mod data;
+mod gate;
 mod kernels;
 mod mixture;
 mod portable;

@@ -20,6 +20,7 @@ const LINE: usize = 16;
 struct Space {
     activations: Vec<u8>,
     results: Vec<f32>,
+    gates: Vec<f32>,
 }
 
 thread_local! {
@@ -48,18 +49,6 @@ impl Kernels {
             format, rows, cols, ..
         } = *matmul;
         let (part, routes) = plan.part(part);
-        let row = part.panels.start * ROWS;
-        let packed = |rows| self.packed_bytes(format, rows, cols).unwrap_or(0);
-        let strip = rows.min(part.panels.end * ROWS) - row;
-        let first = part.expert * packed(rows) + part.panels.start * packed(ROWS);
-        let strip = Matmul {
-            format,
-            rows: strip,
-            cols,
-            panels: &matmul.panels[first..][..packed(strip)],
-            tokens: 1,
-            activations: matmul.activations,
-        };
         for route in routes {
             assert!(
                 out.holds(rows, route.result + 1),
@@ -67,65 +56,70 @@ impl Kernels {
                 route.result
             );
         }
-        // SAFETY: the results have their places, and the caller promises that these rows of them
-        // are the part's alone.
-        let place = |result| unsafe { out.at(result, row) };
-        if let [route] = routes {
-            let bytes = self.activation_bytes(format, cols);
-            let strip = Matmul {
-                activations: &matmul.activations[route.activation * bytes..],
-                ..strip
-            };
-            // SAFETY: as above.
-            unsafe {
-                let out = Output::new(place(route.result), strip.rows, strip.rows);
-                self.multiply(&strip, out, 0, 1);
-            }
-            return;
-        }
+        let row = part.panels.start * ROWS;
+        let packed = |rows| self.packed_bytes(format, rows, cols).unwrap_or(0);
+        let first = part.expert * packed(rows) + part.panels.start * packed(ROWS);
+        let rows = rows.min(part.panels.end * ROWS) - row;
+        let panels = first..first + packed(rows);
         SPACE.with_borrow_mut(|space| {
             for routes in routes.chunks(TOKENS) {
-                for (route, results) in routes.iter().zip(self.together(&strip, routes, space)) {
-                    // SAFETY: as above; there is an element for each row of the strip.
-                    unsafe {
-                        place(route.result).copy_from_nonoverlapping(results.as_ptr(), strip.rows);
+                self.gather(matmul, routes, &mut space.activations);
+                let strip = Matmul {
+                    format,
+                    rows,
+                    cols,
+                    panels: &matmul.panels[panels.clone()],
+                    tokens: routes.len(),
+                    activations: &space.activations,
+                };
+                let results = self.together(&strip, &mut space.results);
+                if let Some(gates) = matmul.gates {
+                    let strip = Matmul {
+                        panels: &gates[panels.clone()],
+                        ..strip
+                    };
+                    self.gate(results, self.together(&strip, &mut space.gates));
+                }
+                for (route, results) in routes.iter().zip(results.chunks_exact(stride(rows))) {
+                    let weight = matmul.weights.map_or(1.0, |weights| weights[route.result]);
+                    // SAFETY: the result has its place, and the caller promises that these rows of
+                    // it are the part's alone.
+                    let place = unsafe { out.at(route.result, row) };
+                    for (number, result) in results[..rows].iter().enumerate() {
+                        // SAFETY: as above.
+                        unsafe { place.add(number).write(result * weight) };
                     }
                 }
             }
         });
     }
 
-    /// Multiplies the activations of some routes by a strip. Gives the results of each.
-    fn together<'a>(
-        &self,
-        strip: &Matmul<'_>,
-        routes: &[Route],
-        Space {
-            activations,
-            results,
-        }: &'a mut Space,
-    ) -> impl Iterator<Item = &'a [f32]> {
-        let bytes = self.activation_bytes(strip.format, strip.cols);
+    /// Copies the activations of some routes, one after the other.
+    fn gather(self, matmul: &MixtureMatmul<'_>, routes: &[Route], activations: &mut Vec<u8>) {
+        let bytes = self.activation_bytes(matmul.format, matmul.cols);
         activations.clear();
         for route in routes {
-            activations.extend_from_slice(&strip.activations[route.activation * bytes..][..bytes]);
+            activations.extend_from_slice(&matmul.activations[route.activation * bytes..][..bytes]);
         }
-        // Whole lines, and an odd number of them, so that the results of a tile do not fall on the
-        // same few sets of a cache.
-        let stride = (strip.rows.div_ceil(LINE) | 1) * LINE;
-        results.resize(routes.len() * stride + LINE, 0.0);
-        let skipped = results.as_ptr().align_offset(4 * LINE).min(LINE);
-        let results = &mut results[skipped..][..routes.len() * stride];
-        let matmul = Matmul {
-            tokens: routes.len(),
-            activations,
-            ..*strip
-        };
+    }
+
+    /// The results of a matmul, each at a [`stride`] from the one before.
+    fn together<'a>(&self, matmul: &Matmul<'_>, space: &'a mut Vec<f32>) -> &'a mut [f32] {
+        let stride = stride(matmul.rows);
+        space.resize(matmul.tokens * stride + LINE, 0.0);
+        let skipped = space.as_ptr().align_offset(4 * LINE).min(LINE);
+        let results = &mut space[skipped..][..matmul.tokens * stride];
         // SAFETY: the elements are borrowed for this call alone.
         unsafe {
             let out = Output::new(results.as_mut_ptr(), results.len(), stride);
-            self.multiply(&matmul, out, 0, 1);
+            self.multiply(matmul, out, 0, 1);
         }
-        results.chunks_exact(stride)
+        results
     }
+}
+
+/// Elements from one gathered result to the next: whole lines, and an odd number of them, so that
+/// the results of a tile do not fall on the same few sets of a cache.
+fn stride(rows: usize) -> usize {
+    (rows.div_ceil(LINE) | 1) * LINE
 }

@@ -1,5 +1,6 @@
 //! Matmuls of experts: each result is bit-identical to that of its expert and activation alone,
-//! with any other activations of the expert and any division among threads.
+//! with any other activations of the expert and any division among threads. Gates and weights are
+//! applied to these.
 #![allow(unsafe_code, reason = "threads share the results of a matmul")]
 
 mod common;
@@ -63,21 +64,38 @@ impl Mixture {
         }
     }
 
-    /// The results, each computed by itself.
-    fn expected(&self, kernels: Kernels) -> Vec<f32> {
+    /// What results may be multiplied by.
+    fn weights(&self) -> Vec<f32> {
+        (0..self.routes.len())
+            .map(|result| 0.1 + result as f32 / 7.0)
+            .collect()
+    }
+
+    /// The results, each computed by itself, and those of the gates. The gate of an expert is the
+    /// next expert.
+    fn expected(&self, kernels: Kernels) -> [Vec<f32>; 2] {
         let rows = self.experts[0].rows;
         let all = self.experts.iter().map(|case| matmul(kernels, case, 1));
         let all: Vec<Vec<f32>> = all.collect();
-        let mut out = vec![f32::NAN; self.routes.len() * rows];
-        for route in &self.routes {
-            out[route.result * rows..][..rows]
-                .copy_from_slice(&all[route.expert][route.activation * rows..][..rows]);
-        }
-        out
+        [0, 1].map(|next| {
+            let mut out = vec![f32::NAN; self.routes.len() * rows];
+            for route in &self.routes {
+                let expert = &all[(route.expert + next) % all.len()];
+                out[route.result * rows..][..rows]
+                    .copy_from_slice(&expert[route.activation * rows..][..rows]);
+            }
+            out
+        })
     }
 
     /// The results, computed by some threads.
-    fn computed(&self, kernels: Kernels, threads: usize) -> Vec<f32> {
+    fn computed(
+        &self,
+        kernels: Kernels,
+        threads: usize,
+        gated: bool,
+        weights: Option<&[f32]>,
+    ) -> Vec<f32> {
         let Case {
             format,
             rows,
@@ -91,6 +109,7 @@ impl Mixture {
         for (case, panels) in self.experts.iter().zip(panels.chunks_exact_mut(bytes)) {
             kernels.pack(format, cols, &case.weights, panels);
         }
+        let next = [&panels[bytes..], &panels[..bytes]].concat();
         let mut activations = vec![0; tokens * kernels.activation_bytes(format, cols)];
         let source = &self.experts[0].activations;
         kernels.quantize(format, cols, source, &mut activations);
@@ -100,6 +119,8 @@ impl Mixture {
             cols,
             panels: &panels,
             activations: &activations,
+            gates: gated.then_some(&next),
+            weights,
         };
         let next = AtomicUsize::new(0);
         let mut out = vec![f32::NAN; self.routes.len() * rows];
@@ -134,8 +155,32 @@ impl Mixture {
 
     fn check(&self, threads: usize) {
         for kernels in Kernels::all() {
-            let expected = self.expected(kernels);
-            assert_same(&self.computed(kernels, threads), &expected, kernels.name());
+            let name = kernels.name();
+            let [expected, gates] = self.expected(kernels);
+            let computed = self.computed(kernels, threads, false, None);
+            assert_same(&computed, &expected, name);
+            let with_gates = self.computed(kernels, threads, true, None);
+            for ((result, expected), gate) in with_gates.iter().zip(&expected).zip(&gates) {
+                let gate = f64::from(*gate);
+                let expected = f64::from(*expected) * gate / (1.0 + (-gate).exp());
+                let difference = (f64::from(*result) - expected).abs();
+                let room = 1e-5 * expected.abs() + 1e-30;
+                assert!(difference <= room, "{name}: {result}, not {expected}");
+            }
+            let weights = self.weights();
+            let weigh = |all: &mut [f32]| {
+                let rows = all.chunks_exact_mut(self.experts[0].rows);
+                for (results, weight) in rows.zip(&weights) {
+                    for result in results {
+                        *result *= weight;
+                    }
+                }
+            };
+            for (gated, mut expected) in [(false, expected), (true, with_gates)] {
+                weigh(&mut expected);
+                let computed = self.computed(kernels, threads, gated, Some(&weights));
+                assert_same(&computed, &expected, name);
+            }
         }
     }
 }
@@ -177,7 +222,11 @@ fn many_activations_of_an_expert() {
 #[test]
 fn nothing_is_computed_without_routes() {
     let mixture = Mixture::of(Format::Q8_0, (3, 32, 32), 0, Vec::new(), 24);
-    assert!(mixture.computed(Kernels::all()[0], 2).is_empty());
+    assert!(
+        mixture
+            .computed(Kernels::all()[0], 2, true, None)
+            .is_empty()
+    );
 }
 
 proptest! {

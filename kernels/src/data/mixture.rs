@@ -20,6 +20,11 @@ pub struct MixtureMatmul<'a> {
     pub panels: &'a [u8],
     /// Activations as `Kernels::quantize` left them.
     pub activations: &'a [u8],
+    /// The gates of the experts, if they have any, of the same format and shape: each element of a
+    /// result is multiplied by the `SiLU` of what its gate makes of the activation.
+    pub gates: Option<&'a [u8]>,
+    /// What each result is multiplied by, if it is not left as it is.
+    pub weights: Option<&'a [f32]>,
 }
 
 /// An activation that is routed to an expert.

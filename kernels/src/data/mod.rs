@@ -3,6 +3,7 @@
 
 pub(crate) mod activation;
 pub(crate) mod attention;
+pub(crate) mod exp2;
 pub(crate) mod float;
 pub(crate) mod format;
 pub(crate) mod half;

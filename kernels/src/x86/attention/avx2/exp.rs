@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::super::{COEFFICIENTS, LEAST};
+use crate::data::exp2::{COEFFICIENTS, LEAST};
 /// From here on, powers are infinite.
 const MOST: f32 = 128.0;
 

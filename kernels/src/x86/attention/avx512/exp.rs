@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::super::{COEFFICIENTS, LEAST};
+use crate::data::exp2::{COEFFICIENTS, LEAST};
 
 /// 2 to the power of each element; exactly 1 for 0, and 0 where it would be subnormal. NaN stays
 /// NaN.

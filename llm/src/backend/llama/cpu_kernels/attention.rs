@@ -8,14 +8,14 @@ use super::ATTACHED;
 use super::calls::{ALIGNMENT, graphmill_kernels_next_share};
 use super::panics::{guarded, guarded_in};
 
-/// `graphmill_rows` of the shim.
+/// `graphmill_rows` of `shim.h`.
 #[repr(C)]
 struct RawRows {
     first: *const u8,
     strides: [usize; 3],
 }
 
-/// `graphmill_attention` of the shim.
+/// `graphmill_attention` of `shim.h`.
 #[repr(C)]
 struct RawAttention {
     tokens: i64,

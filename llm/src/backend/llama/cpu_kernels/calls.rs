@@ -13,7 +13,7 @@ use super::{ATTACHED, Matrix, packed};
 /// A line of the cache: what is in scratch memory begins at one.
 pub(super) const ALIGNMENT: usize = 64;
 
-/// `graphmill_matrix` of the shim.
+/// `graphmill_matrix` of `shim.h`.
 #[repr(C)]
 pub(super) struct RawMatrix {
     ggml_type: i32,
@@ -22,7 +22,7 @@ pub(super) struct RawMatrix {
     experts: i64,
 }
 
-/// `graphmill_product` of the shim.
+/// `graphmill_matmul` of `shim.h`.
 #[repr(C)]
 pub(super) struct RawMatmul {
     pub(super) matrix: RawMatrix,

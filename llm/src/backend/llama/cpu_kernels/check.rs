@@ -6,7 +6,7 @@ use std::slice;
 
 use llama_cpp_sys_2 as sys;
 
-use super::check_mixture::Mixture;
+use super::check_mixture::{Finish, Mixture};
 use super::panics::Watch;
 use super::tensors::{Tensors, numbers};
 use super::{Matrix, calls, check_attention};
@@ -59,22 +59,25 @@ pub(super) fn all() -> Result<(), String> {
         }
         compare(&matrix.type_name(), &ours, &theirs)?;
     }
-    let mixture = Mixture {
-        ggml_type: sys::GGML_TYPE_Q8_0,
-        columns: COLUMNS,
-        rows: ROWS,
-        experts: 5,
-        slots: 2,
-        tokens: ACTIVATIONS,
-        shared: true,
-    };
-    let (ours, theirs) = mixture
-        .results()
-        .ok_or("there is no memory for a check of them")?;
-    if watch.panicked() {
-        return Err("a matmul of experts has failed".to_owned());
+    for finish in Finish::ALL {
+        let mixture = Mixture {
+            ggml_type: sys::GGML_TYPE_Q8_0,
+            columns: COLUMNS,
+            rows: ROWS,
+            experts: 5,
+            slots: 2,
+            tokens: ACTIVATIONS,
+            shared: true,
+            finish,
+        };
+        let (ours, theirs) = mixture
+            .results()
+            .ok_or("there is no memory for a check of them")?;
+        if watch.panicked() {
+            return Err("a matmul of experts has failed".to_owned());
+        }
+        compare("experts", &ours, &theirs)?;
     }
-    compare("experts", &ours, &theirs)?;
     let (ours, theirs) =
         check_attention::results().ok_or("there is no memory for a check of them")?;
     if watch.panicked() {

@@ -1,4 +1,4 @@
-//! Products of the experts of a mixture that ggml leaves to the kernels, through `shim.cpp`.
+//! Products of the experts of a mixture that ggml leaves to the kernels, through `matmul.cpp`.
 
 use std::cell::RefCell;
 use std::slice;
@@ -9,7 +9,7 @@ use super::ATTACHED;
 use super::calls::{RawMatmul, graphmill_kernels_next_share};
 use super::panics::guarded_in;
 
-/// `graphmill_mixture` of the shim.
+/// `graphmill_mixture` of `shim.h`.
 #[repr(C)]
 struct RawMixture {
     matmul: RawMatmul,
@@ -17,6 +17,10 @@ struct RawMixture {
     slots: i64,
     tokens: i64,
     strides: [usize; 2],
+    /// The packed gates of the experts, or null.
+    gates: *const u8,
+    /// For each result, or null.
+    weights: *const f32,
 }
 
 thread_local! {
@@ -75,8 +79,14 @@ unsafe extern "C" fn graphmill_kernels_multiply_mixture(mixture: &RawMixture) {
         // SAFETY: the packed weights are as long as was asked for, and are not written any more.
         // The activations are in the scratch memory, which nobody writes until the product is done.
         // The result has a row of `matrix.rows` numbers for each slot of each token.
-        let (panels, activations, out) = unsafe {
+        // Gates, where there are any, are packed like the weights, and there is a factor for each
+        // row of the result, where these are weighted.
+        let (gates, weights, panels, activations, out) = unsafe {
             (
+                (!mixture.gates.is_null())
+                    .then(|| slice::from_raw_parts(mixture.gates, packed_bytes)),
+                (!mixture.weights.is_null())
+                    .then(|| slice::from_raw_parts(mixture.weights, results)),
                 slice::from_raw_parts(matmul.packed, packed_bytes),
                 slice::from_raw_parts(matmul.scratch(), activations),
                 Output::new(matmul.out, results * matrix.rows, matrix.rows),
@@ -88,6 +98,8 @@ unsafe extern "C" fn graphmill_kernels_multiply_mixture(mixture: &RawMixture) {
             cols: matrix.columns,
             panels,
             activations,
+            gates,
+            weights,
         };
         PLAN.with_borrow_mut(|plan| {
             let shape = (matrix.experts, matrix.rows);

@@ -4,8 +4,8 @@
 //! ggml's CPU backend has a list of buffer types that lay weights out in their own way and then
 //! compute what is done with them, on the backend's threads. `shim.cpp` puts one more before the
 //! others; ggml asks it in Rust (`calls`) what it takes, gives it weights to pack while a model
-//! loads, and has it compute products. What it does not take goes on to the next buffer type, and
-//! so to llama.cpp's own kernels.
+//! loads, and has it compute products, and what comes behind those of experts (`matmul.cpp`). What
+//! it does not take goes on to the next buffer type, and so to llama.cpp's own kernels.
 //!
 //! Attention that ggml computes by one operation goes to them too (`attention`), where queries come
 //! from packed weights.

@@ -1,117 +1,15 @@
 // Gives ggml's CPU backend a buffer type whose matrices are packed for the kernels of this project. Everything that is not a call
-// of ggml's own C++ interfaces is in Rust: `calls.rs` has the other side of the functions that are declared here and not defined.
+// of ggml's own C++ interfaces is in Rust: `shim.h` has what both sides call.
 
-#include <cstddef>
-#include <cstdint>
 #include <type_traits>
 #include <vector>
 
 #include "ggml-backend-impl.h"
-#include "ggml-backend.h"
 #include "ggml-cpu-impl.h"
-#include "ggml-cpu.h"
 #include "ggml.h"
+#include "matmul.h"
+#include "shim.h"
 #include "traits.h"
-
-extern "C" {
-
-// A matrix of weights, or the matrices of as many experts. `calls.rs` has the same structs.
-struct graphmill_matrix {
-    int32_t type;
-    int64_t columns;
-    int64_t rows;
-    int64_t experts;
-};
-
-// What one thread needs for its share of a product.
-struct graphmill_matmul {
-    graphmill_matrix matrix;
-    const void *     packed;
-    // Rows of floats in three dimensions, with the bytes from one to the next in each.
-    const void *     activations;
-    int64_t          counts[3];
-    size_t           strides[3];
-    // One row of `matrix.rows` floats for each row of activations.
-    float *          out;
-    void *           scratch;
-    size_t           scratch_bytes;
-    int32_t          thread;
-    int32_t          threads;
-    ggml_threadpool * pool;
-};
-
-// What one thread needs for its share of a product of experts.
-struct graphmill_mixture {
-    // Activations are by slot and by token; where there is one for a token, its experts share it. One row of the result for each slot of each token.
-    graphmill_matmul matmul;
-    // The expert of each slot of a token, and the bytes from one to the next and from a token to the next.
-    const void *      ids;
-    int64_t           slots;
-    int64_t           tokens;
-    size_t            strides[2];
-};
-
-// Rows of numbers in three dimensions, with the bytes from one to the next in each.
-struct graphmill_rows {
-    const void * first;
-    size_t       strides[3];
-};
-
-// What one thread needs for its share of attention. Rows are by token or cell, by head, and by stream.
-struct graphmill_attention {
-    int64_t        tokens;
-    int64_t        heads;
-    int64_t        kv_heads;
-    int64_t        cells;
-    int64_t        streams;
-    int64_t        key_size;
-    int64_t        value_size;
-    graphmill_rows queries;
-    graphmill_rows keys;
-    int32_t        key_type;
-    graphmill_rows values;
-    int32_t        value_type;
-    // Without rows if there is none.
-    graphmill_rows mask;
-    const float *  sinks;
-    float          scale;
-    float          cap;
-    float          max_bias;
-    float *        out;
-    void *         scratch;
-    size_t         scratch_bytes;
-    int32_t        thread;
-    int32_t        threads;
-    ggml_threadpool * pool;
-};
-
-// Whether a matrix of the model that this thread is loading should be packed.
-bool graphmill_kernels_takes(const graphmill_matrix * matrix);
-// Is told of the memory for packed matrices.
-void graphmill_kernels_allocated(const void * first, size_t bytes);
-// Bytes of a packed matrix, 0 if the kernels leave it to ggml.
-size_t graphmill_kernels_packed_bytes(const graphmill_matrix * matrix);
-// `in_file` is the size of `source`.
-void graphmill_kernels_pack(const graphmill_matrix * matrix, const void * source, size_t in_file, void * packed);
-// Bytes of scratch memory for so many rows of activations.
-size_t graphmill_kernels_scratch_bytes(const graphmill_matrix * matrix, int64_t activations);
-void graphmill_kernels_quantize(const graphmill_matmul * matmul);
-void graphmill_kernels_multiply(const graphmill_matmul * matmul);
-void graphmill_kernels_multiply_mixture(const graphmill_mixture * mixture);
-// Whether there is a kernel for this attention.
-bool graphmill_kernels_attends(const graphmill_attention * attention);
-// Bytes of scratch memory for it.
-size_t graphmill_kernels_attention_bytes(const graphmill_attention * attention);
-// Says whether parts are to be merged when all threads are done.
-bool graphmill_kernels_attend(const graphmill_attention * attention);
-void graphmill_kernels_merge_attention(const graphmill_attention * attention);
-
-// What Rust calls.
-ggml_backend_buffer_type_t graphmill_kernels_buffer_type(void);
-bool graphmill_kernels_attach(void);
-int graphmill_kernels_next_share(ggml_threadpool * pool);
-
-}  // extern "C"
 
 // Written for these interfaces; ggml keeps them to itself and may change them in any version.
 static_assert(std::is_same_v<decltype(&ggml_backend_cpu_get_extra_buffer_types),
@@ -129,75 +27,16 @@ static_assert(std::is_same_v<decltype(ggml_compute_params::wsize), size_t> &&
               std::is_same_v<decltype(ggml_compute_params::wdata), void *> &&
               std::is_same_v<decltype(ggml_compute_params::threadpool), ggml_threadpool *>);
 
+using graphmill::is_in_main_memory;
+using graphmill::is_matmul;
+using graphmill::is_packed;
+using graphmill::is_whole;
+using graphmill::matrix_of;
+
 namespace {
 
 // Packed weights begin at a line of the cache.
 constexpr size_t ALIGNMENT = 64;
-
-graphmill_matrix matrix_of(const ggml_tensor * weights) {
-    return { weights->type, weights->ne[0], weights->ne[1], weights->ne[2] };
-}
-
-// Whether it is a matrix, or the matrices of experts.
-bool is_whole(const ggml_tensor * weights) {
-    return weights->ne[3] == 1 && weights->view_src == nullptr && ggml_is_contiguous(weights);
-}
-
-// Whether it is a product with a matrix, or with those of experts.
-bool is_matmul(const ggml_tensor * op) {
-    return op->op == GGML_OP_MUL_MAT || op->op == GGML_OP_MUL_MAT_ID;
-}
-
-bool is_packed(const ggml_tensor * weights) {
-    return weights->buffer != nullptr && weights->buffer->buft == graphmill_kernels_buffer_type();
-}
-
-bool is_in_main_memory(const ggml_tensor * tensor) {
-    return tensor->buffer == nullptr || ggml_backend_buft_is_host(tensor->buffer->buft);
-}
-
-class matmul_traits : public ggml::cpu::tensor_traits {
-    bool work_size(int, const ggml_tensor * op, size_t & size) override {
-        const graphmill_matrix matrix = matrix_of(op->src[0]);
-        size = graphmill_kernels_scratch_bytes(&matrix, ggml_nrows(op->src[1]));
-        return true;
-    }
-
-    bool compute_forward(ggml_compute_params * params, ggml_tensor * op) override {
-        const ggml_tensor * weights     = op->src[0];
-        const ggml_tensor * activations = op->src[1];
-        const graphmill_matmul matmul = {
-            matrix_of(weights),
-            weights->data,
-            activations->data,
-            { activations->ne[1], activations->ne[2], activations->ne[3] },
-            { activations->nb[1], activations->nb[2], activations->nb[3] },
-            static_cast<float *>(op->data),
-            params->wdata,
-            params->wsize,
-            params->ith,
-            params->nth,
-            params->threadpool,
-        };
-        if (params->ith == 0) {
-            ggml_threadpool_chunk_set(params->threadpool, 0);
-        }
-        graphmill_kernels_quantize(&matmul);
-        ggml_barrier(params->threadpool);
-        if (op->op == GGML_OP_MUL_MAT_ID) {
-            const ggml_tensor *     ids     = op->src[2];
-            const graphmill_mixture mixture = {
-                matmul, ids->data, ids->ne[0], ids->ne[1], { ids->nb[0], ids->nb[1] },
-            };
-            graphmill_kernels_multiply_mixture(&mixture);
-        } else {
-            graphmill_kernels_multiply(&matmul);
-        }
-        return true;
-    }
-};
-
-matmul_traits TRAITS;
 
 graphmill_rows rows_of(const ggml_tensor * tensor) {
     return { tensor->data, { tensor->nb[1], tensor->nb[2], tensor->nb[3] } };
@@ -321,10 +160,11 @@ class packed_buffer_type : public ggml::cpu::extra_buffer_type {
     }
 
     ggml::cpu::tensor_traits * get_tensor_traits(const ggml_tensor * op) override {
-        if (op->op == GGML_OP_FLASH_ATTN_EXT) {
-            return attends(op) ? &ATTENTION : nullptr;
+        // It has to know of every operation.
+        if (ggml::cpu::tensor_traits * traits = graphmill::matmul_traits(op)) {
+            return traits;
         }
-        return is_matmul(op) && is_packed(op->src[0]) ? &TRAITS : nullptr;
+        return op->op == GGML_OP_FLASH_ATTN_EXT && attends(op) ? &ATTENTION : nullptr;
     }
 };
 

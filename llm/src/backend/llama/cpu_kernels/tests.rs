@@ -8,7 +8,7 @@ use std::thread;
 
 use graphmill_kernels::Kernels;
 
-use super::check_mixture::Mixture;
+use super::check_mixture::{Finish, Mixture};
 use super::{approved, check, wanted};
 use crate::backend::interface::{BatchToken, DecodeError, Slot};
 use crate::spec::{CpuKernels, LlmEngineSpec, PluginConfig};
@@ -56,6 +56,7 @@ fn experts_are_multiplied_as_by_llama_cpp() {
         slots,
         tokens,
         shared,
+        finish: Finish::Nothing,
     };
     let cases = [
         // A token whose experts share its activation, or each have their own.
@@ -71,12 +72,15 @@ fn experts_are_multiplied_as_by_llama_cpp() {
     ];
     for ggml_type in check::TYPES {
         for case in cases {
-            let mixture = Mixture {
-                ggml_type,
-                ..mixture(case)
-            };
-            let (ours, theirs) = mixture.results().expect("memory");
-            assert_eq!(check::compare("", &ours, &theirs), Ok(()), "{mixture:?}");
+            for finish in Finish::ALL {
+                let mixture = Mixture {
+                    ggml_type,
+                    finish,
+                    ..mixture(case)
+                };
+                let (ours, theirs) = mixture.results().expect("memory");
+                assert_eq!(check::compare("", &ours, &theirs), Ok(()), "{mixture:?}");
+            }
         }
     }
 }

@@ -1,0 +1,114 @@
+// What C++ and Rust call of each other. `calls.rs`, `mixture.rs` and `attention.rs` have the same structs.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ggml-backend.h"
+#include "ggml-cpu.h"
+
+extern "C" {
+
+// A matrix of weights, or the matrices of as many experts.
+struct graphmill_matrix {
+    int32_t type;
+    int64_t columns;
+    int64_t rows;
+    int64_t experts;
+};
+
+// What one thread needs for its share of a product.
+struct graphmill_matmul {
+    graphmill_matrix matrix;
+    const void *     packed;
+    // Rows of floats in three dimensions, with the bytes from one to the next in each.
+    const void *     activations;
+    int64_t          counts[3];
+    size_t           strides[3];
+    // One row of `matrix.rows` floats for each row of activations.
+    float *          out;
+    void *           scratch;
+    size_t           scratch_bytes;
+    int32_t          thread;
+    int32_t          threads;
+    ggml_threadpool * pool;
+};
+
+// What one thread needs for its share of a product of experts.
+struct graphmill_mixture {
+    // Activations are by slot and by token; where there is one for a token, its experts share it. One row of the result for each slot of each token.
+    graphmill_matmul matmul;
+    // The expert of each slot of a token, and the bytes from one to the next and from a token to the next.
+    const void *      ids;
+    int64_t           slots;
+    int64_t           tokens;
+    size_t            strides[2];
+    // The packed gates of the experts, of the form of `matmul.packed`: each row of the result is multiplied by the SiLU of what they make of
+    // its activation. Null if there are none.
+    const void *      gates;
+    // What each row of the result is multiplied by; null if it is left as it is.
+    const float *     weights;
+};
+
+// Rows of numbers in three dimensions, with the bytes from one to the next in each.
+struct graphmill_rows {
+    const void * first;
+    size_t       strides[3];
+};
+
+// What one thread needs for its share of attention. Rows are by token or cell, by head, and by stream.
+struct graphmill_attention {
+    int64_t        tokens;
+    int64_t        heads;
+    int64_t        kv_heads;
+    int64_t        cells;
+    int64_t        streams;
+    int64_t        key_size;
+    int64_t        value_size;
+    graphmill_rows queries;
+    graphmill_rows keys;
+    int32_t        key_type;
+    graphmill_rows values;
+    int32_t        value_type;
+    // Without rows if there is none.
+    graphmill_rows mask;
+    const float *  sinks;
+    float          scale;
+    float          cap;
+    float          max_bias;
+    float *        out;
+    void *         scratch;
+    size_t         scratch_bytes;
+    int32_t        thread;
+    int32_t        threads;
+    ggml_threadpool * pool;
+};
+
+// Whether a matrix of the model that this thread is loading should be packed.
+bool graphmill_kernels_takes(const graphmill_matrix * matrix);
+// Is told of the memory for packed matrices.
+void graphmill_kernels_allocated(const void * first, size_t bytes);
+// Bytes of a packed matrix, 0 if the kernels leave it to ggml.
+size_t graphmill_kernels_packed_bytes(const graphmill_matrix * matrix);
+// `in_file` is the size of `source`.
+void graphmill_kernels_pack(const graphmill_matrix * matrix, const void * source, size_t in_file, void * packed);
+// Bytes of scratch memory for so many rows of activations.
+size_t graphmill_kernels_scratch_bytes(const graphmill_matrix * matrix, int64_t activations);
+void graphmill_kernels_quantize(const graphmill_matmul * matmul);
+void graphmill_kernels_multiply(const graphmill_matmul * matmul);
+void graphmill_kernels_multiply_mixture(const graphmill_mixture * mixture);
+// Whether there is a kernel for this attention.
+bool graphmill_kernels_attends(const graphmill_attention * attention);
+// Bytes of scratch memory for it.
+size_t graphmill_kernels_attention_bytes(const graphmill_attention * attention);
+// Says whether parts are to be merged when all threads are done.
+bool graphmill_kernels_attend(const graphmill_attention * attention);
+void graphmill_kernels_merge_attention(const graphmill_attention * attention);
+
+// What Rust calls.
+ggml_backend_buffer_type_t graphmill_kernels_buffer_type(void);
+bool graphmill_kernels_attach(void);
+int graphmill_kernels_next_share(ggml_threadpool * pool);
+
+}  // extern "C"
