@@ -147,7 +147,7 @@ bool weighs(const ggml_tensor * op) {
 
 class weighted_products : public ggml::cpu::tensor_traits {
     bool work_size(int, const ggml_tensor * op, size_t & size) override {
-        ggml_tensor * experts  = op->src[0];
+        ggml_tensor * experts = op->src[0];
         const bool    is_next = planned[1] == experts;
         forget_planned();
         if (!is_next) {
