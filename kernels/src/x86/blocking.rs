@@ -31,13 +31,11 @@ const RECORDS_FEW: usize = 4;
 /// Most records that are expanded at a time for more: half of L1, beside a tile of activations and
 /// the next one.
 const RECORDS: usize = 16;
-/// The same for vectors and more activations than [`MANY`], which reuse each record so often that
-/// they need not stay: most of L1.
+/// The same where records are reused so often that they need not stay: for AVX2, and for AVX-512
+/// and more activations than [`MANY`].
 const RECORDS_MANY: usize = 32;
 /// More activations than this are many.
 const MANY: usize = 64;
-/// Records of words that are expanded at a time: half of L1.
-const RECORDS_OF_WORDS: usize = 8;
 /// Bytes of activations that are multiplied by one panel after the other: a part of L2. If these
 /// are not all columns, every panel is multiplied by them before more columns are.
 const ACTIVATIONS: usize = 768 << 10;
@@ -167,7 +165,7 @@ pub(crate) unsafe fn multiply(
                             words::put_starts(records);
                         },
                         compute: &|strip| words::multiply(strip),
-                        records: RECORDS_OF_WORDS,
+                        records: RECORDS_MANY,
                         steps: 1,
                         height: avx2::TOKENS,
                         balance: true,
@@ -205,7 +203,7 @@ pub(crate) unsafe fn multiply(
                                 bytes::multiply(format, strip);
                             }
                         },
-                        records: RECORDS,
+                        records: if vnni { RECORDS } else { RECORDS_MANY },
                         steps: 1,
                         height: avx2::TOKENS,
                         balance: true,

@@ -122,17 +122,13 @@ pub(crate) unsafe fn multiply_vnni(format: Format, strip: &Strip<'_, Block>) {
 )]
 #[inline(always)]
 unsafe fn tiles<const SHAPE: u8, const DEPTH: usize>(strip: &Strip<'_, Block>) {
-    // With more sums, those that wait for the next groups would not stay in registers.
-    let most = if DEPTH == 2 { SUMS / 2 } else { SUMS };
     // SAFETY: as the caller promises.
     unsafe {
-        avx2::tiles(strip, |record, block, (token, left), totals| {
-            match left.min(most) {
-                1 => record_times::<SHAPE, DEPTH, 1>(record, block, token, totals),
-                2 => record_times::<SHAPE, DEPTH, 2>(record, block, token, totals),
-                3 => record_times::<SHAPE, DEPTH, 3>(record, block, token, totals),
-                _ => record_times::<SHAPE, DEPTH, SUMS>(record, block, token, totals),
-            }
+        avx2::tiles(strip, |record, block, (token, left), totals| match left {
+            1 => record_times::<SHAPE, DEPTH, 1>(record, block, token, totals),
+            2 => record_times::<SHAPE, DEPTH, 2>(record, block, token, totals),
+            3 => record_times::<SHAPE, DEPTH, 3>(record, block, token, totals),
+            _ => record_times::<SHAPE, DEPTH, SUMS>(record, block, token, totals),
         });
     }
 }
@@ -214,6 +210,13 @@ unsafe fn sums<const DEPTH: usize, const M: usize>(
                         } else {
                             let products = _mm256_maddubs_epi16(weights[vector], four);
                             pairs[t][vector] = _mm256_add_epi16(pairs[t][vector], products);
+                        }
+                    }
+                }
+                if DEPTH != VNNI {
+                    for t in 0..M {
+                        for vector in 0..VECTORS {
+                            pairs[t][vector] = avx2::settle(pairs[t][vector]);
                         }
                     }
                 }
