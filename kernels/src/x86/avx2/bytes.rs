@@ -4,6 +4,7 @@
 //! those of a number of groups that depends on how large weights can be, before it widens them:
 //! eight groups of 4 bits, four of 5, two of 6.
 
+use std::arch::asm;
 use std::arch::x86_64::*;
 use std::array;
 use std::hint::black_box;
@@ -209,14 +210,8 @@ unsafe fn sums<const DEPTH: usize, const M: usize>(
                             *sum = _mm256_dpbusd_avx_epi32(*sum, weights[vector], four);
                         } else {
                             let products = _mm256_maddubs_epi16(weights[vector], four);
-                            pairs[t][vector] = _mm256_add_epi16(pairs[t][vector], products);
-                        }
-                    }
-                }
-                if DEPTH != VNNI {
-                    for t in 0..M {
-                        for vector in 0..VECTORS {
-                            pairs[t][vector] = avx2::settle(pairs[t][vector]);
+                            let pair = _mm256_add_epi16(pairs[t][vector], products);
+                            pairs[t][vector] = settle(pair);
                         }
                     }
                 }
@@ -232,4 +227,15 @@ unsafe fn sums<const DEPTH: usize, const M: usize>(
         }
         sums
     }
+}
+
+/// Returns a sum, and lets the compiler move neither what it is computed from nor any access to
+/// memory past here. Otherwise the compiler mixes several groups, whose weights, integers and
+/// products have more values than there are registers.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn settle(mut sum: __m256i) -> __m256i {
+    // SAFETY: there is no instruction, and so nothing that changes.
+    unsafe { asm!("/* {0} */", inout(ymm_reg) sum, options(nostack, preserves_flags)) };
+    sum
 }

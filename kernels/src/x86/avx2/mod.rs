@@ -7,7 +7,6 @@
 pub(crate) mod bytes;
 pub(crate) mod words;
 
-use std::arch::asm;
 use std::arch::x86_64::*;
 
 use crate::data::activation::ORIGIN;
@@ -77,17 +76,6 @@ unsafe fn tiles<T, W>(
             }
         }
     }
-}
-
-/// Returns a sum, and lets the compiler move neither what it is computed from nor any access to
-/// memory past here. Otherwise the compiler mixes several groups, whose weights, integers and
-/// products have more values than there are registers.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn settle(mut sum: __m256i) -> __m256i {
-    // SAFETY: there is no instruction, and so nothing that changes.
-    unsafe { asm!("/* {0} */", inout(ymm_reg) sum, options(nostack, preserves_flags)) };
-    sum
 }
 
 /// What sums are multiplied by, and what is taken away.
