@@ -1,7 +1,7 @@
 //! How fast attention is, over keys and values of 16 bits.
 //!
-//! `cargo bench -p graphmill-kernels --bench attention -- [THREADS [CELLS [STREAMS [SIZE]]]]`, each
-//! a list with commas but the last: `1,2 512,4096 1,8 64`.
+//! `cargo bench -p graphmill-kernels --bench attention -- [THREADS [CELLS [STREAMS [SIZES
+//! [INSTRUCTIONS]]]]]`, each but the last a list with commas: `1,2 512,4096 1,8 64 AVX2`.
 #![allow(unsafe_code, reason = "attention reads and writes through pointers")]
 #![allow(
     clippy::print_stdout,
@@ -33,8 +33,10 @@ fn main() {
             .map(|number| number.parse().expect("a number"))
             .collect()
     };
-    let Some(kernels) = Kernels::all().into_iter().find(Kernels::attends) else {
-        println!("this CPU has no instructions for attention");
+    let named = |kernels: &Kernels| arguments.get(4).is_none_or(|name| name == kernels.name());
+    let mut all = Kernels::all().into_iter();
+    let Some(kernels) = all.find(|kernels| kernels.attends() && named(kernels)) else {
+        println!("this CPU has no such instructions for attention");
         return;
     };
     println!("{}", kernels.name());

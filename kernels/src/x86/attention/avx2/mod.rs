@@ -333,14 +333,15 @@ fn add_sums(factors: &[Factors], added: &[f32], sums: &mut [f32]) {
 }
 
 /// Writes the results.
+#[target_feature(enable = "avx2")]
 unsafe fn end(run: &Run<'_>, space: &Space) {
     let size = run.attention.value_size;
     let rows = space.sums.chunks_exact(padded(size)).zip(&space.states);
     for (row, (sums, state)) in rows.enumerate() {
-        let share = state.share();
+        let (out, share) = (run.out(row), state.share());
         for (index, sum) in sums[..size].iter().enumerate() {
             // SAFETY: results have their places, which are the caller's alone.
-            unsafe { run.out(row).add(index).write_unaligned(sum * share) };
+            unsafe { out.add(index).write_unaligned(sum * share) };
         }
     }
 }

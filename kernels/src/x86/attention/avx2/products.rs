@@ -118,14 +118,14 @@ unsafe fn sum_rows<const R: usize>(
             }
         }
         for cell in 0..count {
-            let mut weight = [_mm256_setzero_ps(); R];
-            for r in 0..R {
-                weight[r] = _mm256_broadcast_ss(&*weights.add(r * BLOCK + cell));
-            }
+            let mut value = [_mm256_setzero_ps(); VECTORS];
             for v in 0..VECTORS {
-                let value = _mm256_loadu_ps(values.add(cell * stride + v * LANES));
-                for r in 0..R {
-                    totals[r][v] = _mm256_fmadd_ps(value, weight[r], totals[r][v]);
+                value[v] = _mm256_loadu_ps(values.add(cell * stride + v * LANES));
+            }
+            for r in 0..R {
+                let weight = _mm256_broadcast_ss(&*weights.add(r * BLOCK + cell));
+                for v in 0..VECTORS {
+                    totals[r][v] = _mm256_fmadd_ps(value[v], weight, totals[r][v]);
                 }
             }
         }
