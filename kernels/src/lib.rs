@@ -43,5 +43,5 @@ mod x86;
 pub use data::attention::{Attention, Numbers, Rows};
 pub use data::format::Format;
 pub use data::matmul::{Matmul, Output};
-pub use data::mixture::{MixtureMatmul, Plan, Route};
+pub use data::mixture::{Experts, Gating, MixtureMatmul, Plan, Route};
 pub use kernels::Kernels;

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 
 use crate::data::matmul::{Matmul, Output};
-use crate::data::mixture::{MixtureMatmul, Plan, Route};
+use crate::data::mixture::{Experts, MixtureMatmul, Plan, Route};
 use crate::data::panel::ROWS;
 use crate::kernels::Kernels;
 
@@ -46,7 +46,11 @@ impl Kernels {
         part: usize,
     ) {
         let MixtureMatmul {
-            format, rows, cols, ..
+            format,
+            rows,
+            cols,
+            step,
+            ..
         } = *matmul;
         let (part, routes) = plan.part(part);
         for route in routes {
@@ -57,28 +61,38 @@ impl Kernels {
             );
         }
         let row = part.panels.start * ROWS;
-        let packed = |rows| self.packed_bytes(format, rows, cols).unwrap_or(0);
-        let first = part.expert * packed(rows) + part.panels.start * packed(ROWS);
         let rows = rows.min(part.panels.end * ROWS) - row;
+        let packed = |rows| self.packed_bytes(format, rows, cols).unwrap_or(0);
+        let first = part.expert * packed(step) + part.panels.start * packed(ROWS);
         let panels = first..first + packed(rows);
+        let biases = part.expert * step + row;
+        let biases = biases..biases + rows;
         SPACE.with_borrow_mut(|space| {
+            let Space {
+                activations,
+                results,
+                gates,
+            } = space;
             for routes in routes.chunks(TOKENS) {
-                self.gather(matmul, routes, &mut space.activations);
-                let strip = Matmul {
-                    format,
-                    rows,
-                    cols,
-                    panels: &matmul.panels[panels.clone()],
-                    tokens: routes.len(),
-                    activations: &space.activations,
-                };
-                let results = self.together(&strip, &mut space.results);
-                if let Some(gates) = matmul.gates {
+                self.gather(matmul, routes, activations);
+                let products = |experts: Experts<'_>, space| {
                     let strip = Matmul {
-                        panels: &gates[panels.clone()],
-                        ..strip
+                        format,
+                        rows,
+                        cols,
+                        panels: &experts.panels[panels.clone()],
+                        tokens: routes.len(),
+                        activations,
                     };
-                    self.gate(results, self.together(&strip, &mut space.gates));
+                    let results = self.together(&strip, space);
+                    if let Some(all) = experts.biases {
+                        add(&all[biases.clone()], results);
+                    }
+                    results
+                };
+                let results = products(matmul.experts, results);
+                if let Some((experts, gating)) = matmul.gates {
+                    self.gate(gating, results, products(experts, gates));
                 }
                 for (route, results) in routes.iter().zip(results.chunks_exact(stride(rows))) {
                     let weight = matmul.weights.map_or(1.0, |weights| weights[route.result]);
@@ -115,6 +129,15 @@ impl Kernels {
             self.multiply(matmul, out, 0, 1);
         }
         results
+    }
+}
+
+/// Adds biases to each of some results.
+fn add(biases: &[f32], results: &mut [f32]) {
+    for results in results.chunks_exact_mut(stride(biases.len())) {
+        for (result, bias) in results.iter_mut().zip(biases) {
+            *result += bias;
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Matmuls of experts: each result is bit-identical to that of its expert and activation alone,
-//! with any other activations of the expert and any division among threads. Gates and weights are
-//! applied to these.
+//! with any other activations of the expert and any division among threads. Biases, gates and
+//! weights are applied to these.
 #![allow(unsafe_code, reason = "threads share the results of a matmul")]
 
 mod common;
@@ -9,8 +9,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use common::{Case, Numbers, assert_same, matmul};
-use graphmill_kernels::{Format, Kernels, MixtureMatmul, Output, Plan, Route};
+use graphmill_kernels::{Experts, Format, Gating, Kernels, MixtureMatmul, Output, Plan, Route};
 use proptest::prelude::*;
+
+/// What is done with the products.
+#[derive(Clone, Copy, Debug, Default)]
+struct Finish {
+    biases: bool,
+    gating: Option<Gating>,
+    /// Whether the gate of an expert and the expert are one matrix.
+    together: bool,
+    weights: bool,
+}
 
 /// Experts and activations, and who is sent to whom.
 struct Mixture {
@@ -71,11 +81,27 @@ impl Mixture {
             .collect()
     }
 
+    /// What is added to the products of all rows of an expert.
+    fn biases(&self, expert: usize) -> Vec<f32> {
+        let rows = 0..self.experts[0].rows;
+        rows.map(|row| (expert * 31 + row) as f32 / 97.0 - 0.5)
+            .collect()
+    }
+
     /// The results, each computed by itself, and those of the gates. The gate of an expert is the
     /// next expert.
-    fn expected(&self, kernels: Kernels) -> [Vec<f32>; 2] {
+    fn expected(&self, kernels: Kernels, biases: bool) -> [Vec<f32>; 2] {
         let rows = self.experts[0].rows;
-        let all = self.experts.iter().map(|case| matmul(kernels, case, 1));
+        let all = self.experts.iter().enumerate().map(|(expert, case)| {
+            let mut results = matmul(kernels, case, 1);
+            if biases {
+                let biases = self.biases(expert);
+                for (at, result) in results.iter_mut().enumerate() {
+                    *result += biases[at % rows];
+                }
+            }
+            results
+        });
         let all: Vec<Vec<f32>> = all.collect();
         [0, 1].map(|next| {
             let mut out = vec![f32::NAN; self.routes.len() * rows];
@@ -89,13 +115,7 @@ impl Mixture {
     }
 
     /// The results, computed by some threads.
-    fn computed(
-        &self,
-        kernels: Kernels,
-        threads: usize,
-        gated: bool,
-        weights: Option<&[f32]>,
-    ) -> Vec<f32> {
+    fn computed(&self, kernels: Kernels, threads: usize, finish: Finish) -> Vec<f32> {
         let Case {
             format,
             rows,
@@ -103,24 +123,47 @@ impl Mixture {
             tokens,
             ..
         } = self.experts[0];
+        let count = self.experts.len();
         let bytes = kernels.packed_bytes(format, rows, cols);
         let bytes = bytes.expect("a shape with kernels");
-        let mut panels = vec![0; self.experts.len() * bytes];
-        for (case, panels) in self.experts.iter().zip(panels.chunks_exact_mut(bytes)) {
-            kernels.pack(format, cols, &case.weights, panels);
+        // Either all gates and then all experts, or each gate before its expert.
+        let pairs = (0..count).map(|expert| [(expert + 1) % count, expert]);
+        let order: Vec<usize> = if finish.together {
+            pairs.flatten().collect()
+        } else {
+            [0, 1]
+                .into_iter()
+                .flat_map(|at| pairs.clone().map(move |pair| pair[at]))
+                .collect()
+        };
+        let mut panels = vec![0; order.len() * bytes];
+        let mut biases = Vec::new();
+        for (expert, panels) in order.iter().zip(panels.chunks_exact_mut(bytes)) {
+            kernels.pack(format, cols, &self.experts[*expert].weights, panels);
+            biases.extend(self.biases(*expert));
         }
-        let next = [&panels[bytes..], &panels[..bytes]].concat();
+        let from = |matrices: usize| Experts {
+            panels: &panels[matrices * bytes..],
+            biases: finish.biases.then(|| &biases[matrices * rows..]),
+        };
+        let (step, first) = if finish.together {
+            (2 * rows, 1)
+        } else {
+            (rows, count)
+        };
         let mut activations = vec![0; tokens * kernels.activation_bytes(format, cols)];
         let source = &self.experts[0].activations;
         kernels.quantize(format, cols, source, &mut activations);
+        let weights = self.weights();
         let work = MixtureMatmul {
             format,
             rows,
             cols,
-            panels: &panels,
+            step,
+            experts: from(first),
             activations: &activations,
-            gates: gated.then_some(&next),
-            weights,
+            gates: finish.gating.map(|gating| (from(0), gating)),
+            weights: finish.weights.then_some(&weights),
         };
         let next = AtomicUsize::new(0);
         let mut out = vec![f32::NAN; self.routes.len() * rows];
@@ -154,34 +197,84 @@ impl Mixture {
     }
 
     fn check(&self, threads: usize) {
+        let whole = self.experts[0].rows.is_multiple_of(32);
+        let oai = Gating::Oai {
+            alpha: 1.7,
+            limit: 2.0,
+        };
         for kernels in Kernels::all() {
-            let name = kernels.name();
-            let [expected, gates] = self.expected(kernels);
-            let computed = self.computed(kernels, threads, false, None);
-            assert_same(&computed, &expected, name);
-            let with_gates = self.computed(kernels, threads, true, None);
-            for ((result, expected), gate) in with_gates.iter().zip(&expected).zip(&gates) {
-                let gate = f64::from(*gate);
-                let expected = f64::from(*expected) * gate / (1.0 + (-gate).exp());
-                let difference = (f64::from(*result) - expected).abs();
-                let room = 1e-5 * expected.abs() + 1e-30;
-                assert!(difference <= room, "{name}: {result}, not {expected}");
-            }
-            let weights = self.weights();
-            let weigh = |all: &mut [f32]| {
-                let rows = all.chunks_exact_mut(self.experts[0].rows);
-                for (results, weight) in rows.zip(&weights) {
-                    for result in results {
-                        *result *= weight;
+            let cases = [
+                (false, [Gating::Silu, Gating::Gelu]),
+                (true, [Gating::Silu, oai]),
+            ];
+            for (biases, gatings) in cases {
+                let [results, gates] = self.expected(kernels, biases);
+                let plain = Finish {
+                    biases,
+                    ..Finish::default()
+                };
+                self.check_weighted(kernels, threads, plain, &results);
+                for gating in gatings {
+                    let with_gates = Finish {
+                        gating: Some(gating),
+                        ..plain
+                    };
+                    let expected = self.computed(kernels, threads, with_gates);
+                    assert_gated(gating, &expected, &results, &gates);
+                    self.check_weighted(kernels, threads, with_gates, &expected);
+                    if whole {
+                        let together = Finish {
+                            together: true,
+                            ..with_gates
+                        };
+                        self.check_weighted(kernels, threads, together, &expected);
                     }
                 }
-            };
-            for (gated, mut expected) in [(false, expected), (true, with_gates)] {
-                weigh(&mut expected);
-                let computed = self.computed(kernels, threads, gated, Some(&weights));
-                assert_same(&computed, &expected, name);
             }
         }
+    }
+
+    /// Checks results, and weighted ones.
+    fn check_weighted(&self, kernels: Kernels, threads: usize, finish: Finish, expected: &[f32]) {
+        let name = format!("{} {finish:?}", kernels.name());
+        assert_same(&self.computed(kernels, threads, finish), expected, &name);
+        let rows = self.experts[0].rows;
+        let weights = self.weights();
+        let weighted = expected.iter().enumerate();
+        let weighted: Vec<f32> = weighted
+            .map(|(at, result)| result * weights[at / rows])
+            .collect();
+        let finish = Finish {
+            weights: true,
+            ..finish
+        };
+        assert_same(&self.computed(kernels, threads, finish), &weighted, &name);
+    }
+}
+
+/// That results are what gates make of others, but for what floats round.
+fn assert_gated(gating: Gating, computed: &[f32], results: &[f32], gates: &[f32]) {
+    let part = |x: f64, argument: f64| x / (1.0 + (-argument).exp());
+    for ((computed, result), gate) in computed.iter().zip(results).zip(gates) {
+        let (result, gate) = (f64::from(*result), f64::from(*gate));
+        let expected = match gating {
+            Gating::Silu => result * part(gate, gate),
+            Gating::Gelu => {
+                result
+                    * part(
+                        gate,
+                        1.595_769_121_605_73 * (gate + 0.044_715 * gate.powi(3)),
+                    )
+            }
+            Gating::Oai { alpha, limit } => {
+                let (alpha, limit) = (f64::from(alpha), f64::from(limit));
+                let gate = gate.min(limit);
+                (result.clamp(-limit, limit) + 1.0) * part(gate, alpha * gate)
+            }
+        };
+        let difference = (f64::from(*computed) - expected).abs();
+        let room = 2e-5 * expected.abs() + 1e-6 * gate.abs().min(1e-6);
+        assert!(difference <= room, "{gating:?}: {computed}, not {expected}");
     }
 }
 
@@ -224,7 +317,7 @@ fn nothing_is_computed_without_routes() {
     let mixture = Mixture::of(Format::Q8_0, (3, 32, 32), 0, Vec::new(), 24);
     assert!(
         mixture
-            .computed(Kernels::all()[0], 2, true, None)
+            .computed(Kernels::all()[0], 2, Finish::default())
             .is_empty()
     );
 }

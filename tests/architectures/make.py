@@ -9,6 +9,7 @@ import pathlib
 import re
 import subprocess
 
+import numpy as np
 from gguf import GGUFReader, GGUFValueType, GGUFWriter
 
 from shapes import ARCHITECTURES, ASKED, BASE, EAGLE3, KNOBS, MTP, MTP_TENSORS, UNASKED, WIDTH, eagle3, fill
@@ -81,7 +82,11 @@ class Model:
                 writer.add_key_value(name, field.contents(), kind)
         writer.add_vocab_size(tokens)
         for name, shape in self.tensors.items():
-            writer.add_tensor(name, fill(name, shape, drafts=self.drafts))
+            numbers = fill(name, shape, drafts=self.drafts)
+            # The CPU kernels multiply by experts of 16 bits, with what follows them in the graph.
+            if name.endswith("_exps.weight") and len(shape) == 3:
+                numbers = numbers.astype(np.float16)
+            writer.add_tensor(name, numbers)
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()

@@ -344,6 +344,8 @@ INDEXER_TENSORS = {
 }
 DELTA_NET = {"attn_qkv.weight": ([WIDTH, INNER + 2 * STATES], EVEN_LAYERS), "attn_gate.weight": ([WIDTH, INNER], EVEN_LAYERS)}
 UNASKED = {
+    # Gates and ups of experts as halves of one matrix.
+    "cohere2moe": {"ffn_gate_up_exps.weight": ([WIDTH, 2 * EXPERTS["expert_feed_forward_length"], EXPERTS["expert_count"]], range(1, LAYERS))},
     "falcon-h1": {"ssm_conv1d.bias": ([INNER + 2 * STATES], ALL_LAYERS)},
     "glm-dsa": INDEXER_TENSORS,
     "granitehybrid": {"ssm_conv1d.bias": ([INNER + 2 * STATES], EVEN_LAYERS)},

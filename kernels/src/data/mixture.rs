@@ -16,15 +16,44 @@ pub struct MixtureMatmul<'a> {
     pub rows: usize,
     /// Columns of an expert, and elements of an activation.
     pub cols: usize,
-    /// The experts one after the other, each as `Kernels::pack` left it.
-    pub panels: &'a [u8],
+    /// Rows from the first of an expert to the first of the next: more than `rows`, and whole
+    /// panels, where other matrices of the experts are between.
+    pub step: usize,
+    /// What activations are multiplied by.
+    pub experts: Experts<'a>,
     /// Activations as `Kernels::quantize` left them.
     pub activations: &'a [u8],
-    /// The gates of the experts, if they have any, of the same format and shape: each element of a
-    /// result is multiplied by the `SiLU` of what its gate makes of the activation.
-    pub gates: Option<&'a [u8]>,
+    /// The gates of the experts, if they have any, of the same format, shape and step, and how
+    /// results are gated by what these make of the activation.
+    pub gates: Option<(Experts<'a>, Gating)>,
     /// What each result is multiplied by, if it is not left as it is.
     pub weights: Option<&'a [f32]>,
+}
+
+/// A matrix of each expert.
+#[derive(Clone, Copy)]
+pub struct Experts<'a> {
+    /// Begins with the first expert's, as `Kernels::pack` left it.
+    pub panels: &'a [u8],
+    /// What is added to the products of each row, if anything is; begins with the first expert's.
+    pub biases: Option<&'a [f32]>,
+}
+
+/// How a result `r` is gated by `g`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Gating {
+    /// `r g / (1 + e^-g)`, called `SwiGLU`.
+    Silu,
+    /// `r` by the `tanh` form of GELU of `g`, called `GeGLU`.
+    Gelu,
+    /// `(r + 1) g / (1 + e^-(alpha g))`, of `g` that is at most `limit`, and `r` that is at most as far
+    /// from 0: that of gpt-oss.
+    Oai {
+        /// How steep the gate is.
+        alpha: f32,
+        /// Where values are cut off.
+        limit: f32,
+    },
 }
 
 /// An activation that is routed to an expert.

@@ -6,13 +6,15 @@ use std::slice;
 
 use llama_cpp_sys_2 as sys;
 
-use super::check_mixture::{Finish, Mixture};
+use super::check_mixture::{Finish, Mixture, Place};
 use super::panics::Watch;
 use super::tensors::{Tensors, numbers};
 use super::{Matrix, calls, check_attention};
 
 /// A matrix with a panel that is not full, and more activations than fit in one tile.
 const ROWS: usize = 75;
+/// Half the rows of a matrix whose halves are packed each by itself.
+const HALF: usize = 64;
 const COLUMNS: usize = 512;
 const ACTIVATIONS: usize = 19;
 /// The largest difference, in parts of the size of the result. Both sides quantize activations to 8
@@ -59,16 +61,19 @@ pub(super) fn all() -> Result<(), String> {
         }
         compare(&matrix.type_name(), &ours, &theirs)?;
     }
-    for finish in Finish::ALL {
+    let next = Finish::ALL.map(|finish| (finish, Place::Next));
+    let others = [Place::Later, Place::Read].map(|place| (Finish::BiasesAndOai, place));
+    for (finish, place) in next.into_iter().chain(others) {
         let mixture = Mixture {
             ggml_type: sys::GGML_TYPE_Q8_0,
             columns: COLUMNS,
-            rows: ROWS,
+            rows: if finish.halves() { HALF } else { ROWS },
             experts: 5,
             slots: 2,
             tokens: ACTIVATIONS,
             shared: true,
             finish,
+            place,
         };
         let (ours, theirs) = mixture
             .results()

@@ -9,31 +9,63 @@ use llama_cpp_sys_2 as sys;
 use super::calls;
 use super::tensors::{Tensors, numbers};
 
-/// What is done with a product.
+/// What is done with products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finish {
     Nothing,
-    /// Each row is multiplied by a weight, by the operation behind the product.
+    /// Each row is multiplied by a weight.
     Weights,
-    /// By one after another product.
-    WeightsLater,
-    /// The results are multiplied by the `SiLU` of those of gates, by the operation behind both.
-    Gates,
-    /// By one after another product.
-    GatesLater,
-    /// As `Gates`, and added to the results.
-    GatesAndSum,
+    /// Biases are added.
+    Biases,
+    BiasesAndWeights,
+    /// The results are multiplied by the `SiLU` of those of gates.
+    Silu,
+    /// By the GELU.
+    Gelu,
+    /// As in gpt-oss.
+    Oai,
+    /// The same with biases for both.
+    BiasesAndOai,
+    /// Gates and results are one product.
+    Halves,
+    BiasesAndHalves,
+}
+
+/// Where the operations that finish products are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Directly behind these.
+    Next,
+    /// Behind another product.
+    Later,
+    /// Directly behind, and the first product and the sum of its biases are added to their result.
+    Read,
 }
 
 impl Finish {
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Nothing,
         Self::Weights,
-        Self::WeightsLater,
-        Self::Gates,
-        Self::GatesLater,
-        Self::GatesAndSum,
+        Self::Biases,
+        Self::BiasesAndWeights,
+        Self::Silu,
+        Self::Gelu,
+        Self::Oai,
+        Self::BiasesAndOai,
+        Self::Halves,
+        Self::BiasesAndHalves,
     ];
+
+    fn biases(self) -> bool {
+        matches!(
+            self,
+            Self::Biases | Self::BiasesAndWeights | Self::BiasesAndOai | Self::BiasesAndHalves
+        )
+    }
+
+    pub(super) fn halves(self) -> bool {
+        matches!(self, Self::Halves | Self::BiasesAndHalves)
+    }
 }
 
 /// A small mixture.
@@ -50,6 +82,7 @@ pub(super) struct Mixture {
     /// Whether the experts of a token share its activation, or each has its own.
     pub(super) shared: bool,
     pub(super) finish: Finish,
+    pub(super) place: Place,
 }
 
 impl Mixture {
@@ -74,18 +107,28 @@ impl Mixture {
         let results = self.rows * self.slots * self.tokens;
         let activations = if self.shared { 1 } else { self.slots };
         let given = numbers(self.columns * activations * self.tokens, 1);
-        let values = [2, 5].map(|seed| numbers(self.columns * self.rows * self.experts, seed));
+        // Matrices of each expert, and their rows.
+        let (matrices, rows) = if self.finish.halves() {
+            (1, 2 * self.rows)
+        } else {
+            (2, self.rows)
+        };
+        let values = numbers(self.columns * rows * self.experts, 2);
+        let added = numbers(rows * self.experts, 5);
         let factors = numbers(self.slots * self.tokens, 4);
         let ids = self.ids();
         // The results of each operation, and what each product works with.
-        let memory = 32 * results + 4 * given.len() + 16 * values[0].len() + 8 * ids.len();
+        let memory = 64 * results + 4 * given.len() + 32 * values.len() + 8 * ids.len();
         let plain = Tensors::new((1 << 20) + 4 * memory, false)?;
         let mut packed = Tensors::new(1 << 12, true)?;
-        let experts = |tensors: &Tensors| {
-            let shape = [self.columns, self.rows, self.experts];
-            [0; 2].map(|_| tensors.tensors(self.ggml_type, shape))
+        let experts = |tensors: &Tensors| -> Vec<*mut sys::ggml_tensor> {
+            let shape = [self.columns, rows, self.experts];
+            (0..matrices)
+                .map(|_| tensors.tensors(self.ggml_type, shape))
+                .collect()
         };
         let (weights, packed_weights) = (experts(&plain), experts(&packed));
+        let biases = plain.tensor(sys::GGML_TYPE_F32, rows, self.experts);
         let input = plain.tensors(sys::GGML_TYPE_F32, [self.columns, activations, self.tokens]);
         let weighing = plain.tensors(sys::GGML_TYPE_F32, [1, self.slots, self.tokens]);
         let chosen = plain.tensor(sys::GGML_TYPE_I32, self.slots, self.tokens);
@@ -100,18 +143,22 @@ impl Mixture {
             if packed.buffer.is_null() {
                 return None;
             }
-            for ((values, weights), packed) in values.iter().zip(weights).zip(packed_weights) {
+            for (number, (weights, packed)) in weights.iter().zip(&packed_weights).enumerate() {
+                let mut values = values.clone();
+                values.rotate_left(number * self.columns);
                 let in_file = sys::ggml_quantize_chunk(
                     self.ggml_type,
                     values.as_ptr(),
-                    sys::ggml_get_data(weights),
+                    sys::ggml_get_data(*weights),
                     0,
-                    (self.rows * self.experts) as i64,
+                    (rows * self.experts) as i64,
                     self.columns as i64,
                     ptr::null(),
                 );
-                sys::ggml_backend_tensor_set(packed, sys::ggml_get_data(weights), 0, in_file);
+                sys::ggml_backend_tensor_set(*packed, sys::ggml_get_data(*weights), 0, in_file);
             }
+            let room = sys::ggml_get_data_f32(biases);
+            slice::from_raw_parts_mut(room, added.len()).copy_from_slice(&added);
             let room = sys::ggml_get_data_f32(input);
             slice::from_raw_parts_mut(room, given.len()).copy_from_slice(&given);
             let room = sys::ggml_get_data_f32(weighing);
@@ -125,30 +172,74 @@ impl Mixture {
                 tensor
             };
             let multiply = |weights| expand(sys::ggml_mul_mat_id(context, weights, input, chosen));
-            let weigh = |product| expand(sys::ggml_mul_inplace(context, product, weighing));
-            let gate = |gate, up| expand(sys::ggml_swiglu_split(context, gate, up));
-            let compute = |[up, gates]: [*mut sys::ggml_tensor; 2]| {
-                let product = multiply(up);
-                match self.finish {
-                    Finish::Nothing => product,
-                    Finish::Weights => weigh(product),
-                    Finish::WeightsLater => {
-                        multiply(gates);
-                        weigh(product)
-                    }
-                    Finish::Gates => gate(multiply(gates), product),
-                    Finish::GatesLater => {
-                        let gates = multiply(gates);
-                        multiply(up);
-                        gate(gates, product)
-                    }
-                    Finish::GatesAndSum => {
-                        let gated = gate(multiply(gates), product);
-                        expand(sys::ggml_add(context, gated, product))
-                    }
-                }
+            let half = |result: *mut sys::ggml_tensor, second: usize| {
+                let [_, slots, tokens, _] = (*result).ne;
+                let [_, of_slot, of_token, _] = (*result).nb;
+                let offset = second * self.rows * size_of::<f32>();
+                let rows = self.rows as i64;
+                expand(sys::ggml_view_3d(
+                    context, result, rows, slots, tokens, of_slot, of_token, offset,
+                ))
             };
-            let (ours, theirs) = (compute(packed_weights), compute(weights));
+            let compute = |weights: &[*mut sys::ggml_tensor]| {
+                // What stands before an operation that finishes others.
+                let before = || {
+                    if self.place == Place::Later {
+                        multiply(weights[0]);
+                    }
+                };
+                let result = |number: usize| {
+                    let product = multiply(weights[number]);
+                    if !self.finish.biases() {
+                        return [product; 2];
+                    }
+                    before();
+                    let sum = sys::ggml_add_id(context, product, biases, chosen);
+                    [product, expand(sum)]
+                };
+                let first = result(0);
+                let gated = || {
+                    if self.finish.halves() {
+                        return [half(first[1], 0), half(first[1], 1)];
+                    }
+                    [result(1)[1], first[1]]
+                };
+                let finished = match self.finish {
+                    Finish::Nothing | Finish::Biases => first[1],
+                    Finish::Weights | Finish::BiasesAndWeights => {
+                        before();
+                        sys::ggml_mul_inplace(context, first[1], weighing)
+                    }
+                    Finish::Silu | Finish::Halves | Finish::BiasesAndHalves => {
+                        let [gate, up] = gated();
+                        before();
+                        sys::ggml_swiglu_split(context, gate, up)
+                    }
+                    Finish::Gelu => {
+                        let [gate, up] = gated();
+                        before();
+                        sys::ggml_geglu_split(context, gate, up)
+                    }
+                    Finish::Oai | Finish::BiasesAndOai => {
+                        let [gate, up] = gated();
+                        before();
+                        sys::ggml_swiglu_oai(context, gate, up, 1.7, 7.0)
+                    }
+                };
+                let finished = expand(finished);
+                if self.place != Place::Read {
+                    return finished;
+                }
+                first.iter().fold(finished, |sum, read| {
+                    let read = if self.finish.halves() {
+                        half(*read, 1)
+                    } else {
+                        *read
+                    };
+                    expand(sys::ggml_add(context, sum, read))
+                })
+            };
+            let (ours, theirs) = (compute(&packed_weights), compute(&weights));
             if sys::ggml_graph_compute_with_ctx(context, graph, 1) != sys::GGML_STATUS_SUCCESS {
                 return None;
             }

@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::slice;
 
-use graphmill_kernels::{MixtureMatmul, Output, Plan, Route};
+use graphmill_kernels::{Experts, Gating, MixtureMatmul, Output, Plan, Route};
 
-use super::ATTACHED;
-use super::calls::{RawMatmul, graphmill_kernels_next_share};
-use super::panics::guarded_in;
+use super::calls::{RawMatmul, RawMatrix, graphmill_kernels_next_share};
+use super::panics::{guarded, guarded_in};
+use super::{ATTACHED, Matrix};
 
 /// `graphmill_mixture` of `shim.h`.
 #[repr(C)]
@@ -17,15 +17,42 @@ struct RawMixture {
     slots: i64,
     tokens: i64,
     strides: [usize; 2],
-    /// The packed gates of the experts, or null.
-    gates: *const u8,
+    /// Of each row of each expert, or null.
+    biases: *const f32,
     /// For each result, or null.
     weights: *const f32,
+    gates: RawGates,
+}
+
+/// `graphmill_gates` of `shim.h`.
+#[repr(C)]
+struct RawGates {
+    /// `graphmill_gating`.
+    gating: i32,
+    alpha: f32,
+    limit: f32,
+    halves: bool,
+    packed: *const u8,
+    biases: *const f32,
 }
 
 thread_local! {
     /// Each thread makes the plan for itself, which takes less than to wait for another's.
     static PLAN: RefCell<Plan> = RefCell::default();
+}
+
+impl RawGates {
+    fn gating(&self) -> Option<Gating> {
+        match self.gating {
+            1 => Some(Gating::Silu),
+            2 => Some(Gating::Gelu),
+            3 => Some(Gating::Oai {
+                alpha: self.alpha,
+                limit: self.limit,
+            }),
+            _ => None,
+        }
+    }
 }
 
 impl RawMixture {
@@ -59,6 +86,50 @@ impl RawMixture {
     }
 }
 
+/// The matrices of all experts, and what is added.
+///
+/// # Safety
+/// They must be as long as the matrix says, or absent.
+unsafe fn experts<'a>(
+    matrix: Matrix,
+    packed: *const u8,
+    biases: *const f32,
+) -> Option<Experts<'a>> {
+    let bytes = matrix.packed_bytes()?;
+    let rows = matrix.rows * matrix.experts;
+    // SAFETY: as the caller promises.
+    unsafe {
+        Some(Experts {
+            panels: slice::from_raw_parts(packed, bytes),
+            biases: (!biases.is_null()).then(|| slice::from_raw_parts(biases, rows)),
+        })
+    }
+}
+
+/// The experts whose gates are the first half of their rows.
+fn second_half(matrix: Matrix, whole: Experts<'_>) -> Option<Experts<'_>> {
+    let half = Matrix {
+        rows: matrix.rows / 2,
+        experts: 1,
+        ..matrix
+    };
+    Some(Experts {
+        panels: &whole.panels[half.packed_bytes()?..],
+        biases: whole.biases.map(|biases| &biases[half.rows..]),
+    })
+}
+
+/// Says whether each half of a matrix's rows is packed by itself.
+#[unsafe(no_mangle)]
+extern "C" fn graphmill_kernels_halves(matrix: &RawMatrix) -> bool {
+    guarded(|| {
+        let rows = matrix.matrix().rows;
+        ATTACHED
+            .get()
+            .is_some_and(|kernels| rows.is_multiple_of(2 * kernels.panel_rows()))
+    })
+}
+
 /// Computes parts of a product of experts until none is left.
 ///
 /// # Safety
@@ -69,40 +140,52 @@ unsafe extern "C" fn graphmill_kernels_multiply_mixture(mixture: &RawMixture) {
     let matmul = &mixture.matmul;
     guarded_in(matmul.pool, || {
         let matrix = matmul.matrix.matrix();
-        let (Some(kernels), Some(format), Some(packed_bytes)) =
-            (ATTACHED.get(), matrix.format(), matrix.packed_bytes())
+        let gating = mixture.gates.gating();
+        let halves = gating.is_some() && mixture.gates.halves;
+        let rows = if halves { matrix.rows / 2 } else { matrix.rows };
+        let results = mixture.tokens() * mixture.slots();
+        let activations = matmul.activations() * matrix.activation_bytes();
+        // SAFETY: the packed weights are as long as was asked for, and are not written any more,
+        // as are biases. Gates that are no halves have the form of the product. The activations are
+        // in the scratch memory, which nobody writes until the product is done. The result has a
+        // row of `rows` numbers for each slot of each token, and there is a factor for each of
+        // these, where they are weighted.
+        let (whole, gates, weights, activations, out) = unsafe {
+            let gates = (gating.is_some() && !halves)
+                .then(|| experts(matrix, mixture.gates.packed, mixture.gates.biases));
+            (
+                experts(matrix, matmul.packed, mixture.biases),
+                gates.flatten(),
+                (!mixture.weights.is_null())
+                    .then(|| slice::from_raw_parts(mixture.weights, results)),
+                slice::from_raw_parts(matmul.scratch(), activations),
+                Output::new(matmul.out, results * rows, rows),
+            )
+        };
+        let (Some(kernels), Some(format), Some(whole)) = (ATTACHED.get(), matrix.format(), whole)
         else {
             return;
         };
-        let results = mixture.tokens() * mixture.slots();
-        let activations = matmul.activations() * matrix.activation_bytes();
-        // SAFETY: the packed weights are as long as was asked for, and are not written any more.
-        // The activations are in the scratch memory, which nobody writes until the product is done.
-        // The result has a row of `matrix.rows` numbers for each slot of each token.
-        // Gates, where there are any, are packed like the weights, and there is a factor for each
-        // row of the result, where these are weighted.
-        let (gates, weights, panels, activations, out) = unsafe {
-            (
-                (!mixture.gates.is_null())
-                    .then(|| slice::from_raw_parts(mixture.gates, packed_bytes)),
-                (!mixture.weights.is_null())
-                    .then(|| slice::from_raw_parts(mixture.weights, results)),
-                slice::from_raw_parts(matmul.packed, packed_bytes),
-                slice::from_raw_parts(matmul.scratch(), activations),
-                Output::new(matmul.out, results * matrix.rows, matrix.rows),
-            )
+        let (products, gates) = if halves {
+            let Some(products) = second_half(matrix, whole) else {
+                return;
+            };
+            (products, Some(whole))
+        } else {
+            (whole, gates)
         };
         let work = MixtureMatmul {
             format,
-            rows: matrix.rows,
+            rows,
             cols: matrix.columns,
-            panels,
+            step: matrix.rows,
+            experts: products,
             activations,
-            gates,
+            gates: gates.zip(gating),
             weights,
         };
         PLAN.with_borrow_mut(|plan| {
-            let shape = (matrix.experts, matrix.rows);
+            let shape = (matrix.experts, rows);
             // SAFETY: ggml has them there, and nobody writes them until the product is done.
             plan.make(shape, matmul.threads as usize, unsafe { mixture.routes() });
             loop {

@@ -35,6 +35,27 @@ struct graphmill_matmul {
     ggml_threadpool * pool;
 };
 
+// How results are gated by others.
+enum graphmill_gating : int32_t {
+    GRAPHMILL_GATING_NONE,
+    GRAPHMILL_GATING_SILU,
+    GRAPHMILL_GATING_GELU,
+    // That of gpt-oss.
+    GRAPHMILL_GATING_OAI,
+};
+
+// The gates of experts: matrices of the same form.
+struct graphmill_gates {
+    graphmill_gating gating;
+    float            alpha;
+    float            limit;
+    // Whether the gate of an expert and the expert are halves of one matrix: that of the product.
+    bool             halves;
+    // The packed gates and what is added to their rows, as for the product; not used if they are halves.
+    const void *     packed;
+    const float *    biases;
+};
+
 // What one thread needs for its share of a product of experts.
 struct graphmill_mixture {
     // Activations are by slot and by token; where there is one for a token, its experts share it. One row of the result for each slot of each token.
@@ -44,11 +65,11 @@ struct graphmill_mixture {
     int64_t           slots;
     int64_t           tokens;
     size_t            strides[2];
-    // The packed gates of the experts, of the form of `matmul.packed`: each row of the result is multiplied by the SiLU of what they make of
-    // its activation. Null if there are none.
-    const void *      gates;
+    // What is added to each row of each expert; null if nothing is.
+    const float *     biases;
     // What each row of the result is multiplied by; null if it is left as it is.
     const float *     weights;
+    graphmill_gates   gates;
 };
 
 // Rows of numbers in three dimensions, with the bytes from one to the next in each.
@@ -93,6 +114,8 @@ void graphmill_kernels_allocated(const void * first, size_t bytes);
 size_t graphmill_kernels_packed_bytes(const graphmill_matrix * matrix);
 // `in_file` is the size of `source`.
 void graphmill_kernels_pack(const graphmill_matrix * matrix, const void * source, size_t in_file, void * packed);
+// Whether the halves of a packed matrix can be told apart.
+bool graphmill_kernels_halves(const graphmill_matrix * matrix);
 // Bytes of scratch memory for so many rows of activations.
 size_t graphmill_kernels_scratch_bytes(const graphmill_matrix * matrix, int64_t activations);
 void graphmill_kernels_quantize(const graphmill_matmul * matmul);

@@ -8,7 +8,7 @@ use std::thread;
 
 use graphmill_kernels::Kernels;
 
-use super::check_mixture::{Finish, Mixture};
+use super::check_mixture::{Finish, Mixture, Place};
 use super::{approved, check, wanted};
 use crate::backend::interface::{BatchToken, DecodeError, Slot};
 use crate::spec::{CpuKernels, LlmEngineSpec, PluginConfig};
@@ -57,6 +57,7 @@ fn experts_are_multiplied_as_by_llama_cpp() {
         tokens,
         shared,
         finish: Finish::Nothing,
+        place: Place::Next,
     };
     let cases = [
         // A token whose experts share its activation, or each have their own.
@@ -70,16 +71,33 @@ fn experts_are_multiplied_as_by_llama_cpp() {
         (2, 2, 40, true),
         (1, 1, 20, false),
     ];
+    let places = |finish| [Place::Next, Place::Later, Place::Read].map(|place| (finish, place));
+    let all: Vec<_> = Finish::ALL.into_iter().flat_map(places).collect();
+    let some = [
+        (Finish::Nothing, Place::Next),
+        (Finish::BiasesAndHalves, Place::Next),
+    ];
     for ggml_type in check::TYPES {
+        // What finishes products is the same for all types.
+        let finishes = if ggml_type == check::TYPES[0] {
+            &all[..]
+        } else {
+            &some
+        };
         for case in cases {
-            for finish in Finish::ALL {
-                let mixture = Mixture {
-                    ggml_type,
-                    finish,
-                    ..mixture(case)
-                };
-                let (ours, theirs) = mixture.results().expect("memory");
-                assert_eq!(check::compare("", &ours, &theirs), Ok(()), "{mixture:?}");
+            for (finish, place) in finishes {
+                // Halves that are whole panels, and others.
+                for rows in [64, 75] {
+                    let mixture = Mixture {
+                        ggml_type,
+                        rows,
+                        finish: *finish,
+                        place: *place,
+                        ..mixture(case)
+                    };
+                    let (ours, theirs) = mixture.results().expect("memory");
+                    assert_eq!(check::compare("", &ours, &theirs), Ok(()), "{mixture:?}");
+                }
             }
         }
     }
