@@ -62,7 +62,8 @@ pub(super) fn all() -> Result<(), String> {
         compare(&matrix.type_name(), &ours, &theirs)?;
     }
     let next = Finish::ALL.map(|finish| (finish, Place::Next));
-    let others = [Place::Later, Place::Read].map(|place| (Finish::BiasesAndOai, place));
+    let others =
+        [Place::Later, Place::Read, Place::Again].map(|place| (Finish::BiasesAndOai, place));
     for (finish, place) in next.into_iter().chain(others) {
         let mixture = Mixture {
             ggml_type: sys::GGML_TYPE_Q8_0,

@@ -40,6 +40,9 @@ pub(super) enum Place {
     Later,
     /// Directly behind, and the first product and the sum of its biases are added to their result.
     Read,
+    /// Directly behind. What they finish is computed once more afterwards, without them, and its
+    /// biases behind another product.
+    Again,
 }
 
 impl Finish {
@@ -227,25 +230,44 @@ impl Mixture {
                     }
                 };
                 let finished = expand(finished);
-                if self.place != Place::Read {
-                    return finished;
+                if self.place == Place::Again {
+                    return first;
                 }
-                first.iter().fold(finished, |sum, read| {
+                if self.place != Place::Read {
+                    return [finished; 2];
+                }
+                let sum = first.iter().fold(finished, |sum, read| {
                     let read = if self.finish.halves() {
                         half(*read, 1)
                     } else {
                         *read
                     };
                     expand(sys::ggml_add(context, sum, read))
-                })
+                });
+                [sum; 2]
             };
-            let (ours, theirs) = (compute(&packed_weights), compute(&weights));
-            if sys::ggml_graph_compute_with_ctx(context, graph, 1) != sys::GGML_STATUS_SUCCESS {
-                return None;
+            let sides = [&packed_weights, &weights];
+            let computed = sides.map(|weights| compute(weights));
+            let compute = |graph| {
+                let status = sys::ggml_graph_compute_with_ctx(context, graph, 1);
+                (status == sys::GGML_STATUS_SUCCESS).then_some(())
+            };
+            compute(graph)?;
+            if self.place == Place::Again {
+                let again = sys::ggml_new_graph(context);
+                for ([product, sum], weights) in computed.into_iter().zip(sides) {
+                    let other = sys::ggml_mul_mat_id(context, weights[0], input, chosen);
+                    for tensor in [product, other, sum] {
+                        sys::ggml_build_forward_expand(again, tensor);
+                    }
+                }
+                compute(again)?;
             }
-            let read =
-                |matmul| slice::from_raw_parts(sys::ggml_get_data_f32(matmul), results).to_vec();
-            Some((read(ours), read(theirs)))
+            let [ours, theirs] = computed.map(|[_, result]| {
+                let count = sys::ggml_nelements(result) as usize;
+                slice::from_raw_parts(sys::ggml_get_data_f32(result), count).to_vec()
+            });
+            Some((ours, theirs))
         }
     }
 }

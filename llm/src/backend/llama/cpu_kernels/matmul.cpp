@@ -181,16 +181,17 @@ products PRODUCTS;
 
 class biased_products : public ggml::cpu::tensor_traits {
     bool work_size(int, const ggml_tensor * op, size_t & size) override {
+        ggml_tensor * sum     = const_cast<ggml_tensor *>(op);
         ggml_tensor * product = op->src[0];
+        leave(sum, false);
         if (planned[1] != product || is_output(product)) {
             forget_planned();
             take_back(op);
             return false;
         }
         leave(product, true);
-        planned[1] = const_cast<ggml_tensor *>(op);
-        leave(planned[1], false);
-        size = scratch_of(product);
+        planned[1] = sum;
+        size       = scratch_of(product);
         return true;
     }
 

@@ -71,7 +71,9 @@ fn experts_are_multiplied_as_by_llama_cpp() {
         (2, 2, 40, true),
         (1, 1, 20, false),
     ];
-    let places = |finish| [Place::Next, Place::Later, Place::Read].map(|place| (finish, place));
+    let places = |finish| {
+        [Place::Next, Place::Later, Place::Read, Place::Again].map(|place| (finish, place))
+    };
     let all: Vec<_> = Finish::ALL.into_iter().flat_map(places).collect();
     let some = [
         (Finish::Nothing, Place::Next),
