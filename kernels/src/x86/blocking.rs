@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use crate::data::activation::{self, Layout};
 use crate::data::matmul::{Matmul, Output, Span};
 use crate::data::panel::{self, BLOCK, ROWS};
-use crate::x86::avx2::{self, bytes, words};
+use crate::x86::avx2::{bytes, words};
 use crate::x86::expand::{self, Shape};
 use crate::x86::groups::Groups;
 use crate::x86::strip::{Lines, Record, Strip};
@@ -160,14 +160,11 @@ pub(crate) unsafe fn multiply(
                 }
                 Instructions::Avx2 if words::suits(format) => {
                     let way = Way {
-                        expand: &|units, records| {
-                            expand256::expand(format, 0, units, records);
-                            words::put_starts(records);
-                        },
+                        expand: &|units, records| words::expand(format, units, records),
                         compute: &|strip| words::multiply(strip),
                         records: RECORDS_MANY,
                         steps: 1,
-                        height: avx2::TOKENS,
+                        height: words::TOKENS,
                         balance: true,
                     };
                     blocks(
@@ -205,7 +202,7 @@ pub(crate) unsafe fn multiply(
                         },
                         records: if vnni { RECORDS } else { RECORDS_MANY },
                         steps: 1,
-                        height: avx2::TOKENS,
+                        height: bytes::TOKENS,
                         balance: true,
                     };
                     blocks(

@@ -6,45 +6,6 @@ use crate::data::format::Format;
 use crate::data::panel::{self, BLOCK, GROUP, GROUPS, ROWS};
 use crate::x86::strip::Record;
 
-/// What the weights of a record are.
-pub(crate) trait Weight: Copy + Default {
-    /// Puts the bytes of a group's eight rows, which are some bytes behind the panel's first.
-    ///
-    /// # Safety
-    /// The CPU must have AVX2.
-    unsafe fn put(out: &mut [Self], at: usize, weights: __m256i);
-}
-
-impl Weight for u8 {
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    unsafe fn put(out: &mut [Self], at: usize, weights: __m256i) {
-        let out = &mut out[at..at + 32];
-        // SAFETY: the slice has 32 bytes.
-        unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), weights) };
-    }
-}
-
-impl Weight for i16 {
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    unsafe fn put(out: &mut [Self], at: usize, weights: __m256i) {
-        let (group, in_group) = (at / GROUP, at % GROUP);
-        // Every second column of a group, each a byte's place higher than it belongs.
-        let first = _mm_set_epi8(14, -1, 12, -1, 10, -1, 8, -1, 6, -1, 4, -1, 2, -1, 0, -1);
-        let second = _mm_add_epi8(first, _mm_set1_epi16(1 << 8));
-        for (pair, bytes) in [first, second].into_iter().enumerate() {
-            let high = _mm256_shuffle_epi8(weights, _mm256_broadcastsi128_si256(bytes));
-            let at = (2 * group + pair) * 2 * ROWS + in_group / 2;
-            let out = &mut out[at..at + 16];
-            // SAFETY: the slice has 16 words.
-            unsafe {
-                _mm256_storeu_si256(out.as_mut_ptr().cast(), _mm256_srai_epi16::<8>(high));
-            }
-        }
-    }
-}
-
 /// What weights are too large by if they are expanded to unsigned bytes. Those with minima are
 /// unsigned by themselves.
 pub(crate) fn offset(format: Format) -> u8 {
@@ -65,20 +26,8 @@ pub(crate) fn offset(format: Format) -> u8 {
 /// # Safety
 /// The CPU must have AVX2 and F16C.
 #[target_feature(enable = "avx2,f16c")]
-pub(crate) unsafe fn expand<W: Weight>(
-    format: Format,
-    offset: u8,
-    source: &[u8],
-    records: &mut [Record<W>],
-) {
-    let bytes = panel::unit_bytes(format);
-    let blocks = format.block() / BLOCK;
-    assert_eq!(source.len() / bytes * blocks, records.len());
-    for (unit, records) in source
-        .chunks_exact(bytes)
-        .zip(records.chunks_exact_mut(blocks))
-    {
-        let unit = Unit { unit };
+pub(crate) unsafe fn expand(format: Format, offset: u8, source: &[u8], records: &mut [Record]) {
+    for (unit, records) in units(format, source, records) {
         match format {
             Format::Q8_0 => eight_bits(unit, offset, &mut records[0]),
             Format::Q4_0 | Format::Iq4Nl => {
@@ -97,13 +46,7 @@ pub(crate) unsafe fn expand<W: Weight>(
                 for (block, record) in records.iter_mut().enumerate() {
                     four_bits(unit, block * GROUPS / 2 * GROUP, table, record);
                 }
-                for row in (0..ROWS).step_by(8) {
-                    let scale = unit.halves(32 * GROUP + 8 * ROWS + 2 * row);
-                    for (block, record) in records.iter_mut().enumerate() {
-                        let of_block = unit.signed(32 * GROUP + block * ROWS + row);
-                        put_factors(&mut record.scales, row, _mm256_mul_ps(scale, of_block));
-                    }
-                }
+                scales_of_blocks(unit, records);
             }
             Format::Q5_0 => five_bits(unit, &mut records[0]),
             Format::Q5_1 => {
@@ -115,8 +58,8 @@ pub(crate) unsafe fn expand<W: Weight>(
                 three_bits(unit, records);
                 scales_of_halves(unit, 24 * GROUP, records);
             }
-            Format::Q4K => four_or_five_bits::<W, false>(unit, records),
-            Format::Q5K => four_or_five_bits::<W, true>(unit, records),
+            Format::Q4K => four_or_five_bits::<false>(unit, records),
+            Format::Q5K => four_or_five_bits::<true>(unit, records),
             Format::Q6K => {
                 six_bits(unit, records);
                 scales_of_halves(unit, 48 * GROUP, records);
@@ -124,6 +67,19 @@ pub(crate) unsafe fn expand<W: Weight>(
             Format::F16 | Format::Bf16 => unreachable!("{format:?} has no blocks"),
         }
     }
+}
+
+/// Whole units, and the records that each of them is expanded to.
+pub(crate) fn units<'a, W>(
+    format: Format,
+    source: &'a [u8],
+    records: &'a mut [Record<W>],
+) -> impl Iterator<Item = (Unit<'a>, &'a mut [Record<W>])> {
+    let bytes = panel::unit_bytes(format);
+    let blocks = format.block() / BLOCK;
+    assert_eq!(source.len() / bytes * blocks, records.len());
+    let units = source.chunks_exact(bytes).map(|unit| Unit { unit });
+    units.zip(records.chunks_exact_mut(blocks))
 }
 
 /// What each four bits stand for, made larger, in every lane of a vector.
@@ -148,7 +104,7 @@ pub(crate) fn powers_of_two(exponents: __m128i) -> __m256 {
 
 /// The bytes of a unit.
 #[derive(Clone, Copy)]
-struct Unit<'a> {
+pub(crate) struct Unit<'a> {
     unit: &'a [u8],
 }
 
@@ -156,7 +112,7 @@ impl Unit<'_> {
     /// 32 bytes.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn bytes(self, at: usize) -> __m256i {
+    pub(crate) fn bytes(self, at: usize) -> __m256i {
         let bytes = &self.unit[at..at + 32];
         // SAFETY: the slice has them.
         unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
@@ -211,9 +167,10 @@ impl Unit<'_> {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn put<W: Weight>(record: &mut Record<W>, at: usize, weights: __m256i) {
-    // SAFETY: the CPU has the instructions.
-    unsafe { W::put(&mut record.weights, at, weights) };
+fn put(record: &mut Record, at: usize, weights: __m256i) {
+    let out = &mut record.weights[at..at + 32];
+    // SAFETY: the slice has 32 bytes.
+    unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), weights) };
 }
 
 #[inline]
@@ -227,14 +184,14 @@ fn put_factors(factors: &mut [f32; ROWS], row: usize, values: __m256) {
 /// Puts binary16 values, one for each row.
 #[inline]
 #[target_feature(enable = "avx2,f16c")]
-fn put_halves(factors: &mut [f32; ROWS], unit: Unit<'_>, first: usize) {
+pub(crate) fn put_halves(factors: &mut [f32; ROWS], unit: Unit<'_>, first: usize) {
     for row in (0..ROWS).step_by(8) {
         put_factors(factors, row, unit.halves(first + 2 * row));
     }
 }
 
 #[target_feature(enable = "avx2,f16c")]
-fn eight_bits<W: Weight>(unit: Unit<'_>, offset: u8, record: &mut Record<W>) {
+fn eight_bits(unit: Unit<'_>, offset: u8, record: &mut Record) {
     let offset = _mm256_set1_epi8(offset.cast_signed());
     for at in (0..ROWS * BLOCK).step_by(32) {
         put(record, at, _mm256_add_epi8(unit.bytes(at), offset));
@@ -244,7 +201,7 @@ fn eight_bits<W: Weight>(unit: Unit<'_>, offset: u8, record: &mut Record<W>) {
 
 /// Expands 4 bits of each weight of a block, which are at some place of the unit.
 #[target_feature(enable = "avx2,f16c")]
-fn four_bits<W: Weight>(unit: Unit<'_>, first: usize, table: __m256i, record: &mut Record<W>) {
+fn four_bits(unit: Unit<'_>, first: usize, table: __m256i, record: &mut Record) {
     let low = _mm256_set1_epi8(15);
     for at in (0..ROWS * BLOCK / 2).step_by(32) {
         let both = unit.bytes(first + at);
@@ -259,7 +216,7 @@ fn four_bits<W: Weight>(unit: Unit<'_>, first: usize, table: __m256i, record: &m
 
 /// Expands a block of 5 bits, with its scales.
 #[target_feature(enable = "avx2,f16c")]
-fn five_bits<W: Weight>(unit: Unit<'_>, record: &mut Record<W>) {
+fn five_bits(unit: Unit<'_>, record: &mut Record) {
     let low = _mm256_set1_epi8(15);
     let fifth = _mm256_set1_epi8(16);
     for group in 0..GROUPS / 2 {
@@ -288,7 +245,7 @@ fn five_bits<W: Weight>(unit: Unit<'_>, record: &mut Record<W>) {
 
 /// Expands 2 bits, times the integer scales of the halves.
 #[target_feature(enable = "avx2,f16c")]
-fn two_bits<W: Weight>(unit: Unit<'_>, records: &mut [Record<W>]) {
+fn two_bits(unit: Unit<'_>, records: &mut [Record]) {
     const FACTORS: usize = 16 * GROUP;
     let low = _mm256_set1_epi8(3);
     for (block, record) in records.iter_mut().enumerate() {
@@ -327,7 +284,7 @@ pub(crate) fn both_words(integers: __m256i) -> __m256i {
 }
 
 #[target_feature(enable = "avx2,f16c")]
-fn three_bits<W: Weight>(unit: Unit<'_>, records: &mut [Record<W>]) {
+fn three_bits(unit: Unit<'_>, records: &mut [Record]) {
     let low = _mm256_set1_epi8(3);
     let third = _mm256_set1_epi8(4);
     for (side, records) in records.chunks_exact_mut(4).enumerate() {
@@ -352,7 +309,7 @@ fn three_bits<W: Weight>(unit: Unit<'_>, records: &mut [Record<W>]) {
 }
 
 #[target_feature(enable = "avx2,f16c")]
-fn four_or_five_bits<W: Weight, const FIVE: bool>(unit: Unit<'_>, records: &mut [Record<W>]) {
+fn four_or_five_bits<const FIVE: bool>(unit: Unit<'_>, records: &mut [Record]) {
     let low = _mm256_set1_epi8(15);
     let fifth = _mm256_set1_epi8(16);
     for (pair, records) in records.chunks_exact_mut(2).enumerate() {
@@ -387,7 +344,7 @@ fn four_or_five_bits<W: Weight, const FIVE: bool>(unit: Unit<'_>, records: &mut 
 }
 
 #[target_feature(enable = "avx2,f16c")]
-fn six_bits<W: Weight>(unit: Unit<'_>, records: &mut [Record<W>]) {
+fn six_bits(unit: Unit<'_>, records: &mut [Record]) {
     let low = _mm256_set1_epi8(15);
     let high = _mm256_set1_epi8(48);
     for (side, records) in records.chunks_exact_mut(4).enumerate() {
@@ -415,9 +372,21 @@ fn six_bits<W: Weight>(unit: Unit<'_>, records: &mut [Record<W>]) {
     }
 }
 
+/// Puts the scales of the blocks of an `IQ4_XS` unit.
+#[target_feature(enable = "avx2,f16c")]
+pub(crate) fn scales_of_blocks<W>(unit: Unit<'_>, records: &mut [Record<W>]) {
+    for row in (0..ROWS).step_by(8) {
+        let scale = unit.halves(32 * GROUP + 8 * ROWS + 2 * row);
+        for (block, record) in records.iter_mut().enumerate() {
+            let of_block = unit.signed(32 * GROUP + block * ROWS + row);
+            put_factors(&mut record.scales, row, _mm256_mul_ps(scale, of_block));
+        }
+    }
+}
+
 /// Puts the scales of both halves of each block, which are at some place of the unit.
 #[target_feature(enable = "avx2,f16c")]
-fn scales_of_halves<W: Weight>(unit: Unit<'_>, first: usize, records: &mut [Record<W>]) {
+fn scales_of_halves(unit: Unit<'_>, first: usize, records: &mut [Record]) {
     for row in (0..ROWS).step_by(8) {
         let scale = unit.halves(first + 16 * ROWS + 2 * row);
         for (block, record) in records.iter_mut().enumerate() {

@@ -12,8 +12,11 @@ use std::hint::black_box;
 use crate::data::activation::{Factors, ORIGIN};
 use crate::data::format::Format;
 use crate::data::panel::{BLOCK, ROWS};
-use crate::x86::avx2::{self, LANES, SUMS, Sums, TOKENS, VECTORS, add_scaled};
+use crate::x86::avx2::{self, LANES, SUMS, Sums, VECTORS, add_scaled};
 use crate::x86::strip::{Record, Strip};
+
+/// Activations of a tile.
+pub(crate) const TOKENS: usize = 16;
 
 /// A block of the activations of a tile.
 #[derive(Clone, Copy)]
@@ -125,7 +128,7 @@ pub(crate) unsafe fn multiply_vnni(format: Format, strip: &Strip<'_, Block>) {
 unsafe fn tiles<const SHAPE: u8, const DEPTH: usize>(strip: &Strip<'_, Block>) {
     // SAFETY: as the caller promises.
     unsafe {
-        avx2::tiles(strip, |record, block, (token, left), totals| match left {
+        avx2::tiles::<TOKENS, _, _>(strip, |record, block, (token, left), totals| match left {
             1 => record_times::<SHAPE, DEPTH, 1>(record, block, token, totals),
             2 => record_times::<SHAPE, DEPTH, 2>(record, block, token, totals),
             3 => record_times::<SHAPE, DEPTH, 3>(record, block, token, totals),

@@ -13,9 +13,6 @@ use crate::data::activation::ORIGIN;
 use crate::data::panel::ROWS;
 use crate::x86::strip::{Record, Strip};
 
-/// Activations of a tile.
-pub(crate) const TOKENS: usize = 16;
-
 /// Activations whose sums are in registers at once, at most.
 const SUMS: usize = 4;
 /// Rows of a vector.
@@ -30,11 +27,11 @@ type Sums<const M: usize> = [[__m256i; VECTORS]; M];
 /// Results of a tile, while they grow. Where they go in the end, those of different activations can
 /// be so far apart that they take each other's places in the cache.
 #[repr(C, align(32))]
-struct Totals([[f32; ROWS]; TOKENS]);
+struct Totals<const TOKENS: usize>([[f32; ROWS]; TOKENS]);
 
-/// Multiplies a strip, tile by tile. `add` adds the products of a record and some activations of a
-/// block to totals: those of activations from a number on. It gets how many are left, and says how
-/// many it took.
+/// Multiplies a strip, tile by tile of `TOKENS` activations at most. `add` adds the products of a
+/// record and some activations of a block to totals: those of activations from a number on. It gets
+/// how many are left, and says how many it took.
 ///
 /// # Safety
 /// The strip's activations and the places of its results must exist.
@@ -43,13 +40,13 @@ struct Totals([[f32; ROWS]; TOKENS]);
     reason = "in a function of its own it would lack the instructions of the caller"
 )]
 #[inline(always)]
-unsafe fn tiles<T, W>(
+unsafe fn tiles<const TOKENS: usize, T, W>(
     strip: &Strip<'_, T, W>,
     add: impl Fn(&Record<W>, &T, (usize, usize), &mut [[f32; ROWS]]) -> usize,
 ) {
+    let mut totals = Totals([[0.0; ROWS]; TOKENS]);
     for (tile, first) in (0..strip.tokens).step_by(strip.height).enumerate() {
         let tokens = strip.height.min(strip.tokens - first);
-        let mut totals = Totals([[0.0; ROWS]; TOKENS]);
         // SAFETY: the tile and its results are of the strip, which the caller promises to exist.
         unsafe {
             let blocks = strip.tiles.first.add(tile * strip.tiles.step);
@@ -60,6 +57,8 @@ unsafe fn tiles<T, W>(
                         .as_mut_ptr()
                         .copy_from_nonoverlapping(out.add(token * strip.stride), ROWS);
                 }
+            } else {
+                totals.0[..tokens].fill([0.0; ROWS]);
             }
             for (at, record) in strip.records.iter().enumerate() {
                 strip.next.fetch(tile * strip.records.len() + at);

@@ -14,9 +14,13 @@ use std::hint::black_box;
 
 use crate::data::activation::{Factors, ORIGIN};
 use crate::data::format::Format;
-use crate::data::panel::{BLOCK, ROWS};
-use crate::x86::avx2::{self, LANES, SUMS, Sums, TOKENS, VECTORS, add_scaled};
+use crate::data::panel::{self, BLOCK, ROWS};
+use crate::x86::avx2::{self, LANES, SUMS, Sums, VECTORS, add_scaled};
+use crate::x86::expand256;
 use crate::x86::strip::{Record, Strip};
+
+/// Activations of a tile: so many use a record before the next one is read.
+pub(crate) const TOKENS: usize = 56;
 
 /// Columns that one instruction multiplies: two neighbors, and the next two.
 const GROUP: usize = 4;
@@ -80,39 +84,71 @@ pub(crate) fn suits(format: Format) -> bool {
     matches!(format, Format::Q8_0 | Format::Iq4Nl | Format::Iq4Xs)
 }
 
-/// Puts what the sums of each row start from: [`ORIGIN`] less the products of neighboring weights.
+/// Expands whole units to signed words, and to what the sums of each row start from.
 ///
 /// # Safety
-/// The CPU must have AVX2.
-#[target_feature(enable = "avx2")]
-pub(crate) unsafe fn put_starts(records: &mut [Record<i16>]) {
-    for record in records {
-        for row in (0..ROWS).step_by(LANES) {
-            let mut start = _mm256_set1_epi32(ORIGIN.to_bits().cast_signed());
-            for group in 0..BLOCK / GROUP {
-                // SAFETY: the CPU has the instructions, and the record all groups of these rows.
-                let [firsts, seconds] = unsafe { pairs(record, group, row) };
-                start = _mm256_sub_epi32(start, _mm256_madd_epi16(firsts, seconds));
+/// The CPU must have AVX2 and F16C.
+#[target_feature(enable = "avx2,f16c")]
+pub(crate) unsafe fn expand(format: Format, source: &[u8], records: &mut [Record<i16>]) {
+    let table = expand256::table(format, 0);
+    let low = _mm256_set1_epi8(15);
+    for (unit, records) in expand256::units(format, source, records) {
+        for (block, record) in records.iter_mut().enumerate() {
+            if format == Format::Q8_0 {
+                put(record, |at| unit.bytes(at));
+                continue;
             }
-            let starts = &mut record.others[row..row + LANES];
-            // SAFETY: the slice has so many.
-            unsafe { _mm256_storeu_si256(starts.as_mut_ptr().cast(), start) };
+            // Groups of the first half are the lower bits of bytes, those of the second the upper.
+            let half = panel::GROUPS / 2 * panel::GROUP;
+            put(record, |at| {
+                let both = unit.bytes(block * half + at % half);
+                let bits = if at < half {
+                    both
+                } else {
+                    _mm256_srli_epi16::<4>(both)
+                };
+                _mm256_shuffle_epi8(table, _mm256_and_si256(bits, low))
+            });
+        }
+        if format == Format::Iq4Xs {
+            expand256::scales_of_blocks(unit, records);
+        } else {
+            let scales = panel::unit_bytes(format) - 2 * ROWS;
+            expand256::put_halves(&mut records[0].scales, unit, scales);
         }
     }
 }
 
-/// The words of a group for eight rows: of its first and third column, and of its second and fourth.
-///
-/// # Safety
-/// The CPU must have AVX2; the record must have the group and the rows.
+/// Puts weights, of which a function has the bytes of eight rows from some byte of a panel's
+/// groups on, as words, and what sums start from: [`ORIGIN`] less the products of neighbors.
 #[inline]
-#[target_feature(enable = "avx2")]
-unsafe fn pairs(record: &Record<i16>, group: usize, row: usize) -> [__m256i; 2] {
-    [0, PAIR].map(|first| {
-        let at = ROWS * (GROUP * group + first) + PAIR * row;
-        // SAFETY: as the caller promises.
-        unsafe { _mm256_loadu_si256(record.weights.as_ptr().add(at).cast()) }
-    })
+#[target_feature(enable = "avx2,f16c")]
+fn put(record: &mut Record<i16>, bytes: impl Fn(usize) -> __m256i) {
+    let mut starts = [_mm256_set1_epi32(ORIGIN.to_bits().cast_signed()); ROWS / LANES];
+    for group in 0..panel::GROUPS {
+        for (vector, start) in starts.iter_mut().enumerate() {
+            let bytes = bytes(group * panel::GROUP + 32 * vector);
+            let firsts = _mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(bytes));
+            let seconds = _mm256_srai_epi16::<8>(bytes);
+            *start = _mm256_sub_epi32(*start, _mm256_madd_epi16(firsts, seconds));
+            for (pair, words) in [firsts, seconds].into_iter().enumerate() {
+                let place = &mut record.weights[place(group, pair, LANES * vector)..][..16];
+                // SAFETY: the slice has 16 words.
+                unsafe { _mm256_storeu_si256(place.as_mut_ptr().cast(), words) };
+            }
+        }
+    }
+    for (place, start) in record.others.chunks_exact_mut(LANES).zip(starts) {
+        // SAFETY: the slice has eight numbers.
+        unsafe { _mm256_storeu_si256(place.as_mut_ptr().cast(), start) };
+    }
+}
+
+/// Where the words of a group are in a record: of its first and third column, or of its second and
+/// fourth, from a row on.
+#[inline]
+fn place(group: usize, pair: usize, row: usize) -> usize {
+    ROWS * (GROUP * group + PAIR * pair) + PAIR * row
 }
 
 /// Multiplies activations by records.
@@ -124,7 +160,7 @@ unsafe fn pairs(record: &Record<i16>, group: usize, row: usize) -> [__m256i; 2] 
 pub(crate) unsafe fn multiply(strip: &Strip<'_, Block, i16>) {
     // SAFETY: as the caller promises.
     unsafe {
-        avx2::tiles(strip, |record, block, (token, left), totals| match left {
+        avx2::tiles::<TOKENS, _, _>(strip, |record, block, (token, left), totals| match left {
             1 => record_times::<1>(record, block, token, totals),
             2 => record_times::<2>(record, block, token, totals),
             3 => record_times::<3>(record, block, token, totals),
@@ -161,8 +197,12 @@ unsafe fn record_times<const M: usize>(
                 starts.map(|of_row| _mm256_add_epi32(of_row, start))
             });
             for group in 0..BLOCK / GROUP {
-                let weights: [_; VECTORS] =
-                    array::from_fn(|vector| pairs(record, group, row + LANES * vector));
+                let weights: [[_; 2]; VECTORS] = array::from_fn(|vector| {
+                    [0, 1].map(|pair| {
+                        let at = place(group, pair, row + LANES * vector);
+                        _mm256_loadu_si256(record.weights.as_ptr().add(at).cast())
+                    })
+                });
                 for t in 0..M {
                     let four = block.integers[token + t].as_ptr().add(GROUP * group);
                     let four = [0, PAIR].map(|first| {
