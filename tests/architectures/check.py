@@ -154,6 +154,15 @@ def check(server):
             got, cached, guessed = server.ask(graph, prompts[end])
             expect(graph, alone[end], got)
             shared, drafted = max(shared, cached), drafted + guessed
+    if "drafting" in server.graphs:
+        # What follows the repeated end is drafted, and mostly wrong.
+        for tokens in (prompts[end] + prompts[end][:60 + end] for end in range(3)):
+            expected = server.ask("plain", tokens)[0]
+            got, _, guessed = server.ask("drafting", tokens)
+            expect("drafting, a repetition", expected, got)
+            drafted += guessed
+        if not drafted:
+            wrong.append("drafts nothing")
     # Parts in the middle of what is known, and goes on.
     for tokens in (prompts[0][:70] + prompts[3][40:60], prompts[1] + prompts[2][80:]):
         expected = server.ask("plain", tokens)[0]

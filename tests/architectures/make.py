@@ -167,7 +167,8 @@ def make(architecture, folder, vocabulary):
     elif architecture.endswith(EAGLE3):
         write_eagle3(folder / "eagle3.gguf", architecture, vocabulary)
         source, draft = ({}, 'draft_models_path: "eagle3.gguf"')
-    drafting = json.dumps(knobs | source)
+    # All drafts are computed, right or wrong.
+    drafting = json.dumps(knobs | source | {"draft_control": False})
 
     def write_graph(name, model, sharing, config, draft=""):
         text = GRAPH.format(model=model.name, sharing=sharing, config=config, draft=f" {draft}")

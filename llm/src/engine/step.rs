@@ -58,7 +58,11 @@ impl<'a> Core<'a> {
     ) -> Self {
         let capacity = backend.capacity();
         Self {
-            drafts: Drafts::new(backend, draft),
+            drafts: Drafts::new(
+                backend,
+                draft,
+                spec.plugin_config.draft_control != Some(false),
+            ),
             backend,
             sampling: Sampling::new(&*vocab),
             vocab,

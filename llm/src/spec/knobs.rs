@@ -55,6 +55,9 @@ pub struct PluginConfig {
     /// Drafts tokens with the layers that the model has for that (MTP), for requests that do not say
     /// otherwise.
     pub mtp: bool,
+    /// Drafts only where that saves time. The default is `true`. With `false`, requests draft as many
+    /// tokens as they ask for, whatever that costs: it shows how often drafts come true.
+    pub draft_control: Option<bool>,
     /// Earlier states that a sequence of a hybrid model keeps, so that it can go back behind as many
     /// wrong drafts: its drafts are at most so long, 0 to 32. Each takes the memory of one state, for
     /// each of the `max_num_seqs`. The default is 5 where requests draft unless they say otherwise,

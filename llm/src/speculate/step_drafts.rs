@@ -13,14 +13,22 @@ pub(crate) struct Drafts<'a> {
     drafter: Option<Drafter<'a>>,
     /// Whether all sequences that decode have to draft equally many tokens.
     same_length: bool,
+    /// Whether they only draft where that saves time.
+    controlled: bool,
 }
 
 impl<'a> Drafts<'a> {
-    /// Drafts for a main model, with a draft model or without.
-    pub(crate) fn new(main: &dyn Backend, model: Option<&'a mut dyn Backend>) -> Self {
+    /// Drafts for a main model, with a draft model or without: where that saves time if they are
+    /// `controlled`, or as many as asked for.
+    pub(crate) fn new(
+        main: &dyn Backend,
+        model: Option<&'a mut dyn Backend>,
+        controlled: bool,
+    ) -> Self {
         Self {
             drafter: model.map(|model| Drafter::new(model, main.n_vocab())),
             same_length: main.draft_support() != DraftSupport::AnyLength,
+            controlled,
         }
     }
 
@@ -41,7 +49,8 @@ impl<'a> Drafts<'a> {
         let steps = Steps {
             decodes: decodes.decode_tokens,
             cost: LinearCost::learned(cost, &decodes),
-            same_length: self.same_length,
+            same_length: self.same_length && self.controlled,
+            controlled: self.controlled,
         };
         // Before the first step without drafts, nobody knows what they could save.
         if cost.decode_micros(&decodes) > 0.0

@@ -157,7 +157,8 @@ impl Drafter<'_> {
         let missing = &tokens[next..];
         let takes = self.known_token_micros() * missing.len() as f64;
         let saves = WORTH_CATCHING_UP * steps.token_micros() * f64::from(sequence.remaining());
-        (missing.len() as u32 <= MIN_CATCH_UP || takes <= saves)
+        let pays = missing.len() as u32 <= MIN_CATCH_UP || takes <= saves;
+        (pays || !steps.controlled)
             && missing.iter().all(|token| (*token as usize) < self.n_vocab)
     }
 

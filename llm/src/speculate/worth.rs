@@ -11,6 +11,8 @@ pub(super) struct Steps {
     pub(super) cost: LinearCost,
     /// Whether all sequences that decode have to draft equally many tokens.
     pub(super) same_length: bool,
+    /// Whether drafts have to be worth anything.
+    pub(super) controlled: bool,
 }
 
 impl Steps {
@@ -22,6 +24,9 @@ impl Steps {
     /// What the chance of a draft has to be at least that takes a row and so many more
     /// microseconds: in that time, steps without drafts give as many tokens.
     pub(super) fn price(&self, more_micros: f64) -> f32 {
+        if !self.controlled {
+            return f32::NEG_INFINITY;
+        }
         ((more_micros + self.cost.row) / self.token_micros()) as f32
     }
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use graphmill_llm::backend::scripted::Script;
 use graphmill_llm::backend::{BatchToken, Capacity, DecodeError, DraftSupport, Slot};
 use graphmill_llm::{
-    Backend, DraftSource, GenerationRequest, LlmEngine, LlmEngineSpec, SpeculationParams,
-    StepOutput, SubmitError, Token,
+    Backend, DraftSource, GenerationRequest, LlmEngine, LlmEngineSpec, PluginConfig,
+    SpeculationParams, StepOutput, SubmitError, Token,
 };
 use proptest::prelude::*;
 
@@ -126,6 +126,7 @@ struct Setup {
     draft_slots: u32,
     draft_batch: u32,
     lasts: usize,
+    controlled: bool,
 }
 
 const SETUP: Setup = Setup {
@@ -139,11 +140,16 @@ const SETUP: Setup = Setup {
     draft_slots: 256,
     draft_batch: 256,
     lasts: usize::MAX,
+    controlled: true,
 };
 
 fn engine(setup: Setup) -> (LlmEngine, Arc<Mutex<Log>>) {
     let spec = LlmEngineSpec {
         max_num_batched_tokens: setup.batch,
+        plugin_config: PluginConfig {
+            draft_control: Some(setup.controlled),
+            ..PluginConfig::default()
+        },
         ..LlmEngineSpec::new("test.script.json")
     };
     let log = Arc::new(Mutex::new(Log::default()));
@@ -197,6 +203,7 @@ fn setups() -> impl Strategy<Value = Setup> {
         prop_oneof![Just(256_u32), 2..40_u32],
         prop_oneof![Just(usize::MAX), 0..40_usize],
         0..1500_u64,
+        any::<bool>(),
     )
         .prop_map(
             |(
@@ -209,6 +216,7 @@ fn setups() -> impl Strategy<Value = Setup> {
                 draft_batch,
                 lasts,
                 draft_takes,
+                controlled,
             )| Setup {
                 cells,
                 support,
@@ -220,6 +228,7 @@ fn setups() -> impl Strategy<Value = Setup> {
                 draft_slots,
                 draft_batch,
                 lasts,
+                controlled,
             },
         )
 }
@@ -288,6 +297,26 @@ fn a_draft_model_that_does_not_pay_is_hardly_asked() {
     start(&engine, long).finish();
     let drafted = lock(&log).drafted();
     assert!(drafted < 10, "{drafted} tokens were drafted for 400");
+}
+
+#[test]
+fn without_control_as_many_are_drafted_as_asked_for() {
+    for draft in [MAIN, MAIN + 1] {
+        let (engine, _) = engine(Setup {
+            draft_takes: 8000,
+            draft,
+            controlled: false,
+            ..SETUP
+        });
+        let (_, usage, outputs) = start(&engine, long).finish();
+        let drafts = usage.drafts.expect("it drafts");
+        let drafted = (drafts.accepted + drafts.rejected) as usize;
+        // Not in the first steps, and fewer at the end of the text.
+        assert!(
+            drafted > 4 * (outputs - 5),
+            "{drafted} tokens in {outputs} steps"
+        );
+    }
 }
 
 #[test]

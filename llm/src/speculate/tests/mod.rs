@@ -40,6 +40,7 @@ fn steps(decodes: u32, cost: LinearCost) -> Steps {
         decodes,
         cost,
         same_length: false,
+        controlled: true,
     }
 }
 

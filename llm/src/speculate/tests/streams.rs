@@ -169,7 +169,7 @@ fn rate(
     support: DraftSupport,
     drafts: bool,
 ) -> f64 {
-    let mut all = Drafts::new(&Model(support), None);
+    let mut all = Drafts::new(&Model(support), None, true);
     let mut cost = CostModel::default();
     let mut waiting = texts.iter().enumerate();
     let mut running: Vec<Stream> = Vec::new();
