@@ -158,8 +158,7 @@ impl Drafter<'_> {
         let takes = self.known_token_micros() * missing.len() as f64;
         let saves = WORTH_CATCHING_UP * steps.token_micros() * f64::from(sequence.remaining());
         let pays = missing.len() as u32 <= MIN_CATCH_UP || takes <= saves;
-        (pays || !steps.controlled)
-            && missing.iter().all(|token| (*token as usize) < self.n_vocab)
+        (pays || !steps.controlled) && missing.iter().all(|token| (*token as usize) < self.n_vocab)
     }
 
     /// Finds a slot for the sequence and cells for its whole text and its drafts; others that do
