@@ -13,7 +13,7 @@ pub(crate) struct Drafts<'a> {
     drafter: Option<Drafter<'a>>,
     /// Whether all sequences that decode have to draft equally many tokens.
     same_length: bool,
-    /// Whether they only draft where that saves time.
+    /// Whether they draft only where that saves time.
     controlled: bool,
 }
 
@@ -27,7 +27,7 @@ impl<'a> Drafts<'a> {
     ) -> Self {
         Self {
             drafter: model.map(|model| Drafter::new(model, main.n_vocab())),
-            same_length: main.draft_support() != DraftSupport::AnyLength,
+            same_length: controlled && main.draft_support() != DraftSupport::AnyLength,
             controlled,
         }
     }
@@ -49,7 +49,7 @@ impl<'a> Drafts<'a> {
         let steps = Steps {
             decodes: decodes.decode_tokens,
             cost: LinearCost::learned(cost, &decodes),
-            same_length: self.same_length && self.controlled,
+            same_length: self.same_length,
             controlled: self.controlled,
         };
         // Before the first step without drafts, nobody knows what they could save.

@@ -11,7 +11,7 @@ pub(super) struct Steps {
     pub(super) cost: LinearCost,
     /// Whether all sequences that decode have to draft equally many tokens.
     pub(super) same_length: bool,
-    /// Whether drafts have to be worth anything.
+    /// Whether drafts have to save time.
     pub(super) controlled: bool,
 }
 
@@ -22,7 +22,8 @@ impl Steps {
     }
 
     /// What the chance of a draft has to be at least that takes a row and so many more
-    /// microseconds: in that time, steps without drafts give as many tokens.
+    /// microseconds: in that time, steps without drafts give as many tokens. Any chance is enough
+    /// where drafts need not save time.
     pub(super) fn price(&self, more_micros: f64) -> f32 {
         if !self.controlled {
             return f32::NEG_INFINITY;
