@@ -43,7 +43,7 @@ client-tests:
 FUZZ_MODELS ?= 600
 FUZZ_SEED ?= $(shell date +%s)
 fuzz-models: setup ## damage model files in FUZZ_MODELS ways, made from FUZZ_SEED, and have the server load them: minutes
-	GRAPHMILL_FUZZ_MODELS=$(FUZZ_MODELS) GRAPHMILL_FUZZ_SEED=$(FUZZ_SEED) cargo test --release --workspace --test models fuzz -- --nocapture
+	GRAPHMILL_FUZZ_MODELS=$(FUZZ_MODELS) GRAPHMILL_FUZZ_SEED=$(FUZZ_SEED) cargo test --release --workspace --test suite models::fuzz -- --nocapture
 
 SOAK_MINUTES ?= 2
 soak: build ## load a server with right and wrong requests for SOAK_MINUTES, change what it serves under open streams, and drop streams in the middle

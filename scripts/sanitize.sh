@@ -29,7 +29,7 @@ shim() {
         RUSTC_WORKSPACE_WRAPPER="$PWD/scripts/sanitize-rustc.sh" \
         GRAPHMILL_SHIM_FLAGS="-fsanitize=address,undefined -fno-sanitize=vptr -fsanitize-undefined-trap-on-error" \
         CARGO_TARGET_DIR=target/sanitize-shim \
-        cargo test --release -p graphmill-llm --features cpu-kernels --test llama kernels:: -- --test-threads 1
+        cargo test --release -p graphmill-llm --features cpu-kernels --test suite llama::kernels:: -- --test-threads 1
 }
 
 [ $# -gt 0 ] || set -- address thread shim
@@ -37,7 +37,7 @@ for part; do
     echo "sanitizer: $part"
     case $part in
     address) kernels address "" --lib --tests ;;
-    thread) kernels thread "-C unsafe-allow-abi-mismatch=sanitizer" --test threads ;;
+    thread) kernels thread "-C unsafe-allow-abi-mismatch=sanitizer" --test suite threads:: ;;
     shim) shim ;;
     *) echo "there is no '$part' here: address, thread or shim" >&2 && exit 2 ;;
     esac

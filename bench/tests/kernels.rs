@@ -11,7 +11,7 @@ use graphmill_llm::{LlmEngine, LlmEngineSpec, LoadError, PluginConfig};
 use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::model::{LlamaModel, params::LlamaModelParams};
 
-mod asking;
+use crate::asking;
 
 const ON: &str = r#"{"cpu_kernels": "on"}"#;
 const OFF: &str = r#"{"cpu_kernels": "off"}"#;
@@ -168,7 +168,7 @@ fn kernels_that_come_too_late_are_off() {
     let run = Command::new(std::env::current_exe().expect("a program"))
         .args([
             "--exact",
-            "kernels_that_come_too_late_are_off",
+            "kernels::kernels_that_come_too_late_are_off",
             "--nocapture",
         ])
         .env(LATE, &model)

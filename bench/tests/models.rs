@@ -4,7 +4,7 @@
 use asking::{alone, engine};
 use graphmill_bench::model::Quantization;
 
-mod asking;
+use crate::asking;
 
 /// Pearson's correlation.
 fn correlation(ours: &[f32], theirs: &[f32]) -> f64 {

@@ -4,7 +4,7 @@ use std::{fs, path::Path, process::Command};
 
 use serde_json::Value;
 
-mod built;
+use crate::built;
 
 #[test]
 fn a_server_and_llama_decode_in_turns() {

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-mod built;
+use crate::built;
 
 #[test]
 fn servers_end_with_the_bench() {

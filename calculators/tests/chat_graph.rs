@@ -1,7 +1,5 @@
 //! The chat graphs, end to end without a server: requests in, answers out, on a scripted model.
 
-mod chat;
-
 use chat::{Chat, GRAPH, body, contents, events, script, wire};
 use graphmill_engine::Kind;
 use graphmill_engine::testing::Harness;

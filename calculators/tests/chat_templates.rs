@@ -5,9 +5,7 @@ use std::sync::Arc;
 use graphmill_calculators::text::chat_template::{ChatTemplate, Clock, TemplateError};
 use serde_json::Value;
 
-mod shared;
-
-use shared::shared;
+use crate::shared::shared;
 
 fn clock() -> Clock {
     let date = chrono::NaiveDate::from_ymd_opt(2026, 1, 2).expect("a date");

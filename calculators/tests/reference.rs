@@ -1,6 +1,6 @@
 //! `docs/reference/calculators.md` is made from what the calculators say of themselves: their
 //! documentation, contracts and options. This test compares;
-//! `UPDATE=1 cargo test --release --workspace --test reference` writes the page anew.
+//! `UPDATE=1 cargo test --release --workspace --test registry` writes the page anew.
 
 use std::{fmt::Write as _, path::Path};
 
@@ -11,9 +11,7 @@ use graphmill_engine::{
 };
 use serde_json::Value;
 
-mod sources;
-
-use sources::rust_files;
+use crate::sources::rust_files;
 
 /// The folders of calculators, with their headings.
 const FOLDERS: [(&str, &str); 9] = [
@@ -39,7 +37,7 @@ fn the_reference_of_calculators_is_current() {
     let written = std::fs::read_to_string(&page).unwrap_or_default();
     assert!(
         written == made,
-        "{} is not current: run `UPDATE=1 cargo test --release --workspace --test reference`",
+        "{} is not current: run `UPDATE=1 cargo test --release --workspace --test registry`",
         page.display()
     );
 }
@@ -49,7 +47,7 @@ fn reference(root: &Path) -> String {
     let mut left: Vec<Description> = registry.describe();
     let mut page = String::from(
         "# Calculators\n\nWhat a graph can name in `calculator`, as `graphmill calculators` lists it. Made from the sources: \
-         `UPDATE=1 cargo test --release --workspace --test reference`.\n\nMediaPipe's signed whole numbers are all \
+         `UPDATE=1 cargo test --release --workspace --test registry`.\n\nMediaPipe's signed whole numbers are all \
          `int` here (`i64` in Rust), its unsigned ones `uint` (`u64`), and `float` is its `double` (`f64`).\n",
     );
     for (folder, heading) in FOLDERS {

@@ -28,7 +28,6 @@ pub mod resource;
 pub mod run;
 pub mod session;
 mod tags;
-#[cfg(feature = "testing")]
 pub mod testing;
 pub mod timestamp;
 

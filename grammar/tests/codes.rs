@@ -5,7 +5,7 @@ use graphmill_grammar::render::{self, Color};
 use graphmill_grammar::{Diagnostic, SourceMap, from_options, parse_graph};
 use serde::Deserialize;
 
-mod common;
+use crate::common;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]

@@ -4,7 +4,7 @@ use std::fs;
 
 use graphmill_grammar::{SourceMap, diag, parse, parse_graph};
 
-mod common;
+use crate::common;
 
 #[test]
 fn every_graph_of_the_corpus_is_read_and_nothing_else_is() {

@@ -7,7 +7,7 @@ use graphmill_grammar::ast::{Field, File, Message, NameKind, Value, ValueKind};
 use graphmill_grammar::{GraphConfig, SourceMap, Span, fmt, parse, parse_graph};
 use proptest::prelude::*;
 
-mod common;
+use crate::common;
 
 /// Formats a text without errors.
 fn formatted(text: &str) -> String {

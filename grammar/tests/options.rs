@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-mod common;
+use crate::common;
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T, Vec<Diagnostic>> {
     let mut sources = SourceMap::new();

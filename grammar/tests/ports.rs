@@ -4,7 +4,7 @@ use graphmill_grammar::codes::{Code, ports};
 use graphmill_grammar::graph::TagIndex;
 use graphmill_grammar::{PortSpec, Span};
 
-mod common;
+use crate::common;
 
 /// The canonical spellings of a node's inputs, or the codes of what is wrong with them.
 fn inputs(strings: &[&str]) -> Result<Vec<(String, u32, String)>, Vec<&'static Code>> {

@@ -10,7 +10,7 @@ use graphmill_grammar::render::{self, Color};
 use graphmill_grammar::{Diagnostic, SourceMap, Span, de, fmt, parse, parse_graph};
 use proptest::prelude::*;
 
-mod common;
+use crate::common;
 
 /// Reads the bytes in every way there is and checks every place that is given.
 fn read(bytes: &[u8]) -> Vec<Diagnostic> {

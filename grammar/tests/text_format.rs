@@ -3,7 +3,7 @@
 use graphmill_grammar::ast::{File, Literal, NameKind, Number, Radix, Value, ValueKind};
 use graphmill_grammar::{SourceMap, parse};
 
-mod common;
+use crate::common;
 
 /// Parses a text without errors.
 fn tree(text: &str) -> (SourceMap, File) {

@@ -4,8 +4,6 @@
 // Attention reads and writes through pointers.
 #![allow(unsafe_code)]
 
-mod attention_case;
-
 use attention_case::{Case, Random, UNSEEN, half, row_bytes};
 use graphmill_kernels::{Kernels, Numbers};
 use proptest::prelude::*;

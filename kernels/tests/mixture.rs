@@ -3,12 +3,10 @@
 //! weights are applied to these.
 #![allow(unsafe_code, reason = "threads share the results of a matmul")]
 
-mod common;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use common::{Case, Numbers, assert_same, matmul};
+use crate::common::{Case, Numbers, assert_same, matmul};
 use graphmill_kernels::{Experts, Format, Gating, Kernels, MixtureMatmul, Output, Plan, Route};
 use proptest::prelude::*;
 

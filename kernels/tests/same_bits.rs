@@ -1,9 +1,7 @@
 //! A result depends only on its row and its activation: with any other activations, any division
 //! among threads, and any instructions.
 
-mod common;
-
-use common::{Case, Numbers, assert_same, matmul, matmuls};
+use crate::common::{Case, Numbers, assert_same, matmul, matmuls};
 use graphmill_kernels::{Format, Kernels};
 use proptest::prelude::*;
 

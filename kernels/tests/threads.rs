@@ -1,12 +1,10 @@
 //! Threads that divide a matmul among themselves, as those of llama.cpp do.
 #![allow(unsafe_code, reason = "threads share the results of a matmul")]
 
-mod common;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use common::{Case, assert_same, matmul};
+use crate::common::{Case, assert_same, matmul};
 use graphmill_kernels::{Format, Kernels, Matmul, Output};
 
 /// More than the parts that some of the matmuls have.

@@ -8,10 +8,7 @@ use graphmill_llm::backend::scripted::Script;
 use graphmill_llm::{FinishReason, LlmEngineSpec};
 use proptest::prelude::*;
 
-mod sharing;
-mod support;
-
-use sharing::{Bench, LAYOUTS, action, expected, prompt, spec};
+use crate::sharing::{Bench, LAYOUTS, action, expected, prompt, spec};
 
 /// A checkpoint is made so many tokens before the end of a prompt.
 const TAIL: u32 = 4;

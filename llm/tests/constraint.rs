@@ -1,6 +1,7 @@
 //! Constrained generation on models whose logits are a function of the text: what is generated
 //! matches, does not depend on drafts or neighbors, and ends where it is complete.
 
+use crate::speculating::{Said, chat, markov, same_texts, scripted, start, variants};
 use graphmill_llm::backend::scripted::{Reply, Script, Then};
 use graphmill_llm::{
     Constraint, ErrorKind, FinishReason, GenerationRequest, LlmEngine, ReasoningMarks,
@@ -8,9 +9,6 @@ use graphmill_llm::{
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use speculating::{Said, chat, markov, same_texts, scripted, start, variants};
-
-mod speculating;
 
 /// An engine that replies this to everything.
 fn replying(text: &str) -> LlmEngine {

@@ -6,10 +6,7 @@ use graphmill_llm::backend::scripted::Script;
 use graphmill_llm::{FinishReason, LlmEngineSpec, Token};
 use proptest::prelude::*;
 
-mod sharing;
-mod support;
-
-use sharing::{Bench, LAYOUTS, action, expected, prompt, spec};
+use crate::sharing::{Bench, LAYOUTS, action, expected, prompt, spec};
 
 #[test]
 fn what_a_finished_sequence_computed_is_taken_over() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use graphmill_llm::backend::scripted::Script;
 use graphmill_llm::{FinishReason, GenerationRequest, LlmEngine, LlmEngineSpec, StepOutput, Token};
 
-mod support;
+use crate::support;
 
 fn engine(spec: LlmEngineSpec, script: Script) -> LlmEngine {
     support::gated(script, spec, |_| {})

@@ -9,7 +9,7 @@ use graphmill_llm::{
     GenerationRequest, LlmEngine, LlmEngineSpec, PluginConfig, SequenceHandle, StepOutput, Token,
 };
 
-mod support;
+use crate::support;
 
 /// An engine whose steps are taken one by one. A step is announced with the slots that hold cells
 /// before it.

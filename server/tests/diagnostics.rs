@@ -3,7 +3,7 @@
 //! Every kind of mistake has an example that shows it and nothing else, and a correction that shows
 //! nothing; where a hint comes with edits, the edits remove the mistake. `tests/diagnostics` holds
 //! files with several mistakes beside what is shown for them. After a change,
-//! `UPDATE=1 cargo test --release --workspace --test diagnostics` writes the latter and the
+//! `UPDATE=1 cargo test --release --workspace --test suite diagnostics` writes the latter and the
 //! reference page anew.
 
 use std::{

@@ -10,7 +10,7 @@ use graphmill_calculators::tensor::batch::{
 use graphmill_calculators::tensor::{Tensor, TensorModel};
 use graphmill_engine::{Error, Kind, Result, block_on, block_on_for};
 
-use crate::models::{Anything, Gate, Matmul, PATIENCE, floats, numbers, other_numbers};
+use crate::batching::models::{Anything, Gate, Matmul, PATIENCE, floats, numbers, other_numbers};
 
 const WIDTH: usize = 3;
 

@@ -17,7 +17,7 @@ use graphmill_engine::{
 };
 use graphmill_grammar::{SourceMap, parse_graph};
 
-use crate::models::{Gate, Matmul, PATIENCE, floats, numbers, other_numbers};
+use crate::batching::models::{Gate, Matmul, PATIENCE, floats, numbers, other_numbers};
 
 /// What [`Product`] computes with.
 static MODEL: LazyLock<Matmul> = LazyLock::new(|| Matmul::new(3, 2, Gate::open()));

@@ -18,7 +18,7 @@ use graphmill_engine::{
 use graphmill_grammar::{SourceMap, diag, parse_graph};
 use serde_json::{Map, Value, json};
 
-use crate::values::{packet, shown, time, time_name};
+use crate::conformance::values::{packet, shown, time, time_name};
 
 /// The observation of a case here.
 pub(crate) fn replay(case: &Value) -> Value {

@@ -8,7 +8,7 @@ use std::{
 
 use graphmill_engine::{Handle, Kind, OutputStream, Packet, Plan, RunCx, Session, SidePackets};
 
-use crate::nodes::run;
+use crate::engine::nodes::run;
 
 fn start(text: &str) -> (Session, Handle) {
     let plan: std::sync::Arc<Plan> = run(text).plan().clone();

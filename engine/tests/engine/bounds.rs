@@ -2,7 +2,7 @@
 
 use graphmill_engine::{Timestamp, testing::Harness};
 
-use crate::nodes::run;
+use crate::engine::nodes::run;
 
 #[test]
 fn an_offset_passes_bounds_on() {

@@ -8,7 +8,7 @@ use graphmill_engine::{
 use serde::Serialize;
 use serde_json::json;
 
-use crate::nodes::{Add, Count, Delay, Fail, FromSide, Length, MakeSide, environment};
+use crate::engine::nodes::{Add, Count, Delay, Fail, FromSide, Length, MakeSide, environment};
 
 fn bare() -> Environment {
     Environment::new(Registry::new())

@@ -14,7 +14,7 @@ use graphmill_engine::{
     SidePackets, testing::Harness,
 };
 
-use crate::nodes;
+use crate::engine::nodes;
 
 type Alive = Arc<()>;
 

@@ -8,7 +8,7 @@ use graphmill_engine::{
 use graphmill_grammar::{Diagnostic, GraphConfig, SourceMap, diag::has_errors, parse_graph};
 use proptest::prelude::*;
 
-use crate::nodes;
+use crate::engine::nodes;
 
 /// Compiles a text, and checks what must hold for any.
 fn compiled(text: &str, environment: &Environment) -> (bool, Vec<Diagnostic>) {

@@ -8,7 +8,7 @@ use graphmill_grammar::{Diagnostic, GraphConfig, Node, OptionsMessage, PortSpec,
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::nodes;
+use crate::engine::nodes;
 
 /// A chain of the same calculator.
 struct Chain;

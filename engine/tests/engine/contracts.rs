@@ -5,7 +5,7 @@ use graphmill_engine::{
     Result, Side, TypeInfo, register,
 };
 
-use crate::nodes::{self, environment};
+use crate::engine::nodes::{self, environment};
 
 /// Has a port of every kind.
 struct Everything;

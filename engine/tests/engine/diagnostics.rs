@@ -3,7 +3,7 @@
 use graphmill_engine::testing;
 use insta::assert_snapshot;
 
-use crate::nodes::environment;
+use crate::engine::nodes::environment;
 
 fn check(text: &str) -> String {
     testing::check(text.trim_start(), &environment())

@@ -10,7 +10,7 @@ use graphmill_engine::{
     block_on_for,
 };
 
-use crate::nodes::run;
+use crate::engine::nodes::run;
 
 /// Longer than anything takes here.
 const PATIENCE: Duration = Duration::from_mins(1);

@@ -14,7 +14,7 @@ use graphmill_engine::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::nodes::environment_with;
+use crate::engine::nodes::environment_with;
 
 /// What happened, in order.
 #[derive(Clone, Debug, Default)]

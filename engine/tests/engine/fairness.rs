@@ -12,7 +12,7 @@ use std::{
 
 use graphmill_engine::{Handle, Kind, Result, RunCx, Session, SidePackets, Summary};
 
-use crate::nodes::run;
+use crate::engine::nodes::run;
 
 /// Never stops by itself.
 const ENDLESS: &str = r#"

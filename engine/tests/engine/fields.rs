@@ -201,7 +201,7 @@ fn expand(short: &str) -> String {
 }
 
 fn environment() -> Environment {
-    crate::nodes::environment_with(Registry::new().with::<Named>())
+    crate::engine::nodes::environment_with(Registry::new().with::<Named>())
 }
 
 /// The mistakes in a graph, without their places.
@@ -273,7 +273,7 @@ fn inside(text: &str) -> String {
         r#"node {{ calculator: "InnerSubgraph" input_stream: "in" output_stream: "out" {port} }}"#
     );
     let registry = Registry::new().with::<Named>().with_subgraph(inner);
-    behavior(&outer, crate::nodes::environment_with(registry))
+    behavior(&outer, crate::engine::nodes::environment_with(registry))
 }
 
 #[test]

@@ -15,7 +15,7 @@ use graphmill_engine::{
 use graphmill_grammar::{SourceMap, parse_graph};
 use tokio::sync::oneshot;
 
-use crate::nodes::environment_with;
+use crate::engine::nodes::environment_with;
 
 /// Adds one, without a memory of earlier calls; stops at 13, fails at 99.
 struct PlusOne;

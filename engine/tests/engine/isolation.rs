@@ -8,7 +8,7 @@ use std::{
 
 use graphmill_engine::{Kind, Packet, RunCx, Session, SidePackets, testing::Harness};
 
-use crate::nodes::run;
+use crate::engine::nodes::run;
 
 fn failing(at: &str, panic: bool) -> Harness {
     run(&format!(

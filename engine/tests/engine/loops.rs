@@ -5,7 +5,7 @@ use graphmill_engine::{
     InputSet, NoOptions, Offset, OpenCx, Out, Policy, Registry, Result, testing::Harness,
 };
 
-use crate::nodes::run;
+use crate::engine::nodes::run;
 
 #[test]
 fn a_loop_with_a_first_value_sums_up() {
@@ -118,7 +118,7 @@ const CREDIT: &str = r#"
 fn generate() -> Environment {
     let registry = Registry::new()
         .with::<Generate>()
-        .with::<crate::nodes::Pass>()
+        .with::<crate::engine::nodes::Pass>()
         .with_async::<Later>();
     Environment::new(registry)
 }

@@ -14,7 +14,7 @@ use graphmill_engine::{
     testing::{Harness, check},
 };
 
-use crate::nodes::{environment, run};
+use crate::engine::nodes::{environment, run};
 
 #[test]
 fn a_calculator_may_ask_for_an_executor() {

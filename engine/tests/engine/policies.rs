@@ -2,7 +2,7 @@
 
 use graphmill_engine::{Timestamp, testing::Harness};
 
-use crate::nodes::{calls, run};
+use crate::engine::nodes::{calls, run};
 
 /// A probe with inputs `a`, `b`, `c` under a policy.
 #[track_caller]

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::StreamExt;
 use graphmill_engine::{Packet, RunCx, Session, SidePackets};
 
-use crate::nodes::run;
+use crate::engine::nodes::run;
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread()

@@ -2,7 +2,7 @@
 
 use graphmill_engine::{Kind, Packet, RunCx, Session, SidePackets, testing::check};
 
-use crate::nodes::{environment, run};
+use crate::engine::nodes::{environment, run};
 
 const ADD: &str = r#"input_side_packet: "s" node { calculator: "FromSideCalculator" input_stream: "in" input_side_packet: "VALUE:s" output_stream: "out" }"#;
 

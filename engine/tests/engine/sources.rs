@@ -1,6 +1,6 @@
 //! Source nodes: called while nothing else is to be done.
 
-use crate::nodes::run;
+use crate::engine::nodes::run;
 
 #[test]
 fn a_source_runs_until_it_stops() {
@@ -55,6 +55,6 @@ impl FinishCalls for graphmill_engine::testing::Harness {
     #[track_caller]
     fn finish_calls(&mut self) -> Vec<String> {
         assert!(self.ended(), "{}", self.why());
-        crate::nodes::calls(self)
+        crate::engine::nodes::calls(self)
     }
 }

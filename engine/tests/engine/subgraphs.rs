@@ -5,7 +5,7 @@ use graphmill_engine::{
     testing::{Harness, check},
 };
 
-use crate::nodes;
+use crate::engine::nodes;
 
 fn subgraph(name: &'static str, text: &'static str, primary: Option<&'static str>) -> Subgraph {
     let subgraph = Subgraph::new(name, format!("{name}.pbtxt"), text);

@@ -7,7 +7,7 @@ use graphmill_engine::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::nodes::run;
+use crate::engine::nodes::run;
 
 const ALL: [Timestamp; 9] = [
     Timestamp::UNSET,
@@ -197,7 +197,7 @@ fn shift(offset: &str) -> Harness {
              node_options {{ [type.x/ShiftCalculatorOptions] {{ {offset} }} }} }}"#
     );
     let registry = Registry::new().with::<Shift>();
-    Harness::new(&text, crate::nodes::environment_with(registry))
+    Harness::new(&text, crate::engine::nodes::environment_with(registry))
 }
 
 /// Up to where the output is settled after an input at each of these timestamps, from a stream that

@@ -7,7 +7,7 @@ use graphmill_engine::{
 };
 use graphmill_grammar::{SourceMap, parse_graph};
 
-use crate::nodes;
+use crate::engine::nodes;
 
 /// The codes of what is wrong with a graph, and its nodes in order if nothing is.
 fn compiled(text: &str, environment: &Environment) -> (Vec<u16>, Vec<String>) {

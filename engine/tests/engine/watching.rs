@@ -18,7 +18,7 @@ use graphmill_engine::{
 };
 use graphmill_grammar::{SourceMap, parse_graph};
 
-use crate::nodes::environment_with;
+use crate::engine::nodes::environment_with;
 
 /// A node's word that it computes, and the word for it to go on.
 type Gate = (Sender<()>, Arc<Mutex<Receiver<()>>>);

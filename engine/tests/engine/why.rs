@@ -14,7 +14,7 @@ use graphmill_engine::{
 };
 use graphmill_grammar::{SourceMap, parse_graph};
 
-use crate::nodes::environment_with;
+use crate::engine::nodes::environment_with;
 
 /// Never answers.
 struct Never;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use graphmill_llm::{AdapterSpec, LlmEngine, LlmEngineSpec, LoadError, Number, PluginConfig};
 
-use crate::support::{Generation, chat, demo, model};
+use crate::llama::support::{Generation, chat, demo, model};
 
 const QUESTIONS: [&str; 4] = [
     "Hello!",

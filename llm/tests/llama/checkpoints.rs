@@ -8,8 +8,8 @@ use graphmill_llm::{
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use crate::families::{Family, WINDOW};
-use crate::support::{Generation, same};
+use crate::llama::families::{Family, WINDOW};
+use crate::llama::support::{Generation, same};
 
 /// How much log probabilities may differ: batches decide in which order floats are added.
 pub(crate) const TOLERANCE: f32 = 0.1;

@@ -4,8 +4,8 @@
 use graphmill_llm::{Constraint, FinishReason, LlmEngine, LlmEngineSpec, SamplingParams};
 use serde_json::Value;
 
-use crate::schemas::Schemas;
-use crate::support::{Generation, chat, model};
+use crate::llama::schemas::Schemas;
+use crate::llama::support::{Generation, chat, model};
 
 /// Schemas in all.
 const SCHEMAS: usize = 500;

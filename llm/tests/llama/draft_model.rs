@@ -9,7 +9,7 @@ use graphmill_llm::{
     SpeculationParams, TokenLogprob,
 };
 
-use crate::support::{Generation, MESSAGES, chat, model, same};
+use crate::llama::support::{Generation, MESSAGES, chat, model, same};
 
 /// How much the log probabilities of one place may differ when the batches do.
 const TOLERANCE: f32 = 0.05;

@@ -5,11 +5,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::families::{DraftsFrom, LAYERS_THAT_DRAFTS_PAY_FOR, WIDTH};
-use crate::random_model::{
+use crate::llama::families::{DraftsFrom, LAYERS_THAT_DRAFTS_PAY_FOR, WIDTH};
+use crate::llama::random_model::{
     F32, Fill, LIST, Tensor, U32, Vocabulary, entry, file, ones, text_entry,
 };
-use crate::support::model;
+use crate::llama::support::model;
 
 const HEADS: u64 = 4;
 const HEAD: u64 = WIDTH / HEADS;
@@ -29,7 +29,7 @@ pub(crate) struct Eagle3 {
 impl Eagle3 {
     /// One that drafts for the model that [`Family::make_drafted`] writes.
     ///
-    /// [`Family::make_drafted`]: crate::families::Family::make_drafted
+    /// [`Family::make_drafted`]: crate::llama::families::Family::make_drafted
     pub(crate) fn new(from: DraftsFrom) -> Self {
         let last = LAYERS_THAT_DRAFTS_PAY_FOR as u32 - 1;
         Self {

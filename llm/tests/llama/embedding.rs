@@ -7,7 +7,7 @@ use graphmill_llm::embed::{
 };
 use graphmill_llm::{LoadError, Token};
 
-use crate::support::demo;
+use crate::llama::support::demo;
 
 fn load(path: &str, task: EmbeddingTask) -> EmbeddingEngine {
     EmbeddingEngine::load(EmbeddingSpec::new(demo(path), task)).expect("the shipped model loads")

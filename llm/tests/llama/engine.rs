@@ -9,7 +9,7 @@ use graphmill_llm::{
     StepOutput, SubmitError, Token,
 };
 
-use crate::support::{Generation, MESSAGES, chat, model};
+use crate::llama::support::{Generation, MESSAGES, chat, model};
 
 /// The engine that the tests of this file share, as many as run at once.
 fn engine() -> Arc<LlmEngine> {

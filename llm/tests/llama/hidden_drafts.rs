@@ -8,9 +8,9 @@ use graphmill_llm::{
 };
 use tempfile::TempDir;
 
-use crate::eagle3_model::Eagle3;
-use crate::families::{DraftsFrom, Family, WIDTH};
-use crate::support::{Answer, Generation, MESSAGES, chat, model, same};
+use crate::llama::eagle3_model::Eagle3;
+use crate::llama::families::{DraftsFrom, Family, WIDTH};
+use crate::llama::support::{Answer, Generation, MESSAGES, chat, model, same};
 
 /// How much log probabilities may differ: batches decide in which order floats are added.
 const TOLERANCE: f32 = 0.1;

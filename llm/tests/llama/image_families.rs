@@ -9,12 +9,12 @@ use graphmill_llm::{
     Usage, VisionSpec,
 };
 
-use crate::checkpoints::{Pair, play_any};
-use crate::families::{Family, WIDTH};
-use crate::images::{SIZE, picture, question, sound};
-use crate::random_projector::{Kind, make};
-use crate::reference::Reference;
-use crate::support::{Generation, same};
+use crate::llama::checkpoints::{Pair, play_any};
+use crate::llama::families::{Family, WIDTH};
+use crate::llama::images::{SIZE, picture, question, sound};
+use crate::llama::random_projector::{Kind, make};
+use crate::llama::reference::Reference;
+use crate::llama::support::{Generation, same};
 
 const TOKENS: u32 = 24;
 
@@ -190,7 +190,7 @@ fn preempt(engine: &LlmEngine, agree: &dyn Fn(&[TokenLogprob], usize, &str)) {
         let ask = |index| start(engine, QUESTIONS[index], of_three);
         let running: Vec<_> = all.clone().map(ask).collect();
         let begun: Vec<_> = running.iter().map(|one| one.next().logprobs).collect();
-        let (answer, _) = crate::image_families::ask(engine, QUESTIONS[5]);
+        let (answer, _) = crate::llama::image_families::ask(engine, QUESTIONS[5]);
         agree(&answer, 5, "in a place of another");
         for ((index, generation), begun) in all.zip(running).zip(begun) {
             let answer = [begun, generation.finish().logprobs].concat();

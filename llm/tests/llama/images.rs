@@ -12,8 +12,8 @@ use graphmill_llm::{
     SubmitError, Token, VisionSpec,
 };
 
-use crate::random_projector::{Kind, MODEL_WIDTH, POSITIONS, make};
-use crate::support::{Generation, MESSAGES, chat, model, tokenize};
+use crate::llama::random_projector::{Kind, MODEL_WIDTH, POSITIONS, make};
+use crate::llama::support::{Generation, MESSAGES, chat, model, tokenize};
 
 const PATIENCE: Duration = Duration::from_mins(2);
 /// How large embeddings are, so that they change the answers.

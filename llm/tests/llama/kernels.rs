@@ -15,7 +15,7 @@ use graphmill_llm::{
     AdapterSpec, LlmEngine, LlmEngineSpec, LoadError, Number, PluginConfig, Token, TokenLogprob,
 };
 
-use crate::support::{self, Generation, MESSAGES, chat};
+use crate::llama::support::{self, Generation, MESSAGES, chat};
 
 /// Turns the kernels off for a process, or names their instructions.
 const SWITCH: &str = "GRAPHMILL_CPU_KERNELS";
@@ -363,7 +363,7 @@ fn instructions_that_there_are_not_are_an_error() {
 fn again(test: &str, switch: &str) -> Output {
     let itself = std::env::current_exe().expect("a program");
     Command::new(itself)
-        .args(["--exact", &format!("kernels::{test}"), "--nocapture"])
+        .args(["--exact", &format!("llama::kernels::{test}"), "--nocapture"])
         .env(SWITCH, switch)
         .output()
         .expect("it runs")

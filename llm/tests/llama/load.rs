@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use graphmill_llm::{Device, LlmEngine, LlmEngineInfo, LlmEngineSpec, LoadError, PluginConfig};
 
-use crate::families::Family;
-use crate::support::{Generation, model, tokenize};
+use crate::llama::families::Family;
+use crate::llama::support::{Generation, model, tokenize};
 
 fn spec(model: PathBuf, plugin_config: &str) -> LlmEngineSpec {
     LlmEngineSpec {

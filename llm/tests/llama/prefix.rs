@@ -3,7 +3,7 @@
 
 use graphmill_llm::{LlmEngine, LlmEngineSpec, PluginConfig, Token, Usage};
 
-use crate::support::{Generation, model, tokenize};
+use crate::llama::support::{Generation, model, tokenize};
 
 const SYSTEM: &str = "You are a helpful assistant. You answer in short sentences, you never make \
     anything up, and you say so when you do not know something.";

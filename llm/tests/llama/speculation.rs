@@ -2,7 +2,7 @@
 
 use graphmill_llm::{LlmEngine, LlmEngineSpec, PluginConfig, SamplingParams, SpeculationParams};
 
-use crate::support::{Generation, MESSAGES, chat, model, same};
+use crate::llama::support::{Generation, MESSAGES, chat, model, same};
 
 /// How much log probabilities may differ: alone, and beside others in a unified KV cache.
 const ALONE: f32 = 0.05;

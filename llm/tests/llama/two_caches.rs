@@ -3,9 +3,9 @@
 
 use graphmill_llm::RequestId;
 
-use crate::checkpoints::{Pair, TOLERANCE, finish, play_any, prompt};
-use crate::families::Family;
-use crate::support::same;
+use crate::llama::checkpoints::{Pair, TOLERANCE, finish, play_any, prompt};
+use crate::llama::families::Family;
+use crate::llama::support::same;
 
 const BEGINNING: u32 = 90;
 

@@ -134,7 +134,7 @@ pub fn page() -> String {
         Everything that `graphmill check` and the server say about graph files and `config.json`, by code. \
         `graphmill check --explain GM0301` prints one entry. Errors keep a graph from running; warnings do not. Hints with a `+` \
         are edits, which editors get as such from `graphmill check --format json`.\n\n\
-        This page is generated: `UPDATE=1 cargo test --release --workspace --test diagnostics` writes it anew.\n"
+        This page is generated: `UPDATE=1 cargo test --release --workspace --test suite diagnostics` writes it anew.\n"
         .to_owned();
     for (theme, heading) in THEMES {
         // Writing to a string cannot fail.

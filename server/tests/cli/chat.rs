@@ -5,7 +5,7 @@ use std::{
     process::{Output, Stdio},
 };
 
-use crate::support::{EMBED, MODEL, Server, command, text};
+use crate::cli::support::{EMBED, MODEL, Server, command, text};
 
 const PICTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../demos/digits/samples/0.png");
 

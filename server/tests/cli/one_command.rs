@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{EMBED, MODEL, RERANK, Server, graphmill, path, text};
+use crate::cli::support::{EMBED, MODEL, RERANK, Server, graphmill, path, text};
 
 #[test]
 fn a_model_answers_chats_and_completions_under_its_name() {

@@ -6,7 +6,7 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::support::{command, graphmill, path, text};
+use crate::cli::support::{command, graphmill, path, text};
 
 /// Makes a tensor of 256 GiB out of a number.
 const HUGE: &str = "CAg6egoyCgFhEgF6Ig9Db25zdGFudE9mU2hhcGUqGQoFdmFsdWUqDQgBEAEiBAAAAABCAXagAQQKDgoBeAoBehIBeSIDQWRkEgFnKhEIARAHQgFhSggAAAAAEAAAAFoPCgF4EgoKCAgBEgQKAggBYg0KAXkSCAoGCAESAgoAQgQKABAR";

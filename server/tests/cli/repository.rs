@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{graphmill, path, text};
+use crate::cli::support::{graphmill, path, text};
 
 #[test]
 fn graphs_are_listed_added_and_removed() {

@@ -5,7 +5,7 @@ use std::path::Path;
 use graphmill_server::config;
 use serde_json::{Value, json};
 
-use crate::support::{graphmill, text};
+use crate::cli::support::{graphmill, text};
 
 #[test]
 fn the_schema_allows_what_the_server_reads_and_nothing_else() {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{
+use crate::cli::{
     serving::{CHAT, Graphs},
     support::{Server, command, graphmill, path, text},
 };

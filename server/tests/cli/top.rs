@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{MODEL, Server, graphmill, text};
+use crate::cli::support::{MODEL, Server, graphmill, text};
 
 #[test]
 fn a_table_shows_engines_and_graphs() {

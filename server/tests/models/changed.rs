@@ -5,8 +5,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::gguf::Gguf;
-use crate::server::{Graphs, tiny_model};
+use crate::models::gguf::Gguf;
+use crate::models::server::{Graphs, tiny_model};
 
 #[tokio::test]
 async fn a_file_that_changes_in_use_is_reported() {

@@ -5,8 +5,8 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use crate::gguf::{F32, Gguf, I32, LIST, TEXT, U32, U64, list, text};
-use crate::server::{Graphs, tiny_model};
+use crate::models::gguf::{F32, Gguf, I32, LIST, TEXT, U32, U64, list, text};
+use crate::models::server::{Graphs, tiny_model};
 use crate::serving::CHAT;
 
 /// What is to become of a model.

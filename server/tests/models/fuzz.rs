@@ -5,8 +5,8 @@
 
 use std::{env, fmt::Write as _, fs};
 
-use crate::gguf::{Gguf, LIST, TEXT, Tensor, text};
-use crate::server::{Graphs, tiny_model};
+use crate::models::gguf::{Gguf, LIST, TEXT, Tensor, text};
+use crate::models::server::{Graphs, tiny_model};
 
 /// Models, unless the environment says otherwise: a few seconds.
 const USUAL: u64 = 24;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{CHAT, Setup, TestServer, engine_numbers, question, streamed};
+use crate::rest::support::{CHAT, Setup, TestServer, engine_numbers, question, streamed};
 
 /// The published graph with two adapters of a scripted model, which moves letters on by the
 /// adapter's number.

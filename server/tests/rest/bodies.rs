@@ -10,8 +10,8 @@ use graphmill_calculators::http::table::{
 };
 use serde_json::{Value, json};
 
-use crate::fields::{good, server, with};
-use crate::support::{self, Setup, TestServer, question, read, streamed};
+use crate::rest::fields::{good, server, with};
+use crate::rest::support::{self, Setup, TestServer, question, read, streamed};
 
 /// The bytes of bodies that are in memory.
 fn bytes(status: &Value) -> u64 {

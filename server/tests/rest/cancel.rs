@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{CHAT, Setup, TestServer, engine_numbers, question, sessions, streamed};
+use crate::rest::support::{CHAT, Setup, TestServer, engine_numbers, question, sessions, streamed};
 
 /// Generates without end, a step a millisecond.
 async fn endless() -> TestServer {

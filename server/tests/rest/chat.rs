@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{CHAT, Reply, Setup, TestServer, question, read, streamed};
+use crate::rest::support::{CHAT, Reply, Setup, TestServer, question, read, streamed};
 
 async fn server() -> TestServer {
     let script = json!({ "name": "scripted", "context": 256, "replies": [{ "when": "greet", "text": "Hié" }] });

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
-use crate::{
+use crate::rest::{
     serving::Process,
     support::{CHAT, Setup},
 };

@@ -17,7 +17,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::support::{ACTOR, CHAT, Setup, TestServer, read, streamed};
+use crate::rest::support::{ACTOR, CHAT, Setup, TestServer, read, streamed};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

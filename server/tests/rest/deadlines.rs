@@ -10,7 +10,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::support::{
+use crate::rest::support::{
     ACTOR, CHAT, Reply, Setup, TestServer, engine_numbers, question, read, sessions, streamed,
 };
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{ACTOR, CHAT, Setup, TestServer, question, read};
+use crate::rest::support::{ACTOR, CHAT, Setup, TestServer, question, read};
 
 async fn server() -> TestServer {
     let script = json!({ "replies": [{ "text": "hello" }] });

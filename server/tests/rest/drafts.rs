@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{CHAT, Setup, TestServer, question};
+use crate::rest::support::{CHAT, Setup, TestServer, question};
 
 const TEXT: &str = "Sphinx of black quartz, judge my vow; pack my box with five dozen liquor jugs.";
 

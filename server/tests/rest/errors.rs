@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{ACTOR, Reply, Setup, TestServer, read};
+use crate::rest::support::{ACTOR, Reply, Setup, TestServer, read};
 
 async fn actor() -> TestServer {
     Setup::new()

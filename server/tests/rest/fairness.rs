@@ -3,7 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{CHAT, Reply, Setup, TestServer, engine_numbers, question, read, sessions};
+use crate::rest::support::{
+    CHAT, Reply, Setup, TestServer, engine_numbers, question, read, sessions,
+};
 
 /// Generates without end, a step a millisecond, with these options beside four places.
 async fn endless(options: &str) -> TestServer {

@@ -8,7 +8,7 @@ use graphmill_engine::Registry;
 use graphmill_server::{Options, Server, config};
 use serde_json::{Value, json};
 
-use crate::support::Reply;
+use crate::rest::support::Reply;
 
 const QUESTIONS: [&str; 5] = [
     "What is OpenVINO?",

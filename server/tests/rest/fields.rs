@@ -11,8 +11,8 @@ use graphmill_calculators::http::table::{
 };
 use serde_json::{Value, json};
 
-use crate::sound_files::Wav;
-use crate::support::{self, Reply, Setup, TestServer, question, read, streamed};
+use crate::rest::sound_files::Wav;
+use crate::rest::support::{self, Reply, Setup, TestServer, question, read, streamed};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/fields.md");
 
@@ -25,7 +25,7 @@ in the answer's header `x-ignored-fields`, with 31 others at most. A field of co
 A body may have 16384 fields. What its fields hold may be nested 100 levels deep and have 65536 JSON values, all together; token ids of `prompt`, `input` and `tokens` are not counted.
 Of several fields of one name, the last counts.
 
-This page is made from the table that requests are checked against, `calculators/src/http/table/`: `UPDATE=1 cargo test --release --workspace --test rest reference`
+This page is made from the table that requests are checked against, `calculators/src/http/table/`: `UPDATE=1 cargo test --release --workspace --test suite reference`
 writes it.
 ";
 
@@ -51,12 +51,12 @@ fn shipped(graph: &str) -> String {
 /// With a graph whose model reads sound.
 #[cfg(feature = "vision")]
 fn hearing(setup: Setup) -> Setup {
-    use crate::random_projector::{Kind, MODEL_WIDTH, make};
+    use crate::rest::random_projector::{Kind, MODEL_WIDTH, make};
 
     let projector = make(setup.path(), Kind::Sound, MODEL_WIDTH, 1.0);
     let mmproj = projector.display();
     let hears = format!("max_num_seqs: 2 max_context: 256 mmproj: \"{mmproj}\"");
-    setup.graph("hears", &crate::images::graph(&hears))
+    setup.graph("hears", &crate::rest::images::graph(&hears))
 }
 
 #[cfg(not(feature = "vision"))]
@@ -373,7 +373,7 @@ fn the_reference_of_fields_is_current() {
     let written = std::fs::read_to_string(PAGE).unwrap_or_default();
     assert!(
         written == made,
-        "{PAGE} is not current: run `UPDATE=1 cargo test --release --workspace --test rest reference`"
+        "{PAGE} is not current: run `UPDATE=1 cargo test --release --workspace --test suite reference`"
     );
 }
 

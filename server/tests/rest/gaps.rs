@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
-use crate::support::{CHAT, Setup, TestServer, read};
+use crate::rest::support::{CHAT, Setup, TestServer, read};
 
 /// Tokens of the model that stand in for those that mark a gap: what the text before begins with,
 /// the text behind, and the gap.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{CHAT, Setup, TestServer, read};
+use crate::rest::support::{CHAT, Setup, TestServer, read};
 
 async fn server(config: &str) -> TestServer {
     let setup = Setup::new().graph("chat", CHAT).script(&json!({}));

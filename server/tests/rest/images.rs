@@ -7,8 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::random_projector::{Kind, MODEL_WIDTH, POSITIONS, make};
-use crate::support::{CHAT, Setup, TestServer, question, read};
+use crate::rest::random_projector::{Kind, MODEL_WIDTH, POSITIONS, make};
+use crate::rest::support::{CHAT, Setup, TestServer, question, read};
 
 /// Bytes, pixels and images that a request may have.
 const LIMITS: &str = "max_images: 3 max_image_bytes: 4000 max_image_pixels: 4096";

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{
+use crate::rest::support::{
     ACTOR, CHAT, Setup, TestServer, engine_numbers, question, sessions, streamed,
 };
 

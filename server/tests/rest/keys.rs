@@ -5,7 +5,7 @@ use std::fs;
 use graphmill_server::KeySource;
 use serde_json::{Value, json};
 
-use crate::{
+use crate::rest::{
     serving::{Graphs, Process},
     support::{CHAT, Reply, Setup, TestServer, engine_numbers, question, read},
 };

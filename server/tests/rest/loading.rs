@@ -12,7 +12,7 @@ use graphmill_engine::{
 };
 use serde_json::json;
 
-use crate::support::{ACTOR, CHAT, Setup, read};
+use crate::rest::support::{ACTOR, CHAT, Setup, read};
 
 /// A model that loads for as long as the test wants.
 struct SlowModel;

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{CHAT, Setup, question, read, streamed};
+use crate::rest::support::{CHAT, Setup, question, read, streamed};
 
 /// A server in a process of its own, that does not outlive its test.
 struct Logging {

@@ -10,9 +10,9 @@ use std::thread;
 use graphmill_server::MediaHost;
 use serde_json::{Value, json};
 
-use crate::images::{chat, graph, is_same, png, url};
-use crate::random_projector::{Kind, MODEL_WIDTH, make};
-use crate::support::{Setup, TestServer, read};
+use crate::rest::images::{chat, graph, is_same, png, url};
+use crate::rest::random_projector::{Kind, MODEL_WIDTH, make};
+use crate::rest::support::{Setup, TestServer, read};
 
 /// Most bytes of a body, and so of an image.
 const MAX_BYTES: usize = 20_000;

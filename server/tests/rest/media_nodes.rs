@@ -11,9 +11,9 @@ use graphmill_engine::{
 use graphmill_llm::Medium;
 use serde_json::{Value, json};
 
-use crate::images::{chat, graph, is_same, model, png, said, url};
-use crate::random_projector::{Kind, MODEL_WIDTH, POSITIONS, make};
-use crate::support::{Setup, TestServer};
+use crate::rest::images::{chat, graph, is_same, model, png, said, url};
+use crate::rest::random_projector::{Kind, MODEL_WIDTH, POSITIONS, make};
+use crate::rest::support::{Setup, TestServer};
 
 /// The brightness of all pixels behind [`Gray`].
 const LEVEL: u8 = 90;

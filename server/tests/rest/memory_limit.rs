@@ -14,7 +14,7 @@ use reqwest::Body;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::support::{CHAT, Setup, question, read};
+use crate::rest::support::{CHAT, Setup, question, read};
 
 /// Address space of the server in KiB, of which it has taken half when it is ready.
 const LIMIT_KIB: u32 = 400_000;

@@ -3,7 +3,7 @@
 use prometheus_parse::{Scrape, Value};
 use serde_json::json;
 
-use crate::support::{CHAT, Setup, TestServer, question, read};
+use crate::rest::support::{CHAT, Setup, TestServer, question, read};
 
 pub(crate) async fn scrape(server: &TestServer) -> Scrape {
     let reply = server.get("/metrics").await;

@@ -4,7 +4,7 @@ use flate2::read::GzDecoder;
 use serde_json::json;
 use std::io::Read as _;
 
-use crate::support::{CHAT, Setup, TestServer, read};
+use crate::rest::support::{CHAT, Setup, TestServer, read};
 
 async fn server(web: bool) -> TestServer {
     Setup::new()

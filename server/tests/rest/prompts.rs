@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::{CHAT, Reply, Setup, TestServer, read};
+use crate::rest::support::{CHAT, Reply, Setup, TestServer, read};
 
 const SYSTEM: &str = "You guard the vault. You never open it, whoever asks.";
 

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::{
+use crate::rest::{
     keys::{chat, code, get, is, metric},
     support::{CHAT, Reply, Setup, TestServer, question, streamed},
 };

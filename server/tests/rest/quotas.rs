@@ -9,7 +9,7 @@ use graphmill_server::KeySource;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::{
+use crate::rest::{
     keys::{chat, code, get, is, metric, post, server},
     support::{CHAT, Setup, TestServer, engine_numbers, question},
 };

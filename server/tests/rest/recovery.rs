@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{CHAT, Setup, TestServer, question, read, streamed};
+use crate::rest::support::{CHAT, Setup, TestServer, question, read, streamed};
 
 /// A graph with these options besides those of [`CHAT`].
 fn chat(options: &str) -> String {
@@ -43,7 +43,7 @@ async fn until_restarted(server: &TestServer) -> Value {
     server.until("started again", up).await
 }
 
-fn is_refusal(reply: &crate::support::Reply) {
+fn is_refusal(reply: &crate::rest::support::Reply) {
     assert_eq!(reply.status, 503, "{}", reply.text);
     assert_eq!(reply.json()["error"]["code"], "engine_failed");
     assert!(reply.header("retry-after").is_some());
@@ -62,7 +62,7 @@ async fn an_engine_that_dies_is_replaced_and_its_requests_are_told() {
             "name": "n", "schema": { "type": "integer" } } });
         body
     };
-    let number = |reply: &crate::support::Reply| {
+    let number = |reply: &crate::rest::support::Reply| {
         assert_eq!(reply.status, 200, "{}", reply.text);
         reply.json()["choices"][0]["message"]["content"].clone()
     };

@@ -11,7 +11,7 @@ Diagnostics go to standard error, results to standard output; nothing is colored
 
 The exit status is 0 where all is well, 1 where something is wrong with the files or the run, 2 where the command line is wrong, and 130 for a `run` or a `chat` that was interrupted.
 
-This page is made from `graphmill --help`: `UPDATE=1 cargo test --release --workspace --test rest reference` writes it.
+This page is made from `graphmill --help`: `UPDATE=1 cargo test --release --workspace --test suite reference` writes it.
 ";
 
 fn help(arguments: &[&str]) -> String {
@@ -47,6 +47,6 @@ fn the_reference_page_is_current() {
     let written = std::fs::read_to_string(PAGE).unwrap_or_default();
     assert_eq!(
         written, page,
-        "`UPDATE=1 cargo test --release --workspace --test rest reference` writes the page"
+        "`UPDATE=1 cargo test --release --workspace --test suite reference` writes the page"
     );
 }

@@ -6,7 +6,7 @@ use std::{fs, os::unix::fs::symlink, path::Path, time::Duration};
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
-use crate::{
+use crate::rest::{
     serving::{Graphs, Process},
     support::{ACTOR, CHAT, Reply, Setup, TestServer, question, read, streamed},
 };

@@ -6,7 +6,7 @@ use std::{fs, path::PathBuf, time::Duration};
 use futures_util::{StreamExt as _, future::join_all};
 use serde_json::{Value, json};
 
-use crate::{
+use crate::rest::{
     gated::{GATED, loads},
     support::{ACTOR, CHAT, Reply, Setup, TestServer, question, read, streamed},
 };

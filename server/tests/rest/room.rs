@@ -7,7 +7,7 @@ use futures_util::StreamExt as _;
 use graphmill_server::ReloadPolicy;
 use serde_json::{Value, json};
 
-use crate::{
+use crate::rest::{
     gated::{GATED, loads, make_huge},
     residence::{ask, state, version},
     support::{CHAT, Setup, question, read, streamed},

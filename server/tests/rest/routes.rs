@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{ACTOR, CHAT, Setup, TestServer, question, read};
+use crate::rest::support::{ACTOR, CHAT, Setup, TestServer, question, read};
 
 async fn two_graphs() -> TestServer {
     let script = json!({ "name": "scripted", "cells": 640, "replies": [{ "text": "hello" }] });

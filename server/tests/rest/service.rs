@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, os::unix::net::UnixDatagram, time::Duration};
 
 use serde_json::json;
 
-use crate::{
+use crate::rest::{
     serving::Process,
     support::{CHAT, Setup},
 };

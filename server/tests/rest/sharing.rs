@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::{
+use crate::rest::{
     metrics::{scrape, value},
     support::{CHAT, Setup, TestServer, question},
 };

@@ -1,6 +1,6 @@
 //! Requests that a browser sends for a page of somebody else's.
 
-use crate::support::{ACTOR, Reply, Setup, TestServer, read};
+use crate::rest::support::{ACTOR, Reply, Setup, TestServer, read};
 use serde_json::json;
 
 async fn server(hosts: &'static [&'static str], origins: &'static [&'static str]) -> TestServer {

@@ -5,10 +5,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::images::{graph, png, said, url};
-use crate::random_projector::{Kind, MODEL_WIDTH, POSITIONS, SOUND_POSITIONS, make};
-use crate::sound_files::{Wav, flac, mp3};
-use crate::support::{Reply, Setup, TestServer, read};
+use crate::rest::images::{graph, png, said, url};
+use crate::rest::random_projector::{Kind, MODEL_WIDTH, POSITIONS, SOUND_POSITIONS, make};
+use crate::rest::sound_files::{Wav, flac, mp3};
+use crate::rest::support::{Reply, Setup, TestServer, read};
 
 /// Bytes, seconds and sounds that a request may have.
 const LIMITS: &str = "max_sounds: 3 max_sound_bytes: 400000 max_sound_seconds: 40";

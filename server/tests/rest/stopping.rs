@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::{
+use crate::rest::{
     serving::Process,
     support::{CHAT, Setup, streamed},
 };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::{ACTOR, Setup, sessions};
+use crate::rest::support::{ACTOR, Setup, sessions};
 
 #[tokio::test]
 async fn events_are_framed_and_the_stream_ends_with_done() {

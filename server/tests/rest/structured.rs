@@ -4,7 +4,7 @@
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::{
+use crate::rest::{
     isolation::text,
     support::{CHAT, Setup, TestServer, question, read, streamed},
 };

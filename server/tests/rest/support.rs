@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 pub(crate) use crate::serving::CHAT;
 use crate::serving::Graphs;
 
-/// A graph of the one node in [`crate::actor`].
+/// A graph of the one node in [`crate::rest::actor`].
 pub(crate) const ACTOR: &str = r#"
     input_stream: "HTTP_REQUEST_PAYLOAD:input"
     output_stream: "HTTP_RESPONSE_PAYLOAD:output"

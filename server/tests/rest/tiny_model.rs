@@ -7,7 +7,7 @@ use graphmill_engine::Registry;
 use graphmill_server::{Options, Server, config};
 use serde_json::json;
 
-use crate::{isolation::text, support::read};
+use crate::rest::{isolation::text, support::read};
 
 const QUESTIONS: [&str; 8] = [
     "What is OpenVINO?",

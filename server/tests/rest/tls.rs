@@ -27,7 +27,7 @@ use tonic::{
 };
 use tonic_prost::ProstCodec;
 
-use crate::{
+use crate::rest::{
     serving::{Graphs, Process},
     support::{ACTOR, Setup, TestServer},
 };

@@ -17,7 +17,7 @@ use ring::{
 };
 use serde_json::{Value, json};
 
-use crate::{
+use crate::rest::{
     keys::{chat, code, get, is, metric, post},
     serving::{Graphs, Process},
     support::{CHAT, Reply, Setup, TestServer, question, read},

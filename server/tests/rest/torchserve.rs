@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{CHAT, Setup, TestServer, read};
+use crate::rest::support::{CHAT, Setup, TestServer, read};
 
 fn mirror(input: &str, options: &str) -> String {
     format!(

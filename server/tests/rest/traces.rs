@@ -7,7 +7,7 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::{
+use crate::rest::{
     collector::{Collector, attribute},
     support::{CHAT, Setup, TestServer, question, read, streamed},
 };

@@ -5,10 +5,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::random_projector::SOUND_POSITIONS;
-use crate::sound_files::{Wav, mp3};
-use crate::sounds;
-use crate::support::{Reply, TestServer, read};
+use crate::rest::random_projector::SOUND_POSITIONS;
+use crate::rest::sound_files::{Wav, mp3};
+use crate::rest::sounds;
+use crate::rest::support::{Reply, TestServer, read};
 
 const PATHS: [&str; 3] = [
     "/v1/audio/transcriptions",

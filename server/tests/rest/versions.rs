@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use serde_json::{Value, json};
 
-use crate::{
+use crate::rest::{
     gated::{GATED, loads},
     support::{Setup, TestServer, read},
 };

@@ -12,11 +12,11 @@ use parts::{
     Part, compressed_attention, delta_net, experts, hyper_connection, latent_attention, recurrent,
 };
 
-use crate::random_model::{
+use crate::llama::random_model::{
     BOOL, EMBEDDINGS, F32, Fill, LIST, Tensor, U32, Vocabulary, entry, file, matrix, ones,
     text_entry,
 };
-use crate::support::model;
+use crate::llama::support::model;
 
 pub(crate) const WIDTH: u64 = 64;
 const HEAD: u64 = 16;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{MIRROR, start};
-use crate::{
+use crate::rest::{
     metrics::{scrape, value},
     support::{TestServer, read},
 };

@@ -16,7 +16,7 @@ use tonic::{
 };
 use tonic_prost::ProstCodec;
 
-use crate::support::TestServer;
+use crate::rest::support::TestServer;
 
 /// How long an answer may take, on a machine that does other things too.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);

@@ -19,7 +19,7 @@ use super::{
     client::{refused, request, with, with_input},
     start,
 };
-use crate::support::{ACTOR, sessions};
+use crate::rest::support::{ACTOR, sessions};
 
 fn mirrored() -> ModelInferRequest {
     let x = with_input(

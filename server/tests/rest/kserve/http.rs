@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{MIRROR, REPEAT, TEXT, start};
-use crate::support::{ACTOR, Reply, TestServer, read};
+use crate::rest::support::{ACTOR, Reply, TestServer, read};
 
 async fn infer(server: &TestServer, graph: &str, body: &Value) -> Reply {
     let path = format!("/v2/models/{graph}/infer");

@@ -13,7 +13,7 @@ use super::{
     client::{Client, refused, request, with_input},
     start,
 };
-use crate::support::{TestServer, read, sessions};
+use crate::rest::support::{TestServer, read, sessions};
 
 const SAME: &str = r#"
     input_stream: "TENSOR:x"

@@ -22,7 +22,7 @@ use super::{
     client::{Client, refused, request, with_input},
     setup, start,
 };
-use crate::support::{read, sessions};
+use crate::rest::support::{read, sessions};
 
 #[tokio::test]
 async fn a_message_can_be_as_long_as_a_body() {

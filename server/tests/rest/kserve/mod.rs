@@ -15,7 +15,7 @@ mod stream;
 
 use std::net::SocketAddr;
 
-use crate::support::{Setup, TestServer};
+use crate::rest::support::{Setup, TestServer};
 use client::Client;
 
 /// Tensors that come back as they are.

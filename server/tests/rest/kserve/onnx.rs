@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use tonic::Code;
 
 use super::client::{Client, refused, request, with_input};
-use crate::metrics::{scrape, value};
-use crate::support::{Reply, Setup, TestServer, read};
+use crate::rest::metrics::{scrape, value};
+use crate::rest::support::{Reply, Setup, TestServer, read};
 
 fn demo(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -12,7 +12,7 @@ use super::{
     client::{refused, request},
     setup, start,
 };
-use crate::support::read;
+use crate::rest::support::read;
 
 #[tokio::test]
 async fn the_repository_is_the_configuration() {

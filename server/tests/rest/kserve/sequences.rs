@@ -15,7 +15,7 @@ use super::{
     setup, start,
     stream::{begun, next},
 };
-use crate::{
+use crate::rest::{
     metrics::{scrape, value},
     support::{TestServer, read, sessions},
 };

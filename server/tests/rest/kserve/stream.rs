@@ -12,7 +12,7 @@ use super::{
     client::{Client, PATIENCE, refused, request, with, with_input},
     setup, start,
 };
-use crate::support::sessions;
+use crate::rest::support::sessions;
 
 /// A tensor for a graph with the input `x`.
 fn packet(graph: &str, value: u8) -> ModelInferRequest {

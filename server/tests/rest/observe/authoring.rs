@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::CHAIN;
-use crate::support::{Setup, TestServer, read};
+use crate::rest::support::{Setup, TestServer, read};
 
 async fn check(server: &TestServer, text: &str) -> Value {
     let body = json!({ "graph": text }).to_string();

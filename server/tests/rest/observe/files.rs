@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use super::CHAIN;
-use crate::support::{Reply, Setup, TestServer, read};
+use crate::rest::support::{Reply, Setup, TestServer, read};
 
 async fn save(server: &TestServer, graph: &str, text: impl Into<reqwest::Body>) -> Reply {
     let url = format!("{}/v3/graphs/{graph}/file", server.url);

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 
 use super::{CHAIN, Events, STALL, act, edge, named};
-use crate::support::{Setup, read};
+use crate::rest::support::{Setup, read};
 
 #[tokio::test]
 async fn graphs_are_listed_and_shown_as_they_run() {
@@ -143,7 +143,9 @@ async fn one_session_is_watched_to_its_end() {
     );
     let request = tokio::spawn(request.send());
     server
-        .until("it runs", |status| crate::support::sessions(status) == 1)
+        .until("it runs", |status| {
+            crate::rest::support::sessions(status) == 1
+        })
         .await;
     let mut events = Events::of(&server, "/v3/graphs/stall/events?session=watched").await;
     events

@@ -17,7 +17,7 @@ use graphmill_engine::{
 };
 use serde_json::{Value, json};
 
-use crate::support::TestServer;
+use crate::rest::support::TestServer;
 
 /// How long anything that a test waits for may take.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::{CHAIN, STALL};
-use crate::support::{CHAT, Reply, Setup, TestServer, question, read};
+use crate::rest::support::{CHAT, Reply, Setup, TestServer, question, read};
 
 const NUMBERS: &str = r#"
     input_stream: "in"

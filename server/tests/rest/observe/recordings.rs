@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{CHAIN, act};
-use crate::{
+use crate::rest::{
     keys::{self, code, is},
     support::{Setup, TestServer, read, sessions},
 };
@@ -249,7 +249,7 @@ async fn payloads_are_for_keys_that_administer() {
     // The next session of one key is recorded, and not those of others before it.
     let rule = json!({ "sessions": 1, "key": "admin" });
     assert_eq!(keys::post(&server, admin, path, &rule).await.status, 200);
-    let question = crate::support::question("chat", "hi");
+    let question = crate::rest::support::question("chat", "hi");
     assert_eq!(keys::chat(&server, infer, &question).await.status, 200);
     let listed = keys::get(&server, metrics, path).await.json();
     assert_eq!(listed["active"]["key"], "admin");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{PATIENCE, STALL, act, named};
-use crate::{
+use crate::rest::{
     actor::Gate,
     support::{ACTOR, Setup, TestServer, read, sessions},
 };

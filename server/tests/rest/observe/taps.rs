@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{CHAIN, Events, act};
-use crate::support::{Setup, read};
+use crate::rest::support::{Setup, read};
 
 #[tokio::test]
 async fn a_tap_shows_the_packets_of_sessions_that_are_open_and_that_come() {

@@ -2,6 +2,4 @@
 //! depend on what was drafted.
 
 mod draft_model;
-#[path = "../speculating/mod.rs"]
-mod speculating;
 mod text;

@@ -7,9 +7,6 @@ mod one_command;
 mod onnx;
 mod repository;
 mod schema;
-#[expect(dead_code, reason = "servers choose their port here")]
-#[path = "../serving/mod.rs"]
-mod serving;
 mod settings;
 mod support;
 mod top;

@@ -54,8 +54,6 @@ mod rollback;
 mod room;
 mod routes;
 mod service;
-#[path = "../serving/mod.rs"]
-mod serving;
 mod sharing;
 mod sites;
 #[cfg_attr(

@@ -1,7 +1,5 @@
 //! Engines on llama.cpp, with the models of this repository.
 
-#![cfg(feature = "llama")]
-
 mod adapters;
 mod checkpoints;
 mod constraint;

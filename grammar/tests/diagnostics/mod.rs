@@ -5,8 +5,7 @@
     reason = "all texts are written alike"
 )]
 
-#[path = "../common/mod.rs"]
-mod common;
+use crate::common;
 
 /// Diagnostics of a graph file.
 fn graph(text: &str) -> String {

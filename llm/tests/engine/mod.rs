@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
+use crate::support;
 use graphmill_llm::backend::scripted::{Reply, Script, ScriptedBackend, Then};
 use graphmill_llm::{
     FinishReason, GenerationRequest, LlmEngine, LlmEngineSpec, LlmEngineStatus, SequenceHandle,
@@ -15,8 +16,6 @@ mod failing;
 mod fairness;
 mod replacing;
 mod running;
-#[path = "../support/mod.rs"]
-mod support;
 mod waiting;
 
 fn spec() -> LlmEngineSpec {

@@ -8,15 +8,13 @@
 
 mod compare;
 mod replay;
-#[path = "../shared/mod.rs"]
-mod shared;
 mod values;
 
 use std::path::{Path, PathBuf};
 
+use crate::shared::shared;
 use graphmill_calculators as _;
 use serde_json::Value;
-use shared::shared;
 
 #[test]
 fn conformance_with_own_recordings() {

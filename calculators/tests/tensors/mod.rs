@@ -7,7 +7,4 @@ mod images;
 mod labels;
 #[cfg(feature = "onnx")]
 mod onnx;
-#[cfg(feature = "onnx")]
-#[path = "../shared/mod.rs"]
-mod shared;
 mod text_features;

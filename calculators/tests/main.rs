@@ -1,0 +1,11 @@
+//! The nodes at their public boundary, in graphs.
+//! One program, because each takes long to link. Tests of the registry, and of the memory of their whole process, have one of their own.
+
+mod batching;
+mod chat;
+mod chat_graph;
+mod chat_templates;
+mod conformance;
+mod embedding_graphs;
+mod shared;
+mod tensors;
