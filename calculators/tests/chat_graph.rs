@@ -1,6 +1,6 @@
 //! The chat graphs, end to end without a server: requests in, answers out, on a scripted model.
 
-use chat::{Chat, GRAPH, body, contents, events, script, wire};
+use crate::chat::{self, Chat, GRAPH, body, contents, events, script, wire};
 use graphmill_engine::Kind;
 use graphmill_engine::testing::Harness;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! No further from exact matmuls than llama.cpp's own arithmetic, which is written out here.
 
-use crate::common::{Case, matmuls, meaning};
+use crate::common::{self, Case, matmuls, meaning};
 use graphmill_kernels::{Format, Kernels};
 
 /// Rounds to the 11 bits of a binary16 number, which may be subnormal.

@@ -1,10 +1,7 @@
 //! Attention: as exact as its types allow, and each row bit-identical whatever other rows are
 //! computed with it.
 
-// Attention reads and writes through pointers.
-#![allow(unsafe_code)]
-
-use attention_case::{Case, Random, UNSEEN, half, row_bytes};
+use crate::attention_case::{Case, Random, UNSEEN, half, row_bytes};
 use graphmill_kernels::{Kernels, Numbers};
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Every choice of instructions against matmuls computed in f64, and against each other bit for
 //! bit.
 
-use crate::common::{Case, matmuls};
+use crate::common::{self, Case, matmuls};
 use graphmill_kernels::{Format, Kernels};
 
 #[test]

@@ -1,5 +1,7 @@
 //! Attention with everything that it reads, and the same in 64 bits.
 
+#![allow(unsafe_code, reason = "attention reads and writes through pointers")]
+
 use graphmill_kernels::{Attention, Kernels, Numbers, Rows};
 
 /// Values without a pattern, the same in every run.

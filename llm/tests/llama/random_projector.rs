@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::llama::random_model::{F32, LIST, Tensor, U32, entry, file, matrix, ones, text_entry};
+use super::random_model::{F32, LIST, Tensor, U32, entry, file, matrix, ones, text_entry};
 
 /// Positions that an image takes, unless they depend on its size: those of a square.
 pub(crate) const POSITIONS: u64 = 16;

@@ -2,10 +2,8 @@
 
 use std::fs;
 
-use crate::cli::{
-    serving::{CHAT, Graphs},
-    support::{Server, command, graphmill, path, text},
-};
+use crate::cli::support::{Server, command, graphmill, path, text};
+use crate::serving::{CHAT, Graphs};
 
 fn scripted() -> Graphs {
     let mut graphs = Graphs::new();

@@ -6,10 +6,8 @@ use std::{
     process::{Command, Output},
 };
 
-use crate::rest::{
-    serving::Process,
-    support::{CHAT, Setup},
-};
+use crate::rest::support::{CHAT, Setup};
+use crate::serving::Process;
 
 fn graphmill(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_graphmill"))

@@ -5,10 +5,8 @@ use std::fs;
 use graphmill_server::KeySource;
 use serde_json::{Value, json};
 
-use crate::rest::{
-    serving::{Graphs, Process},
-    support::{CHAT, Reply, Setup, TestServer, engine_numbers, question, read},
-};
+use crate::rest::support::{CHAT, Reply, Setup, TestServer, engine_numbers, question, read};
+use crate::serving::{Graphs, Process};
 
 /// A server with these keys, whose model answers at once, or without end.
 pub(crate) async fn server(keys: &Value) -> TestServer {

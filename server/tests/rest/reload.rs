@@ -6,10 +6,8 @@ use std::{fs, os::unix::fs::symlink, path::Path, time::Duration};
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
-use crate::rest::{
-    serving::{Graphs, Process},
-    support::{ACTOR, CHAT, Reply, Setup, TestServer, question, read, streamed},
-};
+use crate::rest::support::{ACTOR, CHAT, Reply, Setup, TestServer, question, read, streamed};
+use crate::serving::{Graphs, Process};
 
 fn says(text: &str) -> Value {
     json!({ "name": "model", "replies": [{ "text": text }] })

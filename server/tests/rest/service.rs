@@ -4,10 +4,8 @@ use std::{collections::BTreeSet, os::unix::net::UnixDatagram, time::Duration};
 
 use serde_json::json;
 
-use crate::rest::{
-    serving::Process,
-    support::{CHAT, Setup},
-};
+use crate::rest::support::{CHAT, Setup};
+use crate::serving::Process;
 
 /// A service manager's end of the protocol of systemd.
 struct Manager {

@@ -11,10 +11,8 @@ use std::{
 
 use serde_json::json;
 
-use crate::rest::{
-    serving::Process,
-    support::{CHAT, Setup, streamed},
-};
+use crate::rest::support::{CHAT, Setup, streamed};
+use crate::serving::Process;
 
 /// Far more than the time that an end may take, on a machine that does other things too.
 const PATIENCE: Duration = Duration::from_mins(1);

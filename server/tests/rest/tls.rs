@@ -27,10 +27,8 @@ use tonic::{
 };
 use tonic_prost::ProstCodec;
 
-use crate::rest::{
-    serving::{Graphs, Process},
-    support::{ACTOR, Setup, TestServer},
-};
+use crate::rest::support::{ACTOR, Setup, TestServer};
+use crate::serving::{Graphs, Process};
 
 /// Signs certificates.
 struct Authority {

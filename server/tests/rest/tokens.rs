@@ -19,9 +19,9 @@ use serde_json::{Value, json};
 
 use crate::rest::{
     keys::{chat, code, get, is, metric, post},
-    serving::{Graphs, Process},
     support::{CHAT, Reply, Setup, TestServer, question, read},
 };
+use crate::serving::{Graphs, Process};
 
 const ISSUER: &str = "https://login.example.com/";
 const AUDIENCE: &str = "graphmill";
