@@ -3,8 +3,11 @@ SHELL := /bin/bash
 HOST ?= 127.0.0.1
 PORT ?= 8000
 GRAPHMILL := target/release/graphmill
+CARGO ?= cargo
+# Property tests draw the same cases in each run; `make nightly` draws new ones.
+export PROPTEST_RNG_SEED ?= 1
 
-.PHONY: help setup build program web demo serve test rust-tests client-tests fuzz-models soak architectures nightly bench bench-engine package-binary deb wheel image proto fmt lint sanitize doc ci clean
+.PHONY: help setup build program web demo serve test rust-tests client-tests fuzz-models soak architectures nightly bench bench-engine package-binary deb wheel image proto fmt lint lint-features sanitize doc ci clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -29,11 +32,12 @@ serve: program ## serve the shipped config.json and leave the server running
 
 test: ## everything: Rust tests, then foreign clients against the built server
 	@scripts/setup.sh --tests
-	cargo build --release --workspace
 	$(MAKE) --no-print-directory rust-tests client-tests
+	@test -d $${GRAPHMILL_SHARED:-../shared} || echo "skipped: the tests of reference files (grammar::corpus, and parts of five other modules), because GRAPHMILL_SHARED names no folder"
 
+# Builds the program, too.
 rust-tests:
-	cargo test --release --workspace
+	$(CARGO) test --release --workspace
 
 client-tests:
 	scripts/web.sh --check
@@ -56,7 +60,9 @@ architectures: build ## compare what a tiny model of each architecture says alon
 	@scripts/setup.sh --tests
 	.venv/bin/python tests/architectures/check.py
 
-nightly: fuzz-models soak architectures ## what takes too long for every change
+nightly: ## what takes too long for every change: new cases of property tests, all features, sanitizers, damaged models, long loads, all architectures
+	PROPTEST_RNG_SEED=$$RANDOM$$RANDOM $(MAKE) test
+	$(MAKE) lint-features sanitize fuzz-models soak architectures
 
 bench: build ## measure models, the batching engine and the server: minutes; PEER_CMD='llama-server -m {model} --port {port} ...' compares
 	target/release/graphmill-bench suite --json target/bench-results/suite.json $(if $(PEER_CMD),--peer-cmd '$(PEER_CMD)') $(BENCH_ARGS)
@@ -95,7 +101,9 @@ fmt: ## format the Rust sources
 
 lint: ## formatting and clippy, warnings are errors
 	cargo fmt --all --check
-	cargo clippy --release --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
+
+lint-features: ## clippy without some features; compiles llama.cpp once more
 	cargo clippy --release -p graphmill-llm --no-default-features --features llama -- -D warnings
 	cargo clippy --release -p graphmill-llm --no-default-features -- -D warnings
 
@@ -103,7 +111,7 @@ sanitize: setup ## tests of the CPU kernels and of what attaches them to llama.c
 	scripts/sanitize.sh
 
 doc: ## API documentation, warnings are errors
-	RUSTDOCFLAGS="-D warnings" cargo doc --release --workspace --no-deps
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --workspace --no-deps
 
 ci: setup lint doc test ## what CI runs
 

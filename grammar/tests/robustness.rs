@@ -234,7 +234,7 @@ fn damaged_files() {
 
 /// More than property tests get through: short texts, of which some are sound.
 #[test]
-fn a_million_short_texts() {
+fn a_hundred_thousand_short_texts() {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let mut next = |below: usize| {
         state ^= state << 13;
@@ -244,7 +244,7 @@ fn a_million_short_texts() {
     };
     let mut text = String::new();
     let mut sound = 0;
-    for _ in 0..1_000_000 {
+    for _ in 0..100_000 {
         text.clear();
         for _ in 0..=next(8) {
             text.push_str(PIECES[next(PIECES.len())]);
@@ -260,7 +260,7 @@ fn a_million_short_texts() {
             sound += 1;
         }
     }
-    assert!(sound > 10_000, "only {sound} texts without errors");
+    assert!(sound > 1_000, "only {sound} texts without errors");
 }
 
 #[test]
