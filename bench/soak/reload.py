@@ -20,13 +20,13 @@ import sys
 import tempfile
 import time
 
-from soak import MIB, ROOT, growth, resident
+from soak import MIB, ROOT, growth, printed_port, resident
 
 CHAT = "chat"
 QUESTIONS = ["Tell me about the sea.", "Tell me a story about a king.", "What is a side packet?", "Count to one hundred."]
 PATIENCE = 120
 # One thread, since the machine may be busy; each sequence has its own cells, so that answers do not depend on who else asks. Without
-# huge pages, since an idle engine moves all of its cells into them: how long each generation was idle would decide the memory.
+# huge pages: which cells happen to share one would decide the memory.
 OPTIONS = "cache_size: 1 max_context: 512 max_num_seqs: 256 plugin_config: '{\"threads\": 1, \"kv_unified\": false, \"huge_pages\": false}'"
 GRACE = 3
 # Of reloads with nobody there, where the first makes memory grow.
@@ -289,7 +289,7 @@ def main():
         command += ["--shutdown_grace_seconds", str(GRACE), "--file_system_poll_wait_seconds", "1"]
         process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=log.open("wb"), text=True)
         try:
-            port = int(process.stdout.readline().rsplit(":", 1)[1])
+            port = printed_port(process)
             wrong = asyncio.run(Run(arguments, process, port, site, log).all())
         finally:
             process.kill()

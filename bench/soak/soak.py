@@ -168,14 +168,17 @@ def failures(port):
     return found + [line for line in lines if line.startswith("graphmill_requests_total") and 'code="500"' in line]
 
 
+def printed_port(process):
+    """The port of a server that was started with port 0, which the system chose."""
+    return int(process.stdout.readline().rsplit(":", 1)[1])
+
+
 def soak(arguments, log):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [arguments.server, "serve", "--config_path", CONFIG, "--rest_port", str(port)]
-    process = subprocess.Popen([*map(str, command), "--log_level", "WARNING"], stderr=log.open("wb"), cwd=ROOT)
+    command = [arguments.server, "serve", "--config_path", CONFIG, "--rest_port", "0", "--log_level", "WARNING"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log.open("wb"), text=True, cwd=ROOT)
     wrong = []
     try:
+        port = printed_port(process)
         deadline = time.monotonic() + PATIENCE
         while True:
             try:

@@ -9,17 +9,18 @@ is not answered before, if sessions or bodies are left, or if memory grows from 
 
 import argparse
 import asyncio
+import ipaddress
 import json
+import os
 import pathlib
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 
 import grpc
-from soak import MIB, PATIENCE, ROOT, get, growth, resident
+from soak import MIB, PATIENCE, ROOT, get, growth, printed_port, resident
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 # Fewer than a connection may have.
@@ -29,12 +30,6 @@ input_stream: "x"
 output_stream: "same"
 node { calculator: "PassThroughCalculator" input_stream: "x" output_stream: "same" }
 """
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 async def stream(stub, size, answered, over):
@@ -52,13 +47,13 @@ async def stream(stub, size, answered, over):
     return call
 
 
-async def round_of(arguments, port):
+async def round_of(arguments, address):
     """Opens all streams and drops them."""
     answered, over = asyncio.Semaphore(0), asyncio.Event()
     channels, tasks = [], []
     for first in range(0, arguments.streams, STREAMS_OF_A_CONNECTION):
         # Channels of the same address share a connection where they are not told apart.
-        channel = grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.use_local_subchannel_pool", 1), ("channel", first)])
+        channel = grpc.aio.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1), ("channel", first)])
         stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
         channels.append(channel)
         count = min(STREAMS_OF_A_CONNECTION, arguments.streams - first)
@@ -111,10 +106,13 @@ def soak(arguments, folder):
     (folder / "graph.pbtxt").write_text(GRAPH)
     config = folder / "config.json"
     config.write_text(json.dumps({"model_config_list": [], "mediapipe_config_list": [{"name": "same", "base_path": "."}]}))
-    arguments.rest, arguments.grpc = free_port(), free_port()
-    command = [arguments.server, "serve", "--config_path", config, "--rest_port", arguments.rest, "--port", arguments.grpc, "--log_level", "WARNING"]
-    process = subprocess.Popen(list(map(str, command)), stderr=(folder / "log").open("wb"))
+    # An address of this process's own, where nobody else takes a port.
+    host, port = str(ipaddress.ip_address("127.0.0.0") + os.getpid()), "9000"
+    arguments.grpc = f"{host}:{port}"
+    command = [arguments.server, "serve", "--config_path", config, "--rest_port", "0", "--grpc_bind_address", host, "--port", port, "--log_level", "WARNING"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=(folder / "log").open("wb"), text=True)
     try:
+        arguments.rest = printed_port(process)
         deadline = time.monotonic() + PATIENCE
         while True:
             try:

@@ -13,7 +13,6 @@ import http.client
 import json
 import pathlib
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -39,9 +38,6 @@ class Server:
     """A server of a model's graphs: `plain`, which shares nothing, `sharing`, and `drafting` where the model can take tokens back."""
 
     def __init__(self, folder):
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            self.port = listener.getsockname()[1]
         refused = load(folder / "drafting.pbtxt")
         if refused and "recurrent" not in refused:
             raise NotMade(f"does not draft: {refused[-600:]}")
@@ -50,8 +46,9 @@ class Server:
         config = folder / "config.json"
         config.write_text(json.dumps({"model_config_list": [], "mediapipe_config_list": graphs}))
         self.log = folder / "log.txt"
-        command = [BINARY, "serve", "--config_path", config, "--rest_port", str(self.port), "--rest_bind_address", "127.0.0.1"]
-        self.process = subprocess.Popen(command, stdout=self.log.open("wb"), stderr=subprocess.STDOUT)
+        command = [BINARY, "serve", "--config_path", config, "--rest_port", "0", "--rest_bind_address", "127.0.0.1"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log.open("wb"), text=True)
+        self.port = self.process.stdout.readline().rpartition(":")[2].strip()
         deadline = time.monotonic() + PATIENCE
         while not self.is_ready():
             if self.process.poll() is not None or time.monotonic() > deadline or "END" in self.states():

@@ -1,13 +1,16 @@
 """Starts the built server once, with the repository's own config.json and model, for clients that we did not write."""
 
+import ipaddress
+import itertools
 import json
 import os
 import pathlib
+import re
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 
 import pytest
@@ -25,26 +28,30 @@ def node_tests(*files, **environment):
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+def printed_url(process, log):
+    """Where a server listens that was started with port 0 and prints it into this file."""
+    deadline = time.monotonic() + 60
+    while not (printed := re.search(r"^https?://\S+$", log.read_text(), flags=re.M)):
+        if process.poll() is not None or time.monotonic() > deadline:
+            pytest.fail(f"it does not listen; the server's log:\n{log.read_text()}")
+        time.sleep(0.02)
+    return printed[0]
 
 
 class Server:
     """A running server: its address, and plain HTTP to it."""
 
     def __init__(self, config, log, environment=None, flags=()):
-        self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
         self.log = log
         self.process = subprocess.Popen(
-            [BINARY, "serve", "--config_path", config, "--rest_port", str(self.port), "--rest-bind-address", "127.0.0.1", *flags],
+            [BINARY, "serve", "--config_path", config, "--rest_port", "0", "--rest-bind-address", "127.0.0.1", *flags],
             stdout=log.open("wb"),
             stderr=subprocess.STDOUT,
             cwd=ROOT,
             env={**os.environ, **(environment or {})},
         )
+        self.url = printed_url(self.process, log)
+        self.port = urllib.parse.urlsplit(self.url).port
 
     def wait_until(self, condition, what, seconds=60):
         """Polls until `condition()` holds; fails with the server's log when it does not in time."""
@@ -178,7 +185,10 @@ node {
 
 
 class TensorServer:
-    """A server of graphs: its ports for REST and for gRPC."""
+    """A server of graphs: its addresses for REST and for gRPC."""
+
+    # Each server has a port of its own at an address of this process's own: nobody else takes it.
+    ports = itertools.count(10_000)
 
     def __init__(self, folder, texts, more=()):
         graphs = list(more)
@@ -188,10 +198,13 @@ class TensorServer:
             graphs.append({"name": name, "base_path": name})
         config = folder / "config.json"
         config.write_text(json.dumps({"model_config_list": [], "mediapipe_config_list": graphs}))
-        self.rest, self.grpc = free_port(), free_port()
-        command = [BINARY, "serve", "--config_path", config, "--rest_port", str(self.rest), "--port", str(self.grpc)]
+        host, port = ipaddress.ip_address("127.0.0.0") + os.getpid(), next(self.ports)
+        self.grpc = f"{host}:{port}"
+        command = [BINARY, "serve", "--config_path", config, "--rest_port", "0"]
+        command += ["--grpc_bind_address", str(host), "--port", str(port)]
         self.log = folder / "log"
-        self.process = subprocess.Popen(command, stderr=self.log.open("wb"), cwd=ROOT)
+        self.process = subprocess.Popen(command, stdout=self.log.open("wb"), stderr=subprocess.STDOUT, cwd=ROOT)
+        self.rest = printed_url(self.process, self.log).removeprefix("http://")
         deadline = time.monotonic() + 60
         while "ready after" not in self.log.read_text():
             assert time.monotonic() < deadline and self.process.poll() is None, self.log.read_text()

@@ -41,7 +41,7 @@ impl Graphs {
         // `ready after 0.5 s`, or `not ready: ...`
         process.says("ready");
         Served {
-            url: format!("http://127.0.0.1:{}", process.port),
+            url: format!("http://127.0.0.1:{}", process.port()),
             process,
             client: reqwest::Client::new(),
             graphs: self.0,

@@ -4,6 +4,7 @@ use std::{
     net::TcpListener,
     path::Path,
     process::{Command, Output},
+    sync::atomic::{AtomicU16, Ordering},
 };
 
 use crate::rest::support::{CHAT, Setup};
@@ -175,15 +176,14 @@ fn check_reports_what_is_wrong_with_names_and_options_together() {
     }
 }
 
-fn free_port() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address");
-    address.port().to_string()
-}
-
-/// A server that is ready.
+/// A server that is ready, with gRPC at an address that belongs to this process alone.
 fn started(config: &Path, environment: &[(&str, &str)]) -> Process {
-    let mut server = Process::start_as(config, &["--port", &free_port()], |command| {
+    static PORTS: AtomicU16 = AtomicU16::new(10_000);
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    let address = format!("127.{high}.{middle}.{low}");
+    let port = PORTS.fetch_add(1, Ordering::Relaxed).to_string();
+    let grpc = ["--grpc_bind_address", &address, "--port", &port];
+    let mut server = Process::start_as(config, &grpc, |command| {
         command.envs(environment.iter().copied())
     });
     server.says("ready after");
@@ -343,7 +343,6 @@ fn a_server_that_has_nothing_to_serve_says_so_and_ends() {
         ),
         (&missing, "did you mean `HttpLLMCalculator`?".to_owned()),
     ] {
-        let port = free_port();
         let config = setup.config();
         let config = config.to_str().expect("UTF-8");
         let arguments = [
@@ -351,7 +350,7 @@ fn a_server_that_has_nothing_to_serve_says_so_and_ends() {
             "--rest_bind_address",
             "127.0.0.1",
             "--rest_port",
-            &port,
+            "0",
         ];
         let output = graphmill(&[&arguments[..], &["--config_path", config]].concat());
         assert_eq!(output.status.code(), Some(1));

@@ -246,7 +246,7 @@ async fn the_file_is_read_again_and_a_bad_edit_changes_nothing() {
     let flags = ["--api_key_file", file.to_str().expect("text")];
     let mut server = Process::start(&graphs.config(), &flags);
     server.says("ready after");
-    let url = format!("http://127.0.0.1:{}/v3/models", server.port);
+    let url = format!("http://127.0.0.1:{}/v3/models", server.port());
     let status = async |key: &str| {
         let request = reqwest::Client::new().get(&url).header("x-api-key", key);
         read(request).await.status

@@ -2,7 +2,6 @@
 
 use std::{
     io::{BufRead as _, BufReader, Read as _},
-    net::TcpListener,
     path::Path,
     process::{Child, ChildStderr, Command, ExitStatus, Stdio},
 };
@@ -10,6 +9,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::rest::support::{CHAT, Setup, question, read, streamed};
+use crate::serving::printed_url;
 
 /// A server in a process of its own, that does not outlive its test.
 struct Logging {
@@ -53,27 +53,22 @@ impl Logging {
     }
 
     fn begin(config: &Path, flags: &[&str]) -> Self {
-        // A free port may be taken by another program before the server has it; then the server
-        // says so and the test fails.
-        let port = TcpListener::bind("127.0.0.1:0")
-            .and_then(|listener| listener.local_addr())
-            .expect("a port")
-            .port();
         let child = Command::new(env!("CARGO_BIN_EXE_graphmill"))
-            .args(["serve", "--rest_bind_address", "127.0.0.1", "--rest_port"])
-            .arg(port.to_string())
-            .arg("--config_path")
+            .args(["serve", "--rest_bind_address", "127.0.0.1"])
+            .args(["--rest_port", "0", "--config_path"])
             .arg(config)
             .args(flags)
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn();
         let mut child = child.expect("it runs");
+        let url = printed_url(&mut child);
         let log = BufReader::new(child.stderr.take().expect("piped"));
         Self {
             child,
             log,
             said: String::new(),
-            url: format!("http://127.0.0.1:{port}"),
+            url,
             client: reqwest::Client::new(),
         }
     }

@@ -2,7 +2,6 @@
 
 use std::{
     io::Write as _,
-    net::TcpListener,
     path::Path,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -15,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::rest::support::{CHAT, Setup, question, read};
+use crate::serving::printed_url;
 
 /// Address space of the server in KiB, of which it has taken half when it is ready.
 const LIMIT_KIB: u32 = 400_000;
@@ -44,22 +44,20 @@ impl Limited {
         let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
         let graph = CHAT.replace("../model.script.json", &model.display().to_string());
         let setup = Setup::new().graph("chat", &graph);
-        let port = TcpListener::bind("127.0.0.1:0")
-            .and_then(|listener| listener.local_addr())
-            .expect("a port")
-            .port();
-        let server = Command::new("sh")
+        let mut server = Command::new("sh")
             .args(["-c", &format!("ulimit -v {limit_kib}; exec \"$0\" \"$@\"")])
             .arg(env!("CARGO_BIN_EXE_graphmill"))
             .args(["serve", "--config_path"])
             .arg(setup.config())
-            .args(["--rest_port", &port.to_string()])
+            .args(["--rest_port", "0"])
+            .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .expect("it starts");
+        let url = printed_url(&mut server);
         let mut limited = Self {
             server,
-            url: format!("http://127.0.0.1:{port}"),
+            url,
             client: reqwest::Client::new(),
             _setup: setup,
         };

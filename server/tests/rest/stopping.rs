@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     os::unix::process::CommandExt as _,
     path::Path,
     process::{Command, ExitStatus, Stdio},
@@ -36,21 +36,21 @@ impl Process {
     }
 
     /// Sends bytes on a connection of their own.
-    fn send(&self, bytes: &str) -> TcpStream {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
+    fn send(&mut self, bytes: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port())).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         stream.write_all(bytes.as_bytes()).expect("writable");
         stream
     }
 
-    fn post(&self, body: &str) -> TcpStream {
+    fn post(&mut self, body: &str) -> TcpStream {
         let length = body.len();
         self.send(&format!(
             "POST /v3/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
         ))
     }
 
-    fn get(&self, path: &str) -> String {
+    fn get(&mut self, path: &str) -> String {
         let request =
             format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
         rest(self.send(&request))
@@ -157,10 +157,8 @@ fn while_a_step_never_ends() {
 #[test]
 fn it_serves_for_the_delay_and_is_not_ready() {
     let setup = endless();
-    let flags = ["--drain_delay_seconds", "3600", "--management_port"];
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let port = free.expect("a port").port().to_string();
-    let mut server = Process::start(&setup.config(), &[&flags[..], &[&port], GRACE].concat());
+    let flags = ["--drain_delay_seconds", "3600", "--management_port", "0"];
+    let mut server = Process::start(&setup.config(), &[&flags[..], GRACE].concat());
     server.says("ready after");
     server.signal("-HUP");
     server.says("the configuration is as it was");

@@ -277,7 +277,7 @@ async fn a_new_certificate_is_used_and_a_bad_one_is_not() {
     ];
     let mut server = Process::start(&graphs.config(), &flags);
     server.says("listening on https://");
-    let address = SocketAddr::from(([127, 0, 0, 1], server.port));
+    let address = SocketAddr::from(([127, 0, 0, 1], server.port()));
     let is_known =
         async |authority: &Authority| connect(address, authority, None, "http/1.1").await.is_ok();
     assert!(is_known(&before).await);

@@ -3,7 +3,6 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader},
-    net::TcpListener,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::mpsc::{self, Receiver},
@@ -86,10 +85,18 @@ impl Graphs {
     }
 }
 
+/// Where a server listens that was started with port 0 and whose output is piped.
+pub(crate) fn printed_url(server: &mut Child) -> String {
+    let mut output = BufReader::new(server.stdout.take().expect("piped"));
+    let mut url = String::new();
+    output.read_line(&mut url).expect("text");
+    assert!(url.starts_with("http"), "it does not listen: `{url}`");
+    url.trim_end().to_owned()
+}
+
 /// A server process, which ends with this value.
 pub(crate) struct Process {
     pub(crate) child: Child,
-    pub(crate) port: u16,
     /// What it says from now on.
     pub(crate) lines: Receiver<String>,
     said: Vec<String>,
@@ -106,12 +113,9 @@ impl Process {
         flags: &[&str],
         change: impl FnOnce(&mut Command) -> &mut Command,
     ) -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let port = free.expect("a port").port();
         let mut command = Command::new(env!("CARGO_BIN_EXE_graphmill"));
         command
-            .args(["--rest_bind_address", "127.0.0.1", "--rest_port"])
-            .arg(port.to_string())
+            .args(["--rest_bind_address", "127.0.0.1", "--rest_port", "0"])
             .arg("--config_path")
             .arg(config)
             .args(flags)
@@ -121,6 +125,8 @@ impl Process {
             // Nor is what they keep for this server.
             .env_remove("STATE_DIRECTORY")
             .env("XDG_STATE_HOME", config.with_file_name("state"))
+            // It prints its address, which the log has too.
+            .stdout(Stdio::null())
             .stderr(Stdio::piped());
         let mut child = change(&mut command).spawn().expect("it runs");
         let log = BufReader::new(child.stderr.take().expect("piped"));
@@ -134,10 +140,19 @@ impl Process {
         });
         Self {
             child,
-            port,
             lines,
             said: Vec::new(),
         }
+    }
+
+    /// The port of REST, which the system chose, once it listens there.
+    pub(crate) fn port(&mut self) -> u16 {
+        const WORDS: &str = "listening on ";
+        let line = self.said.iter().find(|line| line.contains(WORDS)).cloned();
+        // The first such line is of REST.
+        let line = line.unwrap_or_else(|| self.says(WORDS));
+        let port = line.rsplit(':').next().and_then(|port| port.parse().ok());
+        port.unwrap_or_else(|| panic!("no port in `{line}`"))
     }
 
     /// Waits for a line of the log that has these words.

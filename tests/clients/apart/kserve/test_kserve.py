@@ -21,12 +21,12 @@ def test_kserve_over_rest_and_grpc(tensors):
             return kserve.InferRequest(model_name="mirror", infer_inputs=inputs)
 
         rest = kserve.InferenceRESTClient(kserve.RESTConfig(protocol="v2"))
-        base = f"http://127.0.0.1:{tensors.rest}"
+        base = f"http://{tensors.rest}"
         assert await rest.is_server_live(base) and await rest.is_server_ready(base) and await rest.is_model_ready(base, "mirror")
         answer = await rest.infer(base, request("hello"), model_name="mirror")
         assert answer.model_name == "mirror"
         assert next(output for output in answer.outputs if output.name == "same_x").data == X.flatten().tolist()
-        over_grpc = kserve.InferenceGRPCClient(f"127.0.0.1:{tensors.grpc}")
+        over_grpc = kserve.InferenceGRPCClient(tensors.grpc)
         assert await over_grpc.is_server_live() and await over_grpc.is_model_ready("mirror")
         answer = await over_grpc.infer(request(b"hello"))
         assert np.array_equal(next(output for output in answer.outputs if output.name == "same_x").as_numpy().reshape(X.shape), X)
@@ -38,10 +38,10 @@ def test_kserve_tells_what_is_wrong(tensors):
     async def ask():
         nothing = kserve.InferRequest(model_name="nothing", infer_inputs=[kserve.InferInput("x", [1], "INT8", data=[1])])
         rest = kserve.InferenceRESTClient(kserve.RESTConfig(protocol="v2"))
-        base = f"http://127.0.0.1:{tensors.rest}"
+        base = f"http://{tensors.rest}"
         with pytest.raises(httpx.HTTPStatusError, match="404"):
             await rest.infer(base, nothing, model_name="nothing")
-        over_grpc = kserve.InferenceGRPCClient(f"127.0.0.1:{tensors.grpc}")
+        over_grpc = kserve.InferenceGRPCClient(tensors.grpc)
         assert await over_grpc.is_server_ready()
         with pytest.raises(grpc.RpcError) as refused:
             await over_grpc.infer(nothing)
@@ -56,7 +56,7 @@ def test_kserve_asks_a_chat(tensors, answers):
 
     async def ask():
         prompt = kserve.InferInput("prompt", [1], "BYTES", data=[question.encode()])
-        over_grpc = kserve.InferenceGRPCClient(f"127.0.0.1:{tensors.grpc}")
+        over_grpc = kserve.InferenceGRPCClient(tensors.grpc)
         asked = kserve.InferRequest(model_name="text", infer_inputs=[prompt], parameters={"max_tokens": 100, "stop": "never"})
         answer = await over_grpc.infer(asked)
         text = next(output for output in answer.outputs if output.name == "text")
@@ -64,7 +64,7 @@ def test_kserve_asks_a_chat(tensors, answers):
         prompt = kserve.InferInput("prompt", [1], "BYTES", data=[question])
         rest = kserve.InferenceRESTClient(kserve.RESTConfig(protocol="v2"))
         asked = kserve.InferRequest(model_name="text", infer_inputs=[prompt], parameters={"max_tokens": 100, "temperature": 0})
-        answer = await rest.infer(f"http://127.0.0.1:{tensors.rest}", asked, model_name="text")
+        answer = await rest.infer(f"http://{tensors.rest}", asked, model_name="text")
         assert next(output for output in answer.outputs if output.name == "text").data == [expected]
 
     asyncio.run(ask())

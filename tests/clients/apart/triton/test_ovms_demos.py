@@ -131,7 +131,7 @@ def demos(tmp_path_factory, serve_tensors):
 
 @pytest.fixture
 def client(demos):
-    with triton.InferenceServerClient(f"127.0.0.1:{demos.grpc}") as client:
+    with triton.InferenceServerClient(demos.grpc) as client:
         yield client
 
 

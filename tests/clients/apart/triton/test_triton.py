@@ -23,8 +23,8 @@ TEXT = np.array(["grüße".encode()], dtype=np.object_)
 @pytest.fixture(params=[triton_http, triton_grpc], ids=["http", "grpc"])
 def triton(request, tensors):
     """A module of Triton's client, and a client."""
-    port = tensors.rest if request.param is triton_http else tensors.grpc
-    with request.param.InferenceServerClient(f"127.0.0.1:{port}") as client:
+    address = tensors.rest if request.param is triton_http else tensors.grpc
+    with request.param.InferenceServerClient(address) as client:
         yield request.param, client
 
 
@@ -68,7 +68,7 @@ def test_triton_gets_tensors_back(triton):
 
 
 def test_triton_gets_json_back(tensors):
-    with triton_http.InferenceServerClient(f"127.0.0.1:{tensors.rest}") as client:
+    with triton_http.InferenceServerClient(tensors.rest) as client:
         outputs = [triton_http.InferRequestedOutput(name, binary_data=False) for name in ["same_x", "same_text"]]
         for compressed in [None, "gzip", "deflate"]:
             answer = client.infer("mirror", inputs(triton_http, binary_data=False), outputs=outputs, request_compression_algorithm=compressed)
@@ -108,7 +108,7 @@ def test_triton_is_told_what_is_wrong(triton):
 
 
 def test_triton_streams(tensors):
-    with triton_grpc.InferenceServerClient(f"127.0.0.1:{tensors.grpc}") as client:
+    with triton_grpc.InferenceServerClient(tensors.grpc) as client:
         answers = queue.Queue()
         client.start_stream(callback=lambda result, error: answers.put((result, error)))
         client.async_stream_infer("mirror", inputs(triton_grpc)[:1], parameters={"OVMS_MP_TIMESTAMP": 5})
@@ -160,10 +160,10 @@ def test_triton_compresses_both_ways(triton):
 
 
 def test_triton_asks_without_waiting(tensors):
-    with triton_http.InferenceServerClient(f"127.0.0.1:{tensors.rest}", concurrency=4) as client:
+    with triton_http.InferenceServerClient(tensors.rest, concurrency=4) as client:
         asked = [client.async_infer("mirror", inputs(triton_http)) for _ in range(20)]
         assert all(np.array_equal(request.get_result().as_numpy("same_x"), X) for request in asked)
-    with triton_grpc.InferenceServerClient(f"127.0.0.1:{tensors.grpc}") as client:
+    with triton_grpc.InferenceServerClient(tensors.grpc) as client:
         answers = queue.Queue()
         for _ in range(20):
             client.async_infer("mirror", inputs(triton_grpc), callback=lambda result, error: answers.put((result, error)))
@@ -174,11 +174,11 @@ def test_triton_asks_without_waiting(tensors):
 
 def test_triton_asks_from_coroutines(tensors):
     async def ask():
-        async with triton_http_aio.InferenceServerClient(f"127.0.0.1:{tensors.rest}") as client:
+        async with triton_http_aio.InferenceServerClient(tensors.rest) as client:
             assert await client.is_server_ready() and await client.is_model_ready("mirror")
             answer = await client.infer("mirror", inputs(triton_http))
             assert np.array_equal(answer.as_numpy("same_x"), X)
-        async with triton_grpc_aio.InferenceServerClient(f"127.0.0.1:{tensors.grpc}") as client:
+        async with triton_grpc_aio.InferenceServerClient(tensors.grpc) as client:
             assert await client.is_server_ready() and await client.is_model_ready("mirror")
             answer = await client.infer("mirror", inputs(triton_grpc))
             assert np.array_equal(answer.as_numpy("same_x"), X)
@@ -197,7 +197,7 @@ def one(module, number):
 
 
 def test_triton_has_a_deadline(tensors):
-    with triton_grpc.InferenceServerClient(f"127.0.0.1:{tensors.grpc}") as client:
+    with triton_grpc.InferenceServerClient(tensors.grpc) as client:
         text = triton_grpc.InferInput("prompt", [1], "BYTES").set_data_from_numpy(np.array([b"What is OpenVINO?"], dtype=np.object_))
         for limit in [{"client_timeout": 0.000001}, {"timeout": 1}]:
             with pytest.raises(InferenceServerException, match="(?i)deadline"):
@@ -216,7 +216,7 @@ def test_triton_has_sequences(triton):
 
 
 def test_triton_has_sequences_in_a_stream(tensors):
-    with triton_grpc.InferenceServerClient(f"127.0.0.1:{tensors.grpc}") as client:
+    with triton_grpc.InferenceServerClient(tensors.grpc) as client:
         answers = queue.Queue()
         client.start_stream(callback=lambda result, error: answers.put((result, error)))
         for number in range(3):
@@ -248,7 +248,7 @@ def test_a_chat_is_asked_with_tensors(triton, answers):
 def test_a_chat_streams_tensors(tensors, answers):
     question = "What is OpenVINO?"
     expected = next(answer["expected"] for answer in answers if answer["messages"] == [{"role": "user", "content": question}])
-    with triton_grpc.InferenceServerClient(f"127.0.0.1:{tensors.grpc}") as client:
+    with triton_grpc.InferenceServerClient(tensors.grpc) as client:
         given = queue.Queue()
         client.start_stream(callback=lambda result, error: given.put((result, error)))
         prompt = triton_grpc.InferInput("prompt", [1], "BYTES").set_data_from_numpy(np.array([question.encode()], dtype=np.object_))
@@ -270,7 +270,7 @@ def test_a_chat_streams_tensors(tensors, answers):
 
 
 def test_reflection_of_grpc(tensors):
-    with grpc.insecure_channel(f"127.0.0.1:{tensors.grpc}") as channel:
+    with grpc.insecure_channel(tensors.grpc) as channel:
         described = ProtoReflectionDescriptorDatabase(channel)
         assert {"inference.GRPCInferenceService", "grpc.health.v1.Health"} <= set(described.get_services())
         pool = DescriptorPool(described)
@@ -281,7 +281,7 @@ def test_reflection_of_grpc(tensors):
 
 
 def test_health_of_grpc(tensors):
-    with grpc.insecure_channel(f"127.0.0.1:{tensors.grpc}") as channel:
+    with grpc.insecure_channel(tensors.grpc) as channel:
         check = channel.unary_unary(
             "/grpc.health.v1.Health/Check",
             request_serializer=health.HealthCheckRequest.SerializeToString,
