@@ -71,8 +71,8 @@ pub struct PluginConfig {
     /// Keeps the model's pages in memory.
     pub mlock: bool,
     /// Puts weights and KV cells in main memory in pages of 2 MiB, where the system allows it
-    /// (Linux): weights that are packed for the CPU kernels at once, all else in the background
-    /// once the model is loaded. The default is `true`.
+    /// (Linux): weights that are packed for the CPU kernels at once, other weights once the model
+    /// is loaded, and KV cells once they are used. The default is `true`.
     pub huge_pages: Option<bool>,
     /// Products of matrices in main memory.
     pub cpu_kernels: CpuKernels,

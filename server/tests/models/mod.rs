@@ -4,4 +4,6 @@ mod changed;
 mod damaged;
 mod fuzz;
 mod gguf;
+#[cfg(target_os = "linux")]
+mod resident;
 mod server;

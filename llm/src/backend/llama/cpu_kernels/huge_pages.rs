@@ -3,9 +3,10 @@
 //!
 //! Packed weights are in such pages from the beginning, where the system has them at hand. Other
 //! memory is moved page by page while nothing is to be computed: moving beside a step makes that
-//! longer. Cells that nobody has used yet get memory then. Where the system cannot or must not do
-//! it, all stays as it is.
+//! longer. Cells follow once a good part of a page is in use: those that no sequence has used yet
+//! take no memory. Where the system cannot or must not do it, all stays as it is.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::ops::Range;
@@ -14,69 +15,76 @@ use std::time::{Duration, Instant};
 use super::new_pages::{HUGE_PAGE, MIN_BYTES};
 use super::zeroed;
 
+/// Bytes in use of a page of cells from which on it is moved: cells take at most twice the memory of
+/// those in use.
+const ENOUGH: usize = HUGE_PAGE / 2;
 /// Failures one after the other until the system is taken to have no huge pages left.
 const PATIENCE: u32 = 16;
 /// How long a request that comes meanwhile waits at most, but for the page that is being moved.
 const SLICE: Duration = Duration::from_millis(5);
 const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/// Moves the large, filled pieces of this process's memory to huge pages, and fills its cells with
-/// them.
+/// Moves the large, filled pieces of this process's memory to huge pages, and then its cells as they
+/// come into use.
 #[derive(Debug)]
 pub(crate) struct HugePages {
-    /// What is still to be looked at; `None` before the first look.
+    wanted: bool,
+    /// What is still to be looked at; `None` between two looks.
     left: Option<Vec<Range<usize>>>,
-    moved: u32,
+    /// Whether the first look, at all memory, has begun.
+    looked: bool,
+    /// Pages that need no second move.
+    moved: HashSet<usize>,
     failures: u32,
-    took: Duration,
 }
 
 impl HugePages {
     /// Nothing is moved unless it is `wanted`.
     pub(crate) fn new(wanted: bool) -> Self {
         Self {
-            left: if wanted { None } else { Some(Vec::new()) },
-            moved: 0,
+            wanted: wanted && is_allowed(),
+            left: None,
+            looked: false,
+            moved: HashSet::new(),
             failures: 0,
-            took: Duration::ZERO,
         }
     }
 
-    /// Moves some pages of the memory that the process had when this was called first; says whether
-    /// there may be more.
+    /// Moves some pages; says whether there may be more. The first look is at all memory that the
+    /// process has. A call after the last of a look begins another one, at the cells.
     pub(crate) fn move_some(&mut self) -> bool {
-        if self.left.get_or_insert_with(to_look_at).is_empty() {
+        if !self.wanted {
             return false;
         }
+        let first = !std::mem::replace(&mut self.looked, true);
+        self.left
+            .get_or_insert_with(|| if first { anonymous() } else { zeroed::cells() });
         let started = Instant::now();
         while let Some(page) = self.next() {
-            if !is_filled(page) {
+            if self.moved.contains(&page) || !is_worth_it(page) {
                 continue;
             }
             match collapse(page) {
                 Ok(()) => {
-                    self.moved += 1;
+                    self.moved.insert(page);
                     self.failures = 0;
                 }
                 Err(error) => {
                     tracing::trace!("a page was not moved: {error}");
                     self.failures += 1;
                     if self.failures == PATIENCE {
-                        self.left = Some(Vec::new());
+                        self.wanted = false;
+                        return false;
                     }
                 }
             }
             if started.elapsed() >= SLICE {
-                break;
+                return true;
             }
         }
-        self.took += started.elapsed();
-        let more = self.left.as_ref().is_some_and(|left| !left.is_empty());
-        if !more {
-            let (moved, took) = (self.moved, self.took);
-            tracing::debug!(moved, ?took, "memory was moved to huge pages");
-        }
-        more
+        self.left = None;
+        tracing::trace!(pages = self.moved.len(), "memory in huge pages");
+        false
     }
 
     fn next(&mut self) -> Option<usize> {
@@ -91,14 +99,10 @@ impl HugePages {
     }
 }
 
-/// All there is, unless the system says not to use huge pages.
-fn to_look_at() -> Vec<Range<usize>> {
+/// Whether the system has huge pages and does not say not to use them.
+fn is_allowed() -> bool {
     let setting = fs::read_to_string(SETTING).unwrap_or_default();
-    if setting.is_empty() || setting.contains("[never]") {
-        Vec::new()
-    } else {
-        anonymous()
-    }
+    !setting.is_empty() && !setting.contains("[never]")
 }
 
 /// Large private memory of this process, cut to whole huge pages.
@@ -119,25 +123,22 @@ fn range_of(line: &str) -> Option<Range<usize>> {
     if access != "rw-p" || words.nth(3).is_some() || end - start < MIN_BYTES {
         return None;
     }
-    Some(start.next_multiple_of(HUGE_PAGE)..end / HUGE_PAGE * HUGE_PAGE)
-        .filter(|range| !range.is_empty())
+    whole_pages(&(start..end))
 }
 
-/// Whether there is memory behind all of it, so that a huge page takes no more. Cells get what is
-/// missing: it is set aside for them.
-fn is_filled(page: usize) -> bool {
+/// The huge pages that fit in a piece of memory, if any does.
+pub(super) fn whole_pages(memory: &Range<usize>) -> Option<Range<usize>> {
+    Some(memory.start.next_multiple_of(HUGE_PAGE)..memory.end / HUGE_PAGE * HUGE_PAGE)
+        .filter(|pages| !pages.is_empty())
+}
+
+/// Whether there is memory behind all of a page, or behind enough of it if it is of cells.
+fn is_worth_it(page: usize) -> bool {
     let memory = page..page + HUGE_PAGE;
-    zeroed::resident_bytes(&memory) == HUGE_PAGE || zeroed::contains(&memory) && fill(page)
-}
-
-/// Finds memory for all of a page that is mapped, if possible a huge one.
-fn fill(page: usize) -> bool {
-    let advise = |advice| {
-        // SAFETY: both calls change which memory is behind the addresses and not what is in it,
-        // whatever is mapped there by now.
-        unsafe { libc::madvise(page as *mut libc::c_void, HUGE_PAGE, advice) == 0 }
-    };
-    advise(libc::MADV_HUGEPAGE) && advise(libc::MADV_POPULATE_WRITE)
+    match zeroed::resident_bytes(&memory) {
+        HUGE_PAGE => true,
+        resident => resident >= ENOUGH && zeroed::contains(&memory),
+    }
 }
 
 fn collapse(page: usize) -> io::Result<()> {
@@ -180,5 +181,34 @@ mod tests {
         let mut pages = HugePages::new(true);
         while pages.move_some() {}
         assert!((0..).zip(&numbers).all(|(index, number)| index == *number));
+    }
+
+    #[test]
+    fn cells_are_moved_once_a_good_part_of_a_page_is_in_use() {
+        let mut cells = vec![1_u8; 4 * HUGE_PAGE];
+        // SAFETY: the memory is this test's, of a heap that has no file.
+        assert!(unsafe { zeroed::clear(cells.as_mut_ptr().cast(), cells.len()) });
+        let start = cells.as_ptr().addr().next_multiple_of(HUGE_PAGE) - cells.as_ptr().addr();
+        let (first, second) = (start, start + HUGE_PAGE);
+        let resident = |cells: &[u8], at: usize| {
+            let page = cells.as_ptr().addr() + at;
+            zeroed::resident_bytes(&(page..page + HUGE_PAGE))
+        };
+        let mut pages = HugePages::new(true);
+        cells[first..first + ENOUGH].fill(2);
+        cells[second..second + ENOUGH / 2].fill(2);
+        while pages.move_some() {}
+        // Where the system has none, the page stays as it was.
+        let all = resident(&cells, first);
+        assert!([ENOUGH, HUGE_PAGE].contains(&all), "{all}");
+        assert_eq!(resident(&cells, second), ENOUGH / 2);
+        cells[second..second + ENOUGH].fill(3);
+        while pages.move_some() {}
+        let all = resident(&cells, second);
+        assert!([ENOUGH, HUGE_PAGE].contains(&all), "{all}");
+        assert!(cells[first..first + ENOUGH].iter().all(|byte| *byte == 2));
+        assert!(cells[first + ENOUGH..second].iter().all(|byte| *byte == 0));
+        assert!(cells[second..second + ENOUGH].iter().all(|byte| *byte == 3));
+        zeroed::freed(cells.as_mut_ptr().cast());
     }
 }

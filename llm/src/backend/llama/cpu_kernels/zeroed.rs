@@ -11,8 +11,11 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use super::new_pages::{HUGE_PAGE, MIN_BYTES};
+use super::huge_pages::whole_pages;
+use super::new_pages::HUGE_PAGE;
 
+/// Bytes of the smallest buffer that is not written.
+const MIN_BYTES: usize = HUGE_PAGE;
 /// Bytes of the smallest pages that there are.
 const MIN_PAGE: usize = 4 << 10;
 
@@ -38,6 +41,11 @@ fn unused_bytes_of(pages: &Range<usize>) -> u64 {
     pieces
         .map(|piece| (piece.len() - resident_bytes(&piece)) as u64)
         .sum()
+}
+
+/// The huge pages that fit in such buffers.
+pub(super) fn cells() -> Vec<Range<usize>> {
+    zeroed().iter().filter_map(whole_pages).collect()
 }
 
 /// Whether some memory is of such a buffer.
@@ -119,7 +127,7 @@ mod tests {
     static ALONE: Mutex<()> = Mutex::new(());
 
     #[test]
-    fn cells_take_memory_when_they_are_used_or_the_engine_is_idle() {
+    fn cells_take_memory_when_they_are_used_and_not_while_the_engine_is_idle() {
         let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
         let _alone = ALONE.lock();
         let mut spec = LlmEngineSpec::new(&model);
@@ -145,8 +153,10 @@ mod tests {
             assert!(unused >= MIN_BYTES as u64, "{unused}");
             backend.decode(&prompt).expect("it computes");
             let expected = backend.logits().to_vec();
-            assert!(unused_bytes_of(&cells) < unused);
+            let left = unused_bytes_of(&cells);
+            assert!(left < unused);
             while backend.tidy() {}
+            assert_eq!(unused_bytes_of(&cells), left);
             backend.clear();
             backend.decode(&prompt).expect("it computes");
             assert_eq!(backend.logits(), expected);
@@ -157,7 +167,7 @@ mod tests {
     #[test]
     fn a_cleared_buffer_reads_as_zeros_and_counts_until_it_is_used() {
         let _alone = ALONE.lock();
-        let mut buffer = vec![7_u8; MIN_BYTES + 5];
+        let mut buffer = vec![7_u8; 3 * HUGE_PAGE + 5];
         let first = buffer.as_mut_ptr();
         // SAFETY: the buffer is this test's, of a heap that has no file.
         let cleared = unsafe { clear(first.cast(), buffer.len()) };
