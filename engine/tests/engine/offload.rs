@@ -5,7 +5,7 @@ use std::{
     pin::Pin,
     sync::{Arc, Barrier, mpsc},
     task::{Context, Poll, Waker},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use graphmill_engine::{
@@ -142,13 +142,14 @@ fn a_light_node_goes_on_while_a_heavy_one_works() {
 
 #[test]
 fn time_on_an_executor_is_the_nodes_own() {
+    let began = Instant::now();
     let mut h =
         run(r#"node { calculator: "HeavyCalculator" input_stream: "in" output_stream: "out" }"#);
     h.push("in", 1, "a");
     let summary = h.finish();
     let node = summary.nodes().next().expect("one node");
     assert_eq!((node.name, node.runs), ("HeavyCalculator", 2));
-    assert!(node.time > Duration::ZERO && node.time < Duration::from_secs(1));
+    assert!(node.time > Duration::ZERO && node.time <= began.elapsed());
 }
 
 const HEAVY: &str = r#"input_stream: "in" output_stream: "out"

