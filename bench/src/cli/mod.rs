@@ -41,6 +41,7 @@ enum Command {
     /// Single matmuls, by our kernels and by llama.cpp's.
     Matmul(matmul::Arguments),
     /// Tokens a second of the engine alone, beside llama.cpp's.
+    #[command(name = "engine")]
     LlmEngine(speed::LlmEngineArguments),
     /// Send loads to a server and measure what comes back.
     Http(Box<http::Arguments>),
