@@ -4,8 +4,6 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 GRAPHMILL := target/release/graphmill
 CARGO ?= cargo
-# Property tests draw the same cases in each run; `make nightly` draws new ones.
-export PROPTEST_RNG_SEED ?= 1
 
 .PHONY: help setup build program web demo serve test rust-tests client-tests fuzz-models soak architectures nightly bench bench-engine package-binary deb wheel image proto fmt lint lint-features sanitize doc ci clean
 
