@@ -37,6 +37,6 @@ pub(super) async fn answer(
         inputs: convert::tensors(asked.inputs, asked.raw_input_contents)?,
         outputs: convert::wanted(asked.outputs)?,
     };
-    let (label, tensors) = run(app, who, request).await?;
-    Ok(convert::answer(&label, asked.id, tensors))
+    let outcome = run(app, who, request).await?;
+    Ok(convert::answer(&outcome.label, asked.id, outcome.tensors))
 }

@@ -11,7 +11,7 @@ use std::{
 use axum::{
     body::{Body, HttpBody},
     extract::{MatchedPath, Request, State},
-    http::{Method, StatusCode},
+    http::{HeaderValue, Method, StatusCode},
     middleware::Next,
     response::Response,
 };
@@ -106,10 +106,11 @@ impl Entry {
 
     /// What the answer took so far, in milliseconds, by part: what is not known is left out. The
     /// form is that of the header `server-timing`.
-    pub(crate) fn server_timing(&self) -> String {
+    pub(crate) fn server_timing(&self) -> HeaderValue {
         let parts = self.parts().into_iter();
         let parts = parts.map(|(name, time)| format!("{name};dur={}", milliseconds(time)));
-        parts.collect::<Vec<_>>().join(", ")
+        let parts = parts.collect::<Vec<_>>().join(", ");
+        HeaderValue::try_from(parts).expect("names and numbers")
     }
 
     /// The parts of an answer and what they took so far.

@@ -19,6 +19,7 @@ mod page;
 mod sse;
 pub(crate) mod state;
 mod status;
+mod timings;
 mod torchserve;
 
 use std::sync::Arc;

@@ -24,8 +24,8 @@ pub(crate) enum Driver {
 pub(super) enum Driven {
     Here(Box<Session>),
     Apart(JoinHandle<Result<Summary, Error>>),
-    /// It has ended, and how has been asked.
-    Ended,
+    /// It has ended, and how has been asked: what it did, if it ended well.
+    Ended(Option<Summary>),
 }
 
 impl Driven {
@@ -41,10 +41,9 @@ impl Driven {
         match self {
             Self::Here(session) => {
                 let outcome = session.await;
-                *self = Self::Ended;
-                outcome.map(drop).map_err(Failure::from)
+                self.ends(outcome.map_err(Failure::from))
             }
-            Self::Apart(_) | Self::Ended => pending().await,
+            Self::Apart(_) | Self::Ended(_) => pending().await,
         }
     }
 
@@ -53,12 +52,25 @@ impl Driven {
         match self {
             Self::Here(_) => self.drive().await,
             Self::Apart(task) => {
-                let outcome = task.await;
-                *self = Self::Ended;
                 let failed = |_| Failure::new(Cause::Panic, "the session failed");
-                outcome.map_err(failed)?.map(drop).map_err(Failure::from)
+                let outcome = task.await.map_err(failed);
+                self.ends(outcome.and_then(|outcome| outcome.map_err(Failure::from)))
             }
-            Self::Ended => Ok(()),
+            Self::Ended(_) => Ok(()),
+        }
+    }
+
+    fn ends(&mut self, outcome: Result<Summary, Failure>) -> Result<(), Failure> {
+        *self = Self::Ended(None);
+        *self = Self::Ended(Some(outcome?));
+        Ok(())
+    }
+
+    /// What the session did, if it is known to have ended well.
+    pub(super) fn summary(&self) -> Option<&Summary> {
+        match self {
+            Self::Ended(summary) => summary.as_ref(),
+            Self::Here(_) | Self::Apart(_) => None,
         }
     }
 
@@ -67,7 +79,7 @@ impl Driven {
         match self {
             Self::Here(_) => false,
             Self::Apart(task) => task.is_finished(),
-            Self::Ended => true,
+            Self::Ended(_) => true,
         }
     }
 }

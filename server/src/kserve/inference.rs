@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use graphmill_calculators::tensor::Tensor;
-use graphmill_engine::{Handle, Packet, Plan, SidePackets, Timestamp};
+use graphmill_engine::{Handle, Packet, Plan, SidePackets, Summary, Timestamp};
 use tokio::sync::watch;
 
 use super::{
@@ -149,6 +149,11 @@ impl Inference {
                 Some(Ok(None)) | None => return Ok(found.into_iter().flatten().collect()),
             }
         }
+    }
+
+    /// What the session did, if it is known to have ended well.
+    pub(crate) fn summary(&self) -> Option<&Summary> {
+        self.session.summary()
     }
 
     /// Whether the session is known to have ended.

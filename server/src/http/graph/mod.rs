@@ -27,14 +27,19 @@ mod body;
 mod form;
 pub(super) mod routes;
 mod stream;
-mod timings;
 
 use body::ParsedBody;
-use timings::Timings;
 
 use crate::{
     errors::{Cause, Failure},
-    http::{access::Entry, observe::RECORD, sse, state::App, unknown_route},
+    http::{
+        access::Entry,
+        observe::RECORD,
+        sse,
+        state::App,
+        timings::{self, SERVER_TIMING, Timings},
+        unknown_route,
+    },
     keys::{self, Caller, Settlement},
     kserve::{self, Label},
     listen::{Arrival, ON_ITS_WAY, time_allowed},
@@ -185,9 +190,6 @@ pub(crate) async fn any_path(
     answer(&app, &name, head, body?).await
 }
 
-/// The header that says what an answer took.
-const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
-
 /// How long a `traceparent` is: of later versions longer than today's.
 const TRACEPARENT_BYTES: RangeInclusive<usize> = 55..=256;
 
@@ -313,15 +315,13 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
         } => {
             let content_type = HeaderValue::from_static(content_type);
             let bytes = if with_timings && let Some(summary) = answer.summary().await {
-                Timings::new(&head.entry, summary).within(bytes)
+                Timings::new(&head.entry, Some(summary)).within(bytes)
             } else {
                 bytes
             };
-            let timing = HeaderValue::try_from(head.entry.server_timing());
-            let timing = timing.expect("names and numbers");
             let headers = [
                 (header::CONTENT_TYPE, content_type),
-                (SERVER_TIMING, timing),
+                (SERVER_TIMING, head.entry.server_timing()),
             ];
             (headers, bytes).into_response()
         }

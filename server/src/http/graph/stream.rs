@@ -8,10 +8,13 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt as _, stream};
 use graphmill_calculators::{http::dialect::Dialect, payload::HttpResponse};
 
-use super::timings::{self, Timings};
 use crate::{
     errors::{Cause, Failure},
-    http::{access::Entry, dialect_errors, sse},
+    http::{
+        access::Entry,
+        dialect_errors, sse,
+        timings::{self, Timings},
+    },
     keys::Settlement,
     requests::Answer,
 };
@@ -109,7 +112,7 @@ impl Events {
         if self.form.with_timings
             && let Some(summary) = self.answer.summary().await
         {
-            let timings = Timings::new(&self.entry, summary).to_json();
+            let timings = Timings::new(&self.entry, Some(summary)).to_json();
             sse::write_named_event(&mut out, timings::NAME, &timings);
         }
         (Ok(out.freeze()), None)

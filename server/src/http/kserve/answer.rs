@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use super::binary::LENGTH_HEADER;
 use crate::{
     errors::{Cause, Failure},
+    http::timings::Timings,
     kserve::{Label, wrong},
 };
 
@@ -25,6 +26,8 @@ struct Written<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     outputs: Vec<WrittenOutput<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timings: Option<Timings<'a>>,
 }
 
 #[derive(Serialize)]
@@ -48,6 +51,7 @@ pub(super) fn write(
     label: &Label,
     id: Option<&str>,
     tensors: &[(String, Tensor, bool)],
+    timings: Option<Timings<'_>>,
 ) -> Result<Response, Failure> {
     let mut outputs = Vec::with_capacity(tensors.len());
     for (name, tensor, binary) in tensors {
@@ -73,6 +77,7 @@ pub(super) fn write(
         model_version: &label.version,
         id,
         outputs,
+        timings,
     };
     let json = serde_json::to_vec(&written).map_err(|error| {
         Failure::new(

@@ -5,7 +5,15 @@ use bytes::Bytes;
 use graphmill_engine::shortened;
 
 use super::{RequestContext, RunRequest, answer, binary, request::InferRequest, run};
-use crate::{beside::beside, errors::Failure, http::state::App, kserve};
+use crate::{
+    beside::beside,
+    errors::Failure,
+    http::{
+        state::App,
+        timings::{self, SERVER_TIMING, Timings},
+    },
+    kserve,
+};
 
 /// Longer bodies are read off the threads that serve requests: to read this many bytes of JSON
 /// takes less than a few milliseconds.
@@ -42,15 +50,22 @@ pub(super) async fn infer(
         inputs: request.inputs,
         outputs: request.outputs.into_iter().map(|it| it.name).collect(),
     };
-    let (label, tensors) = run(app, &who, asked).await?;
+    let outcome = run(app, &who, asked).await?;
     // Those that are wanted are in the order of the request.
     let wanted = wanted.into_iter().chain(std::iter::repeat(None));
-    let tensors: Vec<_> = tensors
+    let tensors: Vec<_> = outcome
+        .tensors
         .into_iter()
         .zip(wanted)
         .map(|((name, tensor), wanted)| (name, tensor, wanted.unwrap_or(binary)))
         .collect();
-    answer::write(&label, request.id.as_deref(), &tensors)
+    let timings =
+        timings::are_asked(&parts.uri).then(|| Timings::new(&who.entry, outcome.summary.as_ref()));
+    let id = request.id.as_deref();
+    let mut response = answer::write(&outcome.label, id, &tensors, timings)?;
+    let headers = response.headers_mut();
+    headers.insert(SERVER_TIMING, who.entry.server_timing());
+    Ok(response)
 }
 
 async fn read(body: Bytes, json: Option<usize>) -> Result<InferRequest, Failure> {

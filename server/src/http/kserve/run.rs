@@ -1,7 +1,7 @@
 //! One request for a run of a graph, whatever carries it: a run by itself, or the next part of a
 //! sequence.
 
-use graphmill_engine::{Packet, Timestamp, shortened};
+use graphmill_engine::{Packet, Summary, Timestamp, shortened};
 
 use super::RequestContext;
 use crate::{
@@ -22,12 +22,22 @@ pub(crate) struct Request {
     pub(crate) outputs: Vec<String>,
 }
 
-/// Runs a graph: the tensors of the outputs that are wanted, in that order, and which graph it was.
+/// What a run gave.
+pub(crate) struct Outcome {
+    /// Which graph it was.
+    pub(crate) label: Label,
+    /// The outputs that are wanted, in that order.
+    pub(crate) tensors: Tensors,
+    /// What the nodes of a run by itself did; a sequence goes on.
+    pub(crate) summary: Option<Summary>,
+}
+
+/// Runs a graph.
 pub(crate) async fn run(
     app: &App,
     who: &RequestContext,
     request: Request,
-) -> Result<(Label, Tensors), Failure> {
+) -> Result<Outcome, Failure> {
     // Before the answer's end is sent: the next request may follow at once.
     let _settlement = who.settlement();
     if let Some(part) = SequenceControl::read(&request.parameters)? {
@@ -41,7 +51,11 @@ pub(crate) async fn run(
     let mut inference = who.open(app, ready, settings, Driver::Reader)?;
     let packets = kserve::packets(inference.plan(), request.inputs, true)?;
     let tensors = inference.run(packets, time).await?;
-    Ok((label, choose(tensors, &request.outputs)?))
+    Ok(Outcome {
+        label,
+        tensors: choose(tensors, &request.outputs)?,
+        summary: inference.summary().cloned(),
+    })
 }
 
 /// Goes on with a sequence, or begins it. What is wrong with a request leaves the sequence as it
@@ -51,7 +65,7 @@ async fn part_of_sequence(
     who: &RequestContext,
     request: Request,
     part: &SequenceControl,
-) -> Result<(Label, Tensors), Failure> {
+) -> Result<Outcome, Failure> {
     let mut taken = app.sequences.take(who.key(), &request.graph, part)?;
     let (mut sequence, settings) = if let Some(sequence) = taken.sequence.take() {
         who.goes_on(&sequence.name);
@@ -94,7 +108,11 @@ async fn part_of_sequence(
     } else {
         taken.leave(sequence);
     }
-    Ok((label, choose(tensors, &request.outputs)?))
+    Ok(Outcome {
+        label,
+        tensors: choose(tensors, &request.outputs)?,
+        summary: None,
+    })
 }
 
 /// Opens the run of a sequence.

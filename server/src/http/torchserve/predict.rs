@@ -15,6 +15,7 @@ use crate::{
     http::{
         kserve::{RequestContext, RunRequest, run},
         state::App,
+        timings::SERVER_TIMING,
     },
     kserve,
 };
@@ -53,8 +54,10 @@ pub(super) async fn predict(
         inputs: vec![input],
         outputs: Vec::new(),
     };
-    let (_, tensors) = run(&app, &who, asked).await?;
-    let mut response = output::write(&tensors)?;
-    response.headers_mut().extend(NOT_KEPT);
+    let outcome = run(&app, &who, asked).await?;
+    let mut response = output::write(&outcome.tensors)?;
+    let headers = response.headers_mut();
+    headers.extend(NOT_KEPT);
+    headers.insert(SERVER_TIMING, who.entry.server_timing());
     Ok(response)
 }

@@ -23,6 +23,11 @@ async fn binary(server: &TestServer, graph: &str, json: &Value, behind: &[u8]) -
         .send()
         .await
         .expect("an answer");
+    parts(response).await
+}
+
+/// The JSON of an answer, and what is behind it.
+async fn parts(response: reqwest::Response) -> (Reply, Vec<u8>) {
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let bytes = response.bytes().await.expect("a body");
     let length = headers
@@ -64,6 +69,34 @@ async fn numbers_of_json_are_read_to_the_last_bit() {
     assert_eq!(reply.status, 200, "{}", reply.text);
     let written: Vec<u8> = numbers.iter().flat_map(|it| it.to_le_bytes()).collect();
     assert!(raw == written, "each comes back as it was");
+}
+
+#[tokio::test]
+async fn an_answer_of_tensors_tells_what_it_took() {
+    let (server, _client) = start(&[("mirror", MIRROR)]).await;
+    let plain = infer(&server, "mirror", &mirrored()).await;
+    let header = plain.header("server-timing").expect("times");
+    assert!(header.starts_with("total;dur="), "{header}");
+    assert!(plain.json().get("timings").is_none());
+    let in_binary = json!({ "inputs": mirrored()["inputs"], "outputs": [
+        { "name": "same_x", "parameters": { "binary_data": true } },
+    ] });
+    let path = "mirror/infer?timings=1";
+    let post = server.post(&format!("/v2/models/{path}"), in_binary.to_string());
+    let (reply, behind) = parts(post.send().await.expect("an answer")).await;
+    assert_eq!(behind.len(), 16, "two rows of two numbers");
+    let timings = &reply.json()["timings"];
+    assert!(timings["total_ms"].as_f64().expect("a number") > 0.0);
+    let nodes = timings["nodes"].as_array().expect("nodes");
+    assert_eq!(nodes.len(), 1, "{timings}");
+    assert_eq!(nodes[0]["name"], "PassThroughCalculator");
+    assert!(nodes[0]["calls"].as_u64() > Some(0));
+    // What the nodes of a sequence did is not what one of its requests took.
+    let mut part = mirrored();
+    part["parameters"] = json!({ "sequence_id": 5, "sequence_start": true });
+    let post = server.post(&format!("/v2/models/{path}"), part.to_string());
+    let timings = &read(post).await.json()["timings"];
+    assert!(timings["total_ms"].is_number() && timings.get("nodes").is_none());
 }
 
 #[tokio::test]

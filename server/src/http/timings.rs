@@ -3,28 +3,32 @@
 
 use std::time::Duration;
 
-use axum::http::Uri;
+use axum::http::{HeaderName, Uri};
 use bytes::Bytes;
-use graphmill_engine::Summary;
+use graphmill_engine::{NodeSummary, Summary};
 use serde::Serialize;
 
 use crate::http::access::Entry;
 
+/// The header that says what an answer took.
+pub(crate) const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+
 /// The member and the event.
-pub(super) const NAME: &str = "timings";
+pub(crate) const NAME: &str = "timings";
 
 /// Whether a request asks for the times of its answer.
-pub(super) fn are_asked(uri: &Uri) -> bool {
+pub(crate) fn are_asked(uri: &Uri) -> bool {
     let mut pairs = uri.query().unwrap_or_default().split('&');
     pairs.any(|pair| matches!(pair.strip_prefix(NAME), Some("" | "=" | "=1" | "=true")))
 }
 
 /// All times are in milliseconds; those that a request does not have are left out.
 #[derive(Serialize)]
-pub(super) struct Timings<'a> {
+pub(crate) struct Timings<'a> {
     #[serde(flatten)]
     parts: serde_json::Map<String, serde_json::Value>,
-    nodes: Vec<Node<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nodes: Option<Vec<Node<'a>>>,
 }
 
 /// What the calls of a node took together. Those of a node that works outside of the session
@@ -40,30 +44,31 @@ struct Node<'a> {
 }
 
 impl<'a> Timings<'a> {
-    pub(super) fn new(entry: &Entry, summary: &'a Summary) -> Self {
+    /// Of an answer so far, with the nodes of the session that has ended for it, if one has.
+    pub(crate) fn new(entry: &Entry, summary: Option<&'a Summary>) -> Self {
         let parts = entry.parts().into_iter();
         let parts = parts.map(|(name, time)| (format!("{name}_ms"), milliseconds(time).into()));
-        let nodes = summary.nodes().map(|node| Node {
+        let node = |node: NodeSummary<'a>| Node {
             name: node.name,
             calls: node.runs,
             ms: milliseconds(node.time),
             span_ms: node
                 .called
                 .map(|(first, last)| milliseconds(last.saturating_duration_since(first))),
-        });
+        };
         Self {
             parts: parts.collect(),
-            nodes: nodes.collect(),
+            nodes: summary.map(|summary| summary.nodes().map(node).collect()),
         }
     }
 
     /// The object as an event has it.
-    pub(super) fn to_json(&self) -> String {
+    pub(crate) fn to_json(&self) -> String {
         serde_json::to_string(self).expect("names and numbers")
     }
 
     /// The body with the object as its last member; as it was where it is no object.
-    pub(super) fn within(&self, body: Bytes) -> Bytes {
+    pub(crate) fn within(&self, body: Bytes) -> Bytes {
         let end = body.iter().rposition(|byte| !byte.is_ascii_whitespace());
         let Some(end) = end.filter(|&end| body[0] == b'{' && body[end] == b'}') else {
             return body;
