@@ -95,6 +95,18 @@ def test_a_recording_becomes_a_test(recorded, tmp_path):
     assert "no tokens of the node `llm` were recorded" in shown
 
 
+def test_a_test_of_a_recorded_graph_finds_its_files_from_any_folder(recorded, tmp_path):
+    test = tmp_path / "deep" / "recorded.test.toml"
+    test.parent.mkdir()
+    for base in (GRAPH, GRAPH.relative_to(ROOT)):
+        run("replay", recorded[0], "--base_path", base, "--save_test", test)
+        shown, _ = run("test", test)
+        assert "1 passed, 0 failed" in shown
+    graph = f'graph = "{GRAPH}/graph.pbtxt"\nbase_path = "."\n'
+    test.write_text(graph + "[[case]]" + test.read_text().partition("[[case]]")[2])
+    assert "`base_path` is for a graph in `text`" in "".join(run("test", test, status=1))
+
+
 def test_a_tap_prints_packets_until_its_reader_has_enough(server):
     tap = subprocess.Popen([BINARY, "tap", server.url, "chat", "tokens"], stdout=subprocess.PIPE, text=True)
     # A tap sees what comes after it has begun, which nothing tells from outside.

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     process::ExitCode,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -69,8 +69,10 @@ fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {
     }
     if let Some(path) = &arguments.save_test {
         let graph = match &arguments.graph {
-            Some(graph) => Some(beside(graph, path)?),
-            None => None,
+            Some(graph) => saved_test::Graph::File(seen_from(path, graph)?),
+            None => saved_test::Graph::Recorded {
+                base: seen_from(path, &arguments.base_path)?,
+            },
         };
         let plans = (&*plans.recorded, &*plans.played);
         write(path, &saved_test::of(&recording, &played, plans, graph)?)?;
@@ -187,18 +189,27 @@ fn play(
     Ok(std::mem::take(&mut *seen))
 }
 
-/// A graph file as a test file names it: by its name in the same folder, else by its whole path.
-fn beside(graph: &Path, test: &Path) -> Result<PathBuf, String> {
-    let shown = graph.display();
-    let found = graph
-        .canonicalize()
-        .map_err(|error| format!("cannot find `{shown}`: {error}"))?;
-    let parent = test
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let folder = parent.unwrap_or(Path::new(".")).canonicalize().ok();
-    let relative = folder.and_then(|folder| found.strip_prefix(folder).ok().map(Path::to_owned));
-    Ok(relative.unwrap_or(found))
+/// The path by which a file names another one or a folder: relative to its own folder.
+fn seen_from(file: &Path, other: &Path) -> Result<PathBuf, String> {
+    let found = |path: &Path| {
+        path.canonicalize()
+            .map_err(|error| format!("cannot find `{}`: {error}", path.display()))
+    };
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let (folder, other) = (found(&Path::new(".").join(folder))?, found(other)?);
+    let shared = folder.components().zip(other.components());
+    let shared = shared.take_while(|(one, another)| one == another).count();
+    let up = folder
+        .components()
+        .skip(shared)
+        .map(|_| Component::ParentDir);
+    let path: PathBuf = up.chain(other.components().skip(shared)).collect();
+    // An empty path names nothing.
+    Ok(if path.as_os_str().is_empty() {
+        ".".into()
+    } else {
+        path
+    })
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {

@@ -10,13 +10,21 @@ use super::{
     recording::{Recorded, Recording},
 };
 
+/// The graph of a test. Paths are relative to the test file.
+pub(crate) enum Graph {
+    /// A graph file.
+    File(PathBuf),
+    /// The one in the recording, and the folder that its paths are relative to.
+    Recorded { base: PathBuf },
+}
+
 /// A test file: what went in, what language models generated, and what came out of the graph when
-/// it was played. The plans are those of the two. It has the graph's text, or names its file.
+/// it was played. The plans are those of the two.
 pub(crate) fn of(
     recording: &Recording,
     played: &Recording,
     (recorded, plan): (&Plan, &Plan),
-    graph: Option<PathBuf>,
+    graph: Graph,
 ) -> Result<String, String> {
     let mut case = json!({ "name": format!("session {}", recording.head.id) });
     let inputs: Vec<&str> = plan.graph_inputs().collect();
@@ -37,8 +45,8 @@ pub(crate) fn of(
         }
     }
     let mut file = match graph {
-        Some(path) => json!({ "graph": path }),
-        None => json!({ "text": recording.head.text }),
+        Graph::File(path) => json!({ "graph": path }),
+        Graph::Recorded { base } => json!({ "text": recording.head.text, "base_path": base }),
     };
     file["case"] = json!([without_null(case)]);
     toml_edit::ser::to_string_pretty(&file)

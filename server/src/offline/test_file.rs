@@ -46,6 +46,8 @@ pub(crate) struct TestFile {
     graph: Option<String>,
     /// The graph itself, in its place.
     text: Option<String>,
+    /// The folder that paths in `text` are relative to, itself relative to this file.
+    base_path: Option<String>,
     /// Scripts in the place of language models, by the side packet that names the model.
     #[serde(default)]
     models: BTreeMap<String, Script>,
@@ -114,6 +116,9 @@ impl TestFile {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let file: Self = toml_edit::de::from_str(text).map_err(|error| error.to_string())?;
         match (&file.graph, &file.text) {
+            (Some(_), None) if file.base_path.is_some() => {
+                Err("`base_path` is for a graph in `text`: paths in a `graph` are relative to its folder".to_owned())
+            }
             (Some(_), None) | (None, Some(_)) => Ok(file),
             _ => Err("a test file names its `graph`, or has it as `text`".to_owned()),
         }
@@ -123,9 +128,10 @@ impl TestFile {
     /// where.
     pub(crate) fn parse_case(text: &str) -> Result<Self, String> {
         let file: Self = toml_edit::de::from_str(text).map_err(|error| error.to_string())?;
-        if file.graph.is_some() || file.text.is_some() {
+        if file.graph.is_some() || file.text.is_some() || file.base_path.is_some() {
             return Err(
-                "the graph stands beside it: expected neither `graph` nor `text`".to_owned(),
+                "the graph stands beside it: expected neither `graph`, `text` nor `base_path`"
+                    .to_owned(),
             );
         }
         if file.cases.len() != 1 {
@@ -158,7 +164,8 @@ impl TestFile {
             }
             (None, text) => {
                 let text = text.clone().unwrap_or_default();
-                compile_text(path, text, folder, &environment, named)
+                let base = folder.join(self.base_path.as_deref().unwrap_or_default());
+                compile_text(path, text, &base, &environment, named)
             }
         };
         let shown = || render::human(&compiled.sources, &compiled.diagnostics, Color::Plain);
