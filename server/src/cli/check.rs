@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::Args;
-use graphmill_engine::{Environment, Registry};
+use graphmill_engine::{Environment, Registry, codes::sides};
 use graphmill_grammar::{Diagnostic, SourceMap, diag::has_errors, render};
 use serde_json::{Value, json};
 
@@ -166,11 +166,22 @@ fn graph(file: &Path, base: &Path, bench: &Bench) -> Checked {
             };
         }
     };
+    let on_another_machine = |diagnostic: Diagnostic| {
+        if diagnostic.code == &sides::RESOURCE_FAILED {
+            return diagnostic
+                .hint("`graphmill check --skip_models` checks a graph without its models");
+        }
+        diagnostic
+    };
     // A graph need not be for REST: a test or a program of one's own may run it.
     let no_http = compiled.plan.and_then(|plan| answers(&plan).err());
     Checked {
         sources: compiled.sources,
-        diagnostics: compiled.diagnostics,
+        diagnostics: compiled
+            .diagnostics
+            .into_iter()
+            .map(on_another_machine)
+            .collect(),
         note: no_http,
         ..Checked::of(file)
     }

@@ -458,6 +458,10 @@ node {{
             said.contains(&place) && said.contains("GM0505"),
             "{place} in {said}"
         );
+        assert!(
+            said.contains("`graphmill check --skip_models` checks"),
+            "{said}"
+        );
         let skipped = graphmill(&["check", "--skip_models", file]);
         assert_eq!(skipped.status.code(), Some(0), "{}", text(&skipped.stderr));
     }

@@ -19,7 +19,7 @@ const OF_GRPC: &str = "connections of gRPC have neither threads nor memory of th
 const CLASSIC: &str = "it is about classic OpenVINO models, which are not served";
 const IDLE_SEQUENCES: &str =
     "--sequence_idle_seconds says how long a sequence may be without a request";
-const NO_FETCHING: &str = "images come with requests, so nothing is fetched";
+const NO_LOCAL_MEDIA: &str = "requests cannot name files of the server; --allowed_media_domains allows URLs of images";
 const NO_PULL: &str =
     "models are not downloaded: put the .gguf file there and name it by --model_path";
 
@@ -66,7 +66,7 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
         WithValue,
         "pages of --allowed_origins may send any header",
     ),
-    ("allowed_local_media_path", WithValue, NO_FETCHING),
+    ("allowed_local_media_path", WithValue, NO_LOCAL_MEDIA),
     (
         "verbose_response",
         Alone,
