@@ -89,7 +89,7 @@ wheel: ## build the Python wheel, with maturin
 	cd packaging/python && PATH=$(CURDIR)/target/maturin/bin:$$PATH CARGO_TARGET_DIR=../../target/portable RUSTFLAGS="-C target-cpu=$(PACKAGE_CPU)" maturin build --release --out ../../target/package
 
 image: ## build the container image
-	docker build -t graphmill .
+	docker build -t graphmill:0.1.0 .
 
 proto: ## make the messages of the gRPC API again, from server/proto/inference.proto
 	cargo run --quiet --manifest-path server/proto/generate/Cargo.toml

@@ -42,6 +42,7 @@ have python3 || packages+=(python3)
 if [ "$with_venv" = yes ] && ! have_venv; then packages+=(python3-venv); fi
 if [ "$with_tests" = yes ] && ! have npm; then packages+=(nodejs npm); fi
 if [ "$with_tests" = yes ] && ! have chromium; then packages+=(chromium); fi
+if [ "$with_tests" = yes ] && ! have openssl; then packages+=(openssl); fi
 
 if [ ${#packages[@]} -gt 0 ]; then
     echo "missing on this machine: ${packages[*]}"

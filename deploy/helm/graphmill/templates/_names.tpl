@@ -13,9 +13,21 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
+{{- define "graphmill.serviceAccount" -}}
+{{ .Values.serviceAccount.name | default (ternary (include "graphmill.name" .) "default" .Values.serviceAccount.create) }}
+{{- end }}
+
 {{- define "graphmill.probe" -}}
 port: http
 {{- if .Values.tls.existingSecret }}
 scheme: HTTPS
 {{- end }}
+{{- end }}
+
+{{/* The securityContext of all containers. */}}
+{{- define "graphmill.restricted" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
 {{- end }}
