@@ -93,9 +93,12 @@ fn the_guide_shows_this_code() {
     let graph = include_str!("../graph.pbtxt");
     let ours = graph.find("# Ours.").expect("the node in the graph");
     let node = graph[ours..].split("\n\n").next().expect("the node's text");
+    let manifest = include_str!("../Cargo.toml");
+    let dependencies = &manifest[manifest.find("[dependencies]").expect("dependencies")..];
     for code in [
         include_str!("../src/lib.rs"),
         include_str!("../src/main.rs"),
+        dependencies.split("\n\n").next().expect("a table"),
         node,
     ] {
         assert!(
