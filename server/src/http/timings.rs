@@ -1,5 +1,6 @@
 //! What an answer took, part by part and node by node, for requests that ask with `?timings=1`: the
-//! member `timings` of a JSON object, or an event of that name behind the end of a stream.
+//! member `timings` of a JSON object, or an event of that name behind the end of a stream, or behind
+//! the error that ended it.
 
 use std::time::Duration;
 
@@ -22,11 +23,12 @@ pub(crate) fn are_asked(uri: &Uri) -> bool {
     pairs.any(|pair| matches!(pair.strip_prefix(NAME), Some("" | "=" | "=1" | "=true")))
 }
 
-/// All times are in milliseconds; those that a request does not have are left out.
+/// All times are in milliseconds. Times and token counts that a request does not have are left out.
 #[derive(Serialize)]
 pub(crate) struct Timings<'a> {
     #[serde(flatten)]
     parts: serde_json::Map<String, serde_json::Value>,
+    /// Absent where the session failed or goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     nodes: Option<Vec<Node<'a>>>,
 }
@@ -44,10 +46,19 @@ struct Node<'a> {
 }
 
 impl<'a> Timings<'a> {
-    /// Of an answer so far, with the nodes of the session that has ended for it, if one has.
+    /// Describes an answer so far, with the nodes of the session that has ended for it, if one has.
     pub(crate) fn new(entry: &Entry, summary: Option<&'a Summary>) -> Self {
         let parts = entry.parts().into_iter();
         let parts = parts.map(|(name, time)| (format!("{name}_ms"), milliseconds(time).into()));
+        let tally = entry.tally().read();
+        let counts = [
+            ("prompt_tokens", tally.prompt),
+            ("cached_tokens", tally.cached),
+            ("generated_tokens", tally.generated),
+        ];
+        // Graphs of tensors count none.
+        let counts = counts.into_iter().filter(|_| tally.prompt > 0);
+        let counts = counts.map(|(name, count)| (name.to_owned(), count.into()));
         let node = |node: NodeSummary<'a>| Node {
             name: node.name,
             calls: node.runs,
@@ -57,7 +68,7 @@ impl<'a> Timings<'a> {
                 .map(|(first, last)| milliseconds(last.saturating_duration_since(first))),
         };
         Self {
-            parts: parts.collect(),
+            parts: parts.chain(counts).collect(),
             nodes: summary.map(|summary| summary.nodes().map(node).collect()),
         }
     }

@@ -92,7 +92,8 @@ impl Events {
                 }
                 Ok(Some(HttpResponse::Header { .. })) => {} // too late to have an effect
                 Ok(Some(HttpResponse::Body { .. })) => {
-                    return self.fail(out, &no_answer("a whole body inside a stream of events"));
+                    let failure = no_answer("a whole body inside a stream of events");
+                    return self.fail(out, &failure);
                 }
                 Ok(None) => return self.fail(out, &no_answer("no end")),
                 Err(failure) => return self.fail(out, &failure),
@@ -112,8 +113,7 @@ impl Events {
         if self.form.with_timings
             && let Some(summary) = self.answer.summary().await
         {
-            let timings = Timings::new(&self.entry, Some(summary)).to_json();
-            sse::write_named_event(&mut out, timings::NAME, &timings);
+            write_timings(&mut out, &Timings::new(&self.entry, Some(summary)));
         }
         (Ok(out.freeze()), None)
     }
@@ -121,8 +121,15 @@ impl Events {
     fn fail(self, mut out: BytesMut, failure: &Failure) -> Written {
         self.entry.failed(failure);
         dialect_errors::write_failure(self.form.dialect, &mut out, failure, self.named);
+        if self.form.with_timings {
+            write_timings(&mut out, &Timings::new(&self.entry, None));
+        }
         (Ok(out.freeze()), None)
     }
+}
+
+fn write_timings(out: &mut BytesMut, timings: &Timings<'_>) {
+    sse::write_named_event(out, timings::NAME, &timings.to_json());
 }
 
 fn no_answer(what: &str) -> Failure {
