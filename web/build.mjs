@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 
-/** The most bytes, compressed, of all files but the editor's. */
+/** The most bytes, compressed, of all files but the editor's and the page of `/docs`. */
 const MAX_GZIP_BYTES = 100_000;
 
 const out = process.argv[2] ?? "dist";
@@ -15,13 +15,8 @@ const files = (folder) => readdirSync(folder, { recursive: true, withFileTypes: 
 
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
-await build({
-  entryPoints: ["src/main.tsx", "src/styles/main.css"],
-  outdir: out,
-  entryNames: "[name]",
-  chunkNames: "[name]-[hash]",
+const options = {
   bundle: true,
-  splitting: true,
   format: "esm",
   target: ["es2022", "chrome123", "firefox121", "safari17.5"],
   jsx: "automatic",
@@ -30,8 +25,29 @@ await build({
   legalComments: "none",
   charset: "utf8",
   logLevel: "warning",
+};
+await build({
+  ...options,
+  entryPoints: ["src/main.tsx", "src/styles/main.css"],
+  outdir: out,
+  entryNames: "[name]",
+  chunkNames: "[name]-[hash]",
+  splitting: true,
 });
 for (const name of ["index.html", "icon.svg"]) copyFileSync(join("src", name), join(out, name));
+
+// The page of `/docs` is one file: it is there without the other page, too.
+const { outputFiles } = await build({
+  ...options,
+  entryPoints: ["src/docs/main.tsx", "src/styles/docs.css"],
+  outdir: out,
+  loader: { ".svg": "dataurl" },
+  write: false,
+});
+const partOf = (ending) => outputFiles.find(({ path }) => path.endsWith(ending)).text;
+const parts = { icon: `data:image/svg+xml;base64,${readFileSync("src/icon.svg", "base64")}`, style: partOf(".css"), script: partOf(".js") };
+const docs = readFileSync("src/docs/index.html", "utf8").replace(/\{\{(\w+)\}\}/g, (_, name) => parts[name]);
+writeFileSync(join(out, "docs.html"), docs);
 
 const sources = ["build.mjs", "package-lock.json", "tsconfig.json", ...files("src")];
 const digest = sha256(sources.map((file) => `${file} ${sha256(readFileSync(file))}\n`).join(""));
@@ -39,9 +55,9 @@ const built = Object.fromEntries(files(out).map((file) => [file.slice(out.length
 writeFileSync(join(out, "manifest.json"), `${JSON.stringify({ sources: digest, files: built }, null, 1)}\n`);
 
 const sizes = Object.keys(built).map((name) => [name, gzipSync(readFileSync(join(out, name)), { level: 9 }).length]);
-const page = sizes.filter(([name]) => !name.startsWith("editor-")).reduce((sum, [, size]) => sum + size, 0);
+const page = sizes.filter(([name]) => !name.startsWith("editor-") && name !== "docs.html").reduce((sum, [, size]) => sum + size, 0);
 for (const [name, size] of sizes) console.log(`${String(size).padStart(8)} ${name}`);
-console.log(`${String(page).padStart(8)} bytes compressed, without the editor`);
+console.log(`${String(page).padStart(8)} bytes compressed, without the editor and docs.html`);
 if (page > MAX_GZIP_BYTES) {
   console.error(`error: more than ${MAX_GZIP_BYTES} bytes`);
   process.exit(1);

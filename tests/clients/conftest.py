@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -14,10 +15,15 @@ import urllib.parse
 import urllib.request
 
 import pytest
+from playwright.sync_api import expect, sync_playwright
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = ROOT / "target" / "release" / "graphmill"
 MODEL = "graphmill/tiny-chat"
+AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
+# Milliseconds for the slowest machine that tests run on, beside other programs.
+PATIENCE = 60_000
+expect.set_options(timeout=PATIENCE)
 
 
 def node_tests(*files, **environment):
@@ -43,14 +49,16 @@ class Server:
 
     def __init__(self, config, log, environment=None, flags=()):
         self.log = log
-        self.process = subprocess.Popen(
-            [BINARY, "serve", "--config_path", config, "--rest_port", "0", "--rest-bind-address", "127.0.0.1", *flags],
-            stdout=log.open("wb"),
-            stderr=subprocess.STDOUT,
-            cwd=ROOT,
-            env={**os.environ, **(environment or {})},
-        )
-        self.url = printed_url(self.process, log)
+        self.command = [BINARY, "serve", "--config_path", config, "--rest-bind-address", "127.0.0.1", *flags]
+        self.environment = {**os.environ, **(environment or {})}
+        self.port = 0
+        self.start()
+
+    def start(self):
+        """Starts the server, another time after `stop` at the same port."""
+        command = [*self.command, "--rest_port", str(self.port)]
+        self.process = subprocess.Popen(command, stdout=self.log.open("wb"), stderr=subprocess.STDOUT, cwd=ROOT, env=self.environment)
+        self.url = printed_url(self.process, self.log)
         self.port = urllib.parse.urlsplit(self.url).port
 
     def wait_until(self, condition, what, seconds=60):
@@ -236,3 +244,65 @@ def serve_tensors():
     yield start
     for served in servers:
         served.stop()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.fail("`chromium` is missing: run `scripts/setup.sh --tests`")
+    with sync_playwright() as playwright:
+        # Without a sandbox, which containers do not let it have.
+        started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def open_page(browser):
+    """Opens pages. In the end none of them may have asked anybody but its server, failed, or broken its policy."""
+    contexts = []
+
+    def open_page(url, **options):
+        context = browser.new_context(**options)
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        context.set_default_timeout(PATIENCE)
+        page = context.new_page()
+        wrong = []
+        page.on("request", lambda request: None if request.url.startswith(("/".join(url.split("/")[:3]), "data:", "blob:")) else wrong.append(f"asked {request.url}"))
+        page.on("pageerror", lambda error: wrong.append(f"failed: {error}"))
+        # A status that is not a success is an answer, and may be what is tested.
+        page.on("console", lambda message: wrong.append(message.text) if message.type == "error" and not message.text.startswith("Failed to load resource") else None)
+        contexts.append((context, wrong))
+        page.goto(url)
+        return page
+
+    yield open_page
+    for context, wrong in contexts:
+        context.close()
+        assert wrong == []
+
+
+@pytest.fixture
+def scripted(start_server, tmp_path):
+    """Starts a server of the shipped chat graph on a model that gives these replies."""
+
+    def start(replies, flags=()):
+        (tmp_path / "model.script.json").write_text(json.dumps({"replies": replies}))
+        graph = (ROOT / "graphs" / "chat" / "graph.pbtxt").read_text()
+        (tmp_path / "chat").mkdir()
+        (tmp_path / "chat" / "graph.pbtxt").write_text(graph.replace("../../demos/tiny_chat", "../model.script.json"))
+        config = tmp_path / "config.json"
+        config.write_text(json.dumps({"model_config_list": [], "mediapipe_config_list": [{"name": "chat", "base_path": "chat"}]}))
+        server = start_server(config, flags=flags)
+        server.wait_until(server.is_ready, "ready")
+        return server
+
+    return start
+
+
+def violations(page):
+    """What axe finds wrong with a page: rules, and what breaks them."""
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("axe.run({ resultTypes: ['violations'] })")
+    return [(each["id"], [node["html"] for node in each["nodes"]]) for each in found["violations"]]

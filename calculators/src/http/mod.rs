@@ -40,4 +40,21 @@ mod transcriptions;
 mod translate;
 mod wire;
 
+use graphmill_engine::Calculator;
+
 pub use remote_images::RemoteImage;
+
+/// The endpoints (ends of paths, as the table of fields names them) whose requests a calculator
+/// reads, the most common one first. Empty for a calculator that reads no requests, or is of another
+/// crate.
+pub fn endpoints(calculator: &str) -> Vec<&'static str> {
+    match calculator {
+        request::OpenAIRequest::NAME => {
+            let dialects = dialect_table::ALL.iter();
+            dialects.map(|dialect| dialect.endpoint()).collect()
+        }
+        embeddings::EmbeddingsRequest::NAME => vec![table::EMBEDDINGS, table::EMBED],
+        rerank::RerankRequest::NAME => vec![table::RERANK],
+        _ => Vec::new(),
+    }
+}

@@ -8,6 +8,7 @@ pub(crate) mod bodies;
 mod cancel;
 pub(crate) mod dialect_errors;
 pub(crate) mod encoding;
+mod example;
 mod graph;
 pub(crate) mod kserve;
 pub(crate) mod media;

@@ -285,8 +285,8 @@ impl Document {
 /// What a document depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Described {
-    /// The names of the graphs.
-    pub(super) models: Vec<String>,
+    /// The names of the graphs, and the endpoints of each.
+    pub(super) models: Vec<(String, Vec<&'static str>)>,
     /// Sizes of the smallest vocabularies, of models that generate and of those that embed.
     pub(super) vocabularies: [usize; 2],
 }

@@ -93,7 +93,7 @@ fn list(packets: &[Shown]) -> Array {
 }
 
 /// A value of JSON in TOML, which has no null.
-fn toml_value(value: &Value) -> Option<toml_edit::Value> {
+pub(crate) fn toml_value(value: &Value) -> Option<toml_edit::Value> {
     Some(match value {
         Value::Null => return None,
         Value::Bool(value) => (*value).into(),

@@ -3,10 +3,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
+use graphmill_calculators::{
+    embed::EmbeddingModel,
+    http::{self, dialect::Dialect, dialect_table},
+    llm::LanguageModel,
+};
 use graphmill_llm::Vision;
 
-use super::{Choice, Servable, Servables};
+use super::{Choice, Servable, Servables, request_stream};
+
+/// The endpoint of graphs that take tensors.
+const INFER: &str = "infer";
 
 /// What the `model` of a request names.
 pub(crate) struct Named {
@@ -80,6 +87,31 @@ impl Servable {
         let images = each(Vision::reads_images).then_some("image");
         let sounds = each(|vision| vision.sound_rate().is_some()).then_some("audio");
         images.into_iter().chain(sounds).collect()
+    }
+
+    /// The ends of the paths that answer with it, once it is loaded, the most common one first. Empty
+    /// where nodes of other crates read its requests.
+    pub(crate) fn endpoints(&self) -> Vec<&'static str> {
+        let Ok(plan) = self.plan() else {
+            return Vec::new();
+        };
+        if request_stream(&plan).is_none() {
+            return vec![INFER];
+        }
+        let hears = self.reads().contains(&"audio");
+        let nodes = plan.explain().nodes.iter();
+        let mut all: Vec<_> = nodes
+            .flat_map(|node| http::endpoints(&node.calculator))
+            .collect();
+        // A file is one of sound.
+        all.retain(|name| {
+            hears
+                || dialect_table::named(name)
+                    .and_then(Dialect::file_field)
+                    .is_none()
+        });
+        all.dedup();
+        all
     }
 
     /// The tokens that a sequence of its model can have, once it is loaded; of several models, of

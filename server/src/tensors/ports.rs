@@ -133,6 +133,18 @@ pub(crate) fn is_served(plan: &Plan) -> Result<bool, String> {
     Ok(any && inputs.all(|(tag, name)| carried(plan, tag, name).is_some()))
 }
 
+/// Whether an input stream carries tensors as they are.
+pub(crate) fn takes_tensors(plan: &Plan, name: &str) -> bool {
+    carried(plan, tag_of(plan, name), name) == Some(Carried::Tensor)
+}
+
+/// The tag of an input stream, empty for none.
+fn tag_of<'a>(plan: &'a Plan, name: &str) -> &'a str {
+    let mut tagged = plan.tagged_inputs();
+    let found = tagged.find(|(_, other)| *other == name);
+    found.map(|(tag, _)| tag).unwrap_or_default()
+}
+
 /// A tensor for an input stream as the packet that the stream carries, without a timestamp. The
 /// error says what is wrong with the tensor.
 pub(crate) fn to_packet(plan: &Plan, name: &str, tensor: Tensor) -> Result<Packet, String> {
@@ -140,9 +152,7 @@ pub(crate) fn to_packet(plan: &Plan, name: &str, tensor: Tensor) -> Result<Packe
     if let Some(described) = declared.and_then(|declared| declared.input(name)) {
         described.check(&tensor)?;
     }
-    let mut tagged = plan.tagged_inputs();
-    let tag = tagged.find(|(_, other)| *other == name).map(|(tag, _)| tag);
-    let carried = carried(plan, tag.unwrap_or_default(), name);
+    let carried = carried(plan, tag_of(plan, name), name);
     let carried = carried.ok_or("the stream carries no tensors")?;
     if let Some(datatype) = carried.datatype()
         && (tensor.datatype() != datatype || tensor.elements() != 1)

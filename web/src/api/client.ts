@@ -1,6 +1,7 @@
 // Requests to the server that the page came from, with the key of whoever looks at it.
 
 import { apiKey, managementKey } from "../state/keys";
+import { found, lost } from "../state/reach";
 
 /** Whom a request is for: clients of models, or operators. */
 export type Side = "client" | "operator";
@@ -38,21 +39,27 @@ export function onFailure(listener: Listener): void {
   listeners.add(listener);
 }
 
-/** Sends a request; throws `Refused` for any status that is not a success. */
-export async function request(path: string, side: Side, init: RequestInit = {}): Promise<Response> {
-  const method = init.method ?? "GET";
+/** Sends a request; throws `Refused` where there is no answer. */
+export async function send(path: string, side: Side, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
   const key = side === "operator" ? managementKey.value || apiKey.value : apiKey.value || managementKey.value;
   if (key) headers.set("authorization", `Bearer ${key}`);
-  let answer: Response;
   try {
-    answer = await fetch(path, { ...init, headers });
+    const answer = await fetch(path, { ...init, headers });
+    found();
+    return answer;
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw tell(method, path, new Refused(0, "The server does not answer. It may have stopped, or the network is down."));
+    lost();
+    throw tell(init.method, path, new Refused(0, "The server does not answer. It may have stopped, or the network is down."));
   }
+}
+
+/** Sends a request; throws `Refused` for any status that is not a success, too. */
+export async function request(path: string, side: Side, init: RequestInit = {}): Promise<Response> {
+  const answer = await send(path, side, init);
   if (answer.ok) return answer;
-  throw tell(method, path, await refusal(answer, side));
+  throw tell(init.method, path, await refusal(answer, side));
 }
 
 /** Gets JSON. */
@@ -72,7 +79,7 @@ export async function post<T>(path: string, side: Side, body: unknown, signal?: 
   return (await answer.json()) as T;
 }
 
-function tell(method: string, path: string, refused: Refused): Refused {
+function tell(method = "GET", path: string, refused: Refused): Refused {
   // What the page asks only to see whether it is there is no failure.
   if (refused.status !== 404) {
     const failed = { at: Date.now(), method, path, status: refused.status, message: refused.message, requestId: refused.requestId };
@@ -107,6 +114,11 @@ function inWords(status: number, said: string, side: Side): string {
   if (status === 401) return `This server asks for ${which}. Enter it under “Keys”${said ? `. It said: ${said}` : ""}.`;
   if (status === 403) return `Not allowed${said ? `: ${said}` : ""}. This takes ${which}.`;
   return said || `The server answered with status ${status}.`;
+}
+
+/** Whether the server did not answer, which the page says for all its parts at once. */
+export function isLost(error: unknown): boolean {
+  return error instanceof Refused && error.status === 0;
 }
 
 /** The words of any error. */

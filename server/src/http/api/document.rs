@@ -9,7 +9,7 @@ use super::schema::{self, Known};
 use crate::{
     errors::{self, Cause},
     http::{
-        kserve,
+        example, kserve,
         operation::{Answer, Kind, Operation, Parameter},
         torchserve,
     },
@@ -48,7 +48,10 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
         let schema = schema::body(body, known);
         described["requestBody"] = json!({
             "required": true,
-            "content": { "application/json": { "schema": schema } },
+            "content": { "application/json": {
+                "schema": schema,
+                "example": example::of_body(body, known.names_at(body.endpoint).first()),
+            } },
         });
         let dialect = dialect_table::named(body.endpoint);
         if let Some(file) = dialect.and_then(Dialect::file_field) {
@@ -72,7 +75,9 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
         });
         described["requestBody"] = json!({
             "required": !required.is_empty(),
-            "content": { "application/json": { "schema": schema } },
+            "content": { "application/json": {
+                "schema": schema, "example": example::of_fields(&required),
+            } },
         });
     }
     if operation.takes_text {
@@ -89,7 +94,7 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
     }
     if path.contains("{name}") {
         parameters.push(json!({
-            "name": "name", "in": "path", "required": true, "schema": { "type": "string", "enum": known.models },
+            "name": "name", "in": "path", "required": true, "schema": { "type": "string", "enum": known.names() },
         }));
     }
     if path.contains("{calculator}") {

@@ -1,5 +1,5 @@
-//! The API documentation: `/openapi.json`, generated from the routed operations, and `/docs`, a
-//! self-contained page that shows it.
+//! The API documentation: `/openapi.json`, generated from the routed operations, and `/docs`, the
+//! page that shows it.
 
 mod document;
 mod field;
@@ -7,28 +7,24 @@ mod schema;
 
 use std::sync::Arc;
 
-use axum::{
-    Extension,
-    extract::State,
-    http::{HeaderName, HeaderValue, header},
-    response::IntoResponse,
-};
+use axum::{Extension, extract::State, http::header, response::IntoResponse};
 use schema::Known;
 
 use super::{
     operation::{Answer, Group, Operation},
+    page,
     state::{App, Described},
 };
-use crate::{keys::Caller, servable::Servable};
+use crate::keys::Caller;
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
         Operation::get("/openapi.json", openapi)
             .about(Group::Server, "This documentation, as OpenAPI 3.1")
             .answers(Answer::Json(&["openapi", "paths"])),
-        Operation::get("/docs", page)
+        Operation::get("/docs", page::docs)
             .about(Group::Server, "This documentation, as a page")
-            .answers(Answer::Text(&["text/html; charset=utf-8"])),
+            .answers(Answer::Page),
     ]
 }
 
@@ -46,16 +42,18 @@ async fn openapi(
     let vocabulary = vocabularies.min().unwrap_or_default();
     let embedding_vocabulary = embedding.min().unwrap_or_default();
     let sees = |name: &&str| caller.as_ref().is_none_or(|caller| caller.sees(name, None));
-    let mut models: Vec<&str> = servables.iter().map(Servable::graph).filter(sees).collect();
-    models.dedup();
+    let visible = servables.iter().filter(|servable| sees(&servable.graph()));
+    let mut models: Vec<_> = visible
+        .map(|servable| (servable.graph().to_owned(), servable.endpoints()))
+        .collect();
+    models.dedup_by(|next, kept| next.0 == kept.0);
     let described = Described {
-        models: models.into_iter().map(str::to_owned).collect(),
+        models,
         vocabularies: [vocabulary, embedding_vocabulary],
     };
     let document = app.document.of(&described, || {
-        let models: Vec<&str> = described.models.iter().map(String::as_str).collect();
         let known = Known {
-            models: &models,
+            models: &described.models,
             vocabulary,
             embedding_vocabulary,
         };
@@ -64,20 +62,4 @@ async fn openapi(
             .into_bytes()
     });
     ([(header::CONTENT_TYPE, "application/json")], document)
-}
-
-async fn page() -> impl IntoResponse {
-    let headers: [(HeaderName, HeaderValue); 2] = [
-        (
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("text/html; charset=utf-8"),
-        ),
-        (
-            header::CONTENT_SECURITY_POLICY,
-            HeaderValue::from_static(
-                "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'",
-            ),
-        ),
-    ];
-    (headers, include_str!("page.html"))
 }

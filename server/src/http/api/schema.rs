@@ -12,12 +12,38 @@ use crate::http::operation::Body;
 
 /// What is known of the graphs that a document is about.
 pub(super) struct Known<'a> {
-    /// The names that requests can have for `model`.
-    pub(super) models: &'a [&'a str],
+    /// The names that requests can have for `model`, each with the endpoints that answer for it;
+    /// none where that is not known.
+    pub(super) models: &'a [(String, Vec<&'static str>)],
     /// Tokens of the smallest vocabulary of a model that generates.
     pub(super) vocabulary: usize,
     /// Tokens of the smallest vocabulary of a model that embeds.
     pub(super) embedding_vocabulary: usize,
+}
+
+impl Known<'_> {
+    /// The names of all graphs.
+    pub(super) fn names(&self) -> Vec<&str> {
+        self.models.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// The names of those that answer at an endpoint; of all where none is known to.
+    pub(super) fn names_at(&self, endpoint: &str) -> Vec<&str> {
+        let at = |(_, endpoints): &&(String, Vec<&str>)| {
+            endpoints.is_empty() || endpoints.contains(&endpoint)
+        };
+        let serving: Vec<&str> = self
+            .models
+            .iter()
+            .filter(at)
+            .map(|it| it.0.as_str())
+            .collect();
+        if serving.is_empty() {
+            self.names()
+        } else {
+            serving
+        }
+    }
 }
 
 /// The body of an operation. `x-fields` lists what can be in it besides its properties: fields that
@@ -56,7 +82,10 @@ pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
         list.insert(field.name.to_owned(), schema);
     }
     if !is_named_by_the_path(endpoint) {
-        properties.insert("model".to_owned(), model(required, known));
+        properties.insert(
+            "model".to_owned(),
+            model(required, &known.names_at(endpoint)),
+        );
     }
     if matches!(endpoint, "messages" | "responses") {
         let one = json!({ "enum": [1, null], "description": "There is one answer.", "x-form": "only `1`" });
@@ -79,9 +108,9 @@ fn is_named_by_the_path(endpoint: &str) -> bool {
 }
 
 /// The schema of the field that names the graph.
-fn model(required: &[&str], known: &Known<'_>) -> Value {
+fn model(required: &[&str], names: &[&str]) -> Value {
     // The names are known, which is more than the table says.
-    let mut model = json!({ "type": "string", "enum": known.models });
+    let mut model = json!({ "type": "string", "enum": names });
     if !required.contains(&"model") {
         model = json!({ "anyOf": [model, { "type": "null" }] });
     }

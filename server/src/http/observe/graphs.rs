@@ -12,7 +12,11 @@ use clap::ValueEnum as _;
 use serde_json::{Value, json};
 
 use super::query::{Query, wrong};
-use crate::{errors::Failure, explain::Format, http::state::App};
+use crate::{
+    errors::Failure,
+    explain::Format,
+    http::{example, state::App},
+};
 
 pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
     let servables = app.servables();
@@ -55,6 +59,7 @@ pub(super) async fn one(
             "version": servable.version(),
             "file": file.map(|file| file.display().to_string()),
             "plan": plan.explain(),
+            "example": example::trial(&servable, &plan),
         });
         return Ok(Json(graph).into_response());
     }

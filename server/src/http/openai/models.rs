@@ -129,6 +129,10 @@ fn object(model: &Model) -> Value {
     if !reads.is_empty() {
         object["input_modalities"] = json!([&["text"][..], &reads].concat());
     }
+    let endpoints = model.servable.endpoints();
+    if !endpoints.is_empty() {
+        object["endpoints"] = json!(endpoints);
+    }
     if model.adapter.is_some() {
         object["parent"] = model.name.as_str().into();
     }

@@ -1,4 +1,4 @@
-//! The web page at `/`: the build output of `web/`, embedded in the program. It is the same for
+//! The web page at `/`, and that of `/docs`: the build output of `web/`, embedded in the program. It is the same for
 //! everybody and contains no data of the server, so it needs no key; it requests its data like any
 //! client.
 
@@ -19,8 +19,17 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+/// What the page of `/docs` may do: the same with code and styles that are in it, as it is there
+/// without this page, too.
+const DOCS_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+                           img-src data:; connect-src 'self'; \
+                           base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
 /// The file that `/` answers with.
 const START: &str = "index.html";
+
+/// The file that `/docs` answers with.
+const DOCS: &str = "docs.html";
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -40,14 +49,24 @@ pub(super) fn operations() -> Vec<Operation> {
 }
 
 async fn start(method: Method, uri: Uri, headers: HeaderMap) -> Response {
-    answer(START, method, uri, &headers).await
+    answer((START, POLICY), method, uri, &headers).await
+}
+
+/// The page that shows the API documentation.
+pub(super) async fn docs(method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    answer((DOCS, DOCS_POLICY), method, uri, &headers).await
 }
 
 async fn file(Path(name): Path<String>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
-    answer(&name, method, uri, &headers).await
+    answer((&name, POLICY), method, uri, &headers).await
 }
 
-async fn answer(name: &str, method: Method, uri: Uri, headers: &HeaderMap) -> Response {
+async fn answer(
+    (name, policy): (&str, &'static str),
+    method: Method,
+    uri: Uri,
+    headers: &HeaderMap,
+) -> Response {
     let Some(file) = files::named(name) else {
         return super::unknown_route(method, uri).await.into_response();
     };
@@ -56,7 +75,7 @@ async fn answer(name: &str, method: Method, uri: Uri, headers: &HeaderMap) -> Re
         // Kept by browsers, and asked for with its tag: an upgraded server has another page.
         (header::CACHE_CONTROL, "no-cache"),
         (header::VARY, "accept-encoding"),
-        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::CONTENT_SECURITY_POLICY, policy),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
     ];

@@ -1,0 +1,143 @@
+//! Examples of requests: for the documentation, and for whoever tries a graph.
+
+use graphmill_calculators::{http::table, tensor::Datatype};
+use graphmill_engine::Plan;
+use serde_json::{Map, Value, json};
+
+use super::{
+    operation::{Body, Operation},
+    operations,
+};
+use crate::{
+    offline::update::toml_value,
+    servable::{Servable, request_stream},
+    tensors::{self, Port},
+};
+
+/// The endpoint whose requests nodes of other crates are expected to read.
+const USUAL: &str = table::CHAT;
+
+/// How many tokens an example asks for.
+const TOKENS: u32 = 50;
+
+/// The most elements of a tensor that an example has.
+const MAX_ELEMENTS: i64 = 100_000;
+
+/// An image file, in Base64: a black stroke on white.
+const IMAGE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAwAAAAMCAAAAABzHgM7AAAAG0lEQVR42mP4jwQYMDkMDAgOAzLnP3U52FwAAGxGfoKqNyuUAAAAAElFTkSuQmCC";
+
+/// The tag of inputs that take such a file.
+const FILE: &str = "FILE";
+
+/// A question that the model of the demos answers.
+const QUESTION: &str = "What is a side packet?";
+
+/// A graph, as a text.
+const GRAPH: &str = "input_stream: \"in\"\noutput_stream: \"out\"\nnode { calculator: \"PassThroughCalculator\" input_stream: \"in\" output_stream: \"out\" }\n";
+
+/// A body with the fields that it has to have.
+pub(super) fn of_body(body: Body, model: Option<&&str>) -> Value {
+    let has = |name: &str| {
+        let mut fields = table::fields();
+        fields.any(|field| field.name == name && field.endpoints.contains(&body.endpoint))
+    };
+    let mut names = body.required.to_vec();
+    if body.only.is_none() && has("max_tokens") && !names.contains(&"max_tokens") {
+        names.push("max_tokens");
+    }
+    let values = names.into_iter().map(|name| match (name, model) {
+        ("model", Some(model)) => (name.to_owned(), json!(model)),
+        _ => (name.to_owned(), value(name)),
+    });
+    Value::Object(values.collect())
+}
+
+/// A body of texts that are no fields of a graph's requests.
+pub(super) fn of_fields(names: &[&str]) -> Value {
+    let values = names.iter().map(|name| ((*name).to_owned(), value(name)));
+    Value::Object(values.collect::<Map<_, _>>())
+}
+
+fn value(field: &str) -> Value {
+    match field {
+        "messages" => json!([{ "role": "user", "content": QUESTION }]),
+        "prompt" | "text_input" => json!("Once upon a time"),
+        "input" | "text" | "query" => json!(QUESTION),
+        "texts" => json!([QUESTION]),
+        "documents" => json!([
+            "A side packet is a value without a timestamp.",
+            "Bread is baked."
+        ]),
+        "tokens" => json!([1, 2, 3]),
+        "max_tokens" => json!(TOKENS),
+        "graph" => json!(GRAPH),
+        _ => json!(""),
+    }
+}
+
+/// What `POST /v3/playground` takes beside the text of this graph: a request, or packets. Null
+/// where its input is too large, or has no form in JSON.
+pub(super) fn trial(servable: &Servable, plan: &Plan) -> Value {
+    if request_stream(plan).is_none() {
+        return packets(plan).map_or(Value::Null, |test| json!({ "test": test }));
+    }
+    let all = operations(false);
+    let asks = |endpoint: &str| {
+        let is_of = |it: &&Operation| {
+            it.listed
+                && it
+                    .body
+                    .is_some_and(|body| body.endpoint == endpoint && body.only.is_none())
+        };
+        let found = all.iter().find(is_of)?;
+        Some((found.path.clone(), found.body?))
+    };
+    let endpoint = servable.endpoints().first().copied().unwrap_or(USUAL);
+    asks(endpoint).map_or(
+        Value::Null,
+        |(path, body)| json!({ "path": path, "body": of_body(body, Some(&servable.name())) }),
+    )
+}
+
+/// A test file with a packet for each input of a graph.
+fn packets(plan: &Plan) -> Option<String> {
+    let mut test = "[[case]]\nname = \"a try\"\ninput = [\n".to_owned();
+    for port in tensors::inputs(plan) {
+        let packet = toml_value(&packet(plan, &port)?)?;
+        test += &format!("  {packet},\n");
+    }
+    Some(test + "]\n")
+}
+
+/// The packet that a tensor for an input becomes.
+fn packet(plan: &Plan, port: &Port) -> Option<Value> {
+    let mut nodes = plan.explain().nodes.iter();
+    let is_file = nodes.any(|node| {
+        let mut inputs = node.inputs.iter();
+        inputs.any(|input| input.name == port.name && input.port == FILE)
+    });
+    let element = element(port.datatype.unwrap_or(Datatype::Fp32), is_file)?;
+    if !tensors::takes_tensors(plan, &port.name) {
+        return Some(json!({ "stream": port.name, "value": element }));
+    }
+    let datatype = port.datatype.unwrap_or(Datatype::Fp32).name();
+    let shape: Vec<i64> = port.shape.iter().map(|&side| side.max(1)).collect();
+    let mut sides = shape.iter();
+    let count = sides.try_fold(1_i64, |count, &side| count.checked_mul(side));
+    let count = count.filter(|&count| count <= MAX_ELEMENTS)?;
+    let data = vec![element; usize::try_from(count).ok()?];
+    let tensor = json!({ "datatype": datatype, "shape": shape, "data": data });
+    Some(json!({ "stream": port.name, "type": "tensor", "value": tensor }))
+}
+
+/// An element of a tensor; none where it has no form in JSON.
+fn element(datatype: Datatype, is_file: bool) -> Option<Value> {
+    match datatype {
+        Datatype::Bytes if is_file => Some(json!(IMAGE)),
+        Datatype::Bytes => Some(json!(QUESTION)),
+        Datatype::Bool => Some(json!(true)),
+        Datatype::Fp32 | Datatype::Fp64 => Some(json!(0.5)),
+        Datatype::Fp16 | Datatype::Bf16 => None,
+        _ => Some(json!(1)),
+    }
+}

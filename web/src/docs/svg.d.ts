@@ -1,0 +1,5 @@
+declare module "*.svg" {
+  /** A data URL. */
+  const url: string;
+  export default url;
+}
