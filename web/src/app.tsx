@@ -5,11 +5,13 @@ import { useEffect, useState } from "preact/hooks";
 import { words } from "./api/client";
 import { asksForKeys, hasKey } from "./state/keys";
 import { readModels } from "./state/models";
+import { ask, gone, returns } from "./state/reach";
 import { address, TABS, tab, type Tab } from "./state/route";
-import { switchTheme, theme } from "./state/theme";
-import { Icon, type IconName } from "./ui/icons";
+import { stored } from "./state/stored";
+import { Icon } from "./ui/icons";
 import { KeysDialog } from "./ui/keys-dialog";
 import { Problem } from "./ui/note";
+import { ThemeButton } from "./ui/theme-button";
 
 const NAMES: Record<Tab, string> = { chat: "Chat", graph: "Graph", playground: "Playground", server: "Server" };
 
@@ -22,8 +24,6 @@ const LOADERS: Record<Tab, () => Promise<{ default: ComponentType }>> = {
 
 export function App(): JSX.Element {
   useEffect(() => void readModels(), []);
-  const themes: Record<typeof theme.value, [IconName, string]> = { system: ["half", "as the system"], light: ["sun", "light"], dark: ["moon", "dark"] };
-  const [icon, name] = themes[theme.value];
   return (
     <>
       <a class="skip" href="#content" onClick={skip}>
@@ -49,11 +49,14 @@ export function App(): JSX.Element {
           <button type="button" class="icon-button" aria-label={hasKey.value ? "Keys: entered" : "Keys"} title="Keys" data-on={hasKey.value} onClick={() => (asksForKeys.value = true)}>
             <Icon name="key" />
           </button>
-          <button type="button" class="icon-button" aria-label={`Colors: ${name}`} title={`Colors: ${name}`} onClick={switchTheme}>
-            <Icon name={icon} />
-          </button>
+          <ThemeButton />
         </div>
       </header>
+      {gone.value && (
+        <p class="gone" role="alert">
+          The server does not answer. It may have stopped, or the network is down. What is shown may be out of date; the page goes on when the server is back.
+        </p>
+      )}
       <Content tab={tab.value} />
       {asksForKeys.value && <KeysDialog />}
     </>
@@ -66,31 +69,59 @@ function skip(event: MouseEvent): void {
   document.getElementById("content")?.focus();
 }
 
+/** When the page was loaded anew by itself, in milliseconds since 1970. */
+const reloaded = stored(() => sessionStorage, "reloaded", 0);
+
+/** How long the page is not loaded anew a second time, in milliseconds: what is missing then stays so. */
+const RELOAD_PAUSE_MS = 10_000;
+
+function reload(): void {
+  if (Date.now() - reloaded.value < RELOAD_PAUSE_MS) return;
+  reloaded.value = Date.now();
+  location.reload();
+}
+
 const loaded = new Map<Tab, ComponentType>();
 
 function Content({ tab }: { tab: Tab }): JSX.Element {
   const [, show] = useState(0);
   const [problem, setProblem] = useState("");
-  const load = (): void => {
+  useEffect(() => {
+    document.title = `${NAMES[tab]} · Graphmill`;
     setProblem("");
+    if (loaded.has(tab)) return undefined;
+    let left = false;
     LOADERS[tab]().then(
       (module) => {
         loaded.set(tab, module.default);
         show((times) => times + 1);
       },
-      (error: unknown) => setProblem(words(error)),
+      (error: unknown) => {
+        if (left) return;
+        void ask().then((answers) => {
+          // A browser does not ask again for a script that failed, and an upgraded server has others.
+          if (answers) reload();
+          setProblem(words(error));
+        });
+      },
     );
-  };
-  useEffect(() => {
-    document.title = `${NAMES[tab]} · Graphmill`;
-    if (!loaded.has(tab)) load();
+    return () => {
+      left = true;
+    };
   }, [tab]);
+  const back = returns.value;
+  useEffect(() => {
+    if (back === 0) return;
+    if (problem) reload();
+    else void readModels();
+  }, [back]);
   const Shown = loaded.get(tab);
   return (
     <main id="content" tabIndex={-1} class={`tab-${tab}`} aria-label={NAMES[tab]}>
       {tab !== "server" && <h1 class="hidden">{NAMES[tab]}</h1>}
-      {problem && <Problem again={load}>This part of the page could not be loaded: {problem}</Problem>}
-      {Shown && <Shown />}
+      {problem && !Shown && (gone.value ? <p class="loading">This part of the page is shown when the server answers again.</p> : <Problem again={() => location.reload()}>This part of the page could not be loaded: {problem}</Problem>)}
+      {/* What is written in the chat stays. */}
+      {Shown && <Shown key={tab === "chat" ? 0 : back} />}
     </main>
   );
 }

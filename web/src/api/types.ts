@@ -6,6 +6,19 @@ export interface Model {
   max_model_len?: number;
   input_modalities?: string[];
   parent?: string;
+  /** The ends of the paths that answer with it; absent where its nodes decide. */
+  endpoints?: string[];
+}
+
+/** What an answer took, as the server measured it. Times are in milliseconds. */
+export interface Timings {
+  prepare_ms?: number;
+  queue_ms?: number;
+  prefill_ms?: number;
+  decode_ms?: number;
+  prompt_tokens?: number;
+  cached_tokens?: number;
+  generated_tokens?: number;
 }
 
 export interface Usage {

@@ -2,20 +2,23 @@
 
 import { Refused, request, words } from "../api/client";
 import { events } from "../api/sse";
-import type { ChatChunk, ToolCallDelta } from "../api/types";
+import type { ChatChunk, Timings, ToolCallDelta } from "../api/types";
 import type { Message, Stats, ToolCall } from "./tree";
 
 /** How often a growing answer is shown at most, in milliseconds: a fast model gives more tokens than a screen has frames. */
 const SHOW_EVERY_MS = 50;
 
+/** How long the server may take to end an answer that was stopped, in milliseconds. */
+const LAST_WORDS_MS = 2000;
+
 /**
  * Streams the answer to `body` into copies of `message`, each of which `show` gets. Ends with the
- * answer, its failure or `signal`; never throws.
+ * answer, its failure or soon after `signal`; never throws.
  */
 export async function answer(body: unknown, message: Message, signal: AbortSignal, show: (message: Message) => void): Promise<void> {
-  const began = performance.now();
   let now = message;
-  const stats: Stats = { firstMs: null, totalMs: 0, usage: null, finish: null, requestId: null };
+  const stats: Stats = { timings: null, usage: null, finish: null, requestId: null };
+  const leaving = new AbortController();
   let timer = 0;
   const shown = (): void => {
     clearTimeout(timer);
@@ -23,18 +26,34 @@ export async function answer(body: unknown, message: Message, signal: AbortSigna
     show(now);
   };
   const change = (changes: Partial<Message>): void => {
-    stats.totalMs = performance.now() - began;
     now = { ...now, ...changes, stats: { ...stats } };
     if (timer === 0) timer = window.setTimeout(shown, SHOW_EVERY_MS);
   };
+  // A server that cancels the request itself still tells what it took.
+  const stop = (): void => {
+    if (stats.requestId === null) return leaving.abort();
+    request(`/v3/requests/${encodeURIComponent(stats.requestId)}`, "client", { method: "DELETE" }).catch(() => leaving.abort());
+    setTimeout(() => leaving.abort(), LAST_WORDS_MS);
+  };
+  signal.addEventListener("abort", stop, { once: true });
   try {
-    const init = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal };
-    const response = await request("/v3/chat/completions", "client", init);
+    const init = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal: leaving.signal };
+    const response = await request("/v3/chat/completions?timings=1", "client", init);
     stats.requestId = response.headers.get("x-request-id");
+    let ended = false;
     for await (const event of events(response)) {
+      if (event.event === "timings") {
+        stats.timings = JSON.parse(event.data) as Timings;
+        change({});
+        continue;
+      }
       if (event.data === "[DONE]") continue;
       const chunk = JSON.parse(event.data) as ChatChunk;
-      if (chunk.error) return change({ error: chunk.error.message });
+      if (chunk.error) {
+        ended = true;
+        change(signal.aborted ? { stopped: true } : { error: chunk.error.message });
+        continue;
+      }
       if (chunk.usage) stats.usage = chunk.usage;
       const choice = chunk.choices[0];
       if (!choice) {
@@ -42,7 +61,6 @@ export async function answer(body: unknown, message: Message, signal: AbortSigna
         continue;
       }
       const { delta } = choice;
-      if (stats.firstMs === null && (delta.content || delta.reasoning_content || delta.tool_calls)) stats.firstMs = performance.now() - began;
       stats.finish = choice.finish_reason ?? stats.finish;
       change({
         content: now.content + (delta.content ?? ""),
@@ -51,12 +69,13 @@ export async function answer(body: unknown, message: Message, signal: AbortSigna
         logprobs: choice.logprobs?.content ? [...now.logprobs, ...choice.logprobs.content] : now.logprobs,
       });
     }
-    if (stats.finish === null) change({ error: "The answer ended before it was complete." });
+    if (stats.finish === null && !ended) change({ error: "The answer ended before it was complete." });
   } catch (error) {
     if (signal.aborted) return change({ stopped: true });
     if (error instanceof Refused) stats.requestId = error.requestId;
     change({ error: words(error) });
   } finally {
+    signal.removeEventListener("abort", stop);
     shown();
   }
 }

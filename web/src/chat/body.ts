@@ -1,24 +1,40 @@
 // The body of a request, which the page sends and which an export shows.
 
-import type { Conversation, Message } from "./tree";
+import type { Conversation, Message, Parameters } from "./tree";
 
 /** Why no body could be made: a parameter is not what it should be. */
 export class WrongParameter extends Error {}
 
+/** What is wrong with parameters; null where nothing is. */
+export function wrongParameter(parameters: Parameters): string | null {
+  try {
+    fieldsOf(parameters);
+    return null;
+  } catch (error) {
+    if (error instanceof WrongParameter) return error.message;
+    throw error;
+  }
+}
+
 /** The body that asks for the answer to the last of `messages`. */
 export function body(conversation: Conversation, messages: Message[]): Record<string, unknown> {
   const { parameters, system, model } = conversation;
-  const fields: Record<string, unknown> = {
+  return {
     model,
     messages: [...(system.trim() ? [{ role: "system", content: system }] : []), ...messages.map(sent)],
     stream: true,
     stream_options: { include_usage: true },
+    ...fieldsOf(parameters),
   };
+}
+
+function fieldsOf(parameters: Parameters): Record<string, unknown> {
+  const fields: Record<string, unknown> = {};
   for (const name of ["temperature", "top_p", "top_k", "max_tokens", "seed"] as const) {
     const text = parameters[name].trim();
     if (!text) continue;
     const value = Number(text);
-    if (!Number.isFinite(value)) throw new WrongParameter(`\`${name}\` is no number: ${text}`);
+    if (!Number.isFinite(value)) throw new WrongParameter(`${name} must be a number: ${text}`);
     fields[name] = value;
   }
   const stop = parameters.stop.split("\n").filter((line) => line !== "");
@@ -38,7 +54,7 @@ function more(text: string): Record<string, unknown> {
   } catch (error) {
     throw new WrongParameter(`Further fields are not JSON: ${error instanceof Error ? error.message : ""}`);
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new WrongParameter("Further fields have to be a JSON object, such as {\"min_p\": 0.1}.");
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new WrongParameter("Further fields must be a JSON object, such as {\"min_p\": 0.1}.");
   return value as Record<string, unknown>;
 }
 

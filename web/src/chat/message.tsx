@@ -116,21 +116,24 @@ function Answer({ message, coming }: { message: Message; coming: boolean }): JSX
   );
 }
 
+/** What the server measured. The browser's clock says nothing of a short answer, which comes in one piece. */
 function Figures({ stats }: { stats: Stats }): JSX.Element {
-  const { usage, firstMs, totalMs, finish } = stats;
-  const after = firstMs === null ? 0 : totalMs - firstMs;
-  const rate = usage && usage.completion_tokens > 1 && after > 0 ? ((usage.completion_tokens - 1) / after) * 1000 : null;
-  const cached = usage?.prompt_tokens_details?.cached_tokens ?? 0;
+  const { usage, timings, finish } = stats;
+  const prompt = usage?.prompt_tokens ?? timings?.prompt_tokens;
+  const generated = usage?.completion_tokens ?? timings?.generated_tokens;
+  const cached = usage?.prompt_tokens_details?.cached_tokens ?? timings?.cached_tokens ?? 0;
+  const first = timings?.prefill_ms === undefined ? null : (timings.prepare_ms ?? 0) + (timings.queue_ms ?? 0) + timings.prefill_ms;
+  const rate = timings?.decode_ms && generated && generated > 1 ? ((generated - 1) / timings.decode_ms) * 1000 : null;
   return (
     <ul class="figures">
-      {firstMs !== null && <li title="Time to first token">{duration(firstMs)} to first token</li>}
-      {rate !== null && <li>{count(rate)} tokens/s</li>}
-      {usage && (
+      {first !== null && <li title="From the request to the first token, on the server">{duration(first)} to first token</li>}
+      {rate !== null && <li title="From the first token to the last, on the server">{count(rate)} tokens/s</li>}
+      {prompt !== undefined && generated !== undefined && (
         <li title={`${count(cached)} of the prompt's tokens were reused`}>
-          {count(usage.prompt_tokens)} + {count(usage.completion_tokens)} tokens
+          {count(prompt)} + {count(generated)} tokens
         </li>
       )}
-      {finish === "length" && <li>cut at its longest</li>}
+      {finish === "length" && <li>Stopped at max tokens</li>}
     </ul>
   );
 }

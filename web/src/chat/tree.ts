@@ -1,7 +1,7 @@
 // A conversation is a tree: an edited question and an answer that is asked for again are branches
 // beside the old ones, which stay.
 
-import type { TokenLogprob, Usage } from "../api/types";
+import type { Timings, TokenLogprob, Usage } from "../api/types";
 
 export interface ToolCall {
   id: string;
@@ -11,10 +11,8 @@ export interface ToolCall {
 
 /** How an answer came. */
 export interface Stats {
-  /** From the request to the first token, in milliseconds. */
-  firstMs: number | null;
-  /** From the request to the end, in milliseconds. */
-  totalMs: number;
+  /** Absent in conversations of older pages; null where the server gave none. */
+  timings?: Timings | null;
   usage: Usage | null;
   finish: string | null;
   requestId: string | null;

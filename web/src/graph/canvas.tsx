@@ -3,7 +3,8 @@
 import type { JSX } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { IconButton } from "../ui/icons";
-import { count } from "../ui/numbers";
+import { fitted, width } from "../ui/measure";
+import { compact, count, plural } from "../ui/numbers";
 import { layout, line, MAX_LABEL, type Layout } from "./layout";
 import { edges, nodes, rates, stateOf } from "./live";
 import { draw, type Box, type Drawing, type Plan, type Wire } from "./plan";
@@ -13,8 +14,17 @@ import { roots } from "./sessions";
 export type Selection = { kind: "node"; name: string } | { kind: "stream"; name: string } | null;
 
 /** The least zoom, and the least at which names can be read. */
-const LEAST = 0.3;
+const LEAST = 0.1;
 const LEAST_READABLE = 0.7;
+
+/** The width, in pixels, of a place that is too narrow for a part of a drawing to say much. */
+const NARROW = 600;
+
+/** Where the name of a box begins, how far texts are from its right edge, and how they are written. */
+const NAME_AT = 28;
+const EDGE = 10;
+const TITLE_FONT = { size: 12.5, weight: 600 };
+const SOFT_FONT = { size: 11.5, weight: 400 };
 
 interface Props {
   plan: Plan;
@@ -33,7 +43,9 @@ export function Canvas(props: Props): JSX.Element {
   const [zoom, setZoom] = useState(1);
   const fit = (least: number): void => {
     const element = scroller.current;
-    if (element) setZoom(Math.max(least, Math.min(1.25, element.clientWidth / placed.width, element.clientHeight / placed.height)));
+    if (!element) return;
+    const enough = element.clientWidth < NARROW ? LEAST : least;
+    setZoom(Math.max(enough, Math.min(1.25, element.clientWidth / placed.width, element.clientHeight / placed.height)));
   };
   useLayoutEffect(() => fit(LEAST_READABLE), [props.plan]);
   return (
@@ -115,9 +127,11 @@ function BoxView({ box, placed, toggle, selection, select, live = true }: Props 
   const errors = !live ? 0 : box.nodes.reduce((sum, name) => sum + (nodes.value.get(name)?.errors ?? 0), 0);
   const reason = !live ? undefined : box.nodes.map((name) => roots.value.get(name)).find((found) => found !== undefined);
   const name = box.nodes[0] ?? "";
+  const figure = calls > 0 ? compact(calls) : "";
+  const taken = figure ? width(figure, SOFT_FONT) + EDGE : 0;
   const isGroup = box.kind === "group";
   const chosen = selection?.kind === "node" && selection.name === name;
-  const label = `${isGroup ? "Subgraph" : "Node"} ${box.title}, ${box.subtitle}: ${state}, ${calls} calls${errors > 0 ? `, ${errors} errors` : ""}${reason ? `. Everything waits for it: ${reason}` : ""}`;
+  const label = `${isGroup ? "Subgraph" : "Node"} ${box.title}, ${box.subtitle}: ${state}, ${plural(calls, "call")}${errors > 0 ? `, ${plural(errors, "error")}` : ""}${reason ? `. Everything waits for it: ${reason}` : ""}`;
   return (
     <g
       class="box"
@@ -131,16 +145,15 @@ function BoxView({ box, placed, toggle, selection, select, live = true }: Props 
       {isGroup && <rect class="behind" x="4" y="4" width={at.width} height={at.height} rx="10" />}
       <rect width={at.width} height={at.height} rx="10" />
       <circle class="lamp" cx="15" cy="18" r="4.5" />
-      <text aria-hidden="true" x="28" y="22">
-        {cut(box.title, 19)}
+      <text aria-hidden="true" x={NAME_AT} y="22">
+        {fitted(box.title, at.width - NAME_AT - EDGE, TITLE_FONT)}
       </text>
-      <text aria-hidden="true" class="soft" x="28" y="39">
-        {isGroup ? "+ " : ""}
-        {cut(box.subtitle.replace(/Calculator$/, ""), isGroup ? 13 : 16)}
+      <text aria-hidden="true" class="soft" x={NAME_AT} y="39">
+        {fitted(`${isGroup ? "+ " : ""}${box.subtitle.replace(/Calculator$/, "")}`, at.width - NAME_AT - EDGE - taken, SOFT_FONT)}
       </text>
-      {calls > 0 && (
-        <text aria-hidden="true" class="soft figure" x={at.width - 10} y="39" text-anchor="end">
-          {count(calls)}
+      {figure && (
+        <text aria-hidden="true" class="soft figure" x={at.width - EDGE} y="39" text-anchor="end">
+          {figure}
         </text>
       )}
     </g>

@@ -1,7 +1,7 @@
 // The graphs that can be looked at, and the plan of the one that is.
 
 import { signal } from "@preact/signals";
-import { get, isMissing, words } from "../api/client";
+import { get, isLost, isMissing, words } from "../api/client";
 import type { Plan } from "./plan";
 
 export interface GraphEntry {
@@ -29,7 +29,8 @@ export async function readGraphs(): Promise<void> {
     graphs.value = (await get<{ graphs: GraphEntry[] }>("/v3/graphs", "operator")).graphs;
     graphsProblem.value = null;
   } catch (error) {
-    graphsProblem.value = { why: words(error), missing: isMissing(error) };
+    graphsProblem.value = isLost(error) ? null : { why: words(error), missing: isMissing(error) };
+    if (isLost(error)) return;
   }
   graphsRead.value = true;
 }

@@ -24,14 +24,12 @@ export interface LiveEdge {
 interface Told {
   seq: number;
   at_ms: number;
-  sessions: number;
   nodes: LiveNode[];
   edges: LiveEdge[];
 }
 
 export const nodes = signal<ReadonlyMap<string, LiveNode>>(new Map());
 export const edges = signal<ReadonlyMap<string, LiveEdge>>(new Map());
-export const sessionsOpen = signal(0);
 export const following = signal<Following>({ state: "opening" });
 
 /** Packets a second of each edge, over the last moments. */
@@ -61,7 +59,6 @@ export function watch(graph: string, session: string): () => void {
       for (const edge of told.edges) nextEdges.set(edgeKey(edge.stream, edge.node, edge.input), edge);
       nodes.value = nextNodes;
       edges.value = nextEdges;
-      sessionsOpen.value = told.sessions;
       if (whole) seen = [];
     },
     (now) => (following.value = now),

@@ -2,10 +2,10 @@
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { get, isMissing, post, request, words } from "../api/client";
-import { duration } from "../ui/numbers";
+import { get, isLost, isMissing, post, request, words } from "../api/client";
+import { duration, moment } from "../ui/numbers";
 import { Rich } from "../ui/rich";
-import { chosen, sessions, sessionsProblem } from "./sessions";
+import { chosen, openSessions, sessions, sessionsProblem } from "./sessions";
 import { WaterfallDialog } from "./waterfall";
 
 interface Recordings {
@@ -23,7 +23,7 @@ export function SessionsPanel({ graph }: { graph: string }): JSX.Element {
       <p class="hint">Choose a node for its ports, times and documentation, or a wire to see its packets.</p>
       <h3>Open sessions</h3>
       {sessionsProblem.value && <p class="hint">{sessionsProblem.value}</p>}
-      {!sessionsProblem.value && sessions.value.length === 0 && <p class="hint">No request is in the graph now.</p>}
+      {openSessions.value !== null && sessions.value.length === 0 && <p class="hint">No request is in the graph now.</p>}
       <ul class="sessions">
         {sessions.value.map((session) => (
           <li key={session.id} data-stalled={session.stalled}>
@@ -58,7 +58,7 @@ function RecordingsView({ graph, show }: { graph: string; show: (session: string
     try {
       setKnown(await get<Recordings>(path, "operator"));
     } catch (error) {
-      if (!isMissing(error)) setProblem(words(error));
+      if (!isMissing(error) && !isLost(error)) setProblem(words(error));
     }
   };
   useEffect(() => {
@@ -92,7 +92,7 @@ function RecordingsView({ graph, show }: { graph: string; show: (session: string
         {known?.recordings.map((recording) => (
           <li key={recording.id}>
             <div>
-              <strong>{new Date(recording.started_at_ms).toLocaleTimeString()}</strong>
+              <strong>{moment(recording.started_at_ms)}</strong>
               <small> {recording.duration_ms === null ? recording.state : duration(recording.duration_ms)}</small>
             </div>
             <button type="button" class="quiet small" aria-label={`Waterfall of ${recording.id}`} onClick={() => show(recording.id)}>

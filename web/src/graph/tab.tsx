@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { words } from "../api/client";
+import { isLost, words } from "../api/client";
 import { asksForKeys } from "../state/keys";
 import { go, subject } from "../state/route";
 import { IconButton } from "../ui/icons";
@@ -10,10 +10,10 @@ import { Empty, Problem } from "../ui/note";
 import { Rich } from "../ui/rich";
 import { Canvas, type Selection } from "./canvas";
 import { fullName, graphs, graphsProblem, graphsRead, readGraph, readGraphs, type GraphFile } from "./graphs";
-import { following, sessionsOpen, watch } from "./live";
+import { following, watch } from "./live";
 import { NodePanel } from "./node-panel";
 import { allGroups } from "./plan";
-import { chosen, roots, watchSessions, why } from "./sessions";
+import { chosen, openSessions, roots, watchSessions, why } from "./sessions";
 import { SessionsPanel } from "./sessions-panel";
 import { TapPanel } from "./tap-panel";
 
@@ -59,7 +59,7 @@ function GraphView({ name, names }: { name: string; names: string[] }): JSX.Elem
   const session = chosen.value;
   const read = (): void => {
     setProblem("");
-    readGraph(name).then(setFile, (error: unknown) => setProblem(words(error)));
+    readGraph(name).then(setFile, (error: unknown) => setProblem(isLost(error) ? "" : words(error)));
   };
   useEffect(read, [name]);
   useEffect(() => watchSessions(name), [name]);
@@ -110,8 +110,9 @@ function GraphView({ name, names }: { name: string; names: string[] }): JSX.Elem
 
 function Live(): JSX.Element {
   const now = following.value;
-  const open = sessionsOpen.value;
-  const said = now.state === "open" ? `live, ${open} ${open === 1 ? "session" : "sessions"}` : now.state === "opening" ? "connecting" : now.state === "refused" ? (now.missing ? "not live: this server sends no events" : now.why) : "the connection broke; it is made again";
+  // The number is that of the list beside the drawing.
+  const open = openSessions.value;
+  const said = now.state === "open" ? ["live", open ?? []].flat().join(", ") : now.state === "opening" ? "connecting" : now.state === "refused" ? (now.missing ? "not live: this server sends no events" : now.why) : "the connection broke; it is made again";
   return (
     <p class="hint live" data-state={now.state} role="status">
       {said}

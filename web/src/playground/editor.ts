@@ -66,7 +66,7 @@ export function edit(parent: HTMLElement, text: string, handlers: Handlers): Edi
       pbtxt,
       syntaxHighlighting(colors),
       theme,
-      EditorView.contentAttributes.of({ "aria-label": "Text of the graph" }),
+      EditorView.contentAttributes.of({ "aria-label": "Text of the graph", tabindex: "0" }),
       EditorView.updateListener.of((update) => {
         if (update.docChanged) handlers.changed(update.state.doc.toString());
       }),

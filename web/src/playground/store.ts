@@ -1,6 +1,6 @@
 // The state of the playground: a text, what the server says of it, and what came of running it.
 
-import { signal } from "@preact/signals";
+import { batch, signal } from "@preact/signals";
 import { get, isMissing, post, Refused, request, words } from "../api/client";
 import type { Diagnostic } from "../api/types";
 import type { Plan } from "../graph/plan";
@@ -34,12 +34,16 @@ export interface Input {
 }
 
 export const text = stored(() => sessionStorage, "playground.text", EXAMPLE);
-export const input = stored<Input>(() => sessionStorage, "playground.input", {
+
+/** What goes into that graph. */
+const EXAMPLE_INPUT: Input = {
   kind: "packets",
   path: "/v3/chat/completions",
-  body: '{\n  "messages": [{"role": "user", "content": "What is a side packet?"}],\n  "max_tokens": 50\n}',
+  body: '{\n  "model": "",\n  "messages": [{"role": "user", "content": "What is a side packet?"}],\n  "max_tokens": 50\n}',
   packets: '[[case]]\nname = "one number"\ninput = [{ stream = "in", timestamp = 0, value = 1 }]\n',
-});
+};
+
+export const input = stored<Input>(() => sessionStorage, "playground.input", EXAMPLE_INPUT);
 
 /** The served graph that the text came from; empty for none. */
 export const origin = stored(() => sessionStorage, "playground.origin", "");
@@ -85,15 +89,43 @@ export async function check(graph: string): Promise<Diagnostic[]> {
   return diagnostics.value;
 }
 
-/** Takes the text of a served graph. Gives back whether there is one. */
-export async function take(graph: string): Promise<boolean> {
-  const served = await textOf(graph);
-  if (served === null) return false;
-  text.value = served;
-  origin.value = graph;
-  input.value = { ...input.value, kind: served.includes("HTTP_REQUEST_PAYLOAD") ? "request" : "packets" };
-  outcome.value = null;
-  return true;
+/** Begins with the smallest graph. */
+export function begin(): void {
+  batch(() => {
+    text.value = EXAMPLE;
+    origin.value = "";
+    input.value = EXAMPLE_INPUT;
+    outcome.value = null;
+    said.value = "";
+  });
+}
+
+/** Begins with the text of a served graph, and with what goes into it. */
+export async function take(graph: string): Promise<void> {
+  said.value = "";
+  const [served, sent] = await Promise.all([textOf(graph), inputOf(graph)]);
+  if (served === null) return;
+  batch(() => {
+    text.value = served;
+    origin.value = graph;
+    if (sent) input.value = sent;
+    else said.value = "The server has no example of what goes into this graph. Write it below “Run”.";
+    outcome.value = null;
+  });
+}
+
+/** What goes into a served graph, as the server has it; null where it has nothing. */
+async function inputOf(graph: string): Promise<Input | null> {
+  type Example = { path: string; body: unknown } | { test: string };
+  try {
+    const { example } = await get<{ example?: Example | null }>(`/v3/graphs/${encodeURIComponent(graph)}`, "operator");
+    if (!example) return null;
+    if ("test" in example) return { ...EXAMPLE_INPUT, kind: "packets", packets: example.test };
+    return { kind: "request", path: example.path, body: JSON.stringify(example.body, null, 2), packets: "" };
+  } catch {
+    // One that is not loaded has none yet.
+    return null;
+  }
 }
 
 async function textOf(graph: string): Promise<string | null> {

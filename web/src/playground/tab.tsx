@@ -5,10 +5,11 @@ import { useEffect, useId, useState } from "preact/hooks";
 import { Canvas, type Selection } from "../graph/canvas";
 import { subject } from "../state/route";
 import { Icon } from "../ui/icons";
+import { plural } from "../ui/numbers";
 import { Rich } from "../ui/rich";
 import { EditorView } from "./editor-view";
 import { Result } from "./result";
-import { busy, check, diagnostics, EXAMPLE, input, names, noCheck, note, noRun, noSave, origin, plan, run, said, save, take, text } from "./store";
+import { begin, busy, check, diagnostics, input, names, noCheck, note, noRun, noSave, origin, plan, run, said, save, take, text } from "./store";
 
 export default function Playground(): JSX.Element {
   const [graphs, setGraphs] = useState<string[]>([]);
@@ -20,17 +21,10 @@ export default function Playground(): JSX.Element {
   useEffect(() => {
     if (subject.value && subject.value !== origin.value) void take(subject.value);
   }, [subject.value]);
-  const from = (name: string): void => {
-    if (name) void take(name);
-    else {
-      text.value = EXAMPLE;
-      origin.value = "";
-    }
-  };
   return (
     <div class="playground">
       <header class="graph-bar">
-        <select aria-label="Begin with" value={origin.value} onChange={(event) => from(event.currentTarget.value)}>
+        <select aria-label="Begin with" value={origin.value} onChange={(event) => (event.currentTarget.value ? void take(event.currentTarget.value) : begin())}>
           <option value="">an example</option>
           {graphs.map((name) => (
             <option key={name}>{name}</option>
@@ -67,7 +61,7 @@ export default function Playground(): JSX.Element {
 
 function State(): JSX.Element {
   const errors = diagnostics.value.filter((each) => each.severity !== "warning").length;
-  const text = noCheck.value ?? (diagnostics.value.length === 0 ? "no mistake found" : `${errors} ${errors === 1 ? "error" : "errors"}, ${diagnostics.value.length - errors} warnings`);
+  const text = noCheck.value ?? (diagnostics.value.length === 0 ? "no mistake found" : `${plural(errors, "error")}, ${plural(diagnostics.value.length - errors, "warning")}`);
   return (
     <p class="hint check-state" role="status" data-bad={errors > 0}>
       {text}
@@ -104,7 +98,7 @@ function Messages(): JSX.Element | null {
 function Drawing(): JSX.Element {
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
   const [selection, select] = useState<Selection>(null);
-  if (!plan.value) return <p class="hint padded">There is a drawing once the text has no mistake.</p>;
+  if (!plan.value) return <p class="hint padded">Fix the errors to see the drawing.</p>;
   const toggle = (group: string): void => {
     const next = new Set(closed);
     if (!next.delete(group)) next.add(group);

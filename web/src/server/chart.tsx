@@ -19,6 +19,7 @@ export function Chart({ title, at, lines }: { title: string; at: number[]; lines
   const most = nice(Math.max(1, ...lines.flatMap((line) => line.values)));
   const points = (values: number[]): string =>
     values.map((value, index) => `${(WIDTH * ((at[index] ?? first) - first)) / Math.max(1, last - first)},${HEIGHT - (HEIGHT * value) / most}`).join(" ");
+  const isEmpty = lines.every((line) => line.values.every((value) => value === 0));
   const now = lines.map((line) => `${line.name} ${count(line.values.at(-1) ?? 0)}`).join(", ");
   return (
     <figure class="chart">
@@ -31,15 +32,16 @@ export function Chart({ title, at, lines }: { title: string; at: number[]; lines
         ))}
       </figcaption>
       <div class="plot">
-        <span class="most">{count(most)}</span>
-        <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={`${title}: now ${now}`}>
-          {[0, 0.5, 1].map((share) => (
+        {!isEmpty && <span class="most">{count(most)}</span>}
+        <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={isEmpty ? `${title}: nothing yet` : `${title}: now ${now}`}>
+          {(isEmpty ? [1] : [0, 0.5, 1]).map((share) => (
             <path key={share} class="level" d={`M0 ${HEIGHT * share}H${WIDTH}`} />
           ))}
           {lines.map((line) => (
             <polyline key={line.name} data-color={line.color} points={points(line.values)} />
           ))}
         </svg>
+        {isEmpty && <span class="nothing">Nothing yet since this tab was opened</span>}
         <span class="span">{last > first ? `the last ${count(last - first)} s` : ""}</span>
       </div>
     </figure>

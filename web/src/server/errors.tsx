@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { Copy } from "../ui/copy";
-import { count } from "../ui/numbers";
+import { count, moment } from "../ui/numbers";
 import { failed } from "./failed";
 import { metrics } from "./watch";
 
@@ -48,7 +48,7 @@ export function Errors(): JSX.Element {
           <ul class="failed">
             {failed.value.map((one, index) => (
               <li key={index}>
-                <time>{new Date(one.at).toLocaleTimeString()}</time>
+                <time>{moment(one.at)}</time>
                 <code>
                   {one.method} {one.path}
                 </code>

@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { asksForKeys } from "../state/keys";
 import { Empty, Problem } from "../ui/note";
-import { count, duration } from "../ui/numbers";
+import { duration, plural } from "../ui/numbers";
 import { EmbeddingView, EngineView } from "./engines";
 import { Errors } from "./errors";
 import { Graphs } from "./graphs";
@@ -42,7 +42,7 @@ export default function Server(): JSX.Element {
       <header class="page-head">
         <h1>Server</h1>
         <p class="hint">
-          Graphmill {now.version}, up {duration(now.uptime_seconds * 1000)}, {count(open)} requests open. <a href="/metrics">Metrics</a>
+          Graphmill {now.version}, up {duration(now.uptime_seconds * 1000)}, {plural(open, "request")} open. <a href="/metrics">Metrics</a>
         </p>
       </header>
       {problem.value && <Problem again={() => void look()}>{problem.value.why} What is shown is older.</Problem>}

@@ -2,7 +2,7 @@
 // minutes.
 
 import { signal } from "@preact/signals";
-import { get, isMissing, request, words } from "../api/client";
+import { get, isLost, isMissing, request, words } from "../api/client";
 import type { Engine, Status } from "../api/types";
 import { samples, type Sample } from "./prometheus";
 
@@ -68,7 +68,7 @@ export async function look(): Promise<void> {
     metrics.value = samples(text);
     problem.value = null;
   } catch (error) {
-    problem.value = { why: words(error), missing: isMissing(error) };
+    problem.value = isLost(error) ? null : { why: words(error), missing: isMissing(error) };
   }
 }
 

@@ -1,8 +1,8 @@
 // The models that can be asked.
 
 import { computed, signal } from "@preact/signals";
-import { get, words } from "../api/client";
-import type { Model, Status } from "../api/types";
+import { get, isLost, words } from "../api/client";
+import type { Model } from "../api/types";
 
 export const models = signal<Model[]>([]);
 
@@ -10,11 +10,8 @@ export const models = signal<Model[]>([]);
 export const modelsError = signal<string | null>(null);
 export const modelsLoaded = signal(false);
 
-/** Names of graphs that only embed or rank, where the server tells. */
-const embedding = signal<ReadonlySet<string>>(new Set());
-
 /** Those that a chat can ask. */
-export const chatModels = computed(() => models.value.filter((model) => !embedding.value.has(model.id)));
+export const chatModels = computed(() => models.value.filter((model) => model.endpoints?.includes("chat/completions") ?? true));
 
 /** Reads the list again. */
 export async function readModels(): Promise<void> {
@@ -22,13 +19,7 @@ export async function readModels(): Promise<void> {
     models.value = (await get<{ data: Model[] }>("/v3/models", "client")).data;
     modelsError.value = null;
   } catch (error) {
-    modelsError.value = words(error);
+    modelsError.value = isLost(error) ? null : words(error);
   }
   modelsLoaded.value = true;
-  try {
-    const status = await get<Status>("/v3/status", "operator");
-    embedding.value = new Set(status.embedding_engines.map((engine) => engine.graph));
-  } catch {
-    // Who may not read the status sees all models.
-  }
 }

@@ -8,6 +8,23 @@ export function count(value: number): string {
   return (Math.abs(value) < 10 && !Number.isInteger(value) ? TENTHS : WHOLE).format(value);
 }
 
+const COMPACT = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
+
+/** `12.3K`: a number in few characters; below 10,000 as it is. */
+export function compact(value: number): string {
+  return Math.abs(value) < 10_000 ? count(value) : COMPACT.format(value);
+}
+
+/** A number of things: `1 request`, `2 requests`. */
+export function plural(value: number, thing: string): string {
+  return `${count(value)} ${thing}${value === 1 ? "" : "s"}`;
+}
+
+/** A time in milliseconds since 1970, with its date. */
+export function moment(at: number): string {
+  return new Date(at).toLocaleString("en-US", { dateStyle: "medium", timeStyle: "medium" });
+}
+
 /** A time in milliseconds, with its unit. */
 export function duration(ms: number): string {
   if (ms < 1) return `${WHOLE.format(ms * 1000)} µs`;
