@@ -201,6 +201,8 @@ def test_a_graph_lives(server, open_page):
     expect(panel.locator("pre.written")).to_contain_text('models_path: "../../demos/tiny_chat"')
     page.evaluate("window.leave.abort(), window.asked")
     panel.get_by_role("button", name="Back to the sessions").click()
+    # Recordings of yesterday are not those of today.
+    expect(panel.locator(".sessions strong").last).to_have_text(re.compile(r"^\w+ \d+, 20\d\d, \d+:\d\d:\d\d"))
     panel.get_by_role("button", name="Waterfall of").first.click()
     expect(page.get_by_role("dialog").get_by_role("rowheader", name="llm")).to_be_visible()
     page.keyboard.press("Escape")
@@ -399,7 +401,10 @@ def test_a_phone_has_large_targets_and_a_whole_drawing(server, open_page):
 
 def test_the_server_tab_shows_engines_and_reads_the_configuration_again(server, open_page):
     page = open_page(server.url + "/#/server")
-    expect(page.get_by_role("region", name="Engine of tiny-chat")).to_contain_text("of 131,072")
+    engine = page.get_by_role("region", name="Engine of tiny-chat")
+    expect(engine).to_contain_text("of 131,072")
+    expect(engine.get_by_text("Nothing yet since this tab was opened")).to_have_count(2)
+    expect(page.locator(".page-head")).to_contain_text(re.compile(r" 1 request open| \d\d+ requests open| [02-9] requests open"))
     page.get_by_role("button", name="Read the configuration again").click()
     expect(page.get_by_text("Read again: nothing has changed.")).to_be_visible()
 
