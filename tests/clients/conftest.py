@@ -8,6 +8,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
 import urllib.error
@@ -32,6 +33,20 @@ def node_tests(*files, **environment):
     variables = os.environ | {"AI_SDK_LOG_WARNINGS": "false"} | environment
     run = subprocess.run(["node", "--test", *files], cwd=folder, env=variables, capture_output=True, text=True, timeout=120, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+PORTS = itertools.count(20_000 + os.getpid() % 10_000)
+
+
+def free_port():
+    """A port for a server that has to be told one, below those that the system chooses itself."""
+    for port in PORTS:
+        with socket.socket() as listener:
+            try:
+                listener.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
 
 
 def printed_url(process, log):
