@@ -1,6 +1,6 @@
 //! The shipped graphs that embed and rank, around a model that a test can reckon with.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use graphmill_calculators::embed::EmbeddingModel;
 use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse, JsonBody};
@@ -58,12 +58,33 @@ impl EmbeddingBackend for Counting {
     }
 }
 
+/// Computes a batch for each permit that the test gives.
+struct Held(Counting, mpsc::Receiver<()>);
+
+impl EmbeddingBackend for Held {
+    fn capacity(&self) -> EmbeddingCapacity {
+        self.0.capacity()
+    }
+
+    fn compute(&mut self, texts: &[&[Token]], out: &mut Vec<f32>) -> Result<(), String> {
+        self.1.recv().ok(); // at its end, the test gives no more
+        self.0.compute(texts, out)
+    }
+}
+
 fn model(task: EmbeddingTask) -> Arc<EmbeddingModel> {
+    model_of(task, Counting(task))
+}
+
+fn model_of(
+    task: EmbeddingTask,
+    backend: impl EmbeddingBackend + Send + 'static,
+) -> Arc<EmbeddingModel> {
     let open = move || {
         let (_, vocab) =
             ScriptedBackend::new(Script::default(), &LlmEngineSpec::new("m.script.json"));
         let pairs = PairForm::around(vec![], vec![SEPARATOR], vec![]);
-        Ok((Counting(task), vocab, pairs))
+        Ok((backend, vocab, pairs))
     };
     let spec = EmbeddingSpec::new("model.gguf", task);
     let engine = EmbeddingEngine::with_backend(spec, open).expect("a valid spec");
@@ -71,9 +92,22 @@ fn model(task: EmbeddingTask) -> Arc<EmbeddingModel> {
 }
 
 fn run(graph: &str, uri: &str, body: &Value) -> Harness {
+    let embeds = model(EmbeddingTask::Embed(None));
+    let mut harness = start(graph, uri, body, embeds, model(EmbeddingTask::Rank));
+    harness.block_until(Harness::ended);
+    harness
+}
+
+fn start(
+    graph: &str,
+    uri: &str,
+    body: &Value,
+    embeds: Arc<EmbeddingModel>,
+    ranks: Arc<EmbeddingModel>,
+) -> Harness {
     let environment = Environment::new(Registry::global())
-        .with_resource("embeddings_servable", model(EmbeddingTask::Embed(None)))
-        .with_resource("rerank_servable", model(EmbeddingTask::Rank));
+        .with_resource("embeddings_servable", embeds)
+        .with_resource("rerank_servable", ranks);
     let mut harness = Harness::new(graph, environment);
     let input = harness.plan().graph_inputs().next().expect("one input");
     let input = input.to_owned();
@@ -87,7 +121,6 @@ fn run(graph: &str, uri: &str, body: &Value) -> Harness {
     if !harness.ended() {
         harness.close(&input);
     }
-    harness.block_until(Harness::ended);
     harness
 }
 
@@ -108,6 +141,36 @@ fn answer(graph: &str, uri: &str, body: &Value) -> Value {
 
 fn refusal(graph: &str, uri: &str, body: &Value) -> Error {
     run(graph, uri, body).error()
+}
+
+#[test]
+fn a_request_tells_how_many_of_its_texts_are_computed() {
+    let embed = json!({ "model": "m", "input": vec!["aaaaaaaaaaaa"; 3] });
+    let documents = vec!["aaaaaa"; 3];
+    let rank = json!({ "model": "m", "query": "aaaaa", "documents": documents });
+    for (graph, uri, body, task) in [
+        (
+            EMBEDDINGS,
+            "/v3/embeddings",
+            embed,
+            EmbeddingTask::Embed(None),
+        ),
+        (RERANK, "/v3/rerank", rank, EmbeddingTask::Rank),
+    ] {
+        let (permit, permits) = mpsc::channel();
+        let held = model_of(task, Held(Counting(task), permits));
+        let mut harness = start(graph, uri, &body, Arc::clone(&held), held);
+        // Two of them are a batch.
+        for computed in [0, 2] {
+            let expected = format!(
+                "waits for embedding engine `scripted`: {computed} of 3 texts are computed, requests in it: 1"
+            );
+            harness.block_until(|session| session.why().to_string().contains(&expected));
+            permit.send(()).expect("the engine runs");
+        }
+        harness.block_until(Harness::ended);
+        harness.finish();
+    }
 }
 
 fn embed(change: Value) -> Value {

@@ -1,6 +1,8 @@
 //! The output of a call of a node. It leaves the node when the call has returned, in the order in
 //! which it was emitted.
 
+use std::{fmt, sync::Arc};
+
 use smallvec::SmallVec;
 
 use crate::{
@@ -32,6 +34,15 @@ impl Emission {
     }
 }
 
+/// Says what a pending call waits for.
+pub(crate) type Description = Box<dyn Fn() -> String + Send>;
+
+/// A call of an async node, as its future sees it.
+pub(crate) trait AsyncCall: fmt::Debug + Send + Sync {
+    /// Replaces what it waits for.
+    fn waits_for(&self, what: Description);
+}
+
 /// Collects the outputs of one call.
 #[derive(Debug)]
 pub struct Emits {
@@ -43,6 +54,8 @@ pub struct Emits {
     bounds: bool,
     /// The call panicked.
     pub(crate) panicked: bool,
+    /// The call, if it is one of an async node.
+    pub(crate) call: Option<Arc<dyn AsyncCall>>,
 }
 
 impl Default for Emits {
@@ -53,6 +66,7 @@ impl Default for Emits {
             holds: 0,
             bounds: false,
             panicked: false,
+            call: None,
         }
     }
 }
@@ -151,6 +165,15 @@ impl Emits {
     pub fn close<T: ?Sized + PortType>(&mut self, port: Out<T>) {
         if let Some(output) = output(port) {
             self.list.push(Emission::Close { output });
+        }
+    }
+
+    /// Says what the call of an async node waits for from now on, in words that can follow "waits
+    /// for". `what` is called when somebody looks at the session, and must not block. Of nodes that
+    /// are not async, [`Calculator::waits_for`](crate::Calculator::waits_for) is asked instead.
+    pub fn waits_for(&mut self, what: impl Fn() -> String + Send + 'static) {
+        if let Some(call) = &self.call {
+            call.waits_for(Box::new(what));
         }
     }
 

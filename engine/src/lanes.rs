@@ -100,8 +100,8 @@ impl Junction {
 }
 
 impl Lane {
-    /// Runs the job, some time.
-    pub(crate) fn spawn(&self, job: Job) {
+    /// Runs the job, some time. Returns its number.
+    pub(crate) fn spawn(&self, job: Job) -> u64 {
         let number = {
             let mut queues = self.junction.lock();
             let number = queues.next_job;
@@ -118,6 +118,14 @@ impl Lane {
         self.junction
             .executor
             .spawn(Box::new(move || junction.run_next(number)));
+        number
+    }
+
+    /// How many jobs of the lane are before the job of this number; none if it has begun.
+    pub(crate) fn before(&self, number: u64) -> Option<usize> {
+        let queues = self.junction.lock();
+        let mut waiting = queues.jobs.get(&self.number)?.iter();
+        waiting.position(|(other, _)| *other == number)
     }
 
     /// Lets a session begin here, before it has a job.
@@ -226,7 +234,7 @@ mod tests {
             let order = Arc::clone(&order);
             Box::new(move || order.lock().expect("no panic").push(what))
         };
-        (0..1_000).for_each(|_| busy.spawn(say("busy")));
+        (0..1_000).for_each(|_| _ = busy.spawn(say("busy")));
         calm.spawn(say("first"));
         calm.spawn(say("second"));
         assert_eq!((busy.waiting(), calm.waiting()), (1_000, 2));

@@ -66,7 +66,7 @@ pub use constrain::{
 };
 pub use engine::{
     Entry, GenerationRequest, LlmEngine, LlmEngineStatus, OnAdmission, PromptPreview,
-    SequenceHandle,
+    SequenceHandle, Standing,
 };
 pub use load::{kind_of, prepare_process, trial};
 pub use measure::{Histogram, Measurements};

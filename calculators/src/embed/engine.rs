@@ -29,6 +29,17 @@ pub(super) fn submit(
     taken.map_err(|refusal| refused(refusal, field))
 }
 
+/// What a node waits for whose texts an engine computes.
+pub(super) fn waits_for(model: &EmbeddingModel, handle: &EmbeddingHandle) -> String {
+    let engine = model.engine();
+    let (computed, texts) = (handle.computed(), handle.texts());
+    let status = engine.status();
+    format!(
+        "embedding engine `{}`: {computed} of {texts} texts are computed, requests in it: {}",
+        status.model, status.requests
+    )
+}
+
 fn refused(refusal: EmbeddingRefusal, field: impl Fn(usize) -> String) -> Error {
     let error = match &refusal {
         EmbeddingRefusal::NoText => Error::invalid("there is no text").with_field("input"),

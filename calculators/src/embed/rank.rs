@@ -41,7 +41,7 @@ pub struct Rank {
 }
 
 struct Running {
-    _handle: EmbeddingHandle,
+    handle: EmbeddingHandle,
     /// Which of the texts given to the engine are pieces of which document.
     pieces: Vec<Range<usize>>,
     tokens: u32,
@@ -128,12 +128,17 @@ impl Calculator for Rank {
             }
             let handle = engine::submit(&self.model, pairs, cx.sender(io.events), field)?;
             self.running = Some(Running {
-                _handle: handle,
+                handle,
                 pieces,
                 tokens,
             });
         }
         Ok(Flow::Continue)
+    }
+
+    fn waits_for(&self) -> Option<String> {
+        let running = self.running.as_ref()?;
+        Some(engine::waits_for(&self.model, &running.handle))
     }
 }
 register!(Rank);

@@ -41,7 +41,7 @@ pub struct Embed {
 }
 
 struct Running {
-    _handle: EmbeddingHandle,
+    handle: EmbeddingHandle,
     /// Tokens of all texts.
     tokens: u32,
     dimensions: Option<u32>,
@@ -132,12 +132,17 @@ impl Calculator for Embed {
             }
             let handle = engine::submit(&self.model, texts, cx.sender(io.events), field)?;
             self.running = Some(Running {
-                _handle: handle,
+                handle,
                 tokens,
                 dimensions: request.dimensions,
             });
         }
         Ok(Flow::Continue)
+    }
+
+    fn waits_for(&self) -> Option<String> {
+        let running = self.running.as_ref()?;
+        Some(engine::waits_for(&self.model, &running.handle))
     }
 }
 register!(Embed);

@@ -11,7 +11,7 @@ use graphmill_llm::{Encoding, ErrorKind, FinishReason, GenerationError, StepOutp
 use super::generations::{Choice, Event, Generations, Reply};
 use super::limits::{Limits, compiled, need, refuse_what_is_not_formatted};
 use super::recorded::{RecordedTokens, Replay};
-use super::{LanguageModel, LlmOptions};
+use super::{LanguageModel, LlmOptions, waits};
 use crate::payload::{
     EchoedTokens, Finish, GenerationParams, Quota, Tally, Terms, TokenChunk, TokenPrompt,
     TokenPrompts,
@@ -153,6 +153,15 @@ impl Calculator for Llm {
         let ended = unasked || (self.choices.is_some() && self.running == 0);
         Ok(if ended { Flow::Stop } else { Flow::Continue })
     }
+
+    fn waits_for(&self) -> Option<String> {
+        let engine = self.model.engine();
+        if let Some(encoding) = &self.encoding {
+            return Some(waits::encoder(&engine, encoding.has_begun()));
+        }
+        let choices = self.choices.iter().flatten().flatten();
+        waits::tokens(&engine, choices, self.running)
+    }
 }
 register!(Llm);
 
@@ -243,6 +252,7 @@ impl Llm {
             self.stopped(cx, index);
             return Ok(());
         }
+        choice.credits = choice.credits.saturating_sub(1);
         let begins = !std::mem::replace(&mut choice.began, true);
         if let Some(tally) = Tally::of(cx.run()) {
             let usage = &output.usage;
@@ -329,10 +339,11 @@ impl Llm {
         self.choices.as_mut()?.get_mut(index as usize)?.as_mut()
     }
 
-    fn grant(&self, index: u32) {
-        if let Some(choice) = self.choice(index)
+    fn grant(&mut self, index: u32) {
+        if let Some(choice) = self.choice_mut(index)
             && !choice.stopped.load(Ordering::Relaxed)
         {
+            choice.credits += 1;
             choice.sequence.grant(1);
         }
     }

@@ -39,6 +39,8 @@ pub(super) struct Choice {
     pub(super) stop: StopSignal,
     /// The signal was given; that it was may wait behind outputs that came before it.
     pub(super) stopped: Arc<AtomicBool>,
+    /// Outputs that may come before credit is granted.
+    pub(super) credits: u32,
     /// Its first output has come, so it waits no longer.
     pub(super) began: bool,
     /// Generated tokens that were tallied.
@@ -212,6 +214,7 @@ impl Generations {
             sequence,
             stop,
             stopped,
+            credits: CREDITS,
             began: false,
             tallied: 0,
             reply,

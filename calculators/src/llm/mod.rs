@@ -14,6 +14,7 @@ pub(crate) mod model_spec;
 pub(crate) mod options;
 mod output_format;
 mod recorded;
+pub(crate) mod waits;
 
 pub(crate) use calculator::failed;
 pub(crate) use generations::refused;

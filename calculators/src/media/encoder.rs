@@ -73,7 +73,7 @@ impl AsyncCalculator for ImageEncoder {
         if let Some(PromptImages(prompts)) = set.take(io.images) {
             let counts: Vec<usize> = prompts.iter().map(Vec::len).collect();
             let images: Vec<PromptImage> = prompts.into_iter().flatten().collect();
-            let mut encoded = self.encode(images).await?.into_iter();
+            let mut encoded = self.encode(images, out).await?.into_iter();
             let prompts = counts.into_iter();
             let prompts = prompts.map(|count| encoded.by_ref().take(count).collect());
             out.emit(io.embeddings, PromptEmbeddings(prompts.collect()));
@@ -84,7 +84,7 @@ impl AsyncCalculator for ImageEncoder {
 register_async!(ImageEncoder);
 
 impl ImageEncoder {
-    async fn encode(&self, images: Vec<PromptImage>) -> Result<Vec<Arc<Medium>>> {
+    async fn encode(&self, images: Vec<PromptImage>, out: &mut Emits) -> Result<Vec<Arc<Medium>>> {
         let Some(first) = images.first() else {
             return Ok(Vec::new());
         };
@@ -96,7 +96,9 @@ impl ImageEncoder {
         // Nobody is told any more whose session has ended.
         let tell = |encoded| drop(told.send(encoded));
         // Dropped with the session, whose images nobody then encodes.
-        let _encoding = vision.encode_bitmaps(bitmaps, tell).map_err(llm::refused)?;
+        let encoding = vision.encode_bitmaps(bitmaps, tell).map_err(llm::refused)?;
+        let (model, has_begun) = (Arc::clone(&self.model), encoding.watch());
+        out.waits_for(move || llm::waits::encoder(&model.engine(), has_begun()));
         let encoded = answer.await;
         let encoded = encoded.map_err(|_| Error::unavailable("the model has stopped"))?;
         encoded.map_err(|error| match error {

@@ -94,6 +94,23 @@ fn requests_are_computed_together_and_each_gets_its_rows() {
 }
 
 #[test]
+fn a_request_tells_what_its_batch_collects() {
+    let (model, batcher) = batcher(batching(4), Gate::default());
+    let first = occupy(&batcher, &model);
+    let [second, third] = [2, 3].map(|count| submit(&batcher, rows(count)));
+    let said = [&first, &second, &third].map(|pending| pending.watch()());
+    assert_eq!(
+        said,
+        [
+            "a batch of `matmul`, which is computed now",
+            "a batch of `matmul`, which collects: 2 of 4 rows; requests computed meanwhile: 1",
+            "a later batch of `matmul`, requests before it: 1",
+        ]
+    );
+    model.gate.let_pass(usize::MAX);
+}
+
+#[test]
 fn many_threads_get_what_is_theirs() {
     let (model, batcher) = batcher(
         Batching {

@@ -26,6 +26,7 @@ pub(crate) type Answer<T> = Result<T, Box<Error>>;
 pub(crate) trait Node: Send {
     fn process(&mut self, cx: &mut Cx<'_>) -> Answer<Flow>;
     fn close(&mut self, cx: &mut Cx<'_>) -> Answer<()>;
+    fn waits_for(&self) -> Option<String>;
 }
 
 pub(crate) trait AsyncNode: Send {
@@ -68,6 +69,10 @@ impl<C: Calculator> Node for Bound<C> {
 
     fn close(&mut self, cx: &mut Cx<'_>) -> Answer<()> {
         self.calculator.close(self.io.clone(), cx).map_err(Box::new)
+    }
+
+    fn waits_for(&self) -> Option<String> {
+        self.calculator.waits_for()
     }
 }
 

@@ -91,13 +91,27 @@ pub trait Calculator: Sized + Send + 'static {
     fn close(&mut self, _io: Self::Ports, _cx: &mut Cx<'_>) -> Result<()> {
         Ok(())
     }
+
+    /// What the node waits for outside of its graph, in words that can follow "waits for", such as
+    /// "tokens of engine `x`: slot 3". `None` if only its inputs can bring it on.
+    ///
+    /// Asked only when somebody looks at the session, and only of a node that a
+    /// [`Hold`](crate::Hold) or an [`EventSender`](crate::EventSender) keeps open, between two of
+    /// its calls. Must not block.
+    fn waits_for(&self) -> Option<String> {
+        Some(ANY_EVENT.to_owned())
+    }
 }
+
+/// What a node waits for that is kept open and says no more about it.
+pub(crate) const ANY_EVENT: &str = "an event, or the release of its holds";
 
 /// A node that waits: its calls are futures, polled by the session, which runs other nodes
 /// meanwhile.
 ///
-/// The inputs of a call are owned, and what it emits leaves the node when the future is ready. The
-/// next call starts after that, so calls of one node never overlap, unless its contract says that
+/// The inputs of a call are owned, and what it emits leaves the node when the future is ready.
+/// [`Emits::waits_for`] tells those who look at the session what a pending call waits for. The next
+/// call starts after that, so calls of one node never overlap, unless its contract says that
 /// they may ([`Contract::parallel`]).
 pub trait AsyncCalculator: Sized + Send + 'static {
     /// The name in graph files; ends in `Calculator`.

@@ -74,6 +74,11 @@ impl InputPolicy for Immediate {
         }
     }
 
+    fn waits_for(&self, queues: &[InputQueue]) -> Vec<Waiting> {
+        let inputs = (0..self.inputs.len()).map(|input| self.input_readiness(input, queues));
+        inputs.filter_map(Readiness::waiting).collect()
+    }
+
     fn fill(&mut self, at: Timestamp, queues: &mut [InputQueue], set: &mut InputSet) {
         for input in 0..self.inputs.len() {
             let ready = self.input_readiness(input, queues) == Readiness::Process(at);

@@ -36,6 +36,16 @@ pub enum Readiness {
     Close,
 }
 
+impl Readiness {
+    /// What the node waits for, if it waits.
+    pub(crate) fn waiting(self) -> Option<Waiting> {
+        match self {
+            Self::Waiting(waiting) => Some(waiting),
+            Self::Process(_) | Self::Close => None,
+        }
+    }
+}
+
 /// What a node waits for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
@@ -52,6 +62,12 @@ pub trait InputPolicy: Send {
 
     /// Takes the inputs of the call at `at`, which `readiness` has just announced.
     fn fill(&mut self, at: Timestamp, queues: &mut [InputQueue], set: &mut InputSet);
+
+    /// Everything that a node waits for which waits, where any of it can bring about a call. For
+    /// those who look at a session.
+    fn waits_for(&self, queues: &[InputQueue]) -> Vec<Waiting> {
+        self.readiness(queues).waiting().into_iter().collect()
+    }
 
     /// Called when a packet has arrived: a policy that drops packets does it here, and says that it
     /// may have.
@@ -161,6 +177,13 @@ impl Rule {
         match self {
             Self::Packets => default::Packets.readiness(queues),
             Self::Other(policy) => policy.readiness(queues),
+        }
+    }
+
+    pub(crate) fn waits_for(&self, queues: &[InputQueue]) -> Vec<Waiting> {
+        match self {
+            Self::Packets => default::Packets.waits_for(queues),
+            Self::Other(policy) => policy.waits_for(queues),
         }
     }
 

@@ -56,6 +56,11 @@ impl InputPolicy for SyncSets {
         }
     }
 
+    fn waits_for(&self, queues: &[InputQueue]) -> Vec<Waiting> {
+        let sets = (0..self.sets.len()).map(|set| self.set_readiness(set, queues));
+        sets.filter_map(Readiness::waiting).collect()
+    }
+
     fn fill(&mut self, at: Timestamp, queues: &mut [InputQueue], set: &mut InputSet) {
         let chosen = (0..self.sets.len())
             .find(|&set| self.set_readiness(set, queues) == Readiness::Process(at));

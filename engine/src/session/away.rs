@@ -3,11 +3,12 @@
 
 use std::{
     collections::VecDeque,
+    fmt,
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
@@ -17,13 +18,13 @@ use std::{
 use crate::{
     calculator::Flow,
     calculator::erased::{Answer, Instance, Returned},
-    emits::Emits,
+    emits::{AsyncCall, Description, Emits},
     error::{Error, Result},
     lanes::Lane,
 };
 
 use super::{
-    guard::{Call, panicked},
+    guard::{Call, catch, panicked},
     message::Message,
     shared::Shared,
 };
@@ -60,12 +61,34 @@ impl InFlight {
 }
 
 /// Asks the session to poll the future of one call of an async node.
-struct PollNode {
+pub(super) struct PollNode {
     shared: Arc<Shared>,
     node: u16,
     slot: u16,
     /// A message is on its way.
     asked: AtomicBool,
+    /// What the call waits for, if it has said so.
+    description: Mutex<Option<Description>>,
+}
+
+impl PollNode {
+    fn description(&self) -> MutexGuard<'_, Option<Description>> {
+        self.description
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AsyncCall for PollNode {
+    fn waits_for(&self, what: Description) {
+        *self.description() = Some(what);
+    }
+}
+
+impl fmt::Debug for PollNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PollNode(node {}, slot {})", self.node, self.slot)
+    }
 }
 
 impl Wake for PollNode {
@@ -109,8 +132,10 @@ struct Slot {
 }
 
 enum Work {
-    /// On an executor, or nothing.
-    Elsewhere,
+    /// In the hands of the session for a moment.
+    None,
+    /// A job of this number on an executor.
+    Job(u64),
     Future(NodeFuture),
     /// Over, but an earlier one is not.
     Done(Answer<Flow>, Emits),
@@ -146,7 +171,7 @@ impl Away {
             self.slots.push(Slot {
                 call,
                 began: now,
-                work: Work::Elsewhere,
+                work: Work::None,
                 poll: None,
             });
             self.slots.len() as u16 - 1
@@ -163,30 +188,62 @@ impl Away {
         (slot.call, slot.began)
     }
 
-    /// Leaves the future of a call in its slot.
-    pub(super) fn start(&mut self, slot: u16, future: NodeFuture) {
-        self.slots[usize::from(slot)].work = Work::Future(future);
-    }
-
-    /// Polls the call in a slot. `None` if it is no future or is pending, an error if it panicked.
-    pub(super) fn poll(
+    /// What wakes the future of the call in a slot, and takes what it says.
+    pub(super) fn async_call(
         &mut self,
         shared: &Arc<Shared>,
         node: u16,
         slot: u16,
-    ) -> Option<Result<Returned, Error>> {
-        let Slot { work, poll, .. } = &mut self.slots[usize::from(slot)];
-        let Work::Future(future) = work else {
-            return None;
-        };
+    ) -> Arc<PollNode> {
+        let poll = &mut self.slots[usize::from(slot)].poll;
         let poll = poll.get_or_insert_with(|| {
             Arc::new(PollNode {
                 shared: Arc::clone(shared),
                 node,
                 slot,
                 asked: AtomicBool::new(false),
+                description: Mutex::new(None),
             })
         });
+        *poll.description() = None;
+        Arc::clone(poll)
+    }
+
+    /// Leaves the future of a call in its slot.
+    pub(super) fn start(&mut self, slot: u16, future: NodeFuture) {
+        self.slots[usize::from(slot)].work = Work::Future(future);
+    }
+
+    /// Notes the job that a call has become.
+    pub(super) fn given(&mut self, slot: u16, job: u64) {
+        self.slots[usize::from(slot)].work = Work::Job(job);
+    }
+
+    /// The job of the earliest call, if it is on an executor.
+    pub(super) fn job(&self) -> Option<u64> {
+        match self.slots[usize::from(*self.order.front()?)].work {
+            Work::Job(job) => Some(job),
+            _ => None,
+        }
+    }
+
+    /// What the earliest call waits for, if it is a future that has said so.
+    pub(super) fn waits_for(&self) -> Option<String> {
+        let Slot { work, poll, .. } = &self.slots[usize::from(*self.order.front()?)];
+        let Work::Future(_) = work else {
+            return None;
+        };
+        let description = poll.as_ref()?.description();
+        let describe = description.as_ref()?;
+        catch(|| Ok::<_, Error>(describe())).ok()
+    }
+
+    /// Polls the call in a slot. `None` if it is no future or is pending, an error if it panicked.
+    pub(super) fn poll(&mut self, slot: u16) -> Option<Result<Returned, Error>> {
+        let Slot { work, poll, .. } = &mut self.slots[usize::from(slot)];
+        let (Work::Future(future), Some(poll)) = (&mut *work, poll) else {
+            return None;
+        };
         // Acquire pairs with the Release in `wake_by_ref`. Cleared before the poll, so that a wake
         // during it asks again.
         poll.asked.swap(false, Ordering::Acquire);
@@ -198,7 +255,7 @@ impl Away {
             Ok(Poll::Pending) => None,
             Ok(Poll::Ready(returned)) => Some(Ok(returned)),
             Err(panic) => {
-                *work = Work::Elsewhere;
+                *work = Work::None;
                 Some(Err(panicked(&*panic)))
             }
         }
@@ -214,7 +271,7 @@ impl Away {
     pub(super) fn next(&mut self) -> Option<(Call, Answer<Flow>, Emits)> {
         loop {
             let slot = &mut self.slots[usize::from(*self.order.front()?)];
-            match std::mem::replace(&mut slot.work, Work::Elsewhere) {
+            match std::mem::replace(&mut slot.work, Work::None) {
                 Work::Done(flow, emits) => {
                     self.order.pop_front();
                     if !self.stopped || slot.call == Call::Close {

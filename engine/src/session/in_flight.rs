@@ -76,7 +76,7 @@ impl Running {
         let inputs = if plan.lanes > 1 { plan.inputs.len() } else { 0 };
         let mut set = self.nodes[node].take_set(inputs);
         let (plan, shared) = (Arc::clone(frame.plan), Arc::clone(frame.shared));
-        executor.spawn(Box::new(move || {
+        let job = executor.spawn(Box::new(move || {
             // A session that is gone wants no answer.
             if shared.run.cancel.is_cancelled() {
                 return;
@@ -105,6 +105,7 @@ impl Running {
             // If the session has ended meanwhile, the node is dropped here.
             drop(shared.send(message));
         }));
+        self.nodes[node].given(slot, job);
     }
 
     /// Takes a node back from its executor.
@@ -142,6 +143,7 @@ impl Running {
         let set = self.nodes[node].take_set(frame.plan.nodes[node].inputs.len());
         let mut emits = Emits::default();
         emits.start(free);
+        emits.call = Some(self.nodes[node].async_call(frame.shared, node as u16, slot));
         self.nodes[node].start(slot, instance.process(set, emits));
         self.poll_future(frame, node, slot);
     }
@@ -150,7 +152,7 @@ impl Running {
     pub(super) fn poll_future(&mut self, frame: Frame<'_>, node: usize, slot: u16) {
         frame.shared.enter(node);
         let state = &mut self.nodes[node];
-        match state.poll(frame.shared, node as u16, slot, &mut self.timer) {
+        match state.poll(slot, &mut self.timer) {
             None => {}
             Some(Ok(returned)) => {
                 self.record_away(node, slot, None);

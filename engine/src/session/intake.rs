@@ -3,7 +3,7 @@
 use crate::{
     input::{InputQueue, InputSet},
     plan::PlanNode,
-    policy::{Policy, Readiness, Rule},
+    policy::{Policy, Readiness, Rule, Waiting},
     timestamp::Timestamp,
 };
 
@@ -65,6 +65,11 @@ impl Intake {
             Time::Taken(at) => Readiness::Process(at),
             Time::Call | Time::Arrival | Time::Later => self.policy.readiness(queues),
         }
+    }
+
+    /// What the node waits for, where any of it can bring about a call.
+    pub(super) fn waits_for(&self, queues: &[InputQueue]) -> Vec<Waiting> {
+        self.policy.waits_for(queues)
     }
 
     /// Notes the input whose bound has to move before the node is due.

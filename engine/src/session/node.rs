@@ -7,8 +7,8 @@ use std::{
 };
 
 use crate::{
-    calculator::Flow,
     calculator::erased::{Answer, Instance, Returned},
+    calculator::{ANY_EVENT, Flow},
     context::{Cx, Site},
     emits::Emits,
     error::{Error, Result},
@@ -19,7 +19,7 @@ use crate::{
 };
 
 use super::{
-    away::{Away, NodeFuture},
+    away::{Away, NodeFuture, PollNode},
     guard::{Call, catch, catch_drop, guarded},
     intake::Intake,
     message,
@@ -151,6 +151,16 @@ impl NodeState {
     #[inline]
     pub(super) fn is_held(&self) -> bool {
         self.holds > 0
+    }
+
+    /// What an open node that is held waits for outside of the graph; none if only its inputs can
+    /// bring it on.
+    pub(super) fn waits_for(&self) -> Option<String> {
+        let said = match &self.instance {
+            Some(Instance::Sync(node)) => catch(|| Ok::<_, Error>(node.waits_for())).ok(),
+            Some(Instance::Async(_)) | None => None,
+        };
+        said.unwrap_or_else(|| Some(ANY_EVENT.to_owned()))
     }
 }
 
@@ -297,22 +307,42 @@ impl NodeState {
         std::mem::replace(&mut self.intake.set, InputSet::new(inputs))
     }
 
+    /// What the future of the call in a slot sees of it.
+    pub(super) fn async_call(
+        &mut self,
+        shared: &Arc<Shared>,
+        node: u16,
+        slot: u16,
+    ) -> Arc<PollNode> {
+        let away = self.away.get_or_insert_default();
+        away.async_call(shared, node, slot)
+    }
+
+    /// Notes the job that the call in a slot has become.
+    pub(super) fn given(&mut self, slot: u16, job: u64) {
+        self.away.get_or_insert_default().given(slot, job);
+    }
+
+    /// The job of its earliest call that is on an executor.
+    pub(super) fn job(&self) -> Option<u64> {
+        self.away.as_ref()?.job()
+    }
+
+    /// What its earliest call that is pending waits for, if that is known.
+    pub(super) fn call_waits_for(&self) -> Option<String> {
+        self.away.as_ref()?.waits_for()
+    }
+
     /// Starts a call of an async node in its slot.
     pub(super) fn start(&mut self, slot: u16, future: NodeFuture) {
         self.away.get_or_insert_default().start(slot, future);
     }
 
     /// Polls the call in a slot, and charges the node with it once it is over.
-    pub(super) fn poll(
-        &mut self,
-        shared: &Arc<Shared>,
-        node: u16,
-        slot: u16,
-        timer: &mut Timer,
-    ) -> Option<Result<Returned, Error>> {
+    pub(super) fn poll(&mut self, slot: u16, timer: &mut Timer) -> Option<Result<Returned, Error>> {
         let away = self.away.as_mut()?;
         timer.before(self.runs);
-        let polled = away.poll(shared, node, slot)?;
+        let polled = away.poll(slot)?;
         if polled.is_ok() {
             self.count(timer);
         }

@@ -249,7 +249,7 @@ impl Running {
 
     /// How many more packets of a graph input its consumers take.
     fn room(&self, frame: Frame<'_>, stream: u32) -> usize {
-        if self.streams[stream as usize].is_tapped() && self.taps.is_full(stream) {
+        if self.streams[stream as usize].is_tapped() && self.taps.unread(stream).is_some() {
             return 0;
         }
         let consumers = frame.plan.streams[stream as usize].consumers.iter();

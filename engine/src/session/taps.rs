@@ -192,10 +192,11 @@ impl Taps {
         full.map(|(_, output)| output.index)
     }
 
-    /// Whether an output of a stream is full.
-    pub(super) fn is_full(&self, stream: u32) -> bool {
-        self.outputs()
-            .any(|(of, output)| of == stream && output.full)
+    /// How many packets wait for the reader of a stream, if its output is full.
+    pub(super) fn unread(&self, stream: u32) -> Option<usize> {
+        let mut outputs = self.outputs();
+        let full = outputs.find(|(of, output)| *of == stream && output.full);
+        full.map(|(_, output)| output.unread + output.local.len())
     }
 
     pub(super) fn clear(&mut self) {

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use crate::{
+    calculator::ANY_EVENT,
     input::InputQueue,
     plan::{Place, Plan, Producer, SideSource},
-    policy::Readiness,
+    policy::{Readiness, Waiting},
     timestamp::Timestamp,
 };
 
@@ -141,7 +142,11 @@ impl WaitGraph<'_> {
         let (mut node, mut asked) = (start, Asked::Itself);
         loop {
             if let Some(at) = path.iter().position(|(seen, _)| *seen == node) {
-                chain.push(self.wait(node, self.around(&path[at..])));
+                // What comes from outside gets into the loop, too, if there is room for it.
+                let has_room = self.running.nodes[node].has_room();
+                let outside = has_room.then(|| self.outside(node)).flatten();
+                let reason = outside.unwrap_or_else(|| self.around(&path[at..]));
+                chain.push(self.wait(node, reason));
                 return chain;
             }
             let found = self.find(node, asked);
@@ -170,9 +175,9 @@ impl WaitGraph<'_> {
 
     /// The reason of a node that waits for itself.
     fn around(self, path: &[(usize, Option<usize>)]) -> Reason {
-        let back = path.iter().filter_map(|(_, input)| *input);
-        let mut back = back.map(|input| &self.plan.inputs[input]);
-        let closing = back.find(|input| input.back_edge);
+        let behind = path.iter().filter(|(node, _)| self.first(*node).is_some());
+        let mut behind = behind.filter_map(|(_, input)| Some(&self.plan.inputs[(*input)?]));
+        let closing = behind.find(|input| input.back_edge);
         Reason::Itself {
             nodes: path.iter().map(|(node, _)| self.name(*node)).collect(),
             back_edge: closing.map(|input| self.stream(input.stream)),
@@ -225,11 +230,17 @@ impl WaitGraph<'_> {
         match state.status() {
             Status::Unopened => self.unopened(node),
             Status::Open | Status::Busy if state.is_away() => {
-                let runs = match self.plan.nodes[node].place {
-                    Place::Inline => return WaitsFor::root(Reason::Future),
-                    Place::Executor(_) => self.plan.explain.nodes[node].runs.clone(),
-                };
-                WaitsFor::root(Reason::Executor { runs })
+                WaitsFor::root(match self.plan.nodes[node].place {
+                    Place::Inline => Reason::Future {
+                        what: state.call_waits_for(),
+                    },
+                    Place::Executor(executor) => Reason::Executor {
+                        runs: self.plan.explain.nodes[node].runs.clone(),
+                        before: state
+                            .job()
+                            .and_then(|job| self.plan.executors[usize::from(executor)].before(job)),
+                    },
+                })
             }
             Status::Open if !state.has_room() && self.would_run(node) => self.full(node),
             Status::Open if self.plan.nodes[node].is_source() => self.source(node),
@@ -294,9 +305,10 @@ impl WaitGraph<'_> {
                     at,
                 );
             }
-            if self.running.taps.is_full(stream) {
+            if let Some(unread) = self.running.taps.unread(stream) {
                 return WaitsFor::root(Reason::Reader {
                     stream: self.stream(stream),
+                    unread,
                 });
             }
         }
@@ -328,29 +340,34 @@ impl WaitGraph<'_> {
     }
 
     fn open(self, node: usize, asked: Asked) -> WaitsFor {
-        let (plan, state) = (&self.plan.nodes[node], &self.running.nodes[node]);
-        let held = state.is_held();
+        let plan = &self.plan.nodes[node];
+        let outside = self.outside(node).map(WaitsFor::root);
         if plan.inputs.is_empty() {
-            return WaitsFor::root(if held { Reason::Event } else { Reason::End });
+            return outside.unwrap_or_else(|| WaitsFor::root(Reason::End));
         }
         let waiting = match self.readiness(node) {
-            Readiness::Waiting(waiting) => waiting,
-            Readiness::Close if held => return WaitsFor::root(Reason::Event),
+            Readiness::Waiting(first) => self.forward(node).unwrap_or(first),
+            Readiness::Close if self.running.nodes[node].is_held() => {
+                return outside.unwrap_or_else(|| WaitsFor::root(any_event()));
+            }
             Readiness::Close | Readiness::Process(_) => return WaitsFor::root(Reason::Turn),
         };
+        // What waits in its own queues waits for another input, whatever comes from outside.
+        let by_packets = matches!(asked, Asked::Itself) && self.first(node).is_some();
+        if let Some(outside) = outside
+            && !by_packets
+        {
+            return outside;
+        }
         // Its consumer waits for something that its inputs are already past.
         if let Asked::Stream(stream, Some(needed)) = asked
             && waiting.until > needed
             && !self.follows_inputs(node, stream)
         {
-            return WaitsFor::root(if held {
-                Reason::Event
-            } else {
-                Reason::Nothing {
-                    stream: self.stream(stream as u32),
-                    bound: self.running.streams[stream].bound(),
-                    dealt: waiting.until,
-                }
+            return WaitsFor::root(Reason::Nothing {
+                stream: self.stream(stream as u32),
+                bound: self.running.streams[stream].bound(),
+                dealt: waiting.until,
             });
         }
         let input = plan.inputs.start + usize::from(waiting.stream);
@@ -372,12 +389,40 @@ impl WaitGraph<'_> {
         }
     }
 
+    /// What a node that is held waits for outside of the graph, unless only its inputs can bring it
+    /// on.
+    fn outside(self, node: usize) -> Option<Reason> {
+        let state = &self.running.nodes[node];
+        let what = state.is_held().then(|| state.waits_for())??;
+        Some(Reason::Event { what })
+    }
+
+    /// Of the inputs each of which can bring about a call of a node, the first that is no back edge:
+    /// a loop goes on only once something has got into it.
+    fn forward(self, node: usize) -> Option<Waiting> {
+        let inputs = self.plan.nodes[node].inputs.clone();
+        let queues = self.running.queues.of(&inputs);
+        let waits = self.running.nodes[node].intake.waits_for(queues);
+        let is_back = |waiting: &Waiting| {
+            let input = inputs.start + usize::from(waiting.stream);
+            self.plan.inputs[input].back_edge
+        };
+        waits.into_iter().find(|waiting| !is_back(waiting))
+    }
+
     /// Whether the bound of an output of a node moves with those of its inputs.
     fn follows_inputs(self, node: usize, stream: usize) -> bool {
         let plan = &self.plan.nodes[node];
         let outputs = &self.plan.outputs[plan.outputs.clone()];
         let output = outputs.iter().position(|&output| output as usize == stream);
         output.is_some_and(|output| plan.offsets[output].is_some())
+    }
+}
+
+/// What holds a node open that says no more about it.
+fn any_event() -> Reason {
+    Reason::Event {
+        what: ANY_EVENT.to_owned(),
     }
 }
 

@@ -101,16 +101,26 @@ pub enum Reason {
     Reader {
         /// The stream.
         stream: String,
+        /// The packets that it has not read.
+        unread: usize,
     },
-    /// A call that goes on elsewhere.
+    /// A call on an executor.
     Executor {
-        /// Where, as in `on "cpu"`.
+        /// Where, as in "on `cpu`".
         runs: String,
+        /// How many jobs of the same graph have to begin before it; none if it has begun.
+        before: Option<usize>,
     },
     /// A call whose future is pending.
-    Future,
+    Future {
+        /// What it waits for, if the node says so: words that can follow "waits for".
+        what: Option<String>,
+    },
     /// Something from outside the graph: an event sender or a hold exists.
-    Event,
+    Event {
+        /// What it is: words that can follow "waits for".
+        what: String,
+    },
     /// A source of a lower layer that is not done.
     Layer {
         /// The layer of the one that waits.
@@ -122,7 +132,7 @@ pub enum Reason {
     Itself {
         /// The nodes, each of which waits for the next, and the last for the first.
         nodes: Vec<String>,
-        /// The stream that closes the loop, if it is marked.
+        /// The back edge that closes the loop, if packets of other inputs wait with it.
         back_edge: Option<String>,
     },
     /// Its turn, which comes with the session's next poll.
@@ -256,13 +266,22 @@ impl fmt::Display for Reason {
                 f,
                 "waits for room in the queue of stream `{stream}` at `{at}`, full with {queued} packets"
             ),
-            Self::Reader { stream } => write!(
+            Self::Reader { stream, unread } => write!(
                 f,
-                "waits for the reader of output `{stream}`, whose queue is full"
+                "waits for the reader of output `{stream}`, which reads too slowly: {unread} packets wait for it"
             ),
-            Self::Executor { runs } => write!(f, "is in a call {runs}"),
-            Self::Future => f.write_str("is in an async call that is pending"),
-            Self::Event => f.write_str("waits for an event, or the release of its holds"),
+            Self::Executor { runs, before } => match before {
+                None => write!(f, "is in a call {runs}"),
+                Some(0) => write!(f, "waits for a free thread {runs}"),
+                Some(before) => write!(
+                    f,
+                    "waits for a free thread {runs}, behind {before} of its graph's calls"
+                ),
+            },
+            Self::Future { what: None } => f.write_str("is in an async call that is pending"),
+            Self::Future { what: Some(what) } | Self::Event { what } => {
+                write!(f, "waits for {what}")
+            }
             Self::Layer { layer, source } => write!(
                 f,
                 "is a source of layer {layer} and waits for `{source}` of a lower layer to be done"

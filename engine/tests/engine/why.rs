@@ -3,16 +3,18 @@
 use std::{
     future::{Future, pending},
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, Barrier},
     task::{Context, Poll, Waker},
 };
 
 use graphmill_engine::{
     AsyncCalculator, Calculator, Contract, Cx, Emits, EventSender, Events, Executors, Flow, Handle,
-    In, InputSet, NoOptions, Offset, OpenCx, Out, Packet, Payload, Plan, Registry, Result, RunCx,
-    Session, Side, SidePackets, Why, testing::ManualExecutor,
+    In, InputSet, NoOptions, Offset, OpenCx, Out, Packet, Payload, Plan, Policy, Registry, Result,
+    RunCx, Session, Side, SidePackets, Why, testing::ManualExecutor,
 };
 use graphmill_grammar::{SourceMap, parse_graph};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use crate::engine::nodes::environment_with;
 
@@ -56,6 +58,110 @@ impl Calculator for Listen {
 
     fn process(&mut self, (_, _, events): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
         self.0 = Some(cx.sender(events));
+        Ok(Flow::Continue)
+    }
+}
+
+/// Waits for words from outside once it was asked for some. Each brings its own credit around the
+/// loop.
+struct Words {
+    words: Option<EventSender<()>>,
+    options: WordsOptions,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct WordsOptions {
+    /// The words may come only after the back edge has brought something.
+    spent: bool,
+    /// It panics when it is asked what it waits for.
+    panics: bool,
+}
+
+impl Calculator for Words {
+    const NAME: &'static str = "WordsCalculator";
+    type Options = WordsOptions;
+    type Ports = (In<i64>, In<i64>, Out<i64>, Out<i64>, Events<()>);
+
+    fn contract(c: &mut Contract, _: &WordsOptions) -> Self::Ports {
+        c.policy(Policy::Immediate);
+        c.offset(Offset::Unset);
+        (
+            c.input("ASK"),
+            c.input("LOOP"),
+            c.output("WORDS"),
+            c.output("LOOP"),
+            c.events(),
+        )
+    }
+
+    fn open(options: &WordsOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self {
+            words: None,
+            options: options.clone(),
+        })
+    }
+
+    fn process(&mut self, (ask, .., events): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        if cx.get(ask).is_some() {
+            self.words = Some(cx.sender(events));
+        }
+        Ok(Flow::Continue)
+    }
+
+    fn waits_for(&self) -> Option<String> {
+        assert!(!self.options.panics, "told to");
+        (!self.options.spent).then(|| "the third word".to_owned())
+    }
+}
+
+/// Says what its call waits for.
+struct Says;
+
+impl AsyncCalculator for Says {
+    const NAME: &'static str = "SaysCalculator";
+    type Options = NoOptions;
+    type Ports = (In<i64>, Out<i64>);
+
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
+        c.parallel();
+        (c.input(""), c.output(""))
+    }
+
+    fn open(_: &NoOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self)
+    }
+
+    async fn process(&mut self, _: Self::Ports, set: InputSet, out: &mut Emits) -> Result<Flow> {
+        let number = set.time();
+        out.waits_for(move || format!("letter {number}"));
+        pending().await
+    }
+}
+
+/// Tells a test that its call has begun, and ends it when the test says so.
+struct Gate;
+
+/// Where a [`Gate`] meets its test.
+static BEGUN: Barrier = Barrier::new(2);
+static END: Barrier = Barrier::new(2);
+
+impl Calculator for Gate {
+    const NAME: &'static str = "GateOfTestCalculator";
+    type Options = NoOptions;
+    type Ports = (In<i64>, Out<i64>);
+
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
+        (c.input(""), c.output(""))
+    }
+
+    fn open(_: &NoOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn process(&mut self, _: Self::Ports, _: &mut Cx<'_>) -> Result<Flow> {
+        BEGUN.wait();
+        END.wait();
         Ok(Flow::Continue)
     }
 }
@@ -106,8 +212,15 @@ impl Calculator for Needy {
 }
 
 fn start(text: &str) -> (Session, Handle) {
+    Session::new(&plan(text), RunCx::new("x"), SidePackets::new()).expect("starts")
+}
+
+fn plan(text: &str) -> Arc<Plan> {
     let registry = Registry::new()
         .with_async::<Never>()
+        .with_async::<Says>()
+        .with::<Words>()
+        .with::<Gate>()
         .with::<Listen>()
         .with::<Lopsided>()
         .with::<Needy>();
@@ -118,8 +231,7 @@ fn start(text: &str) -> (Session, Handle) {
     let parsed = parse_graph(&mut sources, "stuck.pbtxt", text);
     let (plan, diagnostics) =
         Plan::compile(&parsed.graph.expect("a graph"), &mut sources, &environment);
-    let plan = plan.unwrap_or_else(|| panic!("{diagnostics:?}"));
-    Session::new(&plan, RunCx::new("x"), SidePackets::new()).expect("starts")
+    plan.unwrap_or_else(|| panic!("{diagnostics:?}"))
 }
 
 /// Runs the session until it waits, and asks it why.
@@ -253,7 +365,7 @@ fn on_a_reader_that_does_not_read() {
         chain(&ask(&mut session)),
         [
             "`a` waits for room in the queue of stream `x` at `b`, full with 3 packets",
-            "`b` waits for the reader of output `out`, whose queue is full",
+            "`b` waits for the reader of output `out`, which reads too slowly: 16 packets wait for it",
         ]
     );
 }
@@ -317,8 +429,145 @@ fn on_a_call_on_an_executor() {
         chain(&ask(&mut session)),
         [
             "`PassThroughCalculator` waits for stream `slow` from `HeavyCalculator`, on which nothing came yet; 1 packet waits with it, at 4",
-            "`HeavyCalculator` is in a call on `elsewhere`",
+            "`HeavyCalculator` waits for a free thread on `elsewhere`",
         ]
+    );
+}
+
+#[test]
+fn on_a_call_behind_others_on_an_executor() {
+    let text = r#"input_stream: "in" output_stream: "out"
+        node { calculator: "HeavyCalculator" input_stream: "in" output_stream: "out" executor: "elsewhere" }"#;
+    let plan = plan(text);
+    let ask_one_more = || {
+        let (mut session, handle) =
+            Session::new(&plan, RunCx::new("x"), SidePackets::new()).expect("starts");
+        push(&handle, "in", 4, 0_i64);
+        let said = chain(&ask(&mut session));
+        (session, handle, said)
+    };
+    let (_first, _handle, said) = ask_one_more();
+    assert_eq!(
+        said,
+        ["`HeavyCalculator` waits for a free thread on `elsewhere`"]
+    );
+    let (_second, _handle, said) = ask_one_more();
+    assert_eq!(
+        said,
+        ["`HeavyCalculator` waits for a free thread on `elsewhere`, behind 1 of its graph's calls"]
+    );
+}
+
+#[test]
+fn on_a_thread_that_computes() {
+    let (mut session, handle) = start(
+        r#"input_stream: "in" output_stream: "out" executor { name: "own" type: "ThreadPoolExecutor" options {
+             [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: 1 } } }
+        node { calculator: "GateOfTestCalculator" input_stream: "in" output_stream: "out" executor: "own" }"#,
+    );
+    push(&handle, "in", 4, 0_i64);
+    ask(&mut session);
+    BEGUN.wait();
+    assert_eq!(
+        chain(&ask(&mut session)),
+        ["`GateOfTestCalculator` is in a call on `own`"]
+    );
+    END.wait();
+}
+
+/// A node in a loop that asks for words, whose back edge comes by way of `around`.
+fn words(options: &str, around: &str, policy: &str) -> (Session, Handle) {
+    start(&format!(
+        r#"input_stream: "in" output_stream: "sum" output_stream: "back"
+        node {{ name: "words" calculator: "WordsCalculator" input_stream: "ASK:in" input_stream: "LOOP:back"
+               input_stream_info {{ tag_index: "LOOP" back_edge: true }} {policy}
+               output_stream: "WORDS:words" output_stream: "LOOP:forth"
+               node_options {{ [type.x/WordsCalculatorOptions] {{ {options} }} }} }}
+        node {{ name: "around" calculator: "{around}" input_stream: "forth" output_stream: "back" }}
+        node {{ name: "sum" calculator: "AddCalculator" input_stream: "in" input_stream: "words" output_stream: "sum" }}"#
+    ))
+}
+
+const WAITS_FOR_WORDS: &str = "`sum` waits for stream `words` from `words`, on which nothing came yet; 1 packet waits with it, at 4";
+
+#[test]
+fn on_what_a_node_in_a_loop_says_it_waits_for() {
+    let own_set = r#"input_stream_handler { input_stream_handler: "SyncSetInputStreamHandler"
+        options { [mediapipe.SyncSetInputStreamHandlerOptions.ext] { sync_set { tag_index: "LOOP" } } } }"#;
+    for policy in ["", own_set] {
+        let (mut session, handle) = words("", "PassThroughCalculator", policy);
+        push(&handle, "in", 4, 0_i64);
+        let expected = [WAITS_FOR_WORDS, "`words` waits for the third word"];
+        let why = ask(&mut session);
+        assert_eq!(chain(&why), expected, "{policy}");
+        let wait = serde_json::to_value(&why.chains[0][1]).expect("it serializes");
+        assert_eq!(wait["waits_for"], "event");
+        assert_eq!(wait["what"], "the third word");
+        handle.close_all();
+        assert_eq!(chain(&ask(&mut session)), expected, "{policy}");
+    }
+}
+
+#[test]
+fn on_what_goes_around_where_nothing_comes_from_outside_before_that() {
+    let (mut session, handle) = words("spent: true", "PassThroughCalculator", "");
+    push(&handle, "in", 4, 0_i64);
+    handle.close_all();
+    assert_eq!(
+        chain(&ask(&mut session)),
+        [
+            WAITS_FOR_WORDS,
+            "`words` waits for stream `back` from `around`, on which nothing came yet",
+            "`around` waits for stream `forth` from `words`, on which nothing came yet",
+            "`words` waits for itself: `words` > `around` > `words`",
+        ]
+    );
+}
+
+#[test]
+fn on_what_comes_in_before_anything_can_go_around() {
+    let (mut session, handle) = words("", "PassThroughCalculator", "");
+    let bound = graphmill_engine::Timestamp::new(7);
+    handle.bound("in", bound).expect("it is an input");
+    let why = ask(&mut session);
+    let words = why.nodes.iter().find(|wait| wait.node == "words");
+    assert_eq!(
+        words.expect("it is open").to_string(),
+        "`words` waits for graph input `in`, known before 7; it is not closed"
+    );
+}
+
+#[test]
+fn on_an_event_where_the_node_cannot_say_more() {
+    let (mut session, handle) = words("panics: true", "PassThroughCalculator", "");
+    push(&handle, "in", 4, 0_i64);
+    assert_eq!(
+        chain(&ask(&mut session)),
+        [
+            WAITS_FOR_WORDS,
+            "`words` waits for an event, or the release of its holds"
+        ]
+    );
+}
+
+#[test]
+fn on_what_an_async_call_says_it_waits_for() {
+    let (mut session, handle) = start(
+        r#"input_stream: "in" output_stream: "out"
+        node { calculator: "SaysCalculator" input_stream: "in" output_stream: "out" max_in_flight: 2 }"#,
+    );
+    push(&handle, "in", 4, 0_i64);
+    push(&handle, "in", 5, 0_i64);
+    let why = ask(&mut session);
+    assert_eq!(
+        chain(&why),
+        ["`SaysCalculator` waits for letter 4"],
+        "the outputs of the first call come first"
+    );
+    let wait = serde_json::to_value(&why.chains[0][0]).expect("it serializes");
+    assert_eq!(
+        (&wait["waits_for"], &wait["what"]),
+        (&"future".into(), &"letter 4".into())
     );
 }
 

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::info::{EmbeddingInfo, EmbeddingMeasurements, Recorders};
@@ -168,8 +169,11 @@ impl EmbeddingEngine {
             self.shared.places.leave(None);
             EmbeddingRefusal::Failed(why)
         })?;
+        let texts = request.texts.len();
+        let computed = Arc::<AtomicUsize>::default();
         let job = Box::new(Job {
             id,
+            computed: Arc::clone(&computed),
             texts: request.texts,
             receiver,
             submitted: Instant::now(),
@@ -179,7 +183,11 @@ impl EmbeddingEngine {
             self.shared.places.leave(None);
             return Err(EmbeddingRefusal::Stopped);
         }
-        Ok(EmbeddingHandle(ticket))
+        Ok(EmbeddingHandle {
+            _ticket: ticket,
+            texts,
+            computed,
+        })
     }
 
     /// Gives up the engine's thread, as [`LlmEngine::abandon`](crate::LlmEngine) does.
@@ -331,6 +339,20 @@ impl fmt::Debug for EmbeddingEngine {
 
 /// A request in an engine. Dropping it cancels the request, if it has not ended.
 #[derive(Debug)]
-pub struct EmbeddingHandle(
-    #[expect(dead_code, reason = "held for its drop")] Ticket<Box<Job>, Arc<Vectors>>,
-);
+pub struct EmbeddingHandle {
+    _ticket: Ticket<Box<Job>, Arc<Vectors>>,
+    texts: usize,
+    computed: Arc<AtomicUsize>,
+}
+
+impl EmbeddingHandle {
+    /// How many texts the request has.
+    pub fn texts(&self) -> usize {
+        self.texts
+    }
+
+    /// How many of them are computed.
+    pub fn computed(&self) -> usize {
+        self.computed.load(Ordering::Relaxed)
+    }
+}

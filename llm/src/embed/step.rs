@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::batch::{self, Texts};
@@ -18,6 +19,8 @@ pub(super) struct Job {
     pub(super) texts: Vec<Vec<Token>>,
     pub(super) receiver: Arc<Vectors>,
     pub(super) submitted: Instant,
+    /// How many texts are computed, for those who ask.
+    pub(super) computed: Arc<AtomicUsize>,
     /// The numbers of the texts computed so far, which are the first ones.
     pub(super) results: Vec<Vec<f32>>,
 }
@@ -101,6 +104,7 @@ impl<'a> Core<'a> {
         for (job, texts) in self.queue.iter_mut().zip(&self.batch) {
             let computed = rows.by_ref().take(*texts).map(<[f32]>::to_vec);
             job.results.extend(computed);
+            job.computed.store(job.results.len(), Ordering::Relaxed);
         }
         self.queue.rotate_left(1);
         for mut job in self.take(Job::is_complete) {

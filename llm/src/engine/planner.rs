@@ -10,6 +10,7 @@ use crate::protocol::{SequenceId, Token};
 use crate::schedule::pace::Pace;
 use crate::schedule::turns::Turns;
 use crate::schedule::{self, Limits, Now, Plan, Row};
+use crate::speculate::Drafting;
 
 /// Makes plans. Its memory is reused from step to step.
 pub(super) struct Planner {
@@ -17,6 +18,8 @@ pub(super) struct Planner {
     turns: Turns,
     running: Vec<Row>,
     waiting: Vec<Row>,
+    /// All that waited and could run, in the order in which they get slots.
+    order: Vec<SequenceId>,
 }
 
 impl Planner {
@@ -30,6 +33,7 @@ impl Planner {
             turns: Turns::default(),
             running: Vec::new(),
             waiting: Vec::new(),
+            order: Vec::new(),
         }
     }
 
@@ -50,6 +54,8 @@ impl Planner {
             }));
         queue.fill_rows(&mut self.waiting);
         self.turns.arrange(&mut self.running, &mut self.waiting);
+        self.order.clear();
+        self.order.extend(self.waiting.iter().map(|row| row.id));
         self.waiting.truncate(self.limits.max_sequences as usize);
         self.offer_prefixes(queue, slots, prefixes);
         let prompt_had_turn = plan.prompt_turn;
@@ -69,6 +75,21 @@ impl Planner {
                 break;
             }
         }
+    }
+
+    /// Who waits once a plan is carried out, in the order in which they get slots: those that were
+    /// preempted, and those that could not run, come last.
+    pub(super) fn waiting<'a>(
+        &'a self,
+        plan: &'a Plan,
+        queue: &'a Queue,
+    ) -> impl Iterator<Item = SequenceId> + 'a {
+        let ordered = self.order.iter().filter(|id| !plan.admit.contains(id));
+        let can_run = |id: &&SequenceId| queue.get(**id).is_some_and(Drafting::has_credit);
+        let preempted = plan.preempt.iter().filter(can_run);
+        let paused = queue.waiting().filter(|other| !other.has_credit());
+        let paused = paused.map(|other| other.id);
+        ordered.chain(preempted).copied().chain(paused)
     }
 
     /// Completes the rows of waiting sequences with the prefixes that they could reuse.

@@ -8,6 +8,7 @@ use std::time::Instant;
 use smallvec::SmallVec;
 
 use super::request::{GenerationRequest, OnAdmission};
+use super::standing::Standing;
 use crate::cache::{KvCells, Newcomer, ShareGroup};
 use crate::constrain::{Matching, Reasoning};
 use crate::measure::Moments;
@@ -310,6 +311,24 @@ impl Sequence {
         let speculation = self.speculation.as_ref();
         position + KEPT_HIDDEN >= self.tokens.len() as u32
             && speculation.is_some_and(|speculation| speculation.is_by_model())
+    }
+
+    /// Where it stands, if it has a slot.
+    pub(super) fn standing(&self) -> Option<Standing> {
+        let slot = self.cells.slot()?.0;
+        let prompt = self.prompt_tokens;
+        Some(match (self.generated(), self.prompt_left()) {
+            (0, left) if left > 0 => Standing::Prefills {
+                slot,
+                computed: prompt - left,
+                prompt,
+            },
+            (generated, _) => Standing::Generates {
+                slot,
+                generated,
+                limit: self.token_limit - prompt,
+            },
+        })
     }
 
     /// Drafts that the next step could use: if it decodes, it gives one token more than it has

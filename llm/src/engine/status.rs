@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::adapters;
+use super::standing::Standings;
 use crate::backend::Capacity;
 use crate::measure::{Counter, Recorders};
 use crate::spec::AdapterSpec;
@@ -18,6 +19,7 @@ pub(super) struct Shared {
     /// Of the queue: taken by sequences not yet admitted for the first time, and by requests that
     /// make their prompt.
     pub(super) places: Arc<Places>,
+    pub(super) standings: Standings,
     /// Admitted before, preempted, waiting again.
     pub(super) preempted: Counter,
     pub(super) running: Counter,

@@ -174,6 +174,7 @@ impl Stepper for Core<'_> {
                     (DraftSupport::UpTo(most), Some(speculation)) => speculation.limit(most),
                     _ => {}
                 }
+                self.shared.standings.taken_in(sequence.id);
                 self.queue.enqueue(*sequence);
             }
             Order::Grant(id, credits) => {
@@ -201,6 +202,8 @@ impl Stepper for Core<'_> {
         self.move_sequences();
         let running = self.slots.running().len();
         self.queue.expire(self.backend.now(), running, self.outbox);
+        let waiting = self.planner.waiting(&self.plan, &self.queue);
+        self.shared.standings.set(self.slots.running(), waiting);
         if self.plan.work.is_empty() {
             if !moves {
                 self.publish(true);

@@ -7,6 +7,8 @@ use super::order::{Order, Waiting};
 use super::preview::{PromptPreview, Question};
 use super::request::{Entry, GenerationRequest};
 use super::sequence::Sequence;
+use super::standing::Standing;
+use super::status::Shared;
 use crate::backend::Adapter;
 use crate::cache::ShareGroup;
 use crate::constrain::{CompileError, CompiledConstraint, Compiler, Constraint};
@@ -66,11 +68,15 @@ impl LlmEngine {
             self.leave(tenant, tokens);
             SubmitError::Failed(why)
         })?;
+        self.shared.standings.submitted(id);
         if !self.worker.order(Order::Generate(sequence)) {
             self.leave(tenant, tokens);
             return Err(SubmitError::Stopped);
         }
-        Ok(SequenceHandle(ticket))
+        Ok(SequenceHandle {
+            ticket,
+            shared: Arc::clone(&self.shared),
+        })
     }
 
     /// By how many microseconds a request ranks before others of its time: a point of priority is
@@ -237,16 +243,25 @@ impl LlmEngine {
 /// A generation in an engine. Dropping it cancels the generation: its cells are free after the step
 /// that is being computed, and no finish is delivered. Outputs of that step may still arrive.
 #[derive(Debug)]
-pub struct SequenceHandle(Ticket<Order, Waiting>);
+pub struct SequenceHandle {
+    ticket: Ticket<Order, Waiting>,
+    shared: Arc<Shared>,
+}
 
 impl SequenceHandle {
     /// The sequence's number.
     pub fn id(&self) -> SequenceId {
-        SequenceId(self.0.number())
+        SequenceId(self.ticket.number())
     }
 
     /// Allows this many more outputs.
     pub fn grant(&self, credits: u32) {
-        self.0.say(Order::Grant(self.id(), credits));
+        self.ticket.say(Order::Grant(self.id(), credits));
+    }
+
+    /// Where the sequence stands, as of the engine's last step; none once it has ended and its last
+    /// output is on its way.
+    pub fn standing(&self) -> Option<Standing> {
+        self.shared.standings.of(self.id())
     }
 }

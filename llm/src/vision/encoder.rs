@@ -1,7 +1,7 @@
 //! The thread that encodes images and sounds. A projector computes one tile at a time, so one thread
 //! does it for all requests, in the order in which they came.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::{io, thread};
 
@@ -20,20 +20,36 @@ type Work = Box<dyn FnOnce(&Turn<'_>) + Send>;
 
 struct Job {
     work: Work,
-    /// Dead if nobody waits for it any more.
-    wanted: Weak<()>,
+    /// Dead if nobody waits for it any more; true once its turn has come.
+    wanted: Weak<AtomicBool>,
 }
 
 /// The turn of a request on the thread.
 pub(super) struct Turn<'a> {
-    wanted: &'a Weak<()>,
+    wanted: &'a Weak<AtomicBool>,
     encoded: &'a AtomicU64,
 }
 
 /// Somebody waits for tiles. Dropping it ends that: those that are not encoded by then stay so.
 #[derive(Debug)]
 #[must_use]
-pub struct Encoding(#[expect(dead_code, reason = "lives as long as somebody waits")] Arc<()>);
+pub struct Encoding(Arc<AtomicBool>);
+
+impl Encoding {
+    /// Whether its turn has come.
+    pub fn has_begun(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// [`Self::has_begun`] for others than who waits.
+    pub fn watch(&self) -> impl Fn() -> bool + Send + use<> {
+        let begun = Arc::downgrade(&self.0);
+        move || {
+            let begun = begun.upgrade();
+            begun.is_some_and(|begun| begun.load(Ordering::Relaxed))
+        }
+    }
+}
 
 /// The outside of the thread, which ends when this is dropped.
 pub(super) struct Encoder {
@@ -54,7 +70,7 @@ impl Encoder {
 
     /// Has `work` done when its turn comes, unless nobody waits for it by then.
     pub(super) fn submit(&self, work: Work) -> Result<Encoding, SubmitError> {
-        let wanted = Arc::new(());
+        let wanted = Arc::<AtomicBool>::default();
         let job = Job {
             work,
             wanted: Arc::downgrade(&wanted),
@@ -69,6 +85,11 @@ impl Encoder {
         }
     }
 
+    /// Requests whose turn has not come.
+    pub(super) fn waiting(&self) -> usize {
+        self.jobs.len()
+    }
+
     /// Tiles that were encoded.
     pub(super) fn encoded(&self) -> u64 {
         self.encoded.load(Ordering::Relaxed)
@@ -81,7 +102,9 @@ fn serve(inbox: &Receiver<Job>, encoded: &AtomicU64) {
             wanted: &wanted,
             encoded,
         };
-        if turn.is_wanted() {
+        if let Some(wanted) = wanted.upgrade() {
+            wanted.store(true, Ordering::Relaxed);
+            drop(wanted);
             // The receiver may panic, and others still wait.
             catch(|| work(&turn)).ok();
         }

@@ -158,6 +158,11 @@ impl Vision {
         }))
     }
 
+    /// Requests that wait for their turn to be encoded.
+    pub fn waiting(&self) -> usize {
+        self.encoder.waiting()
+    }
+
     /// What was read so far.
     pub fn status(&self) -> VisionStatus {
         let mut status = self.kept.status();

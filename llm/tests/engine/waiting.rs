@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use graphmill_llm::backend::scripted::{Script, ScriptedBackend, Then};
 use graphmill_llm::{
-    ErrorKind, FinishReason, GenerationRequest, LlmEngineSpec, SequenceHandle, StepOutput, Token,
+    ErrorKind, FinishReason, GenerationRequest, LlmEngineSpec, SequenceHandle, Standing,
+    StepOutput, Token,
 };
 
 use super::{Generation, chat, engine, eventually, gated, is_empty, replies, spec, stop};
@@ -268,4 +269,74 @@ fn more_sequences_than_cells_preempt_each_other_and_keep_their_texts() {
     }
     assert!(engine.status().preemptions > 0);
     assert!(is_empty(&engine.status()));
+}
+
+/// Waits until a sequence stands there.
+#[track_caller]
+fn until_stands(handle: &SequenceHandle, expected: Option<Standing>) {
+    let begun = Instant::now();
+    while handle.standing() != expected {
+        let found = handle.standing();
+        assert!(
+            begun.elapsed() < Duration::from_secs(20),
+            "it stands at {found:?}, and {expected:?} was expected"
+        );
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn sequences_tell_where_they_stand() {
+    let spec = LlmEngineSpec {
+        max_num_seqs: 1,
+        max_num_batched_tokens: 16,
+        ..spec()
+    };
+    let (engine, gate) = gated(replies(&[("", "again ", Then::Repeat)]), spec);
+    let prompt = chat(&engine, &"x".repeat(20));
+    let length = prompt.len() as u32;
+    let limited = |request: &mut GenerationRequest| request.max_tokens = Some(1_200);
+    let first = Generation::start(&engine, prompt, limited).expect("accepted");
+    let prefills = |computed| Standing::Prefills {
+        slot: 0,
+        computed,
+        prompt: length,
+    };
+    until_stands(&first.handle, Some(prefills(0)));
+    // While a step is computed nothing is taken in.
+    let second = Generation::start(&engine, chat(&engine, "b"), limited).expect("accepted");
+    let third = Generation::start(&engine, chat(&engine, "c"), limited).expect("accepted");
+    let queued = |place| Some(Standing::Queued { place });
+    assert_eq!(second.handle.standing(), queued(1));
+    assert_eq!(third.handle.standing(), queued(2));
+    gate.send(()).expect("the engine runs");
+    until_stands(&first.handle, Some(prefills(16)));
+    assert_eq!(second.handle.standing(), queued(1));
+    assert_eq!(third.handle.standing(), queued(2));
+    let chunks = (length - 1) / 16;
+    for _ in 0..chunks + 2 {
+        gate.send(()).expect("the engine runs");
+    }
+    let generates = |generated| Standing::Generates {
+        slot: 0,
+        generated,
+        limit: 1_200,
+    };
+    until_stands(&first.handle, Some(generates(3)));
+    drop(second.handle);
+    gate.send(()).expect("the engine runs");
+    until_stands(&first.handle, Some(generates(4)));
+    assert_eq!(third.handle.standing(), queued(1));
+    drop(first.handle);
+    gate.send(()).expect("the engine runs");
+    let runs = |standing: Option<Standing>| matches!(standing, Some(Standing::Prefills { .. }));
+    eventually(&engine, "the third runs", |_| runs(third.handle.standing()));
+}
+
+#[test]
+fn a_sequence_that_has_ended_stands_nowhere() {
+    let engine = engine(replies(&[("", "ok", Then::End)]), spec());
+    let generation = Generation::chat(&engine, "hello");
+    while generation.next().finish.is_none() {}
+    until_stands(&generation.handle, None);
 }

@@ -86,7 +86,8 @@ impl Feeder {
             // How the session ended is told where its outputs end.
             let _ = self.handle.wait_until_idle().await;
             let why = self.handle.why().await;
-            if !why.nodes.iter().any(|node| node.reason == Reason::Event) {
+            let mut reasons = why.nodes.iter().map(|node| &node.reason);
+            if !reasons.any(|reason| matches!(reason, Reason::Event { .. })) {
                 return;
             }
             sleep(LOOK).await;

@@ -222,7 +222,7 @@ fn waits_for_itself(why: &Why) -> bool {
     let elsewhere = |wait: &Wait| {
         matches!(
             wait.reason,
-            Reason::Executor { .. } | Reason::Future | Reason::Event | Reason::Turn
+            Reason::Executor { .. } | Reason::Future { .. } | Reason::Event { .. } | Reason::Turn
         )
     };
     let waits = why.chains.iter().flatten().chain(&why.nodes);

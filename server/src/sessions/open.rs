@@ -118,8 +118,10 @@ impl OpenSession {
                 "`{}` computes in the session's own task, and the session answers after that",
                 self.node(node)
             ),
-            None => "the session does not run now: nobody has taken what it gave out, or all threads are busy"
-                .to_owned(),
+            None => {
+                "the session does not run now: its client reads too slowly, or all threads are busy"
+                    .to_owned()
+            }
         }
     }
 

@@ -99,6 +99,10 @@ impl Calculator for PromptReporter {
         }
         Ok(Flow::Continue)
     }
+
+    fn waits_for(&self) -> Option<String> {
+        Some(llm::waits::preview(&self.model.engine()))
+    }
 }
 register!(PromptReporter);
 

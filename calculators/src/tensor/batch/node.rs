@@ -89,7 +89,9 @@ impl<M: BatchedModel> AsyncCalculator for DynamicBatch<M> {
             let message = format!("an input has no packet at {time}, where another one has");
             return Err(Error::invalid(message));
         };
-        let answer = self.batcher.submit(inputs, self.asked)?.await?;
+        let pending = self.batcher.submit(inputs, self.asked)?;
+        out.waits_for(pending.watch());
+        let answer = pending.await?;
         if let Some(tally) = Tally::of(&self.run) {
             tally.admitted(answer.queued);
         }

@@ -71,6 +71,15 @@ pub(super) enum Next<T> {
     Wait(Option<Instant>),
 }
 
+/// Where a request stands that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In the batch that is computed next, which has so many rows by now.
+    Next { rows: usize },
+    /// In a later one: so many requests come before it.
+    Later { ahead: usize },
+}
+
 /// Why a request waits no longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expired {
@@ -167,6 +176,20 @@ impl<K: PartialEq, T> Queue<K, T> {
     pub(super) fn due(&self) -> Option<Instant> {
         let levels = self.levels.iter().zip(&self.rules.levels);
         levels.filter_map(|(level, rules)| level.due(rules)).min()
+    }
+
+    /// Where a request stands that waits; none if it does not.
+    pub(super) fn place(&self, number: u64) -> Option<Place> {
+        let ahead = self.order().position(|other| other.number == number)?;
+        let batch = self.batch()?;
+        if !batch.members.contains(&number) {
+            return Some(Place::Later { ahead });
+        }
+        let members = self
+            .order()
+            .filter(|other| batch.members.contains(&other.number));
+        let rows = members.map(|member| member.rows).sum();
+        Some(Place::Next { rows })
     }
 
     /// Takes out the batch that is to be computed now, or says how long to wait for one.

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use super::compute::Job;
 use super::measure::Recorders;
 use super::rows::{Kind, Shapes};
-use super::schedule::{Expired, Queue, Rules, Waiting};
+use super::schedule::{Expired, Place, Queue, Rules, Waiting};
 use crate::tensor::{Tensor, TensorModel};
 
 /// What the threads of a batcher and those who wait for it have in common.
@@ -140,6 +140,27 @@ impl Shared {
         })
     }
 
+    /// What a request waits for, in words.
+    fn waits_for(&self, number: u64) -> String {
+        let state = self.lock();
+        let name = &self.name;
+        let most = self.shapes.max_rows;
+        match state.queue.place(number) {
+            None => format!("a batch of `{name}`, which is computed now"),
+            Some(Place::Later { ahead }) => {
+                format!("a later batch of `{name}`, requests before it: {ahead}")
+            }
+            Some(Place::Next { rows }) => {
+                match state.open.len().saturating_sub(state.queue.len()) {
+                    0 => format!("a batch of `{name}`, which collects: {rows} of {most} rows"),
+                    computed => format!(
+                        "a batch of `{name}`, which collects: {rows} of {most} rows; requests computed meanwhile: {computed}"
+                    ),
+                }
+            }
+        }
+    }
+
     /// Requests that wait for a batch.
     pub(super) fn waiting(&self) -> usize {
         self.lock().queue.len()
@@ -245,6 +266,15 @@ impl Shared {
 /// Why nobody gets an answer from a batcher that was dropped.
 fn stopped() -> Error {
     Error::unavailable("the batcher has stopped")
+}
+
+impl Pending {
+    /// What tells others than who waits what the request waits for, in words that can follow "waits
+    /// for".
+    pub fn watch(&self) -> impl Fn() -> String + Send + use<> {
+        let (number, shared) = (self.number, Arc::clone(&self.shared));
+        move || shared.waits_for(number)
+    }
 }
 
 impl Future for Pending {

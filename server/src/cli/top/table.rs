@@ -64,7 +64,7 @@ fn sessions(open: &Value) -> String {
 
 /// What fits beside a table.
 fn short(text: &str) -> String {
-    const CHARACTERS: usize = 60;
+    const CHARACTERS: usize = 100;
     text.chars().take(CHARACTERS).collect()
 }
 

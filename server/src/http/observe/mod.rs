@@ -63,6 +63,12 @@ const OF_A_PICTURE: &[Parameter] = &[Parameter::new(
 
 const OF_EVENTS: &[Parameter] = &[ONE_SESSION];
 
+const OF_SESSIONS: &[Parameter] = &[Parameter::new(
+    "graph",
+    Kind::Text,
+    "The only graph whose sessions are listed",
+)];
+
 const OF_A_TAP: &[Parameter] = &[
     Parameter::new("stream", Kind::Texts, "The streams"),
     ONE_SESSION,
@@ -174,6 +180,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .answers(Answer::Nothing),
         Operation::get("/v3/sessions", sessions::list)
             .about(Group::Graphs, "The open sessions, and what each waits for")
+            .asks(OF_SESSIONS)
             .answers(Answer::Json(&["sessions", "total"])),
         Operation::get("/v3/sessions/{id}/why", sessions::why)
             .about(Group::Graphs, "What each node of a session waits for")

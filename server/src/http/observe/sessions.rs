@@ -4,13 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     Json,
-    extract::{Path, State},
+    extract::{Path, RawQuery, State},
 };
 use futures_util::future::join_all;
 use graphmill_engine::{Why, shortened};
 use serde_json::{Value, json};
 
-use super::SHOWN_BYTES;
+use super::{SHOWN_BYTES, query::Query};
 use crate::{
     errors::{Cause, Failure},
     http::state::App,
@@ -23,9 +23,17 @@ const MAX_LISTED: usize = 256;
 /// How long one that was asked for by name may take to answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    query: RawQuery,
+) -> Result<Json<Value>, Failure> {
+    let query = Query::read(query, &["graph"])?;
     let mut all = app.sessions.all();
-    let total = all.len();
+    if let Some(graph) = query.one("graph")? {
+        let name = super::graph(&app, graph)?.name().to_owned();
+        all.retain(|session| session.is_of(graph) || session.name == name);
+    }
+    let more = all.len().saturating_sub(MAX_LISTED);
     all.truncate(MAX_LISTED);
     let described = all.into_iter().map(|session| async move {
         let (seen, why) = tokio::join!(session.see(), session.why_now());
@@ -33,7 +41,8 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
     });
     let described = run_on_thread(join_all(described)).await;
     let described: Vec<Value> = described.into_iter().flatten().collect();
-    Json(json!({ "sessions": described, "total": total }))
+    let total = described.len() + more;
+    Ok(Json(json!({ "sessions": described, "total": total })))
 }
 
 pub(super) async fn why(

@@ -7,6 +7,7 @@ mod playground;
 mod recordings;
 mod sessions;
 mod taps;
+mod waits;
 
 use std::{collections::VecDeque, time::Duration};
 

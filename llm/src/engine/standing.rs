@@ -1,0 +1,173 @@
+//! Where each sequence of an engine stands, for people who look at what a request waits for. The
+//! engine thread writes it down once in a step.
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::sequence::Sequence;
+use crate::protocol::SequenceId;
+
+/// Where a sequence stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It waits for a slot.
+    Queued {
+        /// Its place in the queue, counted from 1.
+        place: usize,
+    },
+    /// The tokens of its prompt are computed.
+    Prefills {
+        /// Its slot.
+        slot: u32,
+        /// Tokens that are computed.
+        computed: u32,
+        /// All of them.
+        prompt: u32,
+    },
+    /// It generates.
+    Generates {
+        /// Its slot.
+        slot: u32,
+        /// Tokens so far.
+        generated: u32,
+        /// Most tokens that it may have.
+        limit: u32,
+    },
+}
+
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Queued { place } => write!(f, "{} in its queue", Ordinal(place)),
+            Self::Prefills {
+                slot,
+                computed,
+                prompt,
+            } => write!(
+                f,
+                "slot {slot}, {} of {} prompt tokens",
+                Grouped(computed),
+                Grouped(prompt)
+            ),
+            Self::Generates {
+                slot,
+                generated,
+                limit,
+            } => write!(
+                f,
+                "slot {slot}, {} of {} tokens",
+                Grouped(generated),
+                Grouped(limit)
+            ),
+        }
+    }
+}
+
+/// 1st, 2nd, 3rd.
+struct Ordinal(usize);
+
+impl fmt::Display for Ordinal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ending = match (self.0 % 10, self.0 % 100) {
+            (_, 11..=13) => "th",
+            (1, _) => "st",
+            (2, _) => "nd",
+            (3, _) => "rd",
+            _ => "th",
+        };
+        write!(f, "{}{ending}", self.0)
+    }
+}
+
+/// A number with a comma before each three digits.
+struct Grouped(u32);
+
+impl fmt::Display for Grouped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0 / 1_000, self.0 % 1_000) {
+            (0, rest) => write!(f, "{rest}"),
+            (thousands, rest) => write!(f, "{},{rest:03}", Grouped(thousands)),
+        }
+    }
+}
+
+/// The standings of all sequences of an engine. Bounded as its queue and its slots are.
+#[derive(Debug, Default)]
+pub(super) struct Standings(Mutex<Content>);
+
+#[derive(Debug, Default)]
+struct Content {
+    /// In order of arrival.
+    running: Vec<(SequenceId, Standing)>,
+    /// In the order in which they get slots, as far as that is known.
+    waiting: Vec<SequenceId>,
+    /// Submitted, and not taken in by the thread.
+    submitted: Vec<SequenceId>,
+}
+
+impl Standings {
+    fn lock(&self) -> MutexGuard<'_, Content> {
+        // No code that can panic runs under the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where a sequence stands; none of one that has ended, whose last output is on its way.
+    pub(super) fn of(&self, id: SequenceId) -> Option<Standing> {
+        let content = self.lock();
+        if let Ok(index) = content.running.binary_search_by_key(&id, |(id, _)| *id) {
+            return Some(content.running[index].1);
+        }
+        let mut queue = content.waiting.iter().chain(&content.submitted);
+        let ahead = queue.position(|other| *other == id)?;
+        Some(Standing::Queued { place: ahead + 1 })
+    }
+
+    pub(super) fn submitted(&self, id: SequenceId) {
+        self.lock().submitted.push(id);
+    }
+
+    /// The thread has a sequence, behind all others.
+    pub(super) fn taken_in(&self, id: SequenceId) {
+        let mut content = self.lock();
+        content.submitted.retain(|other| *other != id);
+        content.waiting.push(id);
+    }
+
+    /// Writes down who runs, in order of arrival, and who waits.
+    pub(super) fn set(&self, running: &[Sequence], waiting: impl Iterator<Item = SequenceId>) {
+        let mut content = self.lock();
+        content.running.clear();
+        let standing = |sequence: &Sequence| Some((sequence.id, sequence.standing()?));
+        content.running.extend(running.iter().filter_map(standing));
+        content.waiting.clear();
+        content.waiting.extend(waiting);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn standings_are_words() {
+        let place = |place| Standing::Queued { place }.to_string();
+        assert_eq!(place(1), "1st in its queue");
+        assert_eq!(place(22), "22nd in its queue");
+        assert_eq!(place(113), "113th in its queue");
+        let generates = Standing::Generates {
+            slot: 3,
+            generated: 120,
+            limit: 1_200,
+        };
+        assert_eq!(generates.to_string(), "slot 3, 120 of 1,200 tokens");
+        let prefills = Standing::Prefills {
+            slot: 0,
+            computed: 2_048,
+            prompt: 1_048_576,
+        };
+        assert_eq!(
+            prefills.to_string(),
+            "slot 0, 2,048 of 1,048,576 prompt tokens"
+        );
+    }
+}
