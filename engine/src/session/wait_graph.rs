@@ -346,7 +346,7 @@ impl WaitGraph<'_> {
             return outside.unwrap_or_else(|| WaitsFor::root(Reason::End));
         }
         let waiting = match self.readiness(node) {
-            Readiness::Waiting(first) => self.forward(node).unwrap_or(first),
+            Readiness::Waiting(waiting) => waiting,
             Readiness::Close if self.running.nodes[node].is_held() => {
                 return outside.unwrap_or_else(|| WaitsFor::root(any_event()));
             }
@@ -370,6 +370,7 @@ impl WaitGraph<'_> {
                 dealt: waiting.until,
             });
         }
+        let waiting = self.forward(node).unwrap_or(waiting);
         let input = plan.inputs.start + usize::from(waiting.stream);
         let stream = self.plan.inputs[input].stream;
         let bound = self.running.queues[input].bound();
@@ -397,8 +398,8 @@ impl WaitGraph<'_> {
         Some(Reason::Event { what })
     }
 
-    /// Of the inputs each of which can bring about a call of a node, the first that is no back edge:
-    /// a loop goes on only once something has got into it.
+    /// Of the inputs each of which can bring about a call of a node, the one that is furthest behind
+    /// and no back edge: a loop goes on only once something has got into it.
     fn forward(self, node: usize) -> Option<Waiting> {
         let inputs = self.plan.nodes[node].inputs.clone();
         let queues = self.running.queues.of(&inputs);
@@ -407,7 +408,8 @@ impl WaitGraph<'_> {
             let input = inputs.start + usize::from(waiting.stream);
             self.plan.inputs[input].back_edge
         };
-        waits.into_iter().find(|waiting| !is_back(waiting))
+        let inward = waits.into_iter().filter(|waiting| !is_back(waiting));
+        inward.min_by_key(|waiting| waiting.until)
     }
 
     /// Whether the bound of an output of a node moves with those of its inputs.

@@ -74,9 +74,8 @@ fn send(server: &TestServer, path: &str, id: &str, body: &Value) -> Asked {
     let request = request.header("x-request-id", id.to_owned());
     Asked(tokio::spawn(async move {
         let mut answer = request.send().await.expect("an answer");
-        if answer.status() != 200 {
-            panic!("{}", answer.text().await.expect("a body"));
-        }
+        let status = answer.status();
+        assert!(status == 200, "{:?}", answer.text().await);
         while let Ok(Some(_)) = answer.chunk().await {}
     }))
 }
@@ -94,10 +93,9 @@ fn ask(server: &TestServer, id: &str, more: &Value) -> Asked {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_tell_the_tokens_that_they_wait_for_and_their_place_in_the_queue() {
     let open = include_str!("../../../../graphs/chat/graph.pbtxt");
-    let open = open.replace(
-        "models_path: \"../../demos/tiny_chat\"",
-        "models_path: \"../model.script.json\" max_num_seqs: 1",
-    );
+    let open = open
+        .replace("../../demos/tiny_chat", "../model.script.json")
+        .replace("max_num_seqs: 64", "max_num_seqs: 1");
     let in_one = CHAT.replace("max_num_seqs: 4", "max_num_seqs: 1");
     for graph in [open, in_one] {
         let setup = Setup::new().graph("chat", &graph);
