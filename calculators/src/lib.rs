@@ -19,6 +19,19 @@ pub mod tensor;
 pub mod text;
 pub mod text_nodes;
 
+/// The groups of calculators: the module of each, and its name.
+pub const GROUPS: [(&str, &str); 9] = [
+    ("core", "Core: any graph"),
+    ("text_nodes", "Text"),
+    ("tensor", "Tensors"),
+    ("image", "Images"),
+    ("media", "Images in prompts"),
+    ("onnx", "ONNX models"),
+    ("llm", "Language models"),
+    ("embed", "Embeddings and reranking"),
+    ("http", "HTTP"),
+];
+
 #[cfg(not(feature = "onnx"))]
 graphmill_engine::registry::inventory::submit! {
     graphmill_engine::registry::LeftOut {

@@ -4,7 +4,6 @@
 
 use std::{fmt::Write as _, path::Path};
 
-use graphmill_calculators as _;
 use graphmill_engine::{
     Registry,
     registry::{Description, PortDescription},
@@ -12,19 +11,6 @@ use graphmill_engine::{
 use serde_json::Value;
 
 use crate::sources::rust_files;
-
-/// The folders of calculators, with their headings.
-const FOLDERS: [(&str, &str); 9] = [
-    ("core", "Core: any graph"),
-    ("text_nodes", "Text"),
-    ("tensor", "Tensors"),
-    ("image", "Images"),
-    ("media", "Images in prompts"),
-    ("onnx", "ONNX models"),
-    ("llm", "Language models"),
-    ("embed", "Embeddings and reranking"),
-    ("http", "HTTP"),
-];
 
 #[test]
 fn the_reference_of_calculators_is_current() {
@@ -50,7 +36,7 @@ fn reference(root: &Path) -> String {
          `UPDATE=1 cargo test --release --workspace --test registry`.\n\nMediaPipe's signed whole numbers are all \
          `int` here (`i64` in Rust), its unsigned ones `uint` (`u64`), and `float` is its `double` (`f64`).\n",
     );
-    for (folder, heading) in FOLDERS {
+    for (folder, heading) in graphmill_calculators::GROUPS {
         _ = write!(page, "\n## {heading}\n");
         for file in rust_files(&root.join("src").join(folder)) {
             let source = std::fs::read_to_string(&file).expect("a source file");

@@ -1,6 +1,7 @@
 //! Descriptions of calculators and subgraphs, for all interfaces.
 
-use graphmill_engine::{Registry, Subgraph};
+use graphmill_calculators::GROUPS;
+use graphmill_engine::{Registry, Subgraph, registry::Description};
 use serde_json::{Value, json};
 
 /// The first sentence of a documentation.
@@ -32,4 +33,14 @@ pub(crate) fn list(registry: &Registry) -> Vec<(String, String)> {
     let mut all: Vec<_> = calculators.chain(subgraphs).collect();
     all.sort_unstable();
     all
+}
+
+/// The group of a calculator: one of this project's, or the crate that registers it.
+pub(crate) fn group(calculator: &Description) -> &'static str {
+    let module = calculator.module;
+    let (of, inside) = module.split_once("::").unwrap_or((module, ""));
+    let folder = inside.split("::").next().unwrap_or_default();
+    let mut groups = GROUPS.iter();
+    let found = groups.find(|(name, _)| of == "graphmill_calculators" && *name == folder);
+    found.map_or(of, |(_, group)| *group)
 }

@@ -51,7 +51,9 @@ pub struct ContainerRegistration {
     pub name: &'static str,
     pub(crate) option_names: &'static [&'static str],
     pub(crate) expand: Expand,
-    pub(crate) describe: fn() -> Description,
+    /// The path of the module that registers it.
+    module: &'static str,
+    describe: fn() -> Description,
 }
 
 impl ContainerRegistration {
@@ -64,6 +66,7 @@ impl ContainerRegistration {
                 Ok(options) => C::graph(node, &options, given),
                 Err(found) => (None, found),
             },
+            module: "",
             describe: || {
                 let declare = |contract: &mut Contract, _: &_| C::contract(contract);
                 Description {
@@ -71,6 +74,20 @@ impl ContainerRegistration {
                     ..Description::of::<C::Options>(C::NAME, C::DOC, C::OPTION_NAMES, declare)
                 }
             },
+        }
+    }
+
+    /// The registration with the path of the module that makes it.
+    #[must_use]
+    pub const fn in_module(self, module: &'static str) -> Self {
+        Self { module, ..self }
+    }
+
+    /// What `graphmill describe` prints.
+    pub fn describe(&self) -> Description {
+        Description {
+            module: self.module,
+            ..(self.describe)()
         }
     }
 }
@@ -81,6 +98,8 @@ inventory::collect!(ContainerRegistration);
 #[macro_export]
 macro_rules! register_container {
     ($container:ty) => {
-        $crate::registry::inventory::submit! { $crate::registry::container::ContainerRegistration::of::<$container>() }
+        $crate::registry::inventory::submit! {
+            $crate::registry::container::ContainerRegistration::of::<$container>().in_module(module_path!())
+        }
     };
 }

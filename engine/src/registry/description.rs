@@ -10,6 +10,9 @@ use crate::contract::{Arity, Contract, Group, PortSpec, Run};
 pub struct Description {
     /// Its name in graph files.
     pub name: &'static str,
+    /// The path of the Rust module that registers it; empty if it was added by hand.
+    #[serde(skip)]
+    pub module: &'static str,
     /// What it does.
     pub doc: &'static str,
     /// Its ports, as the contract declares them for default options.
@@ -73,6 +76,7 @@ impl Description {
         };
         Self {
             name,
+            module: "",
             doc,
             ports,
             policy: Some(format!("{:?}", contract.policy.clone().unwrap_or_default())),

@@ -47,6 +47,8 @@ pub struct Registration {
     pub(crate) option_names: &'static [&'static str],
     pub(crate) compile: Compile,
     pub(crate) is_async: bool,
+    /// The path of the module that registers it.
+    module: &'static str,
     describe: fn(&'static str) -> Description,
 }
 
@@ -59,6 +61,7 @@ impl Registration {
             of: TypeInfo::of::<C>(),
             option_names: C::OPTION_NAMES,
             is_async: false,
+            module: "",
             compile: |contract, options| {
                 let options = read_options::<C::Options>(options)?;
                 let io = C::contract(contract, &options);
@@ -81,6 +84,7 @@ impl Registration {
             of: TypeInfo::of::<C>(),
             option_names: C::OPTION_NAMES,
             is_async: true,
+            module: "",
             compile: |contract, options| {
                 let options = read_options::<C::Options>(options)?;
                 let io = C::contract(contract, &options);
@@ -101,6 +105,12 @@ impl Registration {
         Self { name, ..self }
     }
 
+    /// The registration with the path of the module that makes it, which groups calculators.
+    #[must_use]
+    pub const fn in_module(self, module: &'static str) -> Self {
+        Self { module, ..self }
+    }
+
     /// The name that the calculator is registered under in this program, of several the first; its
     /// own if it is not.
     pub(crate) fn registered_name(&self) -> &'static str {
@@ -114,7 +124,10 @@ impl Registration {
 
     /// What `graphmill describe` prints.
     pub fn describe(&self) -> Description {
-        (self.describe)(self.name)
+        Description {
+            module: self.module,
+            ..(self.describe)(self.name)
+        }
     }
 }
 
@@ -132,10 +145,14 @@ inventory::collect!(Registration);
 #[macro_export]
 macro_rules! register {
     ($calculator:ty) => {
-        $crate::registry::inventory::submit! { $crate::registry::Registration::of::<$calculator>() }
+        $crate::registry::inventory::submit! {
+            $crate::registry::Registration::of::<$calculator>().in_module(module_path!())
+        }
     };
     ($calculator:ty as $name:literal) => {
-        $crate::registry::inventory::submit! { $crate::registry::Registration::of::<$calculator>().named($name) }
+        $crate::registry::inventory::submit! {
+            $crate::registry::Registration::of::<$calculator>().named($name).in_module(module_path!())
+        }
     };
 }
 
@@ -143,7 +160,9 @@ macro_rules! register {
 #[macro_export]
 macro_rules! register_async {
     ($calculator:ty) => {
-        $crate::registry::inventory::submit! { $crate::registry::Registration::of_async::<$calculator>() }
+        $crate::registry::inventory::submit! {
+            $crate::registry::Registration::of_async::<$calculator>().in_module(module_path!())
+        }
     };
 }
 
@@ -251,7 +270,7 @@ impl Registry {
 
     /// Describes every calculator and container, by name.
     pub fn describe(&self) -> Vec<Description> {
-        let containers = self.containers().map(|container| (container.describe)());
+        let containers = self.containers().map(ContainerRegistration::describe);
         let calculators = self.calculators().map(Registration::describe);
         let mut all: Vec<Description> = calculators.chain(containers).collect();
         all.sort_by_key(|description| description.name);

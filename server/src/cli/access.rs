@@ -5,6 +5,7 @@ use std::{env, path::PathBuf};
 use clap::Args;
 use hyper::Uri;
 
+use super::heading;
 use crate::{
     http::state::Options,
     keys::{Digest, JwksSource, JwtOptions, KeySource},
@@ -15,40 +16,43 @@ use crate::{
 const VARIABLES: [&str; 2] = ["GRAPHMILL_API_KEY", "API_KEY"];
 
 #[derive(Debug, Args)]
-#[command(rename_all = "snake_case")]
+#[command(rename_all = "snake_case", next_help_heading = heading::SECURITY)]
 pub(super) struct Access {
-    /// The keys of those who may use the server: a file with one key, or JSON with many. It is read
-    /// again when it changes. Without the flag, the variable `GRAPHMILL_API_KEY` or else `API_KEY`
-    /// has the one key; without them there are no keys.
+    /// File of API keys: one key, or JSON with many.
+    ///
+    /// The file is read again when it changes. Without the flag, the variable `GRAPHMILL_API_KEY`
+    /// or else `API_KEY` holds the only key; without these, no key is needed.
     #[arg(long, value_name = "FILE")]
     api_key_file: Option<PathBuf>,
-    /// Whose tokens (JWT) are accepted in the place of keys: what their `iss` has to be.
+    /// Required issuer (`iss`) of JWTs, which are accepted in place of keys.
     #[arg(long, value_name = "ISSUER", requires_all = ["jwt_audience", "jwt_jwks"])]
     jwt_issuer: Option<String>,
-    /// What the `aud` of tokens has to be, or to have among others.
+    /// Required audience: `aud` must equal or contain it.
     #[arg(long, value_name = "AUDIENCE", requires = "jwt_issuer")]
     jwt_audience: Option<String>,
-    /// Where the public keys of that issuer are, as a JSON Web Key Set: a file, which is read again
-    /// when it changes, or an address with https or http, which is asked every five minutes and
-    /// when a token has a key that is not known. If that fails, the last keys stay.
+    /// JSON Web Key Set with the issuer's public keys: a file, or an http or https URL.
+    ///
+    /// A file is read again when it changes. A URL is fetched every five minutes, and when a token
+    /// has an unknown key. If that fails, the last keys stay.
     #[arg(long, value_name = "FILE_OR_URL", requires = "jwt_issuer")]
     jwt_jwks: Option<String>,
-    /// The claim that names the tenant: each tenant has limits of its own, and shares the server
-    /// with others as keys do.
+    /// JWT claim that names the tenant. Each tenant has its own limits and share of the server, as
+    /// a key does.
     #[arg(long, value_name = "CLAIM", default_value = "sub")]
     jwt_tenant_claim: String,
-    /// The claim that names the tenant's plan in the key file, as a text of words or an array;
-    /// without one that is there, the plan is `default`.
+    /// JWT claim (space-separated string or array) that names the plan in the key file; `default`
+    /// if none matches.
     #[arg(long, value_name = "CLAIM", default_value = "scope")]
     jwt_plan_claim: String,
-    /// The certificate of the server in PEM, with those between it and one that clients know: all
-    /// connections are TLS then. It is read again when it changes.
+    /// PEM file with the server certificate and its intermediates. Enables TLS for all connections.
+    ///
+    /// The file is read again when it changes.
     #[arg(long, value_name = "FILE", requires = "tls_key_file")]
     tls_cert_file: Option<PathBuf>,
-    /// The private key of that certificate, in PEM.
+    /// PEM file with the private key of the certificate.
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     tls_key_file: Option<PathBuf>,
-    /// Certificates in PEM that those of clients have to be signed by: who has none is not let in.
+    /// PEM file of CA certificates. Clients must present a certificate signed by one of them.
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     tls_client_ca_file: Option<PathBuf>,
 }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap::Args;
+use graphmill_calculators::GROUPS;
 use graphmill_engine::Registry;
 use serde_json::{Value, json};
 
@@ -16,9 +17,9 @@ use crate::catalog;
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// List only those with this text in their name, in any case.
+    /// Text to search for in names and descriptions, in any case.
     text: Option<String>,
-    /// How to print: a line each, or all that `describe` says of each.
+    /// Output format: a line each, or all that `describe` prints of each.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }
@@ -26,13 +27,16 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let registry = Registry::global();
     let part = arguments.text.as_deref().unwrap_or_default().to_lowercase();
-    let wanted = |name: &str| name.to_lowercase().contains(&part);
+    let has_it = |text: &str| text.to_lowercase().contains(&part);
+    let wanted = |name: &str, doc: &str| has_it(name) || has_it(catalog::summary(doc));
     let mut calculators = registry.describe();
-    calculators.retain(|found| wanted(found.name));
+    calculators.retain(|found| wanted(found.name, found.doc));
     let mut subgraphs: Vec<_> = registry.subgraphs().collect();
-    subgraphs.retain(|found| wanted(&found.name));
+    subgraphs.retain(|found| wanted(&found.name, &found.doc));
     if calculators.is_empty() && subgraphs.is_empty() {
-        report::error(&format!("no calculator has `{part}` in its name"));
+        report::error(&format!(
+            "no calculator has `{part}` in its name or description"
+        ));
         return ExitCode::FAILURE;
     }
     let text = match arguments.format {
@@ -44,9 +48,19 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
             )
         }
         Format::Text => {
-            let calculators = calculators.iter().map(|found| (found.name, found.doc));
+            let known = GROUPS.iter().map(|(_, group)| *group);
+            let mut groups: Vec<(&str, Vec<(&str, &str)>)> =
+                known.map(|group| (group, Vec::new())).collect();
+            for found in &calculators {
+                let (group, line) = (catalog::group(found), (found.name, found.doc));
+                match groups.iter_mut().find(|(name, _)| *name == group) {
+                    Some((_, lines)) => lines.push(line),
+                    None => groups.push((group, vec![line])),
+                }
+            }
             let subgraphs = subgraphs.iter().map(|found| (&*found.name, &*found.doc));
-            list(calculators.chain(subgraphs).collect())
+            groups.push(("Subgraphs", subgraphs.collect()));
+            listed(&groups)
         }
     };
     // Fails when the reader has read enough, as `head` does.
@@ -54,14 +68,18 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn list(mut lines: Vec<(&str, &str)>) -> String {
-    lines.sort_unstable();
-    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let mut out = String::new();
-    for (name, doc) in lines {
-        let first = catalog::summary(doc);
-        // Writing to a string cannot fail.
-        let _ = writeln!(out, "{name:width$}  {first}");
+/// A line for each calculator with what it does, under the heading of its group.
+fn listed(groups: &[(&str, Vec<(&str, &str)>)]) -> String {
+    let names = groups.iter().flat_map(|(_, lines)| lines);
+    let width = names.map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut blocks = Vec::new();
+    for (group, lines) in groups.iter().filter(|(_, lines)| !lines.is_empty()) {
+        let mut block = format!("{group}\n");
+        for (name, doc) in lines {
+            // Writing to a string cannot fail.
+            let _ = writeln!(block, "  {name:width$}  {}", catalog::summary(doc));
+        }
+        blocks.push(block);
     }
-    out
+    blocks.join("\n")
 }

@@ -1,7 +1,9 @@
-//! `graphmill check`: what is wrong with graph files and configurations, without loading models.
+//! `graphmill check`: what is wrong with graph files and configurations, and with folders of them,
+//! without loading models.
 //! Whether these are there is looked at.
 
 use std::{
+    fs,
     io::{self, Write as _},
     path::{Path, PathBuf},
     process::ExitCode,
@@ -12,25 +14,28 @@ use graphmill_engine::{Environment, Registry, codes::sides};
 use graphmill_grammar::{Diagnostic, SourceMap, diag::has_errors, render};
 use serde_json::{Value, json};
 
-use super::{Format, registry, report};
+use super::{
+    Format, registry, report,
+    source::{self, ModelFlags, Source},
+};
 use crate::{
     config::{self, diagnostics, subgraphs::Named},
-    servable::{answers, compile},
+    servable::{Compiled, answers, compile, compile_text},
 };
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// Graph files, or a config.json with all of its graphs.
-    #[arg(required_unless_present = "explain", value_name = "FILE")]
+    /// Graph files, models, a config.json with all of its graphs, or folders of them.
+    #[arg(default_value = ".", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Explain a code such as GM0301, with an example, instead of checking files.
+    /// Explains a code such as GM0301, with an example, instead of checking files.
     #[arg(long, value_name = "CODE", conflicts_with_all = ["files", "format"])]
     explain: Option<String>,
-    /// How to print: for people on standard error, or as one JSON object on standard output.
+    /// Output format: text on standard error, or one JSON object on standard output.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Does not look for models, adapters and templates: they are on another machine.
+    /// Skips the check that models, adapters and templates exist, for machines without them.
     #[arg(long)]
     skip_models: bool,
     #[command(flatten)]
@@ -68,6 +73,8 @@ struct Checked {
     error: Option<String>,
     /// What is worth knowing and not wrong.
     note: Option<String>,
+    /// Whether it is a folder that has nothing to check.
+    is_empty: bool,
 }
 
 impl Checked {
@@ -102,15 +109,11 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     };
     let bench = Bench { environment, named };
     let mut all = Vec::new();
-    for file in &arguments.files {
-        let is_config = file
-            .extension()
-            .is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
-        if is_config {
-            all.extend(config_and_graphs(file, &bench));
+    for path in &arguments.files {
+        if path.is_dir() {
+            all.extend(folder(path, &bench));
         } else {
-            let folder = file.parent().unwrap_or(Path::new(""));
-            all.push(graph(file, folder, &bench));
+            all.extend(file(path, &bench));
         }
     }
     match arguments.format {
@@ -130,7 +133,86 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// A configuration, and each of its graphs.
+/// What `serve` would serve of a folder; or else what is in the folders in it, and graph files of
+/// other names.
+fn folder(path: &Path, bench: &Bench) -> Vec<Checked> {
+    let why = match Source::of(path) {
+        Ok(found) => return of_source(&found, bench),
+        Err(why) => why,
+    };
+    let mut all = Vec::new();
+    for entry in entries(path) {
+        // Links can lead in circles.
+        if entry.is_dir() && !entry.is_symlink() {
+            let inside = folder(&entry, bench).into_iter();
+            all.extend(inside.filter(|checked| !checked.is_empty));
+        } else if has_ending(&entry, "pbtxt") {
+            all.extend(file(&entry, bench));
+        }
+    }
+    if all.is_empty() {
+        all.push(Checked {
+            error: Some(why),
+            is_empty: true,
+            ..Checked::of(path)
+        });
+    }
+    all
+}
+
+/// What a folder has, by name; hidden files are left out.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let entries = entries.filter(|it| !it.file_name().to_string_lossy().starts_with('.'));
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+fn has_ending(file: &Path, ending: &str) -> bool {
+    file.extension()
+        .is_some_and(|it| it.eq_ignore_ascii_case(ending))
+}
+
+fn file(path: &Path, bench: &Bench) -> Vec<Checked> {
+    if has_ending(path, "json") {
+        config_and_graphs(path, bench)
+    } else if has_ending(path, "gguf") {
+        vec![model(path, bench)]
+    } else {
+        vec![graph(path, path.parent().unwrap_or(Path::new("")), bench)]
+    }
+}
+
+fn of_source(source: &Source, bench: &Bench) -> Vec<Checked> {
+    match source {
+        Source::Configuration(file) => config_and_graphs(file, bench),
+        Source::Graph { file, base } => vec![graph(file, base, bench)],
+        Source::Model(file) => vec![model(file, bench)],
+        Source::Repository(root) => folder(root, bench),
+    }
+}
+
+/// A model on the graph that suits it.
+fn model(file: &Path, bench: &Bench) -> Checked {
+    let entry = source::one_model(file, None, &ModelFlags::default());
+    let entry = entry.map(|config| config.graphs.into_iter().next());
+    match entry {
+        Ok(Some(entry)) => {
+            let text = entry.text.as_deref().unwrap_or_default();
+            let (environment, named) = (&bench.environment, &bench.named);
+            let compiled = compile_text(&entry.file, text, &entry.base, environment, named);
+            compiled_graph(file, compiled)
+        }
+        Ok(None) => Checked::of(file),
+        Err(why) => Checked {
+            error: Some(why),
+            ..Checked::of(file)
+        },
+    }
+}
+
+/// A configuration, and each of its graphs, those too that it lists beside mistakes.
 fn config_and_graphs(file: &Path, bench: &Bench) -> Vec<Checked> {
     let loaded = config::load(file);
     let mut all = vec![Checked {
@@ -138,9 +220,7 @@ fn config_and_graphs(file: &Path, bench: &Bench) -> Vec<Checked> {
         diagnostics: loaded.diagnostics,
         ..Checked::of(file)
     }];
-    let Some(config) = loaded.config else {
-        return all;
-    };
+    let config = loaded.listed;
     let registry = config.register(bench.environment.registry().clone());
     let bench = &Bench {
         environment: bench.environment.clone().with_registry(registry),
@@ -166,6 +246,10 @@ fn graph(file: &Path, base: &Path, bench: &Bench) -> Checked {
             };
         }
     };
+    compiled_graph(file, compiled)
+}
+
+fn compiled_graph(file: &Path, compiled: Compiled) -> Checked {
     let on_another_machine = |diagnostic: Diagnostic| {
         if diagnostic.code == &sides::RESOURCE_FAILED {
             return diagnostic

@@ -1,4 +1,4 @@
-//! HTTP to a server of this program: what `chat` and `top` ask with.
+//! HTTP to a server of this program: what the verbs that ask one use.
 
 use std::{error::Error as _, iter::successors};
 
@@ -38,6 +38,11 @@ impl Client {
             .iter()
             .find_map(|api| base.strip_suffix(api))
             .unwrap_or(base);
+        let base = if base.contains("://") {
+            base.to_owned()
+        } else {
+            format!("http://{base}")
+        };
         let parsed: Uri = base
             .parse()
             .map_err(|error| format!("`{url}` is no URL: {error}"))?;
@@ -48,7 +53,7 @@ impl Client {
         }
         Ok(Self {
             http: Http::builder(TokioExecutor::new()).build_http(),
-            base: base.to_owned(),
+            base,
             key,
         })
     }
@@ -119,7 +124,12 @@ impl Client {
         let answer = self.http.request(request).await.map_err(|error| {
             let causes = successors(error.source(), |&cause| cause.source());
             let causes: Vec<String> = causes.map(ToString::to_string).collect();
-            format!("cannot reach {}: {}", self.base, causes.join(": "))
+            let hint = if error.is_connect() {
+                "; `graphmill serve MODEL` starts a server, `graphmill chat MODEL` needs none"
+            } else {
+                ""
+            };
+            format!("cannot reach {}: {}{hint}", self.base, causes.join(": "))
         })?;
         let status = answer.status();
         if status.is_success() {

@@ -12,7 +12,7 @@ use super::Cli;
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// The shell.
+    /// Shell.
     #[arg(value_enum)]
     shell: Shell,
 }

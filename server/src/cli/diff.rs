@@ -18,10 +18,10 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// A recording.
+    /// Recording.
     #[arg(value_name = "FILE")]
     one: PathBuf,
-    /// Another one, of the same request or of the same graph.
+    /// Recording to compare it with, of the same request or of the same graph.
     #[arg(value_name = "OTHER")]
     other: PathBuf,
     #[command(flatten)]

@@ -16,10 +16,10 @@ use crate::{explain::Format, servable::compile};
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// A graph file.
+    /// Graph file.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// How to print.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     #[command(flatten)]

@@ -14,13 +14,13 @@ use super::report;
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// Graph files, which are rewritten.
+    /// Graph files to rewrite.
     #[arg(required_unless_present = "stdin", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Only tell which files are not in their form: exit status 1 if any.
+    /// Only lists the files that are not formatted: exit status 1 if there are any.
     #[arg(long)]
     check: bool,
-    /// Format standard input to standard output.
+    /// Formats standard input to standard output.
     #[arg(long, conflicts_with = "files")]
     stdin: bool,
 }

@@ -11,7 +11,7 @@ use crate::keys::Digest;
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// The name that the key has in metrics and the log.
+    /// Name of the key in metrics and in the log.
     name: String,
 }
 

@@ -7,6 +7,7 @@ use std::{
 
 use clap::{Args, value_parser};
 
+use super::heading;
 use crate::{
     http::state::Options,
     listen::{self, Limits},
@@ -15,31 +16,38 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Listening {
-    /// Where the REST API listens: addresses or host names, separated by commas. Others than this
-    /// machine reach it at 0.0.0.0 or one of its own addresses; without keys (`--api_key_file`)
-    /// whoever reaches it can use it.
+    /// Addresses or host names of the REST API, separated by commas.
+    ///
+    /// Use 0.0.0.0 to accept connections from other machines; without keys (`--api_key_file`),
+    /// anyone who can connect can use it.
     #[arg(
+        help_heading = heading::NETWORK,
         long,
         value_name = "ADDRESS",
         value_delimiter = ',',
         default_value = "127.0.0.1"
     )]
     rest_bind_address: Vec<String>,
-    /// Where the gRPC API listens (--port): addresses or host names, separated by commas. The same
-    /// holds of who reaches it.
+    /// Addresses or host names of the gRPC API (`--port`), separated by commas.
+    ///
+    /// What `--rest_bind_address` says of other machines holds here, too.
     #[arg(
+        help_heading = heading::NETWORK,
         long,
         value_name = "ADDRESS",
         value_delimiter = ',',
         default_value = "127.0.0.1"
     )]
     grpc_bind_address: Vec<String>,
-    /// A port of its own for health, metrics, status and config, which is reachable when the other
-    /// is full; metrics, status and config are then only there.
-    #[arg(long, value_name = "PORT", value_parser = value_parser!(u16).range(1..))]
+    /// Separate port for health, metrics, status and configuration.
+    ///
+    /// It stays reachable when the other port has no connection left. Metrics, status and
+    /// configuration are then served only there.
+    #[arg(help_heading = heading::NETWORK, long, value_name = "PORT", value_parser = value_parser!(u16).range(1..))]
     management_port: Option<u16>,
-    /// Where that port listens: addresses or host names, separated by commas.
+    /// Addresses or host names of the management port, separated by commas.
     #[arg(
+        help_heading = heading::NETWORK,
         long,
         value_name = "ADDRESS",
         value_delimiter = ',',
@@ -47,33 +55,34 @@ pub(super) struct Listening {
         requires = "management_port"
     )]
     management_bind_address: Vec<String>,
-    /// Names that clients call the server by, separated by commas, besides localhost, its addresses
-    /// and, where others than this machine reach it, its own and private names:
-    /// `models.example.com`, `*.example.com`, or `*` for any.
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    /// Host names that clients may use, separated by commas: `models.example.com`, `*.example.com`,
+    /// or `*` for any.
+    ///
+    /// localhost and the server's addresses are always allowed and, where other machines can
+    /// connect, the machine's own name and private names.
+    #[arg(help_heading = heading::SECURITY, long, value_name = "NAME", value_delimiter = ',')]
     allowed_hosts: Vec<String>,
     /// Sites whose pages may send requests and read answers, separated by commas:
     /// `https://chat.example.com`, `http://localhost:*`, or `*` for any.
-    #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
+    #[arg(help_heading = heading::SECURITY, long, value_name = "ORIGIN", value_delimiter = ',')]
     allowed_origins: Vec<String>,
-    /// How many connections clients may have together. Where the limit of open files leaves fewer,
-    /// that is the limit.
-    #[arg(long, value_name = "COUNT", default_value_t = 1_024, value_parser = value_parser!(u32).range(1..))]
+    /// Maximum number of client connections. A lower limit of open files (`ulimit -n`) lowers it.
+    #[arg(help_heading = heading::LIMITS, long, value_name = "COUNT", default_value_t = 1_024, value_parser = value_parser!(u32).range(1..))]
     max_connections: u32,
-    /// How long the head of a request may take from its first byte to its last, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = value_parser!(u32).range(1..))]
+    /// Seconds for the head of a request, from its first byte to its last.
+    #[arg(help_heading = heading::LIMITS, long, value_name = "SECONDS", default_value_t = 10, value_parser = value_parser!(u32).range(1..))]
     header_timeout_seconds: u32,
-    /// How long the body of a request may take, in seconds, besides a second for each 64 KiB that
-    /// came.
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = value_parser!(u32).range(1..))]
+    /// Seconds for the body of a request, plus one for each 64 KiB received.
+    #[arg(help_heading = heading::LIMITS, long, value_name = "SECONDS", default_value_t = 30, value_parser = value_parser!(u32).range(1..))]
     body_timeout_seconds: u32,
-    /// How long a client may leave its answer unread, in seconds, besides a second for each 16 KiB
-    /// that it read.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = value_parser!(u32).range(1..))]
+    /// Seconds that a client may leave its answer unread, plus one for each 16 KiB read.
+    #[arg(help_heading = heading::LIMITS, long, value_name = "SECONDS", default_value_t = 60, value_parser = value_parser!(u32).range(1..))]
     write_timeout_seconds: u32,
-    /// How long a connection may be without a request, in seconds. Longer than that of a proxy
-    /// before the server, which otherwise sends requests into connections that are being closed.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = value_parser!(u32).range(1..))]
+    /// Seconds that a connection may be idle.
+    ///
+    /// Behind a proxy, set it above the proxy's idle timeout, or the proxy sends requests into
+    /// connections that are being closed.
+    #[arg(help_heading = heading::LIMITS, long, value_name = "SECONDS", default_value_t = 60, value_parser = value_parser!(u32).range(1..))]
     idle_timeout_seconds: u32,
 }
 

@@ -12,6 +12,7 @@ mod diff;
 mod ending;
 mod explain;
 mod fmt;
+mod heading;
 mod key;
 mod listening;
 mod openmp;
@@ -44,11 +45,41 @@ use crate::observe::log;
 
 /// Serves inference pipelines that are written as dataflow graphs.
 #[derive(Debug, Parser)]
-#[command(name = "graphmill", version)]
+#[command(name = "graphmill", version, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
 }
+
+const EXAMPLES: &str = "Examples:
+  graphmill serve model.gguf                serve a model at http://127.0.0.1:8000
+  graphmill chat model.gguf                 talk to a model without a server
+  graphmill check graphs/                   check all graphs of a folder
+  graphmill top                             watch the server on this machine
+
+`graphmill COMMAND --help` explains a command.";
+
+/// The verbs by purpose, as the help lists them.
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("Serve", &["serve", "chat"]),
+    (
+        "Inspect",
+        &["top", "why", "tap", "record", "replay", "diff"],
+    ),
+    (
+        "Write graphs",
+        &[
+            "check",
+            "fmt",
+            "explain",
+            "run",
+            "test",
+            "calculators",
+            "describe",
+        ],
+    ),
+    ("Set up", &["key", "schema", "completions"]),
+];
 
 #[derive(Debug, Subcommand)]
 #[expect(
@@ -58,31 +89,29 @@ struct Cli {
 enum Verb {
     /// Serve a model, a graph, or the graphs of a config.json.
     Serve(serve::Arguments),
-    /// Talk to a model in the terminal, or send it what comes through a pipe.
+    /// Chat with a model in the terminal, or through a pipe.
     Chat(chat::Arguments),
-    /// Show what a running server does, engine by engine and graph by graph.
+    /// Watch the activity of a server: its engines and its graphs.
     Top(top::Arguments),
-    /// Tell what the sessions of a running server wait for.
+    /// Show what the open sessions of a server wait for.
     Why(why::Arguments),
-    /// Print the packets of a stream of a running graph, as they pass.
+    /// Print the packets of streams as they pass through a graph.
     Tap(tap::Arguments),
-    /// Write what passes in coming sessions of a running graph into files.
+    /// Record the next sessions of a graph to files.
     Record(record::Arguments),
-    /// Play a recorded session once more, with the tokens that were recorded: exit status 1 if its
-    /// packets are others.
+    /// Replay a recorded session with its recorded tokens: exit status 1 if the packets differ.
     Replay(replay::Arguments),
-    /// Show what two recordings differ in: exit status 1 if they do.
+    /// Compare two recordings: exit status 1 if they differ.
     Diff(diff::Arguments),
     /// Check graph files or a config.json without serving them: exit status 1 if anything is wrong.
     Check(check::Arguments),
-    /// Show a graph as it runs: subgraphs expanded, streams with their types, when and where each
-    /// node runs.
+    /// Show a graph as it runs: subgraphs expanded, types of streams, when and where nodes run.
     Explain(explain::Arguments),
-    /// Write graph files in their one form.
+    /// Format graph files.
     Fmt(fmt::Arguments),
     /// Run a graph without a server: packets in and out as lines of JSON.
     Run(run::Arguments),
-    /// Run tests of graphs: packets in, packets that should come out.
+    /// Run tests of graphs: packets in, expected packets out.
     Test(test::Arguments),
     /// Print the JSON schema of config.json, for editors.
     Schema,
@@ -90,13 +119,13 @@ enum Verb {
     Calculators(calculators::Arguments),
     /// Describe a calculator: ports, types, options, when it runs.
     Describe(describe::Arguments),
-    /// Make a key for the server: prints it, and its entry for the key file.
+    /// Generate an API key and its entry for the key file.
     Key(key::Arguments),
     /// Print a shell's completion script.
     Completions(completions::Arguments),
 }
 
-/// How a verb prints.
+/// Output format of a verb.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// For people.
@@ -130,7 +159,9 @@ pub fn main() -> ExitCode {
     }
     // The process may be one that tries a model, which the command line says nothing of.
     trial::answer(FORMATS);
-    let matches = command().get_matches_from(normalized(std::env::args_os()));
+    let mut arguments = normalized(std::env::args_os());
+    server::add_default(&mut arguments);
+    let matches = command().get_matches_from(arguments);
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if matches!(
         cli.verb,
@@ -179,7 +210,27 @@ pub fn main() -> ExitCode {
 
 /// The command line with the variables of the environment.
 fn command() -> Command {
-    Cli::command().mut_subcommand("serve", serve::environment::read)
+    let command = Cli::command().mut_subcommand("serve", serve::environment::read);
+    let template = template(&command);
+    command.help_template(template)
+}
+
+/// The overview of all verbs, by group.
+fn template(command: &Command) -> String {
+    let header = command.get_styles().get_header();
+    let mut template = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    for (heading, verbs) in GROUPS {
+        template.push_str(&format!("\n{header}{heading}:{header:#}\n"));
+        for verb in verbs {
+            let found = command.find_subcommand(verb);
+            let about = found.and_then(Command::get_about).map(ToString::to_string);
+            template.push_str(&format!("  {verb:<12} {}\n", about.unwrap_or_default()));
+        }
+    }
+    template.push_str(&format!(
+        "\n{header}Options:{header:#}\n{{options}}{{after-help}}"
+    ));
+    template
 }
 
 /// Spells flags with underscores, and adds the verb that a command line of OpenVINO Model Server
@@ -260,5 +311,15 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         command().debug_assert();
+        let cli = Cli::command();
+        let mut verbs: Vec<&str> = cli.get_subcommands().map(Command::get_name).collect();
+        let mut grouped: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, verbs)| *verbs)
+            .copied()
+            .collect();
+        verbs.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(grouped, verbs);
     }
 }

@@ -16,23 +16,26 @@ use super::{
 const ASK_EVERY: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Args)]
-#[command(rename_all = "snake_case")]
+#[command(
+    rename_all = "snake_case",
+    override_usage = "graphmill record [OPTIONS] [URL] <GRAPH>"
+)]
 pub(super) struct Arguments {
     #[command(flatten)]
     server: Server,
-    /// The graph, as `/v3/graphs` names it.
+    /// Graph, by its name in `/v3/graphs`.
     #[arg(value_name = "GRAPH")]
     graph: String,
-    /// The folder for the files, one for each session: its id and `.jsonl`.
+    /// Folder for the files, one for each session: its id and `.jsonl`.
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     output: PathBuf,
-    /// How many sessions are recorded.
+    /// Number of sessions to record.
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = value_parser!(u64).range(1..=64))]
     sessions: u64,
-    /// How long sessions may begin.
+    /// Seconds to wait for sessions to begin.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = value_parser!(u64).range(1..=3_600))]
     seconds: u64,
-    /// The share of the sessions that is recorded, from 0 to 1.
+    /// Share of the sessions to record, from 0 to 1.
     #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
     rate: f64,
 }

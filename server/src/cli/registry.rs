@@ -10,9 +10,11 @@ use crate::config::subgraphs::Named;
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Further {
-    /// A graph file with a `type`, or a folder of such files, that graphs can use as nodes; may be
-    /// given several times. Those in a graph's own folder are found without it; of two with one
-    /// type, a file that is named here wins.
+    /// Graph file with a `type`, or folder of such files, that graphs can use as nodes; may be given
+    /// several times.
+    ///
+    /// Those in a graph's own folder are found without it. Of two with the same type, the one named
+    /// here is used.
     #[arg(long, value_name = "PATH")]
     subgraphs: Vec<PathBuf>,
 }

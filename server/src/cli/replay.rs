@@ -26,24 +26,24 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// A recording, as `graphmill record` writes it.
+    /// Recording, as `graphmill record` writes it.
     #[arg(value_name = "FILE")]
     recording: PathBuf,
-    /// A graph file to play it with, in place of the graph that was recorded. Nodes with language
-    /// models keep their names.
+    /// Graph file to use in place of the recorded graph. Nodes with language models must keep their
+    /// names.
     #[arg(long, value_name = "GRAPH")]
     graph: Option<PathBuf>,
-    /// The folder that paths in the recorded graph are relative to: that of its file.
+    /// Folder of the recorded graph's file, which paths in the graph are relative to.
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     base_path: PathBuf,
-    /// Writes the packets of this run into a recording of their own.
+    /// Recording of this run to write.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Writes a test of the graph for `graphmill test`: what goes in, the recorded tokens, and what
-    /// came out. The name of the file ends in `.test.toml`.
+    /// Test to write for `graphmill test`, with the inputs, the recorded tokens and the outputs; its
+    /// name ends in `.test.toml`.
     #[arg(long, value_name = "FILE")]
     save_test: Option<PathBuf>,
-    /// The longest time without a packet, in seconds.
+    /// Seconds without a packet after which the replay fails.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     timeout: u64,
     #[command(flatten)]

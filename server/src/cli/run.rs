@@ -33,25 +33,27 @@ const READ_AHEAD: usize = 64;
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// A graph file.
+    /// Graph file.
     #[arg(value_name = "GRAPH")]
     graph: PathBuf,
-    /// Lines of JSON, such as {"stream": "in", "timestamp": 0, "value": 5}; `-` is standard input.
-    /// Without one, all inputs are closed at once.
+    /// File of packets, one JSON object a line: {"stream": "in", "timestamp": 0, "value": 5}; `-` is
+    /// standard input.
+    ///
+    /// Without it, all inputs are closed at once.
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// A side packet: its value is JSON, or else a text.
+    /// Side packet; a value that is not JSON is a string.
     #[arg(long, value_name = "NAME=VALUE")]
     side: Vec<String>,
-    /// Shows this stream; may be given several times, and names any stream of the graph. Without it
-    /// the graph's outputs are shown.
+    /// Stream to print, any one of the graph; may be given several times [default: the graph's
+    /// outputs].
     #[arg(long, value_name = "STREAM")]
     observe: Vec<String>,
-    /// Tells, whenever nothing has come out for a second, what the graph waits for.
+    /// Prints what the graph waits for whenever nothing came out for a second.
     #[arg(long)]
     why: bool,
-    /// The longest time without a packet out after the end of the input, in seconds. Then it is
-    /// told what the graph waits for, and the run has failed.
+    /// Seconds without an output packet after the end of the input, after which the run fails and
+    /// prints what the graph waits for.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     timeout: u64,
     #[command(flatten)]

@@ -1,21 +1,27 @@
 //! A running server, for the commands that look into its graphs.
 
-use std::process::ExitCode;
+use std::{ffi::OsString, process::ExitCode};
 
 use clap::Args;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::runtime::Builder;
 
-use super::{client::Client, report};
+use super::{
+    client::{Client, USUAL_URL},
+    report,
+};
+
+/// The verbs whose first argument is a [`Server`], which may be left out.
+const VERBS: [&str; 3] = ["record", "tap", "why"];
 
 /// The server, and how it is asked.
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Server {
-    /// The server; its `--management_port`, if it has one.
+    /// Server, at its `--management_port` if it has one [default: http://127.0.0.1:8000].
     #[arg(value_name = "URL")]
     url: String,
-    /// The key that the server asks for.
+    /// API key for the server.
     #[arg(
         long,
         value_name = "KEY",
@@ -29,6 +35,31 @@ impl Server {
     pub(super) fn client(&self) -> Result<Client, String> {
         Client::new(&self.url, self.api_key.clone())
     }
+}
+
+/// Adds the usual server to a command line that needs one and names none: clap knows no optional
+/// argument before others.
+pub(super) fn add_default(arguments: &mut Vec<OsString>) {
+    let verb = arguments.get(1).and_then(|verb| verb.to_str());
+    let asks_for_help = |it: &OsString| it == "--help" || it == "-h";
+    let names_one = |it: &OsString| it.to_str().is_some_and(is_url);
+    if verb.is_some_and(|verb| VERBS.contains(&verb))
+        && !arguments[2..]
+            .iter()
+            .any(|it| asks_for_help(it) || names_one(it))
+    {
+        arguments.insert(2, USUAL_URL.into());
+    }
+}
+
+/// Whether an argument is the address of a server: with a scheme, or a host and a port.
+fn is_url(argument: &str) -> bool {
+    let has_port = |(host, port): (&str, &str)| {
+        let is_host = host == "localhost" || host.contains('.') || host.starts_with('[');
+        is_host && port.parse::<u16>().is_ok()
+    };
+    !argument.starts_with('-')
+        && (argument.contains("://") || argument.rsplit_once(':').is_some_and(has_port))
 }
 
 /// A name as a part of a path.

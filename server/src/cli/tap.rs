@@ -13,23 +13,26 @@ use super::{
 };
 
 #[derive(Debug, Args)]
-#[command(rename_all = "snake_case")]
+#[command(
+    rename_all = "snake_case",
+    override_usage = "graphmill tap [OPTIONS] [URL] <GRAPH> <STREAM>..."
+)]
 pub(super) struct Arguments {
     #[command(flatten)]
     server: Server,
-    /// The graph, as `/v3/graphs` names it.
+    /// Graph, by its name in `/v3/graphs`.
     #[arg(value_name = "GRAPH")]
     graph: String,
-    /// A stream of it; may be given several times.
+    /// Streams of the graph.
     #[arg(value_name = "STREAM", required = true)]
     streams: Vec<String>,
-    /// Taps only this session.
+    /// Session to tap [default: all].
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// The share of the packets that is shown, from 0 to 1.
+    /// Share of the packets to show, from 0 to 1.
     #[arg(long, value_name = "SHARE")]
     rate: Option<f64>,
-    /// Leaves out what packets carry.
+    /// Leaves out the payloads of packets.
     #[arg(long)]
     no_payloads: bool,
 }

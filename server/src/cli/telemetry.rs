@@ -2,18 +2,22 @@
 
 use clap::Args;
 
+use super::heading;
 use crate::observe::trace::TraceOptions;
 
 #[derive(Debug, Args)]
-#[command(rename_all = "snake_case")]
+#[command(rename_all = "snake_case", next_help_heading = heading::OBSERVABILITY)]
 pub(super) struct Telemetry {
-    /// The OpenTelemetry collector that takes traces: at port 4317 over gRPC, else over HTTP,
-    /// unless `OTEL_EXPORTER_OTLP_PROTOCOL` says which. Without it, what
-    /// `OTEL_EXPORTER_OTLP_ENDPOINT` names; without both there are no traces.
+    /// OpenTelemetry collector for traces: gRPC at port 4317, otherwise HTTP.
+    ///
+    /// `OTEL_EXPORTER_OTLP_PROTOCOL` sets the protocol. Without the flag,
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT` names the collector; without both, there are no traces.
     #[arg(long, value_name = "URL")]
     otlp_endpoint: Option<String>,
-    /// The part of requests that are traced, from 0 to 1. One that comes with a trace is decided by
-    /// that. Without it, what `OTEL_TRACES_SAMPLER` says; without both, all.
+    /// Share of requests that are traced, from 0 to 1.
+    ///
+    /// A request that is part of a trace follows the decision of that trace. Without the flag,
+    /// `OTEL_TRACES_SAMPLER` decides; without both, all requests are traced.
     #[arg(long, value_name = "RATIO", value_parser = ratio)]
     trace_sample_ratio: Option<f64>,
 }

@@ -20,13 +20,13 @@ const ENDING: &str = ".test.toml";
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// Test files, or folders that are searched for files whose names end in `.test.toml`.
+    /// Test files, or folders to search for files named `*.test.toml`.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Run only cases with this text in their name.
+    /// Runs only cases with this text in their name.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Write what came out into the files, where it is not what was expected.
+    /// Writes the actual packets into the files where they differ from the expected ones.
     #[arg(long)]
     update: bool,
     #[command(flatten)]

@@ -11,11 +11,14 @@ use serde_json::Value;
 use super::server::{Server, block_on, encoded};
 
 #[derive(Debug, Args)]
-#[command(rename_all = "snake_case")]
+#[command(
+    rename_all = "snake_case",
+    override_usage = "graphmill why [OPTIONS] [URL] [SESSION]"
+)]
 pub(super) struct Arguments {
     #[command(flatten)]
     server: Server,
-    /// The session: the id of its request. Without it, all open sessions are listed.
+    /// Session: the id of its request [default: all open sessions].
     #[arg(value_name = "SESSION")]
     session: Option<String>,
 }

@@ -145,6 +145,8 @@ impl GraphEntry {
 pub struct Loaded {
     /// `None` when a diagnostic is an error.
     pub config: Option<Config>,
+    /// The graphs that could be read, whatever is wrong with others.
+    pub listed: Config,
     /// The file's text, for showing diagnostics.
     pub sources: SourceMap,
     /// Errors and warnings, in the order of the file.
@@ -172,6 +174,7 @@ fn unreadable(message: String) -> Loaded {
     let diagnostics = vec![Diagnostic::error(&codes::UNREADABLE, Span::NONE, message)];
     Loaded {
         config: None,
+        listed: Config::default(),
         sources: SourceMap::new(),
         diagnostics,
     }
@@ -223,15 +226,16 @@ pub fn parse(path: &Path, text: &str) -> Loaded {
         }
         break resolve::graphs(&config, folder, &places, &mut diagnostics);
     };
-    let config = (!has_errors(&diagnostics)).then_some(Config {
+    let listed = Config {
         graphs: graphs.entries,
         subgraphs,
         canaries: graphs.canaries,
         places: graphs.places,
         observation,
-    });
+    };
     Loaded {
-        config,
+        config: (!has_errors(&diagnostics)).then(|| listed.clone()),
+        listed,
         sources,
         diagnostics,
     }

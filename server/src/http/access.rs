@@ -63,16 +63,25 @@ struct Facts {
 #[derive(Debug)]
 struct Refused {
     code: Option<String>,
-    /// What is wrong with the server; what is wrong with a request has words of the request in it.
-    message: Option<String>,
+    /// The field of the request that is at fault.
+    param: Option<String>,
+    /// What is wrong: with the server, or with the request, then without its words.
+    message: String,
+    is_ours: bool,
 }
 
 impl From<&Failure> for Refused {
     fn from(failure: &Failure) -> Self {
-        let ours = failure.row().status.is_server_error();
+        let is_ours = failure.row().status.is_server_error();
         Self {
             code: failure.code().map(log::shown),
-            message: ours.then(|| log::without_texts(&failure.message)),
+            param: failure.param.as_deref().map(log::shown),
+            message: if is_ours {
+                log::without_texts(&failure.message)
+            } else {
+                log::without_values(&failure.message)
+            },
+            is_ours,
         }
     }
 }
@@ -150,6 +159,7 @@ impl Entry {
                         key = fields.key,
                         status = fields.status,
                         error_code = fields.error_code,
+                        param = fields.param,
                         prompt_tokens = fields.prompt_tokens,
                         cached_tokens = fields.cached_tokens,
                         generated_tokens = fields.generated_tokens,
@@ -163,8 +173,8 @@ impl Entry {
                 }
             };
         }
-        // Probes come every second and say nothing.
-        if is_probe(&facts.path) {
+        // Probes come every second and say nothing, nor does a page that looks at the server.
+        if is_probe(&facts.path) || is_view(facts, status) {
             line!(DEBUG);
         } else if status.is_some_and(|status| status.is_server_error()) {
             line!(WARN);
@@ -181,6 +191,7 @@ struct Fields<'a> {
     key: Option<&'a str>,
     status: Option<u16>,
     error_code: Option<&'a str>,
+    param: Option<&'a str>,
     prompt_tokens: Option<u32>,
     cached_tokens: Option<u32>,
     generated_tokens: Option<u32>,
@@ -196,9 +207,13 @@ impl<'a> Fields<'a> {
         let tally = facts.tally.read();
         let known = tally.prompt > 0;
         let failure = facts.failure.get();
-        let end = match failure.and_then(|failure| failure.message.as_deref()) {
-            Some(message) => format!("failed: {message}"),
-            None if failure.is_some() => "refused".to_owned(),
+        let end = match failure {
+            Some(Refused {
+                is_ours: true,
+                message,
+                ..
+            }) => format!("failed: {message}"),
+            Some(Refused { message, .. }) => format!("refused: {message}"),
             None if whole => "done".to_owned(),
             None => "client left".to_owned(),
         };
@@ -209,6 +224,7 @@ impl<'a> Fields<'a> {
             key: facts.key.get().map(|key| &**key),
             status: status.map(|status| status.as_u16()),
             error_code: failure.and_then(|failure| failure.code.as_deref()),
+            param: failure.and_then(|failure| failure.param.as_deref()),
             prompt_tokens: known.then_some(tally.prompt),
             cached_tokens: known.then_some(tally.cached),
             generated_tokens: known.then_some(tally.generated),
@@ -232,6 +248,28 @@ fn is_probe(path: &str) -> bool {
         || path.starts_with("/grpc.health.")
         || ["/health", "/ping", "/v1/health"].contains(&path)
         || (path.starts_with("/v2/models/") && path.ends_with("/ready"))
+}
+
+/// Whether a request went well that looks at the server or loads its page: open pages and scrapers
+/// send them all the time.
+fn is_view(facts: &Facts, status: Option<StatusCode>) -> bool {
+    const PATHS: [&str; 6] = [
+        "/metrics",
+        "/v3/models",
+        "/v3/sessions",
+        "/v3/status",
+        "/v3/graphs",
+        "/page",
+    ];
+    let is_at = |path: &&str| {
+        let below = facts.path.strip_prefix(*path);
+        below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+    };
+    let went_well =
+        status.is_some_and(|status| status.is_success() || status == StatusCode::NOT_MODIFIED);
+    facts.method == Method::GET
+        && went_well
+        && (facts.path == "/" || PATHS.iter().any(|path| is_at(path)))
 }
 
 /// Whether a path is asked again and again for metrics.

@@ -32,26 +32,25 @@ use conversation::{Conversation, Heard, Said};
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// What `graphmill serve` takes, which is then served for this conversation alone; or the URL
-    /// of a running server.
+    /// Model, graph or config.json to serve for this conversation alone, or URL of a running server.
     #[arg(value_name = "MODEL|URL", default_value = USUAL_URL)]
     whom: String,
-    /// The model of the server to talk to; its first one when not given.
+    /// Name of the model on the server [default: its first model].
     #[arg(long, value_name = "NAME")]
     model_name: Option<String>,
-    /// What the model is told before the conversation.
+    /// System message, sent before the conversation.
     #[arg(long, value_name = "TEXT")]
     system: Option<String>,
-    /// A picture that the first question is about; can be given several times.
+    /// Image for the first question; can be given several times.
     #[arg(long, value_name = "FILE")]
     image: Vec<PathBuf>,
-    /// How much chance there is in the answers; as the model's file says when not given.
+    /// Sampling temperature [default: what the model's file says].
     #[arg(long, value_name = "NUMBER")]
     temperature: Option<f64>,
-    /// Most tokens of an answer.
+    /// Maximum number of tokens in an answer.
     #[arg(long, value_name = "COUNT")]
     max_tokens: Option<u32>,
-    /// The key that the server asks for.
+    /// API key for the server.
     #[arg(
         long,
         value_name = "KEY",
@@ -59,7 +58,7 @@ pub(super) struct Arguments {
         hide_env_values = true
     )]
     api_key: Option<String>,
-    /// How much is logged of a model that is served for this conversation.
+    /// Lowest level that is logged of a model that is served for this conversation.
     #[arg(long, value_name = "LEVEL", default_value = "WARNING")]
     log_level: Level,
     #[command(flatten)]
@@ -155,6 +154,7 @@ fn configuration(arguments: &Arguments) -> Result<Config, String> {
     match source {
         Source::Model(model) => source::one_model(&model, None, &arguments.model),
         Source::Graph { file, base } => source::one_graph(&file, &base, None),
+        Source::Repository(root) => source::all_in(&root),
         Source::Configuration(file) => {
             let loaded = config::load(&file);
             report::show(&loaded.sources, &loaded.diagnostics);

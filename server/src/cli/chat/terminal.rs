@@ -14,12 +14,11 @@ use super::{
     image,
 };
 
-const HELP: &str =
-    "/system TEXT  tell the model something before the conversation; without TEXT, nothing
-/image FILE   show the model a picture with the next question
-/reset        forget what has been said
-/help         this
-/exit         end, as Ctrl-D does; Ctrl-C stops an answer";
+const HELP: &str = "/system TEXT  set the system message; without TEXT, remove it
+/image FILE   add an image to the next question
+/reset        start a new conversation
+/help         show this list
+/exit         quit, as Ctrl-D does; Ctrl-C stops an answer";
 
 const DIM: &str = "\x1b[2m";
 const PLAIN: &str = "\x1b[0m";
@@ -70,7 +69,7 @@ pub(super) fn talk(
 ) -> Result<(), String> {
     let mut editor = DefaultEditor::new().map_err(|error| broken(&error))?;
     note(&format!(
-        "talking to {}; /help tells what else there is",
+        "talking to {}; /help lists the commands",
         conversation.model
     ));
     if models.len() > 1 {

@@ -26,10 +26,12 @@ use text::{calculator_text, subgraph_text};
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// The name of a calculator or subgraph; or a graph file, whose models are loaded to tell what
-    /// their engines run with, which tensors they take and give, and how they are batched.
+    /// Name of a calculator or subgraph, or a graph file.
+    ///
+    /// The models of a graph file are loaded to describe the settings of their engines, their
+    /// tensors and their batching.
     name: String,
-    /// How to print.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }
@@ -43,25 +45,43 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         return describe_engines(Path::new(name), arguments.format);
     }
     let registry = Registry::global();
-    let calculator = registry
-        .describe()
-        .into_iter()
-        .find(|found| found.name == name);
-    let subgraph = registry.subgraphs().find(|found| found.name == *name);
-    let text = match (calculator, subgraph, arguments.format) {
-        (Some(calculator), _, Format::Text) => calculator_text(&calculator),
-        (Some(calculator), _, Format::Json) => format!("{:#}\n", json!(calculator)),
-        (None, Some(subgraph), Format::Text) => subgraph_text(subgraph),
-        (None, Some(subgraph), Format::Json) => format!("{:#}\n", catalog::subgraph_json(subgraph)),
-        (None, None, _) => {
-            let why = no_graph(Path::new(name)).unwrap_or_else(|| unknown(&registry, name));
-            report::error(&why);
+    let found = described(&registry, name, arguments.format).ok_or_else(|| {
+        let no_graph = no_graph(Path::new(name));
+        no_graph.map_or_else(|| Ok(near_names(&registry, name)), Err)
+    });
+    let text = match found {
+        Ok(text) => text,
+        Err(Ok(near)) if near.len() == 1 => {
+            report::note(&format!(
+                "no calculator is called `{name}`: this is `{}`",
+                near[0]
+            ));
+            described(&registry, &near[0], arguments.format).unwrap_or_default()
+        }
+        Err(near) => {
+            report::error(&near.map_or_else(|why| why, |near| unknown(name, &near)));
             return ExitCode::FAILURE;
         }
     };
     // Fails when the reader has read enough, as `head` does.
     let _ = io::stdout().write_all(text.as_bytes());
     ExitCode::SUCCESS
+}
+
+/// What is known of the calculator or subgraph of this name.
+fn described(registry: &Registry, name: &str, format: Format) -> Option<String> {
+    let mut calculators = registry.describe().into_iter();
+    if let Some(calculator) = calculators.find(|found| found.name == name) {
+        return Some(match format {
+            Format::Text => calculator_text(&calculator),
+            Format::Json => format!("{:#}\n", json!(calculator)),
+        });
+    }
+    let subgraph = registry.subgraphs().find(|found| *found.name == *name)?;
+    Some(match format {
+        Format::Text => subgraph_text(subgraph),
+        Format::Json => format!("{:#}\n", catalog::subgraph_json(subgraph)),
+    })
 }
 
 /// Loads the models of a graph and tells the effective values of their engines.
@@ -139,18 +159,8 @@ fn no_graph(path: &Path) -> Option<String> {
     }
 }
 
-fn unknown(registry: &Registry, name: &str) -> String {
-    let described = registry.describe();
-    let subgraphs = registry.subgraphs().map(|found| &*found.name);
-    let names: Vec<&str> = described
-        .iter()
-        .map(|found| found.name)
-        .chain(subgraphs)
-        .collect();
-    let near: Vec<String> = near_names(name, &names)
-        .into_iter()
-        .map(|near| format!("`{near}`"))
-        .collect();
+fn unknown(name: &str, near: &[String]) -> String {
+    let near: Vec<String> = near.iter().map(|near| format!("`{near}`")).collect();
     match near.as_slice() {
         [] => format!(
             "no calculator is called `{name}`; `graphmill calculators` lists all that there are: is the crate that registers it named in this binary (`use crate_name as _;`)?"
@@ -165,11 +175,20 @@ fn unknown(registry: &Registry, name: &str) -> String {
 
 /// The names that may be meant by one that does not exist, the likeliest first: one that differs by
 /// a slip of the keys, then those that have it in them.
-fn near_names<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
+fn near_names(registry: &Registry, name: &str) -> Vec<String> {
     const MOST: usize = 5;
-    // Nearly all names end alike, which says nothing of how near they are.
-    let stem = |name: &'a str| name.strip_suffix("Calculator").unwrap_or(name);
-    let wanted = name.strip_suffix("Calculator").unwrap_or(name);
+    /// Nearly all names end alike, which says nothing of how near they are.
+    fn stem(name: &str) -> &str {
+        name.strip_suffix("Calculator").unwrap_or(name)
+    }
+    let described = registry.describe();
+    let subgraphs = registry.subgraphs().map(|found| &*found.name);
+    let names: Vec<&str> = described
+        .iter()
+        .map(|found| found.name)
+        .chain(subgraphs)
+        .collect();
+    let wanted = stem(name);
     let begins_alike = |other: &&str| {
         other
             .get(..3)
@@ -192,5 +211,5 @@ fn near_names<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
     let mut seen = std::collections::HashSet::new();
     near.retain(|name| seen.insert(*name));
     near.truncate(MOST);
-    near
+    near.into_iter().map(str::to_owned).collect()
 }

@@ -19,7 +19,8 @@ const OF_GRPC: &str = "connections of gRPC have neither threads nor memory of th
 const CLASSIC: &str = "it is about classic OpenVINO models, which are not served";
 const IDLE_SEQUENCES: &str =
     "--sequence_idle_seconds says how long a sequence may be without a request";
-const NO_LOCAL_MEDIA: &str = "requests cannot name files of the server; --allowed_media_domains allows URLs of images";
+const NO_FILES: &str =
+    "requests cannot name files here: images are fetched from --allowed_media_domains alone";
 const NO_PULL: &str =
     "models are not downloaded: put the .gguf file there and name it by --model_path";
 
@@ -66,7 +67,7 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
         WithValue,
         "pages of --allowed_origins may send any header",
     ),
-    ("allowed_local_media_path", WithValue, NO_LOCAL_MEDIA),
+    ("allowed_local_media_path", WithValue, NO_FILES),
     (
         "verbose_response",
         Alone,
@@ -181,15 +182,10 @@ impl FromArgMatches for Accepted {
 
 impl Args for Accepted {
     fn augment_args(command: Command) -> Command {
-        /// What the help says of each flag.
-        static LINES: LazyLock<Vec<Arg>> = LazyLock::new(|| {
-            let heading = "Flags of OpenVINO Model Server without effect";
-            let without_effect = WITHOUT_EFFECT.iter();
-            let lines = without_effect.map(|flag| argument(flag).help_heading(heading));
-            let refused = REFUSED.iter().map(|flag| argument(flag).hide(true));
-            lines.chain(refused).collect()
-        });
-        command.args(LINES.iter())
+        /// Read each time that the command line is.
+        static ARGUMENTS: LazyLock<Vec<Arg>> =
+            LazyLock::new(|| WITHOUT_EFFECT.iter().chain(REFUSED).map(argument).collect());
+        command.args(ARGUMENTS.iter())
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -197,8 +193,17 @@ impl Args for Accepted {
     }
 }
 
+/// The flags without effect and why they have none, as `--help_ovms` prints them.
+pub(super) fn listed() -> String {
+    let width = WITHOUT_EFFECT.iter().map(|(name, ..)| name.len()).max();
+    let width = width.unwrap_or_default();
+    let line = |(name, _, why): &(&str, Form, &str)| format!("  --{name:width$}  {why}\n");
+    let lines: String = WITHOUT_EFFECT.iter().map(line).collect();
+    format!("Flags of OpenVINO Model Server that are accepted and have no effect:\n{lines}")
+}
+
 fn argument(&(name, form, why): &(&'static str, Form, &'static str)) -> Arg {
-    let argument = Arg::new(name).long(name).help(why).hide_short_help(true);
+    let argument = Arg::new(name).long(name).help(why).hide(true);
     match form {
         Alone => argument.action(ArgAction::SetTrue),
         WithValue => argument

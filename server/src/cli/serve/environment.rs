@@ -3,14 +3,15 @@
 
 use std::{env, ffi::OsStr};
 
-use clap::{Arg, ArgAction, Command, builder::BoolishValueParser};
+use clap::{Arg, ArgAction, ArgMatches, Command, builder::BoolishValueParser, parser::ValueSource};
 use graphmill_grammar::suggest;
 
 const PREFIX: &str = "GRAPHMILL_";
 
 /// Flags that make the command do something else than serve.
-const OTHER_THINGS: [&str; 5] = [
+const OTHER_THINGS: [&str; 6] = [
     "help",
+    "help_ovms",
     "emit_graph",
     "list_models",
     "add_to_config",
@@ -18,10 +19,20 @@ const OTHER_THINGS: [&str; 5] = [
 ];
 
 /// Variables that are read elsewhere.
-const OTHERS: [&str; 3] = [
+const OTHERS: [&str; 4] = [
     "GRAPHMILL_API_KEY",
     "GRAPHMILL_CPU_KERNELS",
+    // The flags of the packaged service unit.
+    "GRAPHMILL_FLAGS",
     "GRAPHMILL_TRY_MODEL",
+];
+
+/// The arguments that say what is served.
+const SOURCES: [&str; 4] = [
+    "model",
+    "config_path",
+    "model_path",
+    "model_repository_path",
 ];
 
 /// Has the flags of a command take their values from the environment, too.
@@ -62,22 +73,59 @@ fn variable(argument: &Arg) -> Option<String> {
     is_flag.then(|| format!("{PREFIX}{}", name.to_ascii_uppercase()))
 }
 
-/// Warns of variables that are spelled nearly as those of a flag of `serve`; `command` is the whole
-/// command line.
-pub(super) fn warn_of_unknown(command: &Command) {
+/// Warns of variables of this program that have no effect; `command` is the whole command line, and
+/// `given` what was given to `serve`.
+pub(super) fn warn(command: &Command, given: &ArgMatches) {
     let serve = command.find_subcommand("serve").into_iter();
-    let arguments = serve.flat_map(Command::get_arguments);
-    let known: Vec<String> = arguments.filter_map(variable).collect();
-    let given = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    for name in given.filter(|name| name.starts_with(PREFIX)) {
-        if known.contains(&name) || OTHERS.contains(&name.as_str()) || is_of_kubernetes(&name) {
+    let flags: Vec<&Arg> = serve.flat_map(Command::get_arguments).collect();
+    let known: Vec<String> = flags.iter().filter_map(|flag| variable(flag)).collect();
+    let visible = flags.iter().filter(|flag| !flag.is_hide_set());
+    // Single words are the variables of many programs.
+    let bare = visible.filter_map(|flag| Some(flag.get_long()?.to_ascii_uppercase()));
+    let bare: Vec<String> = bare.filter(|name| name.contains('_')).collect();
+    for (name, value) in env::vars_os() {
+        let Some(name) = name.to_str().filter(|_| !value.is_empty()) else {
             continue;
-        }
-        // What all begin with makes none of them near.
-        let wanted = &name[PREFIX.len()..];
-        let flags = known.iter().map(|name| &name[PREFIX.len()..]);
-        if let Some(near) = suggest::nearest(wanted, flags).map(|near| format!("{PREFIX}{near}")) {
-            tracing::warn!("the variable `{name}` has no effect: did you mean `{near}`?");
+        };
+        let why = if let Some(wanted) = name.strip_prefix(PREFIX) {
+            if known.iter().any(|flag| flag == name) {
+                overruled(wanted, given)
+            } else if OTHERS.contains(&name) || is_of_kubernetes(name) {
+                None
+            } else {
+                Some(unknown(wanted, &known))
+            }
+        } else {
+            let is_flag = bare.iter().any(|flag| flag == name);
+            is_flag.then(|| format!("did you mean `{PREFIX}{name}`?"))
+        };
+        if let Some(why) = why {
+            tracing::warn!("the variable `{name}` has no effect: {why}");
         }
     }
+}
+
+/// Why a variable of the program that is no flag's does nothing.
+fn unknown(wanted: &str, known: &[String]) -> String {
+    let flag = wanted.to_ascii_lowercase();
+    if OTHER_THINGS.contains(&flag.as_str()) {
+        return format!("`--{flag}` works on the command line alone");
+    }
+    // What all begin with makes none of them near.
+    let flags = known.iter().map(|name| &name[PREFIX.len()..]);
+    match suggest::nearest(wanted, flags) {
+        Some(near) => format!("did you mean `{PREFIX}{near}`?"),
+        None => format!("`graphmill serve` has no flag `--{flag}`"),
+    }
+}
+
+/// Why the variable of a flag does nothing beside the command line.
+fn overruled(wanted: &str, given: &ArgMatches) -> Option<String> {
+    let is_from = |id: &str, source| given.value_source(id) == Some(source);
+    let flag = wanted.to_ascii_lowercase();
+    let is_source = SOURCES.contains(&flag.as_str()) && is_from(&flag, ValueSource::EnvVariable);
+    let named = SOURCES
+        .iter()
+        .any(|id| is_from(id, ValueSource::CommandLine));
+    (is_source && named).then(|| "the command line says what to serve".to_owned())
 }

@@ -5,33 +5,35 @@ use std::{env, path::PathBuf, time::Duration};
 use clap::Args;
 
 use crate::{
-    cli::source::Source,
+    cli::{heading, source::Source},
     config::Config,
     http::state::Options,
     servable::{Keeper, LastGood, ReloadPolicy},
 };
 
 #[derive(Debug, Args)]
-#[command(rename_all = "snake_case")]
+#[command(rename_all = "snake_case", next_help_heading = heading::LIFECYCLE)]
 pub(super) struct Loading {
-    /// How long a request for a graph that is being loaded waits, in seconds; 0 does not wait. A
-    /// request that waits in vain is answered with status 503 and when to try again.
+    /// Seconds that a request waits for a graph that is loading; 0 does not wait.
+    ///
+    /// After that, it gets status 503 and a time to try again.
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     load_wait_seconds: u32,
-    /// After which time without a request a graph is unloaded, in seconds; the next request loads
-    /// it again. `idle_unload_seconds` of a graph says otherwise for it; 0: never.
+    /// Seconds without a request after which a graph is unloaded; 0 never unloads.
+    ///
+    /// The next request loads it again. `idle_unload_seconds` of a graph takes precedence.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     idle_unload_seconds: u32,
-    /// What a reload does where there is no memory for old and new models at once.
+    /// Behavior of a reload when the old and the new models do not fit into memory together.
     #[arg(long, value_name = "POLICY", value_enum, default_value = "refuse")]
     reload_policy: ReloadPolicy,
-    /// The folder in which the last good configuration is kept [default: `$STATE_DIRECTORY` of
-    /// systemd, or else `graphmill` in `$XDG_STATE_HOME` or `~/.local/state`, if it can be
-    /// written].
+    /// Folder for the last good configuration [default: `$STATE_DIRECTORY` of systemd, or else
+    /// `graphmill` in `$XDG_STATE_HOME` or `~/.local/state`, if writable].
     #[arg(long, value_name = "FOLDER")]
     state_dir: Option<PathBuf>,
-    /// Serves the last good configuration of the config.json instead of what the file says now. A
-    /// change of the file is served again.
+    /// Serves the last good configuration in place of the current config.json.
+    ///
+    /// Later changes to the file are loaded as usual.
     #[arg(long)]
     rollback: bool,
 }

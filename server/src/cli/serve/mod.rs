@@ -23,7 +23,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::{
     Cli, Switch,
     access::Access,
-    ending,
+    ending, heading,
     listening::{self, Listening},
     progress, report, service,
     source::{ModelFlags, Source},
@@ -39,69 +39,70 @@ use crate::{
 };
 
 #[derive(Debug, Args)]
-#[command(rename_all = "snake_case")]
+#[command(rename_all = "snake_case", after_help = EXAMPLES)]
 pub(super) struct Arguments {
     #[command(flatten)]
     sources: sources::Sources,
-    /// The port of the REST API; 0 takes a free one and prints the address on standard output.
-    #[arg(long, value_name = "PORT", default_value_t = DEFAULT_PORT, value_parser = value_parser!(u16))]
+    /// Port of the REST API; 0 picks a free one and prints the address on standard output.
+    #[arg(help_heading = heading::NETWORK, long, value_name = "PORT", default_value_t = DEFAULT_PORT, value_parser = value_parser!(u16))]
     pub(super) rest_port: u16,
     #[command(flatten)]
     listening: Listening,
     #[command(flatten)]
     access: Access,
-    /// The port of the gRPC API, KServe's; 0, as no such flag, is none.
-    #[arg(long, value_name = "PORT")]
+    /// Port of the KServe gRPC API. Off by default and with 0.
+    #[arg(help_heading = heading::NETWORK, long, value_name = "PORT")]
     pub(super) port: Option<u16>,
-    /// How much is logged: TRACE, DEBUG, INFO, WARNING or ERROR.
-    #[arg(long, value_name = "LEVEL", default_value = "INFO")]
+    /// Lowest level that is logged: TRACE, DEBUG, INFO, WARNING or ERROR.
+    #[arg(help_heading = heading::OBSERVABILITY, long, value_name = "LEVEL", default_value = "INFO")]
     log_level: Level,
-    /// How lines of the log are written: text for people, json for programs, an object a line.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    /// Format of the log: `text` for people, `json` for programs (one object a line).
+    #[arg(help_heading = heading::OBSERVABILITY, long, value_name = "FORMAT", default_value = "text")]
     log_format: Format,
-    /// The file that the log is appended to, instead of standard error. SIGUSR1 opens it again,
-    /// which is for programs that move logs away.
-    #[arg(long, value_name = "FILE")]
+    /// File that the log is appended to, instead of standard error.
+    ///
+    /// SIGUSR1 opens the file again, for programs that rotate logs.
+    #[arg(help_heading = heading::OBSERVABILITY, long, value_name = "FILE")]
     log_path: Option<PathBuf>,
-    /// How long the server goes on to serve when it is told to stop, in seconds, while its
-    /// readiness is false: as long as what sends requests here needs to notice.
-    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    /// Seconds to keep serving after SIGTERM while reporting not ready, so that load balancers
+    /// notice.
+    #[arg(help_heading = heading::LIFECYCLE, long, value_name = "SECONDS", default_value_t = 0)]
     drain_delay_seconds: u32,
-    /// How long running requests may take to end when the server stops, in seconds, after that
-    /// delay.
-    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    /// Seconds for running requests to end when the server stops, after the drain delay.
+    #[arg(help_heading = heading::LIFECYCLE, long, value_name = "SECONDS", default_value_t = 5)]
     shutdown_grace_seconds: u32,
-    /// Whether each model is tried in a process of its own before it is loaded, so that a damaged
-    /// file fails its graph and not the server.
-    #[arg(long, value_name = "SWITCH", default_value = "on")]
+    /// Trial of each model in a process of its own before it is loaded, so that a damaged file
+    /// fails its graph and not the server.
+    #[arg(help_heading = heading::LIFECYCLE, long, value_name = "SWITCH", default_value = "on")]
     model_trial: Switch,
-    /// How often the files that are served are looked at, in seconds, where the system does not
-    /// tell of their changes; 0: the configuration is only reloaded when somebody asks for it.
-    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    /// Seconds between two checks for changed files, where the system does not report changes; 0
+    /// reloads only on request.
+    #[arg(help_heading = heading::LIFECYCLE, long, value_name = "SECONDS", default_value_t = 5)]
     file_system_poll_wait_seconds: u32,
-    /// The longest body of a request: bytes, or a number with KiB, MiB or GiB behind it.
-    #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = size)]
+    /// Maximum size of a request body: bytes, or a number followed by KiB, MiB or GiB.
+    #[arg(help_heading = heading::LIMITS, long, value_name = "SIZE", default_value = "8MiB", value_parser = size)]
     max_body_bytes: usize,
-    /// The most of all bodies that are in memory at once; a request that finds no room is answered
-    /// with status 503.
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
+    /// Maximum size of all request bodies in memory. A request that finds no room gets status 503.
+    #[arg(help_heading = heading::LIMITS, long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
     max_bodies_bytes: usize,
-    /// Hosts that images of requests may be fetched from, separated by commas: `images.example.com`,
-    /// or with a port that is not the usual one. Their names have to stand for public addresses; an
-    /// entry that is an address itself may be any. Without the flag, requests have to bring their
-    /// images.
-    #[arg(long, value_name = "HOST", value_delimiter = ',')]
+    /// Hosts that images of requests may be fetched from, separated by commas:
+    /// `images.example.com`, followed by the port if it is not the usual one.
+    ///
+    /// Names must resolve to public addresses; IP addresses may be private. Without the flag,
+    /// requests must contain their images.
+    #[arg(help_heading = heading::SECURITY, long, value_name = "HOST", value_delimiter = ',')]
     allowed_media_domains: Vec<MediaHost>,
-    /// Keeps running where there is no graph that can be served, and loads graphs whose model is
-    /// missing once it is there. Without it a server that has nothing to serve ends with exit
-    /// status 1.
-    #[arg(long)]
+    /// Keeps running when no graph can be served, and loads graphs once their missing models
+    /// appear.
+    ///
+    /// Without it, a server that has nothing to serve exits with status 1.
+    #[arg(help_heading = heading::LIFECYCLE, long)]
     wait_for_models: bool,
     /// Leaves out the page at `/`.
-    #[arg(long)]
+    #[arg(help_heading = heading::NETWORK, long)]
     no_web: bool,
-    /// Lets operators write the files of graphs: `PUT /v3/graphs/<name>/file`.
-    #[arg(long)]
+    /// Lets operators write graph files: `PUT /v3/graphs/<name>/file`.
+    #[arg(help_heading = heading::SECURITY, long)]
     allow_graph_edits: bool,
     #[command(flatten)]
     sequences: sequences::SequenceFlags,
@@ -115,7 +116,19 @@ pub(super) struct Arguments {
     editing: repository::Editing,
     #[command(flatten)]
     accepted: accepted::Accepted,
+    /// Lists the flags of OpenVINO Model Server that are accepted and have no effect.
+    #[arg(long)]
+    help_ovms: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  graphmill serve model.gguf
+  graphmill serve graphs/chat --model_name chat --rest_port 9000 --port 9001
+  graphmill serve --config_path config.json --rest_bind_address 0.0.0.0 --api_key_file keys.json
+  graphmill serve model.gguf --emit_graph > graph.pbtxt
+
+Each flag can be set by a variable, such as GRAPHMILL_REST_PORT for --rest_port. Flags can be
+written with dashes. `--help_ovms` lists flags of OpenVINO Model Server that have no effect.";
 
 /// The port that everything in the documents uses.
 const DEFAULT_PORT: u16 = 8000;
@@ -141,6 +154,11 @@ fn size(text: &str) -> Result<usize, String> {
 }
 
 pub(super) fn run(arguments: &Arguments, given: &ArgMatches) -> ExitCode {
+    if arguments.help_ovms {
+        // Fails when the reader has read enough, as `head` does.
+        let _ = io::stdout().write_all(accepted::listed().as_bytes());
+        return ExitCode::SUCCESS;
+    }
     if let Some(done) = arguments.instead_of_serving() {
         return match done {
             Ok(()) => ExitCode::SUCCESS,
@@ -159,9 +177,8 @@ impl Arguments {
         let named = repository::Named {
             config: &self.sources.edited(),
             name: self.sources.model_name.as_deref(),
-            folder: self
-                .sources
-                .folder(self.editing.model_repository_path.as_deref()),
+            folder: self.sources.folder(),
+            repository: self.sources.model_repository_path.as_deref(),
         };
         self.editing.run(&named)
     }
@@ -173,8 +190,7 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
     if let Some(message) = arguments.accepted.refusal() {
         return Err(message);
     }
-    let repository = arguments.editing.model_repository_path.as_deref();
-    let source = arguments.sources.resolve(given, repository)?;
+    let source = arguments.sources.resolve(given)?;
     if arguments.sources.emit_graph {
         let graph = sources::Sources::emitted(&source, &arguments.model)?;
         // Fails when the reader has read enough, as `head` does.
@@ -211,7 +227,7 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
         sources::shown(&source)
     );
     arguments.accepted.warn();
-    environment::warn_of_unknown(&Cli::command());
+    environment::warn(&Cli::command(), given);
     if arguments.model_trial == Switch::On {
         trial::begin();
     }
@@ -227,7 +243,7 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
         wait_for_models: arguments.wait_for_models,
         config_path: match &source {
             Source::Configuration(file) => Some(file.clone()),
-            Source::Graph { .. } | Source::Model(_) => None,
+            Source::Graph { .. } | Source::Model(_) | Source::Repository(_) => None,
         },
         poll: Duration::from_secs(arguments.file_system_poll_wait_seconds.into()),
         ..Options::new(config, ([127, 0, 0, 1], 0).into())

@@ -2,7 +2,6 @@
 //! what a folder has, adding a graph, removing one.
 
 use std::{
-    fs,
     io::{self, Write as _},
     path::{Path, PathBuf},
 };
@@ -10,26 +9,26 @@ use std::{
 use clap::Args;
 
 use super::edit;
-use crate::{cli::report, config};
+use crate::{
+    cli::{heading, report, source},
+    config,
+};
 
 #[derive(Debug, Args)]
-#[command(rename_all = "snake_case", next_help_heading = "Instead of serving")]
+#[command(rename_all = "snake_case", next_help_heading = heading::EDITING)]
 pub(super) struct Editing {
-    /// Lists what can be served in `--model_repository_path`, a name a line: folders with a graph or
-    /// a model.
+    /// Lists the folders of `--model_repository_path` that have a graph or a model, one per line.
     #[arg(long, requires = "model_repository_path", conflicts_with_all = ["add_to_config", "remove_from_config"])]
     list_models: bool,
-    /// Adds the graph `--model_name` in the folder `--model_path`, or in the folder of that name in
-    /// `--model_repository_path`, to the file `--config_path`.
+    /// Adds a graph to the file `--config_path`.
+    ///
+    /// Its name is `--model_name`. Its folder is `--model_path`, or the one of that name in
+    /// `--model_repository_path`.
     #[arg(long, requires = "model_name", conflicts_with = "remove_from_config")]
     add_to_config: bool,
     /// Removes the graph `--model_name` from the file `--config_path`.
     #[arg(long, requires = "model_name")]
     remove_from_config: bool,
-    /// A folder of folders, each with a graph or a model. Where `--model_path` is not given,
-    /// `--model_name` is looked for in it.
-    #[arg(long, value_name = "FOLDER")]
-    pub(super) model_repository_path: Option<PathBuf>,
 }
 
 /// What a command line says of a graph in a configuration.
@@ -37,6 +36,7 @@ pub(super) struct Named<'a> {
     pub(super) config: &'a Path,
     pub(super) name: Option<&'a str>,
     pub(super) folder: Option<PathBuf>,
+    pub(super) repository: Option<&'a Path>,
 }
 
 impl Editing {
@@ -44,7 +44,7 @@ impl Editing {
     pub(super) fn run(&self, named: &Named<'_>) -> Option<Result<(), String>> {
         let name = named.name.unwrap_or_default();
         if self.list_models {
-            Some(self.list())
+            Some(list(named.repository.unwrap_or(Path::new("."))))
         } else if self.add_to_config {
             Some(add(named.config, name, named.folder.as_deref()))
         } else if self.remove_from_config {
@@ -53,47 +53,12 @@ impl Editing {
             None
         }
     }
-
-    fn list(&self) -> Result<(), String> {
-        let root = self
-            .model_repository_path
-            .as_deref()
-            .unwrap_or(Path::new("."));
-        let mut found = Vec::new();
-        look(root, root, &mut found)?;
-        found.sort();
-        for name in found {
-            // Fails when the reader has read enough, as `head` does.
-            let _ = writeln!(io::stdout(), "{name}");
-        }
-        Ok(())
-    }
 }
 
-/// Folders in folders, as far as models are kept.
-const DEPTH: usize = 8;
-
-/// Collects the folders in `folder` that can be served, by their path in `root`.
-fn look(root: &Path, folder: &Path, found: &mut Vec<String>) -> Result<(), String> {
-    let unreadable = |error| format!("cannot read `{}`: {error}", folder.display());
-    let inside = folder.strip_prefix(root).unwrap_or(Path::new(""));
-    let (mut folders, mut is_served) = (Vec::new(), false);
-    for entry in fs::read_dir(folder).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
-        let is_model = path.extension().is_some_and(|end| end == "gguf");
-        if path.is_dir() {
-            folders.push(path);
-        } else if is_model || path.file_name().is_some_and(|name| name == "graph.pbtxt") {
-            is_served = true;
-        }
-    }
-    is_served |= folder.join("1/graph.pbtxt").is_file();
-    if is_served && inside != Path::new("") {
-        found.push(inside.display().to_string());
-    } else if inside.components().count() < DEPTH {
-        for folder in folders {
-            look(root, &folder, found)?;
-        }
+fn list(root: &Path) -> Result<(), String> {
+    for name in source::folders_in(root)? {
+        // Fails when the reader has read enough, as `head` does.
+        let _ = writeln!(io::stdout(), "{name}");
     }
     Ok(())
 }

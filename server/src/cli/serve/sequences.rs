@@ -4,19 +4,20 @@ use std::time::Duration;
 
 use clap::{Args, value_parser};
 
-use crate::{http::state::Options, kserve::SequenceLimits};
+use crate::{cli::heading, http::state::Options, kserve::SequenceLimits};
 
 #[derive(Debug, Args)]
-#[command(rename_all = "snake_case")]
+#[command(rename_all = "snake_case", next_help_heading = heading::LIMITS)]
 pub(super) struct SequenceFlags {
-    /// How many sequences of requests (`sequence_id`) there may be. Each keeps what the nodes of its
-    /// graph keep, and the graph in memory.
+    /// Maximum number of open sequences of requests (`sequence_id`).
+    ///
+    /// Each holds the state of its graph's nodes, and keeps the graph in memory.
     #[arg(long, value_name = "COUNT", default_value_t = 1_024, value_parser = value_parser!(u32).range(1..))]
     max_sequences: u32,
-    /// How many of them may be of one key.
+    /// Maximum number of open sequences of one key.
     #[arg(long, value_name = "COUNT", default_value_t = 256, value_parser = value_parser!(u32).range(1..))]
     max_sequences_per_key: u32,
-    /// After which time without a request a sequence ends, in seconds.
+    /// Seconds without a request after which a sequence ends.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = value_parser!(u32).range(1..))]
     sequence_idle_seconds: u32,
 }

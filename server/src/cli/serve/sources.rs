@@ -6,7 +6,7 @@ use clap::{ArgMatches, Args, parser::ValueSource};
 
 use crate::{
     cli::{
-        report,
+        heading, report,
         source::{self, ModelFlags, Source},
     },
     config::{self, Config},
@@ -15,21 +15,24 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Sources {
-    /// A `.gguf` file, which is served on the graph that suits it; a `graph.pbtxt`; a config.json;
-    /// or a folder with one of them [default: the current folder].
+    /// Model (`.gguf`), graph (`.pbtxt`), config.json, or folder with one of them [default: the
+    /// current folder].
     #[arg(value_name = "MODEL")]
     model: Option<PathBuf>,
-    /// The config.json that lists the graphs.
-    #[arg(long, value_name = "FILE")]
+    /// config.json that lists the graphs.
+    #[arg(help_heading = heading::MODELS, long, value_name = "FILE")]
     config_path: Option<PathBuf>,
     /// The same as MODEL.
-    #[arg(long, value_name = "PATH")]
+    #[arg(help_heading = heading::MODELS, long, value_name = "PATH")]
     model_path: Option<PathBuf>,
-    /// The name that requests call the model by; that of its file when not given.
-    #[arg(long, value_name = "NAME")]
+    /// Model name in requests [default: the file name].
+    #[arg(help_heading = heading::MODELS, long, value_name = "NAME")]
     pub(super) model_name: Option<String>,
-    /// Prints the graph that the model would be served on, and ends.
-    #[arg(long)]
+    /// Folder of folders, each with a graph or a model. Serves all of them, or only `--model_name`.
+    #[arg(help_heading = heading::MODELS, long, value_name = "FOLDER")]
+    pub(super) model_repository_path: Option<PathBuf>,
+    /// Prints the graph that the model would be served on, and exits.
+    #[arg(help_heading = heading::MODELS, long)]
     pub(super) emit_graph: bool,
 }
 
@@ -43,22 +46,24 @@ impl Sources {
     }
 
     /// The folder of a graph, by its path or by its name in a repository.
-    pub(super) fn folder(&self, repository: Option<&Path>) -> Option<PathBuf> {
+    pub(super) fn folder(&self) -> Option<PathBuf> {
         let named = self.model.as_ref().filter(|path| !is_json(path));
         let path = self.model_path.as_ref().or(named).cloned();
+        let repository = self.model_repository_path.as_ref();
         path.or_else(|| Some(repository?.join(self.model_name.as_deref()?)))
     }
 
     /// Finds what to serve. What the command line names counts more than what the environment does.
-    pub(super) fn resolve(
-        &self,
-        given: &ArgMatches,
-        repository: Option<&Path>,
-    ) -> Result<Source, String> {
+    pub(super) fn resolve(&self, given: &ArgMatches) -> Result<Source, String> {
         let all = [
             ("MODEL", "model", &self.model),
             ("--model_path", "model_path", &self.model_path),
             ("--config_path", "config_path", &self.config_path),
+            (
+                "--model_repository_path",
+                "model_repository_path",
+                &self.model_repository_path,
+            ),
         ];
         let from = |wanted: ValueSource| -> Vec<(&str, &str, &Path)> {
             let named = all
@@ -73,13 +78,14 @@ impl Sources {
             named = from(ValueSource::EnvVariable);
         }
         match named.as_slice() {
-            [] => match self.folder(repository) {
-                Some(folder) => Source::of(&folder),
-                None => Source::of(Path::new(".")).map_err(|why| {
-                    format!("{why} (`graphmill serve MODEL` names a model, a graph or a folder)")
-                }),
-            },
+            [] => Source::of(Path::new(".")).map_err(|why| {
+                format!("{why} (`graphmill serve MODEL` names a model, a graph or a folder)")
+            }),
             [(_, "config_path", file)] => Ok(Source::Configuration((*file).to_owned())),
+            [(_, "model_repository_path", root)] => match &self.model_name {
+                Some(name) => Source::of(&root.join(name)),
+                None => Source::repository(root),
+            },
             [(_, _, path)] => Source::of(path),
             [(first, ..), (second, ..), ..] => Err(format!(
                 "{first} and {second} both say what to serve: use one of them"
@@ -99,6 +105,10 @@ impl Sources {
             Source::Graph { file, base } => {
                 refuse(flags.any()?, source)?;
                 source::one_graph(file, base, name).map(Some)
+            }
+            Source::Repository(root) => {
+                refuse(flags.any()?, source)?;
+                source::all_in(root).map(Some)
             }
             Source::Configuration(file) => {
                 refuse(name.map(|_| "model_name").or(flags.any()?), source)?;
@@ -127,8 +137,10 @@ fn is_json(path: &Path) -> bool {
 
 /// A source as it is told of.
 pub(super) fn shown(source: &Source) -> String {
-    let (Source::Configuration(path) | Source::Graph { file: path, .. } | Source::Model(path)) =
-        source;
+    let (Source::Configuration(path)
+    | Source::Graph { file: path, .. }
+    | Source::Model(path)
+    | Source::Repository(path)) = source;
     format!("`{}`", path.display())
 }
 

@@ -3,6 +3,7 @@
 
 mod graph;
 mod options;
+mod repository;
 
 use std::{
     env, fs,
@@ -13,6 +14,7 @@ use graphmill_llm::{BackendKind, ModelKind, kind_of};
 
 pub(super) use graph::text;
 pub(super) use options::ModelFlags;
+pub(super) use repository::{all_in, folders_in};
 
 use crate::config::{self, Config, GraphEntry};
 
@@ -30,6 +32,8 @@ pub(super) enum Source {
     Graph { file: PathBuf, base: PathBuf },
     /// A model file, on the graph that suits it.
     Model(PathBuf),
+    /// The graphs and models in the folders of this one.
+    Repository(PathBuf),
 }
 
 impl Source {
@@ -47,8 +51,9 @@ impl Source {
             };
             return Err(format!(
                 "cannot find `{}`{relative}: expected a `.gguf` file, a folder with one, a \
-                 `{GRAPH_FILE}` or a `{CONFIG_FILE}`",
-                path.display()
+                 `{GRAPH_FILE}` or a `{CONFIG_FILE}`{}",
+                path.display(),
+                how_to_get(path)
             ));
         }
         if is_model(path) {
@@ -64,6 +69,15 @@ impl Source {
                 "cannot serve `{}`: expected a `.gguf` file, a `.pbtxt` graph or a `{CONFIG_FILE}`",
                 path.display()
             )),
+        }
+    }
+
+    /// The folders in `root`.
+    pub(super) fn repository(root: &Path) -> Result<Self, String> {
+        if root.is_dir() {
+            Ok(Self::Repository(root.to_owned()))
+        } else {
+            Err(format!("`{}` is no folder", root.display()))
         }
     }
 
@@ -105,6 +119,30 @@ impl Source {
     }
 }
 
+/// A hint for a path that is written as the name of a model on Hugging Face: `Qwen/Qwen3-0.6B`.
+fn how_to_get(path: &Path) -> String {
+    let name = path.to_str().unwrap_or_default();
+    let is_name = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('.')
+            && part
+                .chars()
+                .all(|it| it.is_ascii_alphanumeric() || "-_.".contains(it))
+    };
+    let is_model = name
+        .split_once('/')
+        .is_some_and(|(owner, model)| is_name(owner) && is_name(model));
+    if !is_model || SERVED_ENDINGS.iter().any(|ending| name.ends_with(ending)) {
+        return String::new();
+    }
+    "; models are not downloaded: get a `.gguf` file from a repository that has some, with \
+     `hf download OWNER/NAME-GGUF FILE.gguf --local-dir .`, and serve that file"
+        .to_owned()
+}
+
+/// The endings of files that can be served.
+const SERVED_ENDINGS: [&str; 3] = [".gguf", ".pbtxt", ".json"];
+
 /// Whether a file is the configuration of a server, rather than that of a model.
 fn lists_graphs(file: &Path) -> bool {
     fs::read_to_string(file).is_ok_and(|text| text.contains("_config_list\""))
@@ -131,10 +169,19 @@ fn models_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(models)
 }
 
-/// The configuration of a graph file by itself.
+/// The configuration of a graph file by itself. Its name is that of its folder, unless the file has
+/// one of its own.
 pub(super) fn one_graph(file: &Path, base: &Path, name: Option<&str>) -> Result<Config, String> {
-    let folder = base.canonicalize().unwrap_or_else(|_| base.to_owned());
-    let name = named(name, folder.file_name())?;
+    // An empty path is the current folder.
+    let folder = Path::new(".").join(base).canonicalize();
+    let folder = folder.unwrap_or_else(|_| base.to_owned());
+    let is_usual = file.file_name().is_some_and(|name| name == GRAPH_FILE);
+    let of_file = if is_usual {
+        folder.file_name()
+    } else {
+        file.file_stem()
+    };
+    let name = named(name, of_file)?;
     Ok(alone(GraphEntry::new(
         name,
         base.to_owned(),
@@ -214,9 +261,10 @@ mod tests {
         ] {
             let folder = folder(files);
             let found = match Source::of(folder.path()).expect("something") {
-                Source::Configuration(file) | Source::Graph { file, .. } | Source::Model(file) => {
-                    file
-                }
+                Source::Configuration(file)
+                | Source::Graph { file, .. }
+                | Source::Model(file)
+                | Source::Repository(file) => file,
             };
             assert_eq!(found, folder.path().join(expected));
         }

@@ -8,6 +8,7 @@ use graphmill_llm::ModelKind;
 use serde_json::{Map, Value};
 
 use super::graph::quoted;
+use crate::cli::heading;
 
 /// What a model is served for, in the words of OpenVINO Model Server.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
@@ -34,56 +35,56 @@ impl Task {
 #[derive(Debug, Default, Args)]
 #[command(
     rename_all = "snake_case",
-    next_help_heading = "Options of the graph that a model gets"
+    next_help_heading = heading::MODEL
 )]
 pub(in crate::cli) struct ModelFlags {
-    /// What the model is for; as its file says when not given.
+    /// Task of the model [default: what its file says].
     #[arg(long, value_enum, value_name = "TASK")]
     pub(super) task: Option<Task>,
-    /// Most sequences that compute at the same time.
+    /// Maximum number of sequences computed at the same time.
     #[arg(long, value_name = "COUNT")]
     pub(super) max_num_seqs: Option<u32>,
-    /// Most tokens of one step, prompts and decodes together.
+    /// Maximum number of tokens in one step, prompts and decodes together.
     #[arg(long, value_name = "TOKENS")]
     pub(super) max_num_batched_tokens: Option<u32>,
-    /// Most GB that the KV cache may take; 0 chooses.
+    /// Maximum size of the KV cache in GB; 0 chooses.
     #[arg(long, value_name = "GB")]
     pub(super) cache_size: Option<u64>,
-    /// Most tokens of a sequence; what the model was trained for when not given.
+    /// Maximum number of tokens in a sequence [default: what the model was trained for].
     #[arg(long, value_name = "TOKENS")]
     pub(super) max_context: Option<u32>,
-    /// Whether prompts take over what others that began alike have computed.
+    /// Whether a prompt reuses what was computed for others with the same beginning.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub(super) enable_prefix_caching: Option<bool>,
-    /// Whether long prompts are split over steps.
+    /// Whether long prompts are split over several steps.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub(super) dynamic_split_fuse: Option<bool>,
-    /// Where the model computes: CPU, GPU, GPU.1 or AUTO.
+    /// Device that computes the model: CPU, GPU, GPU.1 or AUTO.
     #[arg(long, value_name = "DEVICE")]
     pub(super) target_device: Option<String>,
-    /// A JSON object with knobs of the backend, and properties of `OpenVINO` that mean the same.
+    /// JSON object of backend settings, and of OpenVINO properties with the same meaning.
     #[arg(long, value_name = "JSON")]
     pub(super) plugin_config: Option<String>,
-    /// How precise cells of the KV cache are: u8, f16 or bf16.
+    /// Type of the KV cache: u8, f16 or bf16.
     #[arg(long, value_name = "TYPE")]
     pub(super) kv_cache_precision: Option<String>,
-    /// A smaller model with the same vocabulary that drafts tokens: a `.gguf` file or a folder with
+    /// Smaller model with the same vocabulary that drafts tokens: a `.gguf` file or a folder with
     /// one.
     #[arg(long, value_name = "PATH")]
     pub(super) draft_source_model: Option<PathBuf>,
-    /// How the model writes calls of tools; as its chat template says when not given.
+    /// Format of tool calls in the model's output [default: by its chat template].
     #[arg(long, value_name = "NAME")]
     pub(super) tool_parser: Option<String>,
-    /// How the model writes its reasoning; as its chat template says when not given.
+    /// Format of reasoning in the model's output [default: by its chat template].
     #[arg(long, value_name = "NAME")]
     pub(super) reasoning_parser: Option<String>,
-    /// Whether calls of tools are held to their schemas even where the model may choose to call.
+    /// Whether tool calls must follow their schemas even where the model may choose to call.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub(super) enable_tool_guided_generation: Option<bool>,
-    /// A Jinja file in place of the model's chat template.
+    /// Jinja file in place of the model's chat template.
     #[arg(long, value_name = "FILE")]
     pub(super) chat_template_file: Option<PathBuf>,
-    /// The kind of pipeline, such as LM or VLM, which needs a projector beside the model.
+    /// Kind of pipeline, such as LM, or VLM, which needs a projector beside the model.
     #[arg(long, value_name = "KIND")]
     pub(super) pipeline_type: Option<String>,
 }

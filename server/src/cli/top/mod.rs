@@ -21,16 +21,16 @@ use sample::Sample;
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// The server; its `--management_port`, if it has one.
+    /// Server, at its `--management_port` if it has one.
     #[arg(value_name = "URL", default_value = USUAL_URL)]
     url: String,
-    /// Prints one table, of one interval, and ends.
+    /// Prints one table, of one interval, and exits.
     #[arg(long)]
     once: bool,
-    /// Seconds between two looks, over which rates are counted.
+    /// Seconds between two updates; rates are averages over them.
     #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = value_parser!(u64).range(1..=3_600))]
     interval: u64,
-    /// The key that the server asks for.
+    /// API key for the server.
     #[arg(
         long,
         value_name = "KEY",

@@ -5,6 +5,7 @@
 //! escaped.
 
 mod panics;
+mod reasons;
 mod writer;
 
 use std::{
@@ -19,6 +20,7 @@ use std::{
 use tracing_subscriber::{EnvFilter, fmt::writer::BoxMakeWriter};
 
 pub(crate) use panics::{payload, without_texts};
+pub(crate) use reasons::without_values;
 use writer::Writer;
 pub(crate) use writer::dropped;
 

@@ -1,0 +1,68 @@
+//! Folders of folders, each with a graph or a model.
+
+use std::{fs, path::Path};
+
+use super::{ModelFlags, Source, one_graph, one_model};
+use crate::config::Config;
+
+/// The configuration of all graphs and models of a repository, by the names of their folders.
+pub(in crate::cli) fn all_in(root: &Path) -> Result<Config, String> {
+    let mut all = Config::default();
+    for name in folders_in(root)? {
+        let one = match Source::of(&root.join(&name))? {
+            Source::Graph { file, base } => one_graph(&file, &base, Some(&name))?,
+            Source::Model(model) => one_model(&model, Some(&name), &ModelFlags::default())?,
+            Source::Configuration(file) | Source::Repository(file) => {
+                return Err(format!(
+                    "`{}` lists graphs of its own: serve it with --config_path",
+                    file.display()
+                ));
+            }
+        };
+        all.graphs.extend(one.graphs);
+    }
+    if all.graphs.is_empty() {
+        return Err(format!(
+            "there is nothing to serve in `{shown}`: none of its folders has a graph or a model \
+             (`graphmill serve {shown}` serves the folder itself)",
+            shown = root.display()
+        ));
+    }
+    Ok(all)
+}
+
+/// The folders of a repository that have a graph or a model, by their path in it.
+pub(in crate::cli) fn folders_in(root: &Path) -> Result<Vec<String>, String> {
+    let mut found = Vec::new();
+    look(root, root, &mut found)?;
+    found.sort();
+    Ok(found)
+}
+
+/// Folders in folders, as far as models are kept.
+const DEPTH: usize = 8;
+
+/// Collects the folders in `folder` that can be served, by their path in `root`.
+fn look(root: &Path, folder: &Path, found: &mut Vec<String>) -> Result<(), String> {
+    let unreadable = |error| format!("cannot read `{}`: {error}", folder.display());
+    let inside = folder.strip_prefix(root).unwrap_or(Path::new(""));
+    let (mut folders, mut is_served) = (Vec::new(), false);
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let is_model = path.extension().is_some_and(|end| end == "gguf");
+        if path.is_dir() {
+            folders.push(path);
+        } else if is_model || path.file_name().is_some_and(|name| name == "graph.pbtxt") {
+            is_served = true;
+        }
+    }
+    is_served |= folder.join("1/graph.pbtxt").is_file();
+    if is_served && inside != Path::new("") {
+        found.push(inside.display().to_string());
+    } else if inside.components().count() < DEPTH {
+        for folder in folders {
+            look(root, &folder, found)?;
+        }
+    }
+    Ok(())
+}
