@@ -8,8 +8,8 @@ use graphmill_engine::{
 /// A source of numbers whose timestamps are the numbers themselves: `MAX_COUNT` batches of
 /// `BATCH_SIZE` (1 by default) numbers from `INITIAL_VALUE` (0), `INCREMENT` (1) apart. With
 /// `ERROR_COUNT` it fails after that many batches, with `ERROR_ON_OPEN` before the first. At least
-/// one of the two counts has to be given. It serves tests, mostly; options instead of side packets
-/// has `CounterSourceCalculator`.
+/// one of the two counts has to be given. Mainly for tests. For options instead of side packets, use
+/// `CounterSourceCalculator`.
 ///
 /// ```pbtxt
 /// input_side_packet: "how_many"

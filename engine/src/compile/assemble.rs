@@ -124,6 +124,7 @@ pub(super) fn assemble(mut draft: Draft<'_>, sources: &SourceMap) -> Plan {
             index: port.index,
             name: Arc::clone(&streams[stream as usize].name),
             stream,
+            types: draft.streams[stream as usize].types.as_slice().into(),
         })
     };
     Plan {

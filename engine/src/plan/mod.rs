@@ -178,6 +178,8 @@ pub(crate) struct GraphPort {
     pub(crate) index: u32,
     pub(crate) name: Arc<str>,
     pub(crate) stream: u32,
+    /// The types that its packets can have; empty if any.
+    pub(crate) types: Box<[TypeInfo]>,
 }
 
 impl GraphPort {
@@ -231,9 +233,13 @@ impl Plan {
     /// The types that the graph takes on an input stream, empty if any; `None` if it has no such
     /// input.
     pub fn input_types(&self, stream: &str) -> Option<&[TypeInfo]> {
-        let mut inputs = self.graph_inputs.iter();
-        let port = inputs.find(|port| &*port.name == stream)?;
-        Some(&self.streams[port.stream as usize].check)
+        types_of(&self.graph_inputs, stream)
+    }
+
+    /// The types that the graph gives on an output stream, empty if any; `None` if it has no such
+    /// output.
+    pub fn output_types(&self, stream: &str) -> Option<&[TypeInfo]> {
+        types_of(&self.graph_outputs, stream)
     }
 
     /// The types that a side packet may have, empty if any; `None` if nothing in the graph has it.
@@ -344,6 +350,11 @@ pub struct Edge {
     pub port: String,
     /// How many packets its queue takes at first; none where nothing limits it.
     pub bound: Option<usize>,
+}
+
+fn types_of<'a>(ports: &'a [GraphPort], stream: &str) -> Option<&'a [TypeInfo]> {
+    let port = ports.iter().find(|port| &*port.name == stream)?;
+    Some(&port.types)
 }
 
 fn with_tag<'a>(ports: &'a [GraphPort], tag: &str) -> Option<&'a str> {

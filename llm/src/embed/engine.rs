@@ -139,7 +139,7 @@ impl EmbeddingEngine {
             max_waiting: spec.max_waiting,
             backend,
         };
-        tracing::info!("embedding engine\n{info}");
+        info.log();
         Ok(Self {
             spec,
             files,

@@ -32,6 +32,28 @@ pub struct EmbeddingInfo {
     pub backend: BackendInfo,
 }
 
+impl EmbeddingInfo {
+    /// Logs what was chosen, as an engine that generates does.
+    pub(super) fn log(&self) {
+        let weights = self.backend.weights.as_ref();
+        tracing::info!(
+            model = self.model,
+            path = %self.path.display(),
+            architecture = weights.map(|weights| weights.architecture.as_str()),
+            quantization = weights.map(|weights| weights.quantization.as_str()),
+            parameters = weights.map(|weights| weights.parameters),
+            context_length = self.context_length,
+            max_num_batched_tokens = self.max_num_batched_tokens,
+            max_waiting = self.max_waiting,
+            dimensions = self.dimensions,
+            pooling = self.pooling.as_str(),
+            threads = (self.backend.compute.as_ref()).map(|compute| compute.batch_threads),
+            "embedding engine ready"
+        );
+        tracing::debug!("embedding engine\n{self}");
+    }
+}
+
 /// One line for each concern.
 impl fmt::Display for EmbeddingInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -165,7 +165,7 @@ impl LlmEngine {
             adapters: spec.adapters.clone(),
             vision: spec.vision.clone().filter(|_| vision.is_some()),
         };
-        tracing::info!("engine\n{info}");
+        info.log();
         let prefixes: Arc<dyn Cache> = Arc::new(SavedPrefixes(worker.commands().clone()));
         room::enroll(Arc::downgrade(&prefixes));
         Ok(Self {

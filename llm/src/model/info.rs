@@ -44,6 +44,42 @@ pub struct LlmEngineInfo {
     pub vision: Option<VisionSpec>,
 }
 
+impl LlmEngineInfo {
+    /// Logs what was chosen: a line with a field for each value, and all of it for people who look
+    /// for a fault.
+    pub(crate) fn log(&self) {
+        let (weights, kv) = (self.backend.weights.as_ref(), self.backend.kv.as_ref());
+        let compute = self.backend.compute.as_ref();
+        tracing::info!(
+            model = self.model,
+            path = %self.path.display(),
+            architecture = weights.map(|weights| weights.architecture.as_str()),
+            quantization = weights.map(|weights| weights.quantization.as_str()),
+            parameters = weights.map(|weights| weights.parameters),
+            context_length = self.context_length,
+            max_num_seqs = self.max_num_seqs,
+            max_num_batched_tokens = self.max_num_batched_tokens,
+            max_waiting = self.max_waiting,
+            kv_cells = self.kv_cells,
+            kv_bytes = kv.map(|kv| kv.bytes),
+            prefix_cache_bytes = self.prefix_cache_bytes,
+            threads = compute.map(|compute| compute.threads),
+            devices = %names(&self.backend.devices),
+            draft = self.draft.as_ref().map(|draft| draft.path.display().to_string()),
+            adapters = self.adapters.len(),
+            media = self.vision.is_some(),
+            "engine ready"
+        );
+        tracing::debug!("engine\n{self}");
+    }
+}
+
+/// The names of devices.
+fn names(devices: &[DeviceInfo]) -> String {
+    let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
+    names.join(", ")
+}
+
 /// What a draft model runs with, or the MTP layers of the model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DraftInfo {
@@ -316,10 +352,10 @@ impl fmt::Display for WeightsInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} {}, {:.2} billion parameters, {}{}",
+            "{} {}, {} parameters, {}{}",
             self.architecture,
             self.quantization,
-            self.parameters as f64 / 1e9,
+            Rounded(self.parameters),
             Mebibytes(self.bytes),
             if self.shared {
                 ", shared with another engine"
@@ -357,6 +393,20 @@ fn buffers(buffers: &[BufferInfo]) -> String {
         format!("{} {bytes} ({})", buffer.content, buffer.memory)
     });
     buffers.collect::<Vec<_>>().join(", ")
+}
+
+/// A large number for people, such as `7.62 billion`.
+struct Rounded(u64);
+
+impl fmt::Display for Rounded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = self.0 as f64;
+        let scales = [(1e9, "billion"), (1e6, "million"), (1e3, "thousand")];
+        match scales.iter().find(|(scale, _)| number >= *scale) {
+            Some((scale, name)) => write!(f, "{:.2} {name}", number / scale),
+            None => write!(f, "{}", self.0),
+        }
+    }
 }
 
 /// A number of bytes for people.

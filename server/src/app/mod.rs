@@ -92,8 +92,7 @@ impl Reloader {
     pub async fn reload(&self) {
         let served = Arc::clone(&self.0);
         let reloaded =
-            tokio::task::spawn_blocking(move || served.reload_for(None, Some("told by a signal")))
-                .await;
+            tokio::task::spawn_blocking(move || served.reload_for(None, Some("SIGHUP"))).await;
         if let Ok(Ok(changes)) = reloaded
             && changes.is_empty()
         {

@@ -141,16 +141,42 @@ async fn scrape(
 pub(crate) async fn unknown_route(method: Method, uri: Uri) -> Failure {
     let path = &*shortened(uri.path(), MAX_SHOWN_BYTES);
     let operations = operations(false);
-    let paths = operations.iter().map(|operation| operation.path.as_str());
-    let near = suggest::nearest(path, paths)
-        .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    let of_operators = operations.iter().find(|operation| {
+        operation.side == Side::Management && is_path(&operation.path, uri.path())
+    });
+    let hint = if of_operators.is_some() {
+        ": it is served at the port of operators, `--management_port`".to_owned()
+    } else {
+        let paths = operations.iter().map(|operation| operation.path.as_str());
+        // A path that is served elsewhere, or not with this method, is no better one.
+        let near = suggest::nearest(path, paths.filter(|other| *other != path));
+        near.map_or(String::new(), |near| {
+            format!("; did you mean `{}`?", near.replace("{*", "{"))
+        })
+    };
     Failure::new(
         Cause::UnknownRoute,
         format!(
-            "unknown URL `{} {path}`{near}",
+            "unknown URL `{} {path}`{hint}",
             shortened(method.as_str(), MAX_METHOD_BYTES)
         ),
     )
+}
+
+/// Whether a path is one of a route, of which each part in braces is any word.
+fn is_path(route: &str, path: &str) -> bool {
+    let (mut wanted, mut parts) = (route.split('/'), path.split('/'));
+    let is_part = |(wanted, part): (&str, &str)| {
+        let is_word = wanted.starts_with('{') && !wanted.starts_with("{*") && !part.is_empty();
+        is_word || wanted == part
+    };
+    loop {
+        match (wanted.next(), parts.next()) {
+            (None, None) => return true,
+            (Some(wanted), Some(part)) if is_part((wanted, part)) => {}
+            _ => return false,
+        }
+    }
 }
 
 /// Refuses a method that a path does not take.

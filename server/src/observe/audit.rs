@@ -31,6 +31,6 @@ pub(crate) fn audit(audit: &Audit<'_>) {
         subject,
         outcome,
         reason,
-        "{action} {outcome}"
+        "{action} of {subject}: {outcome}"
     );
 }

@@ -123,11 +123,11 @@ impl Servables {
             return Some("the configuration lists no graph".to_owned());
         }
         let failed = |servable: &Servable| {
-            let reason = (servable.state_name() == StateName::Failed).then(|| servable.failure());
-            Some(format!("`{}`: {}", servable.name(), reason??))
+            (servable.state_name() == StateName::Failed).then(|| format!("`{}`", servable.name()))
         };
-        let reasons: Option<Vec<String>> = self.iter().map(failed).collect();
-        reasons.map(|reasons| format!("no graph could be loaded: {}", listed(&reasons, "; ")))
+        // Why is in the log.
+        let names: Option<Vec<String>> = self.iter().map(failed).collect();
+        names.map(|names| format!("{} could not be loaded", listed(&names, ", ")))
     }
 
     /// Why the server is not ready; `None` when it is: all graphs are that are not optional. Where

@@ -65,9 +65,12 @@ impl Failed {
         }
     }
 
-    fn log(&self, entry: &GraphEntry) {
-        for shown in &self.shown {
-            tracing::error!("graph `{}`\n{shown}", entry.id());
+    /// All that is to be said, behind a colon or below.
+    fn told(&self) -> String {
+        if self.shown.is_empty() {
+            format!(": {}", self.reason)
+        } else {
+            format!("\n{}", self.shown.join("\n"))
         }
     }
 }
@@ -136,12 +139,11 @@ impl Servables {
 
     /// Says in the log why a graph is not served.
     pub(super) fn tell(&self, entry: &GraphEntry, failed: &Failed) {
-        failed.log(entry);
-        let (name, reason) = (entry.id(), &failed.reason);
+        let (name, why) = (entry.id(), failed.told());
         if self.of(entry).state_name() == StateName::Waiting {
-            tracing::warn!("graph `{name}` waits: {reason}");
+            tracing::warn!("graph `{name}` waits for a file{why}");
         } else {
-            tracing::error!("graph `{name}` is not served: {reason}");
+            tracing::error!("graph `{name}` is not served{why}");
         }
     }
 
@@ -220,8 +222,7 @@ impl Servables {
                     let pause = (before * 2).min(RETRY_AT_MOST);
                     let next = Instant::now() + pause;
                     if servable.failure().as_deref() != Some(&failed.reason) {
-                        failed.log(entry);
-                        tracing::warn!("graph `{id}` still waits: {}", failed.reason);
+                        tracing::warn!("graph `{id}` still waits{}", failed.told());
                     }
                     attempts.insert(id, Attempts { pause, next });
                     servable.becomes_waiting(&failed.reason);

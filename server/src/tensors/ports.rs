@@ -102,8 +102,12 @@ pub(crate) fn outputs(plan: &Plan) -> Vec<Port> {
     let declared = plan.attached::<Declared>();
     let ports = plan.tagged_outputs().map(|(tag, name)| {
         let declared = declared.and_then(|declared| declared.output(name));
-        let is_text = tag == TEXT;
-        Port::new(name, declared, is_text.then_some(Carried::Text))
+        let carried = match plan.output_types(name).unwrap_or_default() {
+            // Which of several it gives is known when it gives one.
+            [_, _, ..] => None,
+            types => Carried::of(types, tag),
+        };
+        Port::new(name, declared, carried)
     });
     ports.collect()
 }

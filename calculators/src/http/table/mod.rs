@@ -16,6 +16,7 @@ mod completions;
 pub(super) mod endpoint;
 mod form;
 mod generate;
+mod ignored;
 mod length;
 mod messages;
 mod operation;
@@ -215,6 +216,7 @@ pub(super) fn check(body: &JsonBody, endpoint: &str) -> Result<Vec<String>> {
     let names = KNOWN.get_or_init(|| fields().map(|field| field.name).collect());
     for name in body.names().filter(|name| body.has(name)) {
         if !names.contains(name) {
+            ignored::warn(name, endpoint);
             match unknown.len() {
                 ..MAX_IGNORED => unknown.push(name.to_owned()),
                 MAX_IGNORED => unknown.push("...".to_owned()),

@@ -114,8 +114,8 @@ fn unknown<'a>(node: &DraftNode, names: impl Iterator<Item = &'a str>) -> Diagno
     match nearest_name(name, names) {
         Some(near) => diagnostic.fix(format!("did you mean `{near}`?"), place, format!("\"{near}\"")),
         None => diagnostic.hint(
-            "if it is in a crate of your own, name that crate in the program with `use my_nodes as _;`: \
-             a crate that nothing names is not linked",
+            "`graphmill calculators` lists those that there are; if it is in a crate of your own, name that \
+             crate in the program with `use my_nodes as _;`: a crate that nothing names is not linked",
         ),
     }
 }

@@ -9,7 +9,7 @@ mod sequences;
 mod sources;
 
 use std::{
-    io::{self, Write as _},
+    io::{self, ErrorKind, Write as _},
     path::PathBuf,
     process::ExitCode,
     time::{Duration, Instant},
@@ -30,7 +30,7 @@ use super::{
     telemetry::Telemetry,
 };
 use crate::{
-    app::{CUT_GRACE, Reloader, SPANS_GRACE, Server},
+    app::{CUT_GRACE, Reloader, SPANS_GRACE, Server, StartError},
     http::{media::MediaHost, state::Options},
     observe::{
         self, Audit,
@@ -291,8 +291,16 @@ async fn serve(options: Options, started: Instant, prints_address: bool) -> Resu
     let has_keys = options.keys.is_some() || options.jwt.is_some();
     let tls = options.tls.as_ref();
     let asks_for_certificates = tls.is_some_and(|tls| tls.client_ca.is_some());
-    let mut server =
-        Server::start(options, Registry::global()).map_err(|error| error.to_string())?;
+    let mut server = Server::start(options, Registry::global()).map_err(|error| {
+        let hint = match &error {
+            StartError::Listen { source, .. } if source.kind() == ErrorKind::AddrInUse => {
+                "; `--rest_port`, `--port` and `--management_port` choose ports, and \
+                 `--rest_port 0` a free one"
+            }
+            _ => "",
+        };
+        format!("{error}{hint}")
+    })?;
     for address in server.addresses() {
         tracing::info!("listening on {scheme}://{address}");
         if prints_address {
@@ -318,7 +326,7 @@ async fn serve(options: Options, started: Instant, prints_address: bool) -> Resu
     let shown = progress::show(&server);
     let loaded = tokio::select! {
         biased;
-        _ = &mut told => false,
+        signal = &mut told => Err(signal),
         unready = server.loaded() => {
             drop(shown);
             match &unready {
@@ -331,19 +339,20 @@ async fn serve(options: Options, started: Instant, prints_address: bool) -> Resu
                 }
             }
             service::started(unready.as_deref());
-            true
+            Ok(())
         }
     };
-    if loaded {
-        // Ends in no other way than by being told.
-        let _ = told.await;
-    }
+    let signal = match loaded {
+        Ok(()) => told.await,
+        Err(signal) => signal,
+    };
     observe::audit(&Audit {
         action: "stop",
         actor: None,
         subject: "server",
         outcome: "done",
-        reason: Some("told by a signal"),
+        // Its task ends in no other way.
+        reason: signal.ok(),
     });
     service::stopping();
     tracing::info!("stopping; a second signal does not wait for running requests");
@@ -380,8 +389,9 @@ impl Signals {
         })
     }
 
-    /// Reloads when told to, and ignores what else does not say to stop.
-    async fn until_stop(self, reloader: Reloader) {
+    /// Reloads when told to, and ignores what else does not say to stop. Returns the name of the
+    /// signal that does.
+    async fn until_stop(self, reloader: Reloader) -> &'static str {
         let [mut interrupt, mut terminate] = self.stop;
         let mut reload = self.reload;
         tokio::spawn(async move {
@@ -402,8 +412,8 @@ impl Signals {
             });
         }
         tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+            _ = interrupt.recv() => "SIGINT",
+            _ = terminate.recv() => "SIGTERM",
         }
     }
 }

@@ -84,6 +84,12 @@ pub(super) async fn run(
         Some(name) => Some(super::graph(&app, name)?),
         None => None,
     };
+    let mut audited = Audited {
+        caller,
+        subject: asked.beside.clone(),
+        outcome: "failed",
+        reason: Some("the client left, or the server could not run it"),
+    };
     let TrialRequest {
         graph,
         test,
@@ -91,25 +97,51 @@ pub(super) async fn run(
         body,
         ..
     } = asked;
-    let input = input(test, path, body)?;
-    observe::audit(&Audit {
-        action: "try",
-        actor: caller.as_ref().map(|caller| &**caller.name()),
-        subject: asked.beside.as_deref().unwrap_or("playground"),
-        outcome: "done",
-        reason: None,
-    });
+    let input = input(test, path, body).inspect_err(|_| audited.ends("refused"))?;
     let servables = app.servables();
     let observation = servables.observation().clone();
     // Compiling may take a while, and this thread serves requests.
     let made = spawn_blocking(move || make(&servables, beside.as_deref(), &graph, input));
     let made = made.await;
     let made = made.unwrap_or_else(|_| Err(Failure::new(Cause::Panic, "the compilation failed")));
-    match made? {
-        Made::Refused(response) => Ok(response),
-        Made::Ready(plan, case) => {
-            Ok(Json(play(plan, case, place, observation).await?).into_response())
+    match made.inspect_err(|_| audited.ends("refused"))? {
+        Made::Refused(response) => {
+            audited.ends("refused");
+            Ok(response)
         }
+        Made::Ready(plan, case) => {
+            let told = play(plan, case, place, observation).await?;
+            let went_well = told["error"].is_null();
+            audited.ends(if went_well { "done" } else { "failed" });
+            Ok(Json(told).into_response())
+        }
+    }
+}
+
+/// The line of a run in the audit log, written when this is dropped.
+struct Audited {
+    caller: Option<Extension<Arc<Caller>>>,
+    /// The served graph that the run is about, if any.
+    subject: Option<String>,
+    outcome: &'static str,
+    reason: Option<&'static str>,
+}
+
+impl Audited {
+    fn ends(&mut self, outcome: &'static str) {
+        (self.outcome, self.reason) = (outcome, None);
+    }
+}
+
+impl Drop for Audited {
+    fn drop(&mut self) {
+        observe::audit(&Audit {
+            action: "try",
+            actor: self.caller.as_ref().map(|caller| &**caller.name()),
+            subject: self.subject.as_deref().unwrap_or("playground"),
+            outcome: self.outcome,
+            reason: self.reason,
+        });
     }
 }
 

@@ -37,6 +37,13 @@ pub(crate) fn route_logs() {
     }
 }
 
+/// Parts of warnings about what is so by intent.
+const EXPECTED: [&str; 1] = [
+    // The cells of all sequences together are more than one of them has, whose length the engine
+    // limits by itself.
+    "possible training context overflow",
+];
+
 /// Receives one piece of log text. May be called on any thread, and must not unwind.
 unsafe extern "C" fn log_line(
     level: sys::ggml_log_level,
@@ -57,7 +64,8 @@ unsafe extern "C" fn log_line(
         return hear_error(text);
     }
     hear(|heard| heard.lines.push(text.to_owned()));
-    if level == sys::GGML_LOG_LEVEL_WARN {
+    let is_expected = EXPECTED.iter().any(|part| text.contains(part));
+    if level == sys::GGML_LOG_LEVEL_WARN && !is_expected {
         tracing::info!(target: "llama.cpp", "{text}");
     } else {
         tracing::debug!(target: "llama.cpp", "{text}");

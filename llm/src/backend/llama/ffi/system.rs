@@ -13,7 +13,17 @@ pub(crate) fn system_info() -> String {
     // SAFETY: returns a pointer to a static NUL-terminated text; only one thread calls this, from
     // the one-time initialization.
     let text = unsafe { CStr::from_ptr(sys::llama_print_system_info()) };
-    text.to_string_lossy().trim().to_owned()
+    features(&text.to_string_lossy())
+}
+
+/// The names of what is there in a text such as `CPU : SSE3 = 1 | AVX = 0 | OPENMP = 1 |`.
+fn features(text: &str) -> String {
+    let parts = text
+        .split(['|', ':'])
+        .filter_map(|part| part.split_once('='));
+    let present = parts.filter(|(_, value)| value.trim() != "0");
+    let names: Vec<&str> = present.map(|(name, _)| name.trim()).collect();
+    names.join(", ")
 }
 
 /// Tells ggml how to spread threads over NUMA nodes. Called once, before a model is loaded.
@@ -78,4 +88,15 @@ pub(crate) fn limit_process(bytes: u64) {
     #[cfg(target_os = "linux")]
     // SAFETY: takes plain numbers.
     let _refused = unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::features;
+
+    #[test]
+    fn what_is_there_is_named() {
+        let text = "CPU : SSE3 = 1 | AVX512 = 0 | OPENMP = 1 | CUDA : ARCHS = 900 | ";
+        assert_eq!(features(text), "SSE3, OPENMP, ARCHS");
+    }
 }

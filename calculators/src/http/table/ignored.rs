@@ -1,0 +1,40 @@
+//! Warnings of fields that no endpoint knows: a misspelled one changes nothing, and clients do not
+//! look at the header that names it.
+
+use std::{
+    collections::HashSet,
+    sync::{Mutex, PoisonError},
+};
+
+use graphmill_grammar::suggest;
+
+use super::fields;
+
+/// Clients choose the names, so there is an end to those that are warned of.
+const MOST: usize = 100;
+
+/// Longer names are none of ours.
+const MAX_NAME_BYTES: usize = 64;
+
+/// The names that the log has.
+static TOLD: Mutex<Option<HashSet<String>>> = Mutex::new(None);
+
+/// Warns of an unknown field in a request for an endpoint: once for each name, as clients send the
+/// same fields again and again.
+pub(super) fn warn(name: &str, endpoint: &str) {
+    let is_plain = |letter: u8| letter.is_ascii_graphic() && letter != b'`';
+    if name.len() > MAX_NAME_BYTES || !name.bytes().all(is_plain) {
+        return;
+    }
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    let told = told.get_or_insert_default();
+    if told.len() >= MOST || !told.insert(name.to_owned()) {
+        return;
+    }
+    let known = fields().filter(|field| field.endpoints.contains(&endpoint));
+    let near = suggest::nearest(name, known.map(|field| field.name));
+    let near = near.map_or(String::new(), |near| {
+        format!("; did the client mean `{near}`?")
+    });
+    tracing::warn!("`{name}` is no field of `{endpoint}`, and requests with it ignore it{near}");
+}
