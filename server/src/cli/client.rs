@@ -11,6 +11,8 @@ use hyper_util::{
 };
 use serde_json::Value;
 
+use super::server::is_url;
+
 /// Where servers are unless somebody says otherwise.
 pub(super) const USUAL_URL: &str = "http://127.0.0.1:8000";
 
@@ -38,10 +40,10 @@ impl Client {
             .iter()
             .find_map(|api| base.strip_suffix(api))
             .unwrap_or(base);
-        let base = if base.contains("://") {
-            base.to_owned()
-        } else {
+        let base = if is_url(base) && !base.contains("://") {
             format!("http://{base}")
+        } else {
+            base.to_owned()
         };
         let parsed: Uri = base
             .parse()

@@ -53,7 +53,7 @@ pub(super) fn add_default(arguments: &mut Vec<OsString>) {
 }
 
 /// Whether an argument is the address of a server: with a scheme, or a host and a port.
-fn is_url(argument: &str) -> bool {
+pub(super) fn is_url(argument: &str) -> bool {
     let has_port = |(host, port): (&str, &str)| {
         let is_host = host == "localhost" || host.contains('.') || host.starts_with('[');
         is_host && port.parse::<u16>().is_ok()

@@ -141,7 +141,7 @@ impl Servables {
     pub(super) fn tell(&self, entry: &GraphEntry, failed: &Failed) {
         let (name, why) = (entry.id(), failed.told());
         if self.of(entry).state_name() == StateName::Waiting {
-            tracing::warn!("graph `{name}` waits for a file{why}");
+            tracing::warn!("graph `{name}` waits{why}");
         } else {
             tracing::error!("graph `{name}` is not served{why}");
         }

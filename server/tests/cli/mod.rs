@@ -2,9 +2,12 @@
 //! Server, the environment, and the tools of the terminal.
 
 mod chat;
+mod check;
+mod help;
 mod one_command;
 #[cfg(feature = "onnx")]
 mod onnx;
+mod remote;
 mod repository;
 mod schema;
 mod settings;

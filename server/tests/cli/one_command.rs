@@ -135,6 +135,28 @@ fn the_graph_of_a_model_is_printed_and_is_right() {
 }
 
 #[test]
+fn a_graph_file_gives_its_graph_a_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let home = folder.path().join("home");
+    std::fs::create_dir(&home).expect("writable");
+    let pass = r#"
+        input_stream: "in"
+        output_stream: "out"
+        node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }
+    "#;
+    for (file, name) in [("same.pbtxt", "same"), ("graph.pbtxt", "home")] {
+        std::fs::write(home.join(file), pass).expect("writable");
+        for file in [file, path(&home.join(file))] {
+            let mut server = Server::start(&[file], |command| {
+                command.current_dir(&home);
+            });
+            server.says("ready after");
+            assert_eq!(server.get("/v3/models")["data"][0]["id"], name, "{file}");
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_served_is_told() {
     let folder = tempfile::tempdir().expect("a folder");
     let damaged = folder.path().join("damaged.gguf");
@@ -146,6 +168,10 @@ fn what_cannot_be_served_is_told() {
         (
             &["missing.gguf"][..],
             "cannot find `missing.gguf` (relative to `",
+        ),
+        (
+            &["Qwen/Qwen3-0.6B"],
+            "models are not downloaded: get a `.gguf` file",
         ),
         (&[damaged], "the file ends where"),
         (&[MODEL, "--max_num_seqs", "0"], "max_num_seqs"),

@@ -1,10 +1,65 @@
-//! `--list_models`, `--add_to_config`, `--remove_from_config`.
+//! `--list_models`, `--add_to_config`, `--remove_from_config`, and a whole repository that is served.
 
 use std::fs;
 
 use serde_json::Value;
 
-use crate::cli::support::{graphmill, path, text};
+use crate::cli::support::{MODEL, Server, graphmill, path, text};
+
+#[test]
+fn all_of_a_repository_is_served_or_one_by_its_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path();
+    let pass = r#"
+        input_stream: "in"
+        output_stream: "out"
+        node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }
+    "#;
+    fs::create_dir_all(root.join("org/chat")).expect("writable");
+    fs::create_dir(root.join("same")).expect("writable");
+    fs::copy(MODEL, root.join("org/chat/m.gguf")).expect("writable");
+    fs::write(root.join("same/graph.pbtxt"), pass).expect("writable");
+    // What lies in the current folder is not asked for.
+    let here = tempfile::tempdir().expect("a folder");
+    fs::write(here.path().join("config.json"), "{").expect("writable");
+    let served = |flags: &[&str]| {
+        let flags = [&["--model_repository_path", path(root)], flags].concat();
+        let mut server = Server::start(&flags, |command| {
+            command.current_dir(here.path());
+        });
+        server.says("ready after");
+        let models = server.get("/v3/models")["data"].clone();
+        let models = models.as_array().expect("a list").clone();
+        models
+            .iter()
+            .map(|model| model["id"].as_str().expect("a name").to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(served(&[]), ["org/chat", "same"]);
+    assert_eq!(served(&["--model_name", "same"]), ["same"]);
+    for (root, said) in [
+        (
+            here.path().to_owned(),
+            "none of its folders has a graph or a model",
+        ),
+        (root.join("nowhere"), "is no folder"),
+    ] {
+        let flags = [
+            "serve",
+            "--rest_port",
+            "0",
+            "--model_repository_path",
+            path(&root),
+        ];
+        let output = graphmill(&flags);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(
+            text(&output.stderr).contains(said),
+            "{}",
+            text(&output.stderr)
+        );
+    }
+}
 
 #[test]
 fn graphs_are_listed_added_and_removed() {

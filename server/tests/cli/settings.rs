@@ -59,15 +59,22 @@ fn the_environment_gives_flags_and_the_command_line_counts_more() {
             .env("GRAPHMILL_SERVICE_PORT", "8000")
             .env("GRAPHMILL_MANAGEMENT_PORT", "tcp://10.0.0.1:9000")
             .env("GRAPHMILL_FLAGS", "--port 1")
+            .env("GRAPHMILL_MAX_INPUT_TOKENS", "5")
+            .env("GRAPHMILL_EMIT_GRAPH", "1")
+            .env("MODEL_PATH", "model.gguf")
             .env("GRAPHMILL_LOG_PATH", "");
     });
     let said = server.says("ready after");
-    assert!(
-        said.contains("`GRAPHMILL_REST_PROT` has no effect: did you mean `GRAPHMILL_REST_PORT`?"),
-        "{said}"
-    );
-    // Neither what Kubernetes says of services, nor what is like no flag.
-    assert_eq!(said.matches("has no effect").count(), 1, "{said}");
+    for why in [
+        "`GRAPHMILL_REST_PROT` has no effect: did you mean `GRAPHMILL_REST_PORT`?",
+        "`GRAPHMILL_MAX_INPUT_TOKENS` has no effect",
+        "`GRAPHMILL_EMIT_GRAPH` has no effect: `--emit_graph` works on the command line alone",
+        "`MODEL_PATH` has no effect: did you mean `GRAPHMILL_MODEL_PATH`?",
+    ] {
+        assert!(said.contains(why), "{why} in {said}");
+    }
+    // Neither what Kubernetes says of services, nor what the packaged service passes on.
+    assert_eq!(said.matches("has no effect").count(), 4, "{said}");
     assert!(said.contains("listening on http://127.0.0.2:"), "{said}");
     assert!(!said.contains("gRPC"), "{said}");
 
@@ -81,7 +88,14 @@ fn the_environment_gives_flags_and_the_command_line_counts_more() {
         "{}",
         text(&wrong.stderr)
     );
-    // A model on the command line counts more than a configuration in the environment.
+    // A configuration on the command line counts more than a model in the environment.
+    let mut server = Server::start(&["--config_path", path(&config)], |command| {
+        command.env("GRAPHMILL_MODEL_PATH", "missing.gguf");
+    });
+    let said = server.says("ready after");
+    let why = "`GRAPHMILL_MODEL_PATH` has no effect: the command line says what to serve";
+    assert!(said.contains(why), "{said}");
+    // So does a model, than a configuration.
     let missing = command(&["serve", "missing.gguf"])
         .env("GRAPHMILL_CONFIG_PATH", &config)
         .output();

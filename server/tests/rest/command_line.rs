@@ -128,7 +128,8 @@ fn a_port_that_is_taken_is_named() {
     let output = graphmill(&[&arguments[..], &[path.to_str().expect("UTF-8")]].concat());
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        text(&output.stderr).contains(&format!("cannot listen on 127.0.0.1:{port}")),
+        text(&output.stderr).contains(&format!("cannot listen on 127.0.0.1:{port}"))
+            && text(&output.stderr).contains("`--rest_port 0` a free one"),
         "{}",
         text(&output.stderr)
     );
@@ -262,12 +263,21 @@ fn calculators_are_listed_and_described() {
         "HttpLLMCalculator ",
     ] {
         assert!(
-            list.lines().any(|line| line.starts_with(name)),
+            list.lines().any(|line| line.trim_start().starts_with(name)),
             "{name} in {list}"
         );
     }
-    let some = text(&graphmill(&["calculators", "chat"]).stdout);
-    assert_eq!(some.lines().count(), 1, "{some}");
+    for group in ["Core: any graph", "Text", "HTTP", "Subgraphs"] {
+        assert!(list.lines().any(|line| line == group), "{group} in {list}");
+    }
+    let some = text(&graphmill(&["calculators", "chattemplate"]).stdout);
+    assert_eq!(some.lines().count(), 2, "{some}");
+    assert!(
+        some.starts_with("Text\n  ChatTemplateCalculator  "),
+        "{some}"
+    );
+    let some = text(&graphmill(&["calculators", "hashing their words"]).stdout);
+    assert!(some.contains("TextFeaturesCalculator"), "{some}");
     assert_eq!(
         graphmill(&["calculators", "nonesuch"]).status.code(),
         Some(1)
@@ -293,17 +303,19 @@ fn calculators_are_listed_and_described() {
     let subgraph = text(&graphmill(&["describe", "HttpLLMCalculator"]).stdout);
     assert!(subgraph.contains("Expands to"), "{subgraph}");
 
-    let output = graphmill(&["describe", "LLMCalculater"]);
+    let output = graphmill(&["describe", "llm"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("did you mean `LLMCalculator`?"));
+    assert!(text(&output.stderr).contains("`LLMCalculator`"));
+    // Where one alone can be meant, it is described.
     for (written, meant) in [
-        ("llm", "LLMCalculator"),
+        ("chattemplate", "ChatTemplateCalculator"),
         ("PasThrough", "PassThroughCalculator"),
     ] {
         let output = graphmill(&["describe", written]);
         let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1));
-        assert!(said.contains(&format!("`{meant}`")), "{written}: {said}");
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert!(said.contains(&format!("this is `{meant}`")), "{said}");
+        assert!(text(&output.stdout).starts_with(meant));
     }
 }
 
@@ -356,6 +368,8 @@ fn a_server_that_has_nothing_to_serve_says_so_and_ends() {
         assert_eq!(output.status.code(), Some(1));
         let stderr = text(&output.stderr);
         assert!(stderr.contains(&said), "{said} in {stderr}");
+        let reason = "unknown calculator `HttpLMCalculator`";
+        assert!(stderr.matches(reason).count() <= 1, "{stderr}");
     }
 }
 

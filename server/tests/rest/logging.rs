@@ -253,6 +253,11 @@ async fn lines_say_what_happened_and_nothing_that_was_said() {
         assert_eq!(line("unknown")["error_code"], "model_not_found");
         assert_eq!(line("wrong")["status"], 400);
         assert!(line("wrong")["error_code"].is_string());
+        assert_eq!(line("wrong")["param"], "messages");
+        assert_eq!(
+            line("wrong")["message"],
+            "POST /v3/chat/completions refused: `messages` must be an array, not a string"
+        );
         assert!(line("m")["error_code"].is_string());
         let panics = line("panics");
         assert_eq!(
@@ -260,6 +265,127 @@ async fn lines_say_what_happened_and_nothing_that_was_said() {
             (&json!("WARN"), &json!("node_failed"))
         );
     }
+}
+
+#[tokio::test]
+async fn refusals_say_why_and_misspelled_fields_are_warned_of_once() {
+    let server = Logging::start(&moody().config(), &["--log_format", "json"]);
+    let id = |request: reqwest::RequestBuilder, id: &str| request.header("x-request-id", id);
+    let chat = "/v3/chat/completions";
+    for (body, name, status) in [
+        (json!({ "model": "chatt", "messages": [] }), "name", 404),
+        (json!({ "messages": [] }), "field", 400),
+        (
+            json!({ "model": "chat", "temprature": 1, "messages": [{ "role": "user", "content": "a" }] }),
+            "typo",
+            200,
+        ),
+        (
+            json!({ "model": "chat", "temprature": 1, "messages": [{ "role": "user", "content": "a" }] }),
+            "typo",
+            200,
+        ),
+    ] {
+        let reply = read(id(server.post(chat, &body), name)).await;
+        assert_eq!(reply.status, status, "{}", reply.text);
+    }
+    let infer = server.post("/v2/models/chat/infer", &json!({}));
+    assert_eq!(read(id(infer, "infer")).await.status, 400);
+    // What an open page sends all the time.
+    for path in [
+        "/v3/models",
+        "/v3/sessions",
+        "/v3/status",
+        "/v3/graphs",
+        "/",
+        "/metrics",
+    ] {
+        let reply = read(id(
+            server.client.get(format!("{}{path}", server.url)),
+            "look",
+        ))
+        .await;
+        assert_eq!(reply.status, 200, "{path}");
+    }
+    let play = json!({ "graph": "node { calculator: \"NopeCalculator\" }", "test": "[[case]]\nname = \"a\"\n" });
+    read(server.post("/v3/playground", &play)).await;
+    let log = server.all_it_says();
+    let lines = objects(&log);
+    let message = |id: &str| {
+        let line = lines.iter().find(|line| line["request_id"] == id);
+        line.map(|line| line["message"].as_str().unwrap_or_default().to_owned())
+    };
+    for (id, part) in [
+        (
+            "name",
+            "refused: the model `chatt` does not exist; did you mean `chat`?",
+        ),
+        ("field", "refused: `model` is missing"),
+        ("infer", "refused: "),
+    ] {
+        let message = message(id).unwrap_or_else(|| panic!("{id} in {log}"));
+        assert!(message.contains(part), "{message}");
+    }
+    assert_eq!(message("look"), None, "{log}");
+    let typo = lines.iter().filter(|line| {
+        let text = line["message"].as_str().unwrap_or_default();
+        text.contains("`temprature` is no field") && text.contains("`temperature`?")
+    });
+    let levels: Vec<&Value> = typo.map(|line| &line["level"]).collect();
+    assert_eq!(levels, [&json!("WARN")], "{log}");
+    let tried = lines.iter().find(|line| line["audit"] == "try");
+    assert_eq!(tried.map(|line| &line["outcome"]), Some(&json!("refused")));
+    let stop = lines
+        .iter()
+        .find(|line| line["audit"] == "stop")
+        .expect("it stopped");
+    assert_eq!(stop["reason"], "SIGTERM");
+    assert_eq!(stop["message"], "stop of server: done");
+}
+
+#[test]
+fn what_an_engine_runs_with_is_in_fields() {
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../demos/tiny_chat/model.gguf");
+    let graph = CHAT.replace("../model.script.json", model);
+    let setup = Setup::new().graph("chat", &graph);
+    let log = Logging::start(&setup.config(), &["--log_format", "json"]).all_it_says();
+    for part in ["billion", "training context", "SSE3", "\\n"] {
+        assert!(!log.contains(part), "{part} in {log}");
+    }
+    let lines = objects(&log);
+    let engine = lines.iter().find(|line| line["message"] == "engine ready");
+    let engine = engine.unwrap_or_else(|| panic!("{log}"));
+    assert_eq!(engine["architecture"], "llama", "{engine}");
+    for field in [
+        "parameters",
+        "context_length",
+        "max_num_seqs",
+        "kv_cells",
+        "threads",
+    ] {
+        assert!(engine[field].is_u64(), "{field} in {engine}");
+    }
+}
+
+#[test]
+fn a_model_that_cannot_be_loaded_is_told_of_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let model = folder.path().join("damaged.gguf");
+    std::fs::write(&model, "GGUF").expect("writable");
+    let graph = CHAT.replace("../model.script.json", model.to_str().expect("UTF-8"));
+    let setup = Setup::new().graph("chat", &graph);
+    let output = Command::new(env!("CARGO_BIN_EXE_graphmill"))
+        .args(["serve", "--rest_port", "0", "--config_path"])
+        .arg(setup.config())
+        .output()
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said.matches("the file ends where").count(), 1, "{said}");
+    assert!(
+        said.contains("nothing to serve: `chat` could not be loaded"),
+        "{said}"
+    );
 }
 
 #[tokio::test]
@@ -301,7 +427,7 @@ async fn who_changed_the_server_is_in_the_audit_log() {
     let signal = server.signal("-HUP");
     assert!(signal.success());
     let mut said = String::new();
-    while !said.contains("told by a signal") {
+    while !said.contains("SIGHUP") {
         let read = server.log.read_line(&mut said).expect("text");
         assert!(read > 0, "it ended:\n{said}");
     }

@@ -15,9 +15,12 @@ This page is made from `graphmill --help`: `UPDATE=1 cargo test --release --work
 ";
 
 fn help(arguments: &[&str]) -> String {
+    run(&[arguments, &["--help"]].concat())
+}
+
+fn run(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_graphmill"))
         .args(arguments)
-        .arg("--help")
         .output()
         .expect("it runs");
     let help = String::from_utf8(output.stdout).expect("text");
@@ -28,17 +31,16 @@ fn help(arguments: &[&str]) -> String {
 #[test]
 fn the_reference_page_is_current() {
     let overview = help(&[]);
-    let verbs = overview
-        .lines()
-        .skip_while(|line| *line != "Commands:")
-        .skip(1)
-        .take_while(|line| !line.is_empty())
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|verb| *verb != "help");
+    let groups = overview.lines().take_while(|line| *line != "Options:");
+    let verbs = groups.filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next());
     let mut page = HEAD.to_owned();
     for verb in verbs {
         // Writing to a string cannot fail.
         let _ = write!(page, "\n## {verb}\n\n```\n{}\n```\n", help(&[verb]));
+        if verb == "serve" {
+            let ignored = run(&["serve", "--help_ovms"]);
+            let _ = write!(page, "\n```\n{ignored}\n```\n");
+        }
     }
     assert!(page.contains("## completions"), "{overview}");
     if std::env::var_os("UPDATE").is_some() {

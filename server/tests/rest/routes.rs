@@ -261,3 +261,28 @@ async fn a_burst_connects_while_the_server_is_busy() {
         .collect();
     assert_eq!(burst.expect("each has a place").len(), 400);
 }
+
+#[tokio::test]
+async fn a_hint_never_names_what_was_asked_for() {
+    let server = Setup::new()
+        .graph("actor", ACTOR)
+        .with(|options| options.management = vec![([127, 0, 0, 1], 0).into()])
+        .start()
+        .await;
+    for path in ["/v1/config", "/v3/graphs/actor"] {
+        let reply = server.get(path).await;
+        assert_eq!(reply.status, 404);
+        let message = &reply.json()["error"]["message"];
+        let message = message.as_str().expect("a text");
+        assert!(message.contains("`--management_port`"), "{message}");
+        assert!(!message.contains("did you mean"), "{message}");
+    }
+    let reply = server.get("/v3/modles").await;
+    assert!(
+        reply.text.contains("did you mean `/v3/models`?"),
+        "{}",
+        reply.text
+    );
+    let reply = read(server.post("/generat", "{}")).await;
+    assert!(!reply.text.contains("{*"), "{}", reply.text);
+}

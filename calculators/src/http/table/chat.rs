@@ -120,7 +120,7 @@ pub(super) const FIELDS: &[Field] = &[
         "verbosity",
         &[CHAT],
         Form::Only(&[r#""medium""#]),
-        "Only `medium` is accepted: verbosity cannot be controlled.",
+        "Verbosity cannot be controlled.",
     ),
     field("modalities", &[CHAT], Form::Only(&[r#"["text"]"#]), "Answers are text."),
     field("audio", &[CHAT], Form::Only(&[]), "Answers are text."),

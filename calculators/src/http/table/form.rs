@@ -214,6 +214,7 @@ impl fmt::Display for Form {
                 "an integer of at least {least}, or -1, which is no limit"
             ),
             Self::OneOf(texts) => write!(f, "one of {}", list(texts)),
+            Self::Only([]) => f.write_str("not supported"),
             Self::Only(values) => write!(f, "only {}", list(values)),
             Self::Own(words) => f.write_str(words),
         }

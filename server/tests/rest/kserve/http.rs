@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{MIRROR, REPEAT, TEXT, start};
+use super::{MIRROR, PRESENCE, REPEAT, TEXT, start};
 use crate::rest::support::{ACTOR, Reply, TestServer, read};
 
 async fn infer(server: &TestServer, graph: &str, body: &Value) -> Reply {
@@ -340,4 +340,16 @@ async fn metadata_and_statistics_are_told() {
         all.iter().find(|it| it["name"] == name).expect("it")["inference_count"].clone()
     };
     assert_eq!(counted("actor"), 1);
+}
+
+#[tokio::test]
+async fn outputs_are_told_by_the_types_of_the_ports_that_write_them() {
+    let (server, _client) = start(&[("presence", PRESENCE)]).await;
+    let metadata = server.get("/v2/models/presence").await.json();
+    assert_eq!(
+        metadata["outputs"],
+        json!([{ "name": "there", "datatype": "BOOL", "shape": [1] }])
+    );
+    let config = server.get("/v2/models/presence/config").await.json();
+    assert_eq!(config["output"][0]["data_type"], "TYPE_BOOL", "{config}");
 }

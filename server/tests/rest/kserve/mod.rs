@@ -50,6 +50,17 @@ const TEXT: &str = r#"
     }
 "#;
 
+/// A truth value, of which no tag and no option says that it is one.
+const PRESENCE: &str = r#"
+    input_stream: "x"
+    output_stream: "there"
+    node {
+      calculator: "PacketPresenceCalculator"
+      input_stream: "PACKET:x"
+      output_stream: "PRESENCE:there"
+    }
+"#;
+
 /// See [`nodes::Repeat`].
 const REPEAT: &str = r#"
     input_stream: "x"

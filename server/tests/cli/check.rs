@@ -1,0 +1,84 @@
+//! `graphmill check` of folders and of configurations that are wrong.
+
+use std::fs;
+
+use crate::cli::support::{MODEL, command, graphmill, path, text};
+
+const PASS: &str = r#"
+    input_stream: "in"
+    output_stream: "out"
+    node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }
+"#;
+
+#[test]
+fn folders_are_checked_as_they_are_served_and_else_all_that_is_in_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path();
+    for (file, graph) in [
+        ("right/graph.pbtxt", PASS),
+        (
+            "wrong/inside/graph.pbtxt",
+            "node { calculator: \"NopeCalculator\" }",
+        ),
+        ("loose/mine.pbtxt", PASS),
+        (".hidden/graph.pbtxt", "node {"),
+    ] {
+        let file = root.join(file);
+        fs::create_dir_all(file.parent().expect("a folder")).expect("writable");
+        fs::write(file, graph).expect("writable");
+    }
+    for (checked, status) in [
+        ("right", 0),
+        ("loose", 0),
+        ("wrong", 1),
+        ("", 1),
+        (".hidden/..", 1),
+    ] {
+        let output = graphmill(&["check", path(&root.join(checked))]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{checked}: {said}");
+        assert!(!said.contains(".hidden/graph"), "{said}");
+    }
+    let json = graphmill(&["check", "--format", "json", path(root)]).stdout;
+    let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+    let files = json["files"].as_array().expect("a list");
+    assert_eq!(files.len(), 3, "{json}");
+
+    // The current folder where none is named.
+    let here = command(&["check"]).current_dir(root.join("right")).output();
+    assert_eq!(here.expect("it runs").status.code(), Some(0));
+    let here = command(&["check"]).current_dir(root.join("wrong")).output();
+    let said = text(&here.expect("it runs").stderr);
+    assert!(
+        said.contains("unknown calculator `NopeCalculator`")
+            && said.contains("`graphmill calculators` lists those that there are"),
+        "{said}"
+    );
+    let empty = root.join("empty");
+    fs::create_dir(&empty).expect("writable");
+    let output = graphmill(&["check", path(&empty)]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("there is nothing to serve in"), "{said}");
+
+    let output = graphmill(&["check", MODEL]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let damaged = root.join("damaged.gguf");
+    fs::write(&damaged, "GGUF").expect("writable");
+    let output = graphmill(&["check", path(&damaged)]);
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn folders_are_looked_at_beside_wrong_keys() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = folder.path().join("config.json");
+    let text_of = r#"{ "mediapipe_config_list": [{ "name": "a", "base_paht": "x" }, { "name": "b", "base_path": "nowhere" }] }"#;
+    fs::write(&config, text_of).expect("writable");
+    let output = graphmill(&["check", path(&config)]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    for part in ["did you mean `base_path`?", "nowhere/graph.pbtxt"] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+}
