@@ -49,10 +49,12 @@ pub(crate) fn allocator() -> Allocator {
     Allocator::default()
 }
 
-/// Has the allocator spare addresses.
-pub(crate) fn spare_addresses() {
+/// Has the allocator keep little of what is freed, and spare addresses where they are limited.
+pub(crate) fn limit_heaps(mappings_are_limited: bool) {
     #[cfg(all(feature = "llama", target_os = "linux", target_env = "gnu"))]
-    llama::spare_addresses();
+    llama::limit_heaps(mappings_are_limited);
+    #[cfg(not(all(feature = "llama", target_os = "linux", target_env = "gnu")))]
+    let _ = mappings_are_limited;
 }
 
 /// Limits what this process can allocate from here on.

@@ -4,12 +4,11 @@ use crate::backend;
 use crate::room;
 
 /// Prepares the process for the limits of memory that it has. A program calls it once, before its
-/// other threads start; without it, a process whose addresses are bounded can run fewer threads.
+/// other threads start; without it, a process keeps more of the memory that it has freed, and one
+/// whose addresses are bounded can run fewer threads.
 pub fn prepare_process() {
     count_memory();
-    if room::limits_mappings() {
-        backend::spare_addresses();
-    }
+    backend::limit_heaps(room::limits_mappings());
 }
 
 /// Counts free memory with the backend's allocator.

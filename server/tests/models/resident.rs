@@ -11,8 +11,8 @@ use serde_json::json;
 
 use crate::serving::printed_url;
 
-/// Bytes of anonymous memory of such a server. Its KV cache alone may take four times as much.
-const MOST: u64 = 48 << 20;
+/// Bytes of memory of such a server, mapped files aside. Its KV cache may take eight times as much.
+const MOST: u64 = 32 << 20;
 /// Bytes that an engine of the model may leave behind when another replaces it.
 const ENGINE: u64 = 16 << 20;
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -68,7 +68,7 @@ impl Server {
         names.filter(|name| name.starts_with("engine ")).count() == 1
     }
 
-    /// Anonymous memory once the engine rests.
+    /// Bytes of memory that is mapped from no file, once the engine rests.
     async fn resident(&self) -> u64 {
         let deadline = Instant::now() + PATIENCE;
         while !self.rests() {
@@ -100,7 +100,8 @@ impl Server {
     }
 
     async fn chat(&self) {
-        let body = json!({ "model": "tiny", "messages": [{ "role": "user", "content": "Tell me a story" }] });
+        let messages = json!([{ "role": "user", "content": "Tell me a story" }]);
+        let body = json!({ "model": "tiny", "messages": messages, "max_tokens": 64 });
         let request = self
             .client
             .post(format!("{}/v3/chat/completions", self.url));

@@ -4,11 +4,10 @@ use std::{
     net::TcpListener,
     path::Path,
     process::{Command, Output},
-    sync::atomic::{AtomicU16, Ordering},
 };
 
 use crate::rest::support::{CHAT, Setup};
-use crate::serving::Process;
+use crate::serving::{Process, own_address};
 
 fn graphmill(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_graphmill"))
@@ -177,12 +176,9 @@ fn check_reports_what_is_wrong_with_names_and_options_together() {
     }
 }
 
-/// A server that is ready, with gRPC at an address that belongs to this process alone.
+/// A server that is ready, with gRPC beside REST.
 fn started(config: &Path, environment: &[(&str, &str)]) -> Process {
-    static PORTS: AtomicU16 = AtomicU16::new(10_000);
-    let [_, high, middle, low] = std::process::id().to_be_bytes();
-    let address = format!("127.{high}.{middle}.{low}");
-    let port = PORTS.fetch_add(1, Ordering::Relaxed).to_string();
+    let (address, port) = own_address();
     let grpc = ["--grpc_bind_address", &address, "--port", &port];
     let mut server = Process::start_as(config, &grpc, |command| {
         command.envs(environment.iter().copied())

@@ -12,7 +12,7 @@ use std::{
 use serde_json::json;
 
 use crate::rest::support::{CHAT, Setup, streamed};
-use crate::serving::Process;
+use crate::serving::{Process, own_address};
 
 /// Far more than the time that an end may take, on a machine that does other things too.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -157,8 +157,15 @@ fn while_a_step_never_ends() {
 #[test]
 fn it_serves_for_the_delay_and_is_not_ready() {
     let setup = endless();
-    let flags = ["--drain_delay_seconds", "3600", "--management_port", "0"];
-    let mut server = Process::start(&setup.config(), &[&flags[..], GRACE].concat());
+    let (host, port) = own_address();
+    let delay = ["--drain_delay_seconds", "3600"];
+    let management = [
+        "--management_bind_address",
+        &host,
+        "--management_port",
+        &port,
+    ];
+    let mut server = Process::start(&setup.config(), &[&delay[..], &management, GRACE].concat());
     server.says("ready after");
     server.signal("-HUP");
     server.says("the configuration is as it was");

@@ -1,6 +1,6 @@
 //! What a collector of traces gets of requests, and what a server does without one that answers.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use graphmill_server::{OtlpProtocol, TraceOptions};
 use opentelemetry_proto::tonic::trace::v1::Span;
@@ -25,7 +25,7 @@ async fn server(endpoint: &str, protocol: OtlpProtocol, sample_ratio: Option<f64
     let traces = TraceOptions {
         endpoint: endpoint.to_owned(),
         protocol,
-        timeout: Duration::from_secs(10),
+        timeout: Duration::from_hours(1),
         sample_ratio,
     };
     Setup::new()
@@ -233,13 +233,8 @@ async fn a_collector_that_does_not_answer_holds_nobody_up() {
         assert_eq!(server.chat(&question("chat", "hi")).await.status, 200);
     }
     server.until_idle().await;
-    let began = Instant::now();
-    server.server.stop().await;
-    assert!(
-        began.elapsed() < Duration::from_secs(10),
-        "{:?}",
-        began.elapsed()
-    );
+    let stopped = tokio::time::timeout(Duration::from_mins(1), server.server.stop());
+    stopped.await.expect("it does not wait for the collector");
 }
 
 #[tokio::test]

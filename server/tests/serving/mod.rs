@@ -5,7 +5,10 @@ use std::{
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::mpsc::{self, Receiver},
+    sync::{
+        atomic::{AtomicU16, Ordering},
+        mpsc::{self, Receiver},
+    },
     time::Duration,
 };
 
@@ -83,6 +86,15 @@ impl Graphs {
         fs::write(&path, config.to_string()).expect("writable");
         path
     }
+}
+
+/// An address and a port that nobody else takes, for what has no port 0: the address belongs to this
+/// process alone.
+pub(crate) fn own_address() -> (String, String) {
+    static PORTS: AtomicU16 = AtomicU16::new(10_000);
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    let port = PORTS.fetch_add(1, Ordering::Relaxed);
+    (format!("127.{high}.{middle}.{low}"), port.to_string())
 }
 
 /// Where a server listens that was started with port 0 and whose output is piped.

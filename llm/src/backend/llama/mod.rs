@@ -53,7 +53,7 @@ pub(crate) use embed::open as open_embedding;
 use ffi::{Context, Heard};
 pub(super) use ffi::{exit, limit_process};
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-pub(crate) use ffi::{freed_bytes, spare_addresses, trim_heap};
+pub(crate) use ffi::{freed_bytes, limit_heaps, trim_heap};
 pub(crate) use gguf::{check as check_header, kind as kind_of};
 use model::Weights;
 pub(crate) use open::{open, open_vocab};

@@ -58,16 +58,28 @@ pub(crate) fn trim_heap() {
     unsafe { libc::malloc_trim(0) };
 }
 
-/// Has the allocator spare addresses, which count where mappings are limited. Threads share a few
-/// heaps, as each reserves 64 MiB. What has 128 KiB or more is mapped and unmapped by itself: as free
-/// part of a heap it would count as left, and the next large allocation might not fit into it.
+/// Has the allocator keep little of what is freed. Threads share a few heaps, as each keeps what
+/// threads that have ended computed in. Large blocks are mapped and unmapped by themselves: by
+/// default, the allocator has them in its heaps once it has seen one freed.
+///
+/// Where mappings are limited, addresses are spared too: each heap reserves 64 MiB, and the free
+/// part of one counts as left, although the next large allocation might not fit into it.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-pub(crate) fn spare_addresses() {
+pub(crate) fn limit_heaps(mappings_are_limited: bool) {
+    /// With fewer, threads wait for each other.
+    const LEAST_HEAPS: usize = 4;
+    let (heaps, large) = if mappings_are_limited {
+        (2, 128 << 10)
+    } else {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        (cpus.max(LEAST_HEAPS), 1 << 20)
+    };
     // SAFETY: sets numbers that the allocator reads under its own locks.
     unsafe {
-        libc::mallopt(libc::M_ARENA_MAX, 2);
-        // The default, which it otherwise raises with the sizes that are freed.
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
+        libc::mallopt(libc::M_ARENA_MAX, heaps as i32);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, large);
+        // Twice as much, as by default: a heap whose end comes and goes is not cut each time.
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 2 * large);
     }
 }
 
