@@ -5,7 +5,7 @@ PORT ?= 8000
 GRAPHMILL := target/release/graphmill
 CARGO ?= cargo
 
-.PHONY: help setup build program web demo serve test rust-tests client-tests fuzz-models soak architectures nightly bench bench-engine package-binary deb wheel image proto fmt lint lint-features sanitize doc ci clean
+.PHONY: help setup build program web demo serve test rust-tests client-tests fuzz-models pre-tokenizers soak architectures nightly bench bench-engine package-binary deb wheel image proto fmt lint lint-features sanitize doc ci clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -47,6 +47,9 @@ FUZZ_SEED ?= $(shell date +%s)
 fuzz-models: setup ## damage model files in FUZZ_MODELS ways, made from FUZZ_SEED, and have the server load them: minutes
 	GRAPHMILL_FUZZ_MODELS=$(FUZZ_MODELS) GRAPHMILL_FUZZ_SEED=$(FUZZ_SEED) cargo test --release --workspace --test suite models::fuzz -- --nocapture
 
+pre-tokenizers: setup ## tokenize ordinary and hostile texts with each name of a pre-tokenizer, and compare with llama.cpp: minutes
+	GRAPHMILL_PRE_TOKENIZERS=all cargo test --release --workspace --test suite llama::pre_tokenizers -- --nocapture
+
 SOAK_MINUTES ?= 2
 soak: build ## load a server with right and wrong requests for SOAK_MINUTES, change what it serves under open streams, and drop streams in the middle
 	@scripts/setup.sh --tests
@@ -60,7 +63,7 @@ architectures: build ## compare what a tiny model of each architecture says alon
 
 nightly: ## what takes too long for every change: new cases of property tests, all features, sanitizers, damaged models, long loads, all architectures
 	PROPTEST_RNG_SEED=$$RANDOM$$RANDOM $(MAKE) test
-	$(MAKE) lint-features sanitize fuzz-models soak architectures
+	$(MAKE) lint-features sanitize fuzz-models pre-tokenizers soak architectures
 
 bench: build ## measure models, the batching engine and the server: minutes; PEER_CMD='llama-server -m {model} --port {port} ...' compares
 	target/release/graphmill-bench suite --json target/bench-results/suite.json $(if $(PEER_CMD),--peer-cmd '$(PEER_CMD)') $(BENCH_ARGS)

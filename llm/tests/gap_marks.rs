@@ -68,7 +68,11 @@ fn a_gap_is_marked_behind_the_begin_token_and_nothing_ends_it() {
         after: 312,
         gap: 313,
     };
-    let prompt = |bos| marks.prompt(&Marked { bos }, "ab", "c").expect("short");
+    let prompt = |bos| {
+        marks
+            .prompt(&Marked { bos }, "ab", "c", &|| true)
+            .expect("short")
+    };
     assert_eq!(prompt(None), [311, 97, 98, 312, 99, 313]);
     assert_eq!(prompt(Some(299)), [299, 311, 97, 98, 312, 99, 313]);
 }

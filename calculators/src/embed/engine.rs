@@ -2,8 +2,8 @@
 //! into errors for the client.
 
 use graphmill_engine::{Error, EventSender, Result};
+use graphmill_llm::Token;
 use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome, EmbeddingRefusal, EmbeddingRequest};
-use graphmill_llm::{Token, TokenizeError};
 
 use super::EmbeddingModel;
 
@@ -80,12 +80,4 @@ fn refused(refusal: EmbeddingRefusal, field: impl Fn(usize) -> String) -> Error 
         }
     };
     error.with_source(refusal)
-}
-
-/// A text that cannot be tokenized.
-pub(super) fn too_large(error: TokenizeError, field: String) -> Error {
-    Error::invalid(format!("`{field}`: {error}"))
-        .with_field(field)
-        .with_code("context_length_exceeded")
-        .with_source(error)
 }

@@ -12,7 +12,7 @@ use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome};
 
 use super::engine;
 use super::{EmbeddingModel, RankOptions};
-use crate::llm::{self, claim_room};
+use crate::llm::{self, claim_room, not_tokenized};
 use crate::payload::{Relevance, RerankRequest, Tally};
 
 /// Says how well each document of a request answers its query, batched with those of every other
@@ -149,8 +149,9 @@ impl Rank {
         self.check_chunks("before", request.documents.len())?;
         let engine = self.model.engine();
         let read = |text: &str, field: String| {
-            let read = engine.vocab().tokenize(text, false, false);
-            read.map_err(|error| engine::too_large(error, field))
+            let goes_on = || !cancel.is_cancelled();
+            let read = engine.vocab().tokenize_while(text, false, false, &goes_on);
+            read.map_err(|error| not_tokenized(error, Some(field)))
         };
         let query = read(&request.query, "query".to_owned())?;
         let limit = engine.context_length();
@@ -168,9 +169,6 @@ impl Rank {
             .map_or(usize::MAX, |most| most as usize);
         let (mut pairs, mut pieces) = (Vec::new(), Vec::new());
         for (index, document) in request.documents.iter().enumerate() {
-            if cancel.is_cancelled() {
-                return Err(Error::cancelled("the request was cancelled"));
-            }
             let tokens = read(document, format!("documents[{index}]"))?;
             let begin = pairs.len();
             if tokens.is_empty() {

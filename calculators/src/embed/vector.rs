@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Error, Events, Flow, In, Offset, OpenCx, Out, Policy, Res, Result,
-    Run, register,
+    Calculator, CancelToken, Contract, Cx, Error, Events, Flow, In, Offset, OpenCx, Out, Policy,
+    Res, Result, Run, register,
 };
-use graphmill_llm::Token;
 use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome};
+use graphmill_llm::{Token, TokenizeError};
 
 use super::engine;
 use super::{EmbedOptions, EmbeddingModel};
-use crate::llm::{self, claim_room};
+use crate::llm::{self, claim_room, not_tokenized};
 use crate::payload::{Embeddings, EmbeddingsRequest, Prompt, Tally, TemplatedPrompt};
 
 /// Makes a vector of each text of a request, batched with those of every other session of the same
@@ -120,10 +120,7 @@ impl Calculator for Embed {
                 .iter()
                 .enumerate()
                 .map(|(index, text)| {
-                    if cx.run().cancel.is_cancelled() {
-                        return Err(Error::cancelled("the request was cancelled"));
-                    }
-                    self.tokenize(text, truncate, || field(index))
+                    self.tokenize(text, truncate, &cx.run().cancel, || field(index))
                 })
                 .collect::<Result<_>>()?;
             let tokens = texts.iter().map(Vec::len).sum::<usize>() as u32;
@@ -170,12 +167,14 @@ impl Embed {
         &self,
         text: &Prompt,
         truncate: bool,
+        cancel: &CancelToken,
         field: impl Fn() -> String,
     ) -> Result<Vec<Token>> {
         let engine = self.model.engine();
         let vocab = engine.vocab();
         let limit = engine.context_length();
-        let read = |text: &str| vocab.tokenize(text, true, false);
+        let goes_on = || !cancel.is_cancelled();
+        let read = |text: &str| vocab.tokenize_while(text, true, false, &goes_on);
         let mut tokens = match text {
             Prompt::Tokens(tokens) => tokens.clone(),
             Prompt::Gap { .. } => {
@@ -186,15 +185,17 @@ impl Embed {
             | Prompt::Spelled { text, .. } => {
                 match read(text) {
                     // No text that fits is longer than this.
-                    Err(error) if truncate => read(&text[..text.floor_char_boundary(error.limit)]),
+                    Err(TokenizeError::TooLarge { limit, .. }) if truncate => {
+                        read(&text[..text.floor_char_boundary(limit)])
+                    }
                     read => read,
                 }
-                .map_err(|error| engine::too_large(error, field()))?
+                .map_err(|error| not_tokenized(error, Some(field())))?
             }
         };
         if truncate && tokens.len() > limit {
             // The token that ends every text is kept.
-            let ends = read("").map_err(|error| engine::too_large(error, field()))?;
+            let ends = read("").map_err(|error| not_tokenized(error, Some(field())))?;
             let end = ends
                 .last()
                 .copied()

@@ -32,8 +32,8 @@ pub use output_format::{OutputFormat, OutputFormatPorts};
 pub use recorded::RecordedTokens;
 
 use graphmill_engine::{Error, Result};
-use graphmill_llm::OutOfMemory;
 use graphmill_llm::room::{self, Claim};
+use graphmill_llm::{OutOfMemory, TokenizeError};
 
 /// Claims memory for what is about to be done, until it is done.
 ///
@@ -41,6 +41,29 @@ use graphmill_llm::room::{self, Claim};
 /// The answer to the request, if there is not enough.
 pub(crate) fn claim_room(bytes: usize) -> Result<Claim> {
     room::claim(bytes as u64).map_err(out_of_memory)
+}
+
+/// The answer to a request with a text that is not tokenized, and the field that has the text.
+pub(crate) fn not_tokenized(error: TokenizeError, field: Option<String>) -> Error {
+    let message = field
+        .as_ref()
+        .map_or_else(|| error.to_string(), |field| format!("`{field}`: {error}"));
+    let answer = match &error {
+        TokenizeError::Cancelled => Error::cancelled(message),
+        TokenizeError::OutOfMemory(error) => return out_of_memory(*error),
+        TokenizeError::NoThread(_) => Error::unavailable(message),
+        TokenizeError::TooLarge { .. } => {
+            Error::invalid(message).with_code("context_length_exceeded")
+        }
+        TokenizeError::Uncut { .. }
+        | TokenizeError::Digits { .. }
+        | TokenizeError::NoTokens { .. } => Error::invalid(message).with_code("invalid_value"),
+    };
+    let answer = answer.with_source(error);
+    match field {
+        Some(field) => answer.with_field(field),
+        None => answer,
+    }
 }
 
 /// The answer to a request that there is no memory for now.

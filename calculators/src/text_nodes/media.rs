@@ -5,8 +5,7 @@ use std::sync::Arc;
 use graphmill_engine::{Error, Result};
 use graphmill_llm::Medium;
 
-use super::tokenizer::too_large;
-use crate::llm::{LanguageModel, turn};
+use crate::llm::{LanguageModel, not_tokenized, turn};
 use crate::payload::{TemplatedPrompt, TokenPrompt, media_marker};
 
 /// Makes tokens of a conversation, and places its images and sounds. What comes before one of them,
@@ -17,6 +16,7 @@ pub(super) fn tokenize(
     model: &LanguageModel,
     prompt: &TemplatedPrompt,
     encoded: Option<&[Arc<Medium>]>,
+    goes_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<TokenPrompt> {
     let engine = model.engine();
     let limits = model.media();
@@ -57,7 +57,8 @@ pub(super) fn tokenize(
             medium.append_to(&mut tokens, &mut tiles);
         }
         if !text.is_empty() {
-            let read = vocab.tokenize(text, false, true).map_err(too_large)?;
+            let read = vocab.tokenize_while(text, false, true, goes_on);
+            let read = read.map_err(|error| not_tokenized(error, None))?;
             let at = prompt.last_turn.and_then(|at| at.checked_sub(begin));
             if let Some(at) = at.filter(|at| *at <= text.len()) {
                 let turn = turn(&**vocab, text, &read, at);

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Error, Flow, In, NoOptions, OpenCx, Out, Res, Result, Run, register,
+    Calculator, CancelToken, Contract, Cx, Error, Flow, In, NoOptions, OpenCx, Out, Res, Result,
+    Run, register,
 };
-use graphmill_llm::{Medium, TokenizeError};
+use graphmill_llm::Medium;
 
 use super::media;
-use crate::llm::{LanguageModel, claim_room};
+use crate::llm::{LanguageModel, claim_room, not_tokenized};
 use crate::media::PromptEmbeddings;
 use crate::payload::{Prompt, Prompts, TokenPrompt, TokenPrompts};
 
@@ -87,13 +88,8 @@ impl Calculator for Tokenizer {
             }
             let mut tokens = Vec::with_capacity(prompts.0.len());
             for (index, prompt) in prompts.0.iter().enumerate() {
-                // A text is one piece of work: what comes before in it decides how the rest is
-                // read.
-                if cx.run().cancel.is_cancelled() {
-                    return Err(Error::cancelled("the request was cancelled"));
-                }
                 let encoded = embeddings.map(|embeddings| &*embeddings.0[index]);
-                tokens.push(self.tokenize(prompt, encoded)?);
+                tokens.push(self.tokenize(prompt, encoded, &cx.run().cancel)?);
             }
             cx.emit(io.tokens, TokenPrompts(tokens));
         }
@@ -103,7 +99,13 @@ impl Calculator for Tokenizer {
 register!(Tokenizer);
 
 impl Tokenizer {
-    fn tokenize(&self, prompt: &Prompt, encoded: Option<&[Arc<Medium>]>) -> Result<TokenPrompt> {
+    fn tokenize(
+        &self,
+        prompt: &Prompt,
+        encoded: Option<&[Arc<Medium>]>,
+        cancel: &CancelToken,
+    ) -> Result<TokenPrompt> {
+        let goes_on = || !cancel.is_cancelled();
         let text = match prompt {
             Prompt::Text(text) | Prompt::Spelled { text, .. } => text.len(),
             Prompt::Templated(prompt) => prompt.text.len(),
@@ -113,27 +115,29 @@ impl Tokenizer {
         let _claim = claim_room(text.saturating_mul(BYTES_OF_EACH))?;
         let vocab = self.model.vocab();
         let tokens = match prompt {
-            Prompt::Text(text) => vocab.tokenize(text, true, false),
+            Prompt::Text(text) => vocab.tokenize_while(text, true, false, &goes_on),
             Prompt::Templated(prompt) if !prompt.media.is_empty() => {
-                return media::tokenize(&self.model, prompt, encoded);
+                return media::tokenize(&self.model, prompt, encoded, &goes_on);
             }
             Prompt::Templated(prompt) => {
-                let tokens = vocab.tokenize(&prompt.text, false, true);
-                let tokens = tokens.map_err(too_large)?;
+                let tokens = vocab.tokenize_while(&prompt.text, false, true, &goes_on);
+                let tokens = tokens.map_err(|error| not_tokenized(error, None))?;
                 return Ok(self.model.history().recall(&**vocab, prompt, tokens));
             }
             Prompt::Gap { before, after } => {
                 let marks = vocab.gap_marks().ok_or_else(fills_no_gaps)?;
-                marks.prompt(&**vocab, before, after)
+                marks.prompt(&**vocab, before, after, &goes_on)
             }
             Prompt::Spelled {
                 text,
                 add_special,
                 parse_special,
-            } => vocab.tokenize(text, *add_special, *parse_special),
+            } => vocab.tokenize_while(text, *add_special, *parse_special, &goes_on),
             Prompt::Tokens(tokens) => Ok(tokens.clone()),
         };
-        tokens.map(TokenPrompt::from).map_err(too_large)
+        tokens
+            .map(TokenPrompt::from)
+            .map_err(|error| not_tokenized(error, None))
     }
 }
 
@@ -141,10 +145,4 @@ fn fills_no_gaps() -> Error {
     Error::invalid("`suffix` is not supported: the model was not trained to fill gaps")
         .with_field("suffix")
         .with_code("unsupported_parameter")
-}
-
-pub(super) fn too_large(error: TokenizeError) -> Error {
-    Error::invalid(error.to_string())
-        .with_code("context_length_exceeded")
-        .with_source(error)
 }

@@ -3,7 +3,10 @@
 use std::fmt;
 use std::path::Path;
 
-use crate::protocol::{LoadError, Token};
+use crate::protocol::{LoadError, OutOfMemory, Token};
+
+/// Where a model has its chat template for requests with tools, if that is a separate one.
+pub(crate) const TOOL_TEMPLATE: &str = "tokenizer.chat_template.tool_use";
 
 /// A model's vocabulary and the texts stored with it.
 pub trait Vocab: Send + Sync + fmt::Debug {
@@ -12,13 +15,30 @@ pub trait Vocab: Send + Sync + fmt::Debug {
     /// tokens, so it is for prompts that a template made, not for what a user typed.
     ///
     /// # Errors
-    /// [`TokenizeError`] if the text is larger than the tokenizer can take.
+    /// [`TokenizeError`] if the text is more than the tokenizer can take.
     fn tokenize(
         &self,
         text: &str,
         add_special: bool,
         parse_special: bool,
     ) -> Result<Vec<Token>, TokenizeError>;
+
+    /// As [`Self::tokenize`], and gives up when `goes_on` is false, which it asks from time to time.
+    ///
+    /// # Errors
+    /// Those of [`Self::tokenize`], and [`TokenizeError::Cancelled`].
+    fn tokenize_while(
+        &self,
+        text: &str,
+        add_special: bool,
+        parse_special: bool,
+        goes_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Vec<Token>, TokenizeError> {
+        if !goes_on() {
+            return Err(TokenizeError::Cancelled);
+        }
+        self.tokenize(text, add_special, parse_special)
+    }
 
     /// Appends the bytes of a token, which need not be whole characters. Special tokens have bytes
     /// only with `special`.
@@ -97,19 +117,20 @@ impl GapMarks {
     /// The prompt after which a model fills the gap between two texts.
     ///
     /// # Errors
-    /// [`TokenizeError`] if a text is larger than the tokenizer can take.
+    /// [`TokenizeError`] if a text is more than the tokenizer can take, or `goes_on` is false.
     pub fn prompt<V: Vocab + ?Sized>(
         self,
         vocab: &V,
         before: &str,
         after: &str,
+        goes_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Vec<Token>, TokenizeError> {
         let mut prompt = vocab.tokenize("", true, false)?;
         // What the model wants around a text: its beginning at most, as the text goes on here.
         prompt.retain(|token| Some(*token) == vocab.bos());
         for (mark, text) in [(self.before, before), (self.after, after)] {
             prompt.push(mark);
-            prompt.extend(vocab.tokenize(text, false, false)?);
+            prompt.extend(vocab.tokenize_while(text, false, false, goes_on)?);
         }
         prompt.push(self.gap);
         Ok(prompt)
@@ -200,17 +221,50 @@ pub(crate) fn difference(main: &dyn Vocab, draft: &dyn Vocab) -> Option<String> 
     None
 }
 
-/// The text cannot be tokenized: it is too large, or has what a damaged vocabulary has no token
-/// for.
+/// Why a text is not tokenized.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a text of {bytes} bytes {}", if bytes > limit {
-    format!("is too large to tokenize; the limit is {limit} bytes")
-} else {
-    "cannot be tokenized: the model's vocabulary has no tokens for it".to_owned()
-})]
-pub struct TokenizeError {
-    /// Size of the text.
-    pub bytes: usize,
-    /// The largest size that is accepted.
-    pub limit: usize,
+pub enum TokenizeError {
+    /// More text than the context can have.
+    #[error("a text of {bytes} bytes is too large to tokenize; the limit is {limit} bytes")]
+    TooLarge {
+        /// Size of the text.
+        bytes: usize,
+        /// The largest size that is accepted.
+        limit: usize,
+    },
+    /// A part of the text that has to be tokenized at once is too large for that.
+    #[error(
+        "{bytes} bytes of the text have no line and no sentence that ends; this model's tokenizer takes {limit} bytes of that kind"
+    )]
+    Uncut {
+        /// Size of the part.
+        bytes: usize,
+        /// The largest size that is accepted.
+        limit: usize,
+    },
+    /// A number is too long.
+    #[error(
+        "the text has a number of more than {limit} digits, which this model's tokenizer does not take"
+    )]
+    Digits {
+        /// Most digits.
+        limit: usize,
+    },
+    /// A damaged vocabulary has no tokens for something in the text.
+    #[error(
+        "a text of {bytes} bytes cannot be tokenized: the model's vocabulary has no tokens for it"
+    )]
+    NoTokens {
+        /// Size of the text.
+        bytes: usize,
+    },
+    /// Nobody waits for the tokens any more.
+    #[error("the request was cancelled")]
+    Cancelled,
+    /// Memory is short; trying again later can help.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
+    /// There is no thread to tokenize on.
+    #[error("the text cannot be tokenized: {0}")]
+    NoThread(String),
 }

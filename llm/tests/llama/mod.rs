@@ -16,6 +16,7 @@ mod images;
 #[cfg(feature = "cpu-kernels")]
 mod kernels;
 mod load;
+mod pre_tokenizers;
 mod prefix;
 mod random_model;
 #[cfg(feature = "vision")]

@@ -39,6 +39,7 @@ mod sequence_state;
 mod state_size;
 mod sub_batches;
 mod threads;
+mod tokenize;
 #[cfg_attr(not(feature = "vision"), path = "no_vision.rs")]
 mod vision;
 mod vocab;

@@ -1,5 +1,5 @@
-//! The vocabulary inside a GGUF file. It reads immutable data, so every session tokenizes on its
-//! own thread.
+//! The vocabulary inside a GGUF file. It reads immutable data, so sessions tokenize at the same
+//! time.
 
 use std::fmt;
 use std::path::Path;
@@ -8,16 +8,11 @@ use std::sync::Arc;
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::token::LlamaToken;
 use llama_cpp_2::token_type::LlamaTokenAttr;
-use llama_cpp_sys_2 as sys;
 
 use super::ffi;
-use crate::model::vocab::{GapMarks, TokenizeError, Vocab};
+use super::tokenize::Tokenizer;
+use crate::model::vocab::{GapMarks, TOOL_TEMPLATE, TokenizeError, Vocab};
 use crate::protocol::Token;
-
-/// The longest run of characters of one class that is given to a byte-pair tokenizer at once. Some
-/// of llama.cpp's pre-tokenizers are recursive regular expressions, which a longer run would take
-/// beyond the thread's stack.
-const MAX_RUN: usize = 1024;
 
 pub(super) struct LlamaVocabulary {
     model: Arc<LlamaModel>,
@@ -26,9 +21,7 @@ pub(super) struct LlamaVocabulary {
     tool_template: Option<String>,
     n_vocab: usize,
     context_length: usize,
-    text_limit: usize,
-    /// Whether long runs are cut, see [`MAX_RUN`].
-    cuts_runs: bool,
+    tokenizer: Tokenizer,
 }
 
 impl LlamaVocabulary {
@@ -47,6 +40,7 @@ impl LlamaVocabulary {
             vocab.token_to_piece_into(token, &mut piece, true, None);
             longest = longest.max(piece.len());
         }
+        let text_limit = context_length.saturating_mul(longest);
         Self {
             name: named.unwrap_or_else(|| {
                 path.file_stem()
@@ -60,31 +54,11 @@ impl LlamaVocabulary {
             tool_template: model.meta_val_str(TOOL_TEMPLATE).ok(),
             n_vocab,
             context_length,
-            text_limit: context_length
-                .saturating_mul(longest)
-                .min(i32::MAX as usize),
-            cuts_runs: ffi::vocabulary_kind(&model) == sys::LLAMA_VOCAB_TYPE_BPE,
+            tokenizer: Tokenizer::new(Arc::clone(&model), text_limit.min(i32::MAX as usize)),
             model,
         }
     }
-
-    fn tokenize_part(
-        &self,
-        text: &str,
-        add_special: bool,
-        parse_special: bool,
-        tokens: &mut Vec<Token>,
-    ) -> Result<(), TokenizeError> {
-        let done = ffi::tokenize(&self.model, text, add_special, parse_special, tokens);
-        done.ok_or(TokenizeError {
-            bytes: text.len(),
-            limit: self.text_limit,
-        })
-    }
 }
-
-/// Where a model has its chat template for requests with tools, if that is a separate one.
-const TOOL_TEMPLATE: &str = "tokenizer.chat_template.tool_use";
 
 impl Vocab for LlamaVocabulary {
     fn tokenize(
@@ -93,36 +67,19 @@ impl Vocab for LlamaVocabulary {
         add_special: bool,
         parse_special: bool,
     ) -> Result<Vec<Token>, TokenizeError> {
-        if text.len() > self.text_limit {
-            return Err(TokenizeError {
-                bytes: text.len(),
-                limit: self.text_limit,
-            });
-        }
-        let mut tokens = Vec::new();
-        let cut = if self.cuts_runs {
-            next_cut(text)
-        } else {
-            text.len()
-        };
-        if cut == text.len() {
-            self.tokenize_part(text, add_special, parse_special, &mut tokens)?;
-            return Ok(tokens);
-        }
-        let vocab = self.model.vocab();
-        if add_special && vocab.should_add_bos() {
-            tokens.extend(self.bos());
-        }
-        let mut rest = text;
-        while !rest.is_empty() {
-            let (part, tail) = rest.split_at(next_cut(rest));
-            self.tokenize_part(part, false, parse_special, &mut tokens)?;
-            rest = tail;
-        }
-        if add_special && vocab.should_add_eos() {
-            tokens.extend(self.eos());
-        }
-        Ok(tokens)
+        self.tokenizer
+            .tokenize(text, add_special, parse_special, &|| true)
+    }
+
+    fn tokenize_while(
+        &self,
+        text: &str,
+        add_special: bool,
+        parse_special: bool,
+        goes_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Vec<Token>, TokenizeError> {
+        self.tokenizer
+            .tokenize(text, add_special, parse_special, goes_on)
     }
 
     fn piece(&self, token: Token, special: bool, out: &mut Vec<u8>) {
@@ -201,38 +158,5 @@ impl fmt::Debug for LlamaVocabulary {
             .field("name", &self.name)
             .field("n_vocab", &self.n_vocab)
             .finish_non_exhaustive()
-    }
-}
-
-/// Where the first overlong run is cut: the byte index after its first [`MAX_RUN`] characters, or
-/// the text's end.
-fn next_cut(text: &str) -> usize {
-    let class = |character: char| (character.is_alphanumeric(), character.is_whitespace());
-    let mut run = 0;
-    let mut of = None;
-    for (index, character) in text.char_indices() {
-        if of == Some(class(character)) {
-            run += 1;
-            if run == MAX_RUN {
-                return index;
-            }
-        } else {
-            of = Some(class(character));
-            run = 0;
-        }
-    }
-    text.len()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_overlong_runs_are_cut() {
-        let words = "word ".repeat(5_000);
-        assert_eq!(next_cut(&words), words.len());
-        let monster = format!("a {}", "é".repeat(3 * MAX_RUN));
-        assert_eq!(next_cut(&monster), 2 + 2 * MAX_RUN);
     }
 }

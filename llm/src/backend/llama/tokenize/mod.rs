@@ -1,0 +1,147 @@
+//! Texts to tokens, by llama.cpp.
+//!
+//! Some of llama.cpp's regular expressions call themselves for each character of a word, so that a
+//! long word takes more stack than a thread has, and nothing can stop it at its work. So texts are
+//! tokenized in pieces whose tokens are those of the whole, and long pieces on a stack of their
+//! own.
+
+mod pieces;
+mod specials;
+
+use std::sync::Arc;
+use std::thread;
+
+use llama_cpp_2::model::LlamaModel;
+use llama_cpp_sys_2 as sys;
+
+use self::pieces::Cuts;
+use self::specials::{Part, Specials};
+use super::ffi;
+use crate::model::vocab::TokenizeError;
+use crate::protocol::Token;
+use crate::room;
+
+/// Bytes of a piece that is tokenized on the caller's stack.
+const MOST_ON_CALLERS_STACK: usize = 1_024;
+/// What an expression takes of the stack for a character, as measured with GCC on x86-64.
+const TAKEN_OF_EACH: usize = 321;
+/// Bytes of the stack for a byte of a piece: twice as much, for other compilers.
+const STACK_OF_EACH: usize = 2 * TAKEN_OF_EACH;
+/// Bytes of the stack besides.
+const STACK: usize = 512 << 10;
+
+pub(super) struct Tokenizer {
+    model: Arc<LlamaModel>,
+    specials: Specials,
+    cuts: Cuts,
+    /// Whether words are found by regular expressions.
+    has_expressions: bool,
+    /// Most bytes of a text.
+    limit: usize,
+}
+
+impl Tokenizer {
+    /// A tokenizer of texts that have `limit` bytes at most.
+    pub(super) fn new(model: Arc<LlamaModel>, limit: usize) -> Self {
+        let has_expressions = ffi::vocabulary_kind(&model) == sys::LLAMA_VOCAB_TYPE_BPE;
+        let entry = |key| model.meta_val_str(key).unwrap_or_default();
+        let cuts = if has_expressions {
+            Cuts::of_pairs(&entry("tokenizer.ggml.model"), &entry("tokenizer.ggml.pre"))
+        } else {
+            Cuts::NONE
+        };
+        Self {
+            specials: Specials::new(&model),
+            cuts,
+            has_expressions,
+            limit,
+            model,
+        }
+    }
+
+    /// The tokens that llama.cpp has for a text, as long as `goes_on`.
+    pub(super) fn tokenize(
+        &self,
+        text: &str,
+        add_special: bool,
+        parse_special: bool,
+        goes_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Vec<Token>, TokenizeError> {
+        if text.len() > self.limit {
+            return Err(TokenizeError::TooLarge {
+                bytes: text.len(),
+                limit: self.limit,
+            });
+        }
+        let mut parts = Vec::new();
+        for part in self.specials.split(text, parse_special) {
+            match part {
+                Part::Text(text) => parts.extend(self.cuts.cut(text)?.into_iter().map(Part::Text)),
+                special @ Part::Special(_) => parts.push(special),
+            }
+        }
+        let longest = parts.iter().map(Part::len).max().unwrap_or(0);
+        let work = || self.join(&parts, add_special, parse_special, goes_on);
+        if !self.has_expressions || longest <= MOST_ON_CALLERS_STACK {
+            return work();
+        }
+        let _claim = room::claim((longest * TAKEN_OF_EACH) as u64)?;
+        thread::scope(|scope| {
+            let thread = thread::Builder::new().name("tokenizer".to_owned());
+            let thread = thread.stack_size(STACK + longest * STACK_OF_EACH);
+            let thread = thread
+                .spawn_scoped(scope, work)
+                .map_err(|error| TokenizeError::NoThread(error.to_string()))?;
+            let ended = thread.join();
+            ended.unwrap_or_else(|_| Err(TokenizeError::NoThread("panic".to_owned())))
+        })
+    }
+
+    /// The tokens of all parts, with what the model wants around a text.
+    fn join(
+        &self,
+        parts: &[Part<'_>],
+        add_special: bool,
+        parse_special: bool,
+        goes_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Vec<Token>, TokenizeError> {
+        let mut tokens = Vec::new();
+        if let [Part::Text(text)] = parts {
+            self.append(text, add_special, parse_special, &mut tokens)?;
+            return Ok(tokens);
+        }
+        let mut behind = Vec::new();
+        if add_special {
+            self.append("", true, false, &mut tokens)?;
+            behind = tokens.split_off(self.tokens_before().min(tokens.len()));
+        }
+        for part in parts {
+            if !goes_on() {
+                return Err(TokenizeError::Cancelled);
+            }
+            match part {
+                Part::Special(token) => tokens.push(*token),
+                Part::Text(text) => self.append(text, false, parse_special, &mut tokens)?,
+            }
+        }
+        tokens.append(&mut behind);
+        Ok(tokens)
+    }
+
+    /// How many of the tokens around a text are before it.
+    fn tokens_before(&self) -> usize {
+        let always = ffi::vocabulary_kind(&self.model) == sys::LLAMA_VOCAB_TYPE_WPM;
+        usize::from(always || self.model.vocab().should_add_bos())
+    }
+
+    fn append(
+        &self,
+        text: &str,
+        add_special: bool,
+        parse_special: bool,
+        tokens: &mut Vec<Token>,
+    ) -> Result<(), TokenizeError> {
+        ffi::tokenize(&self.model, text, add_special, parse_special, tokens)
+            .ok_or(TokenizeError::NoTokens { bytes: text.len() })
+    }
+}

@@ -1,0 +1,149 @@
+//! Places where a text can be cut without a change of its tokens.
+//!
+//! A byte-pair tokenizer splits a text into words by regular expressions and looks for tokens in
+//! each word. Where a word ends whatever comes before and behind, a text can be tokenized in two
+//! pieces. Two such places exist in the expressions of nearly all models:
+//!
+//! - behind a line end that is between a visible character and a letter, both ASCII;
+//! - before a space that is between a stop and a letter, both ASCII.
+
+use crate::model::vocab::TokenizeError;
+
+/// Bytes of a piece, where there are places to cut.
+const USUAL: usize = 32 << 10;
+/// Most bytes of a piece.
+const MOST: usize = 512 << 10;
+/// Most bytes of a piece, and most digits in a row, where the time of an expression grows with the
+/// square of the digits.
+const MOST_IF_SQUARE: usize = 64 << 10;
+const MOST_DIGITS: usize = 1_024;
+/// What ends a part of a sentence.
+const STOPS: &[u8] = b".,;:!?";
+
+/// Where the texts of a model can be cut, and how long a piece can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cuts {
+    lines: bool,
+    sentences: bool,
+    /// Most bytes of a piece.
+    most: usize,
+    /// Most digits in a row.
+    most_digits: usize,
+}
+
+impl Cuts {
+    /// No cuts and no limits.
+    pub(super) const NONE: Self = Self {
+        lines: false,
+        sentences: false,
+        most: usize::MAX,
+        most_digits: usize::MAX,
+    };
+
+    /// Those of a byte-pair tokenizer, by the names of the tokenizer and of its expressions in the
+    /// model's file.
+    pub(super) fn of_pairs(tokenizer: &str, expressions: &str) -> Self {
+        let cuts = Self {
+            lines: true,
+            sentences: true,
+            most: MOST,
+            most_digits: usize::MAX,
+        };
+        match expressions {
+            // A word has no end but a number.
+            "superbpe" => Self {
+                lines: false,
+                sentences: false,
+                most: MOST_IF_SQUARE,
+                most_digits: MOST_DIGITS,
+            },
+            // A word is a line.
+            "gemma4" | "granite-embed-multi-311m" | "sarvam-moe" => Self {
+                sentences: false,
+                ..cuts
+            },
+            // What a character means can depend on a tag far before it.
+            _ if tokenizer == "hybriddna" => Self {
+                lines: false,
+                sentences: false,
+                ..cuts
+            },
+            _ => cuts,
+        }
+    }
+
+    /// Cuts a text into pieces.
+    pub(super) fn cut<'a>(&self, mut text: &'a str) -> Result<Vec<&'a str>, TokenizeError> {
+        let mut pieces = Vec::new();
+        while text.len() > USUAL
+            && let Some(at) = (USUAL..text.len()).find(|at| self.is_place(text.as_bytes(), *at))
+        {
+            let (piece, rest) = text.split_at(at);
+            pieces.push(piece);
+            text = rest;
+        }
+        pieces.push(text);
+        for piece in &pieces {
+            if piece.len() > self.most {
+                return Err(TokenizeError::Uncut {
+                    bytes: piece.len(),
+                    limit: self.most,
+                });
+            }
+            if self.most_digits != usize::MAX {
+                let runs = piece.split(|character: char| !character.is_numeric());
+                let longest = runs.map(|run| run.chars().count()).max().unwrap_or(0);
+                if longest > self.most_digits {
+                    return Err(TokenizeError::Digits {
+                        limit: self.most_digits,
+                    });
+                }
+            }
+        }
+        Ok(pieces)
+    }
+
+    fn is_place(&self, text: &[u8], at: usize) -> bool {
+        let byte = |index: usize| text.get(index).copied().unwrap_or_default();
+        let is_line = byte(at - 1) == b'\n'
+            && byte(at - 2).is_ascii_graphic()
+            && byte(at).is_ascii_alphabetic();
+        let is_sentence =
+            byte(at) == b' ' && STOPS.contains(&byte(at - 1)) && byte(at + 1).is_ascii_alphabetic();
+        (self.lines && is_line) || (self.sentences && is_sentence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_where_words_end() {
+        let cuts = Cuts::of_pairs("gpt2", "gpt-4o");
+        let short = "a. b\nc";
+        assert_eq!(cuts.cut(short), Ok(vec![short]));
+        let long = "é".repeat(USUAL);
+        let pieces = [format!("{long}."), format!(" B {long}.\n"), "C".to_owned()];
+        let text = pieces.concat();
+        assert_eq!(
+            cuts.cut(&text),
+            Ok(pieces.iter().map(String::as_str).collect())
+        );
+    }
+
+    #[test]
+    fn what_has_no_place_for_a_cut_is_bounded() {
+        let text = "a".repeat(MOST + 1);
+        let refused = Cuts::of_pairs("gpt2", "gpt-4o").cut(&text);
+        assert!(matches!(
+            refused,
+            Err(TokenizeError::Uncut { limit: MOST, .. })
+        ));
+        assert_eq!(Cuts::NONE.cut(&text), Ok(vec![text.as_str()]));
+        let digits = "7".repeat(MOST_DIGITS + 1);
+        let refused = Cuts::of_pairs("gpt2", "superbpe").cut(&digits);
+        assert!(matches!(refused, Err(TokenizeError::Digits { .. })));
+        assert!(Cuts::of_pairs("gpt2", "superbpe").cut(&digits[1..]).is_ok());
+    }
+}

@@ -1,0 +1,190 @@
+//! The special tokens of a vocabulary, found in a text.
+//!
+//! llama.cpp splits a text at its special tokens before anything else. The time that it takes for
+//! that grows with the square of their number, and nothing can stop it. The same split here takes
+//! a time that grows with the text, and the texts between the tokens can be tokenized one by one.
+
+use aho_corasick::AhoCorasick;
+use llama_cpp_2::model::LlamaModel;
+use llama_cpp_2::token::LlamaToken;
+use llama_cpp_2::token_type::LlamaTokenAttr;
+
+use crate::protocol::Token;
+
+/// A part of a text.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Part<'a> {
+    Text(&'a str),
+    Special(Token),
+}
+
+impl Part<'_> {
+    /// Bytes that are still to be tokenized.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Special(_) => 0,
+        }
+    }
+}
+
+/// A token whose spelling stands for this token alone.
+struct Special {
+    token: Token,
+    text: String,
+    /// Read only where the spelling of control tokens means these tokens.
+    hidden: bool,
+    /// Takes the white space before it away.
+    strips_left: bool,
+    /// Takes the white space behind it away.
+    strips_right: bool,
+}
+
+/// The special tokens of a vocabulary, longest first.
+pub(super) struct Specials {
+    specials: Vec<Special>,
+    /// Finds which of them are in a text at all; `None` where there are none.
+    finder: Option<AhoCorasick>,
+}
+
+impl Specials {
+    pub(super) fn new(model: &LlamaModel) -> Self {
+        let vocab = model.vocab();
+        let special = |id: LlamaToken| {
+            let attributes = vocab.attr(id);
+            let hidden = attributes.intersects(LlamaTokenAttr::Control | LlamaTokenAttr::Unknown);
+            if !hidden && !attributes.contains(LlamaTokenAttr::UserDefined) {
+                return None;
+            }
+            let text = vocab.text(id)?.to_str().ok()?;
+            Some(Special {
+                token: id.0,
+                text: text.to_owned(),
+                hidden,
+                strips_left: attributes.contains(LlamaTokenAttr::LStrip),
+                strips_right: attributes.contains(LlamaTokenAttr::RStrip),
+            })
+        };
+        let specials = vocab.tokens().filter_map(special);
+        Self::sorted(
+            specials
+                .filter(|special| !special.text.is_empty())
+                .collect(),
+        )
+    }
+
+    fn sorted(mut specials: Vec<Special>) -> Self {
+        specials.sort_by_key(|special| std::cmp::Reverse(special.text.len()));
+        let texts = specials.iter().map(|special| &special.text);
+        // Without it, no text is split here, and llama.cpp finds them.
+        let finder = AhoCorasick::new(texts)
+            .ok()
+            .filter(|_| !specials.is_empty());
+        Self { specials, finder }
+    }
+
+    /// Splits a text as llama.cpp does: at the longest special tokens first.
+    pub(super) fn split<'a>(&self, text: &'a str, parse_special: bool) -> Vec<Part<'a>> {
+        let mut parts = vec![Part::Text(text)];
+        for index in self.present(text) {
+            let special = &self.specials[index];
+            if parse_special || !special.hidden {
+                let whole = std::mem::take(&mut parts);
+                whole.into_iter().for_each(|part| match part {
+                    Part::Text(text) => special.split(text, &mut parts),
+                    part @ Part::Special(_) => parts.push(part),
+                });
+            }
+        }
+        parts
+    }
+
+    /// The special tokens whose spelling is in a text, longest first.
+    fn present(&self, text: &str) -> Vec<usize> {
+        let mut is_present = vec![false; self.specials.len()];
+        let finder = self.finder.iter();
+        for found in finder.flat_map(|finder| finder.find_overlapping_iter(text)) {
+            is_present[found.pattern().as_usize()] = true;
+        }
+        let indices = 0..self.specials.len();
+        indices.filter(|index| is_present[*index]).collect()
+    }
+}
+
+impl Special {
+    fn split<'a>(&self, mut text: &'a str, parts: &mut Vec<Part<'a>>) {
+        // What C's `isspace` takes for white space.
+        const SPACES: [char; 6] = [' ', '\t', '\n', '\u{b}', '\u{c}', '\r'];
+        let push = |text: &'a str, parts: &mut Vec<Part<'a>>| {
+            if !text.is_empty() {
+                parts.push(Part::Text(text));
+            }
+        };
+        while let Some((mut before, mut behind)) = text.split_once(&self.text) {
+            if self.strips_left {
+                before = before.trim_end_matches(SPACES);
+            }
+            if self.strips_right {
+                behind = behind.trim_start_matches(SPACES);
+            }
+            push(before, parts);
+            parts.push(Part::Special(self.token));
+            text = behind;
+        }
+        push(text, parts);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn specials() -> Specials {
+        let special = |token, text: &str, hidden, strips_left, strips_right| Special {
+            token,
+            text: text.to_owned(),
+            hidden,
+            strips_left,
+            strips_right,
+        };
+        Specials::sorted(vec![
+            special(1, "<s>", true, false, false),
+            special(2, "<s><s>", true, false, false),
+            special(3, "  ", false, false, false),
+            special(4, "<m>", true, true, true),
+        ])
+    }
+
+    #[test]
+    fn longer_tokens_come_first_and_control_tokens_only_where_they_are_meant() {
+        use Part::{Special, Text};
+        let specials = specials();
+        let text = "a<s><s><s>b  c";
+        assert_eq!(
+            specials.split(text, true),
+            [
+                Text("a"),
+                Special(2),
+                Special(1),
+                Text("b"),
+                Special(3),
+                Text("c")
+            ]
+        );
+        assert_eq!(
+            specials.split(text, false),
+            [Text("a<s><s><s>b"), Special(3), Text("c")]
+        );
+    }
+
+    #[test]
+    fn white_space_goes_with_a_token_that_strips_it() {
+        use Part::{Special, Text};
+        let specials = specials();
+        assert_eq!(
+            specials.split("a \n<m>\tb<m>", true),
+            [Text("a"), Special(4), Text("b"), Special(4)]
+        );
+        assert_eq!(specials.split("", true), [Text("")]);
+    }
+}
