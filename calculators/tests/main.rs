@@ -8,4 +8,5 @@ mod chat_templates;
 mod conformance;
 mod embedding_graphs;
 mod shared;
+mod template_limits;
 mod tensors;

@@ -54,6 +54,22 @@ impl ChatTemplate {
         })
     }
 
+    /// Compiles a template and renders a short conversation with it, whatever comes of that: for a
+    /// process that tries a model.
+    pub fn attempt(source: &str) {
+        let messages = serde_json::json!([
+            { "role": "user", "content": "Hi" },
+            { "role": "assistant", "content": "Hello" },
+            { "role": "user", "content": "Bye" },
+        ]);
+        if let Ok(template) = Self::new(source) {
+            let variables =
+                serde_json::json!({ "messages": messages, "add_generation_prompt": true });
+            // A template may refuse this conversation and take others.
+            template.render(&variables).ok();
+        }
+    }
+
     /// About as many bytes as a variable has.
     pub(crate) fn input_bytes(variable: &serde_json::Value) -> usize {
         jinja::bytes(variable)

@@ -4,4 +4,5 @@ pub mod chat_template;
 mod formats;
 mod jinja;
 pub mod reasoning;
+mod template_limits;
 pub mod tool_calls;

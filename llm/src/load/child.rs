@@ -1,15 +1,15 @@
 //! The process that tries a model: it is told what on its standard input, and says on its standard
 //! output how that went.
 
-use std::io::{self, BufRead as _, Read as _};
+use std::io::{self, BufRead as _, Read as _, Write as _};
 use std::path::Path;
 use std::thread;
 
 use super::open;
-use super::trial::{FileTrial, Order, Task, VERDICT, Verdict};
+use super::trial::{Knowledge, Order, Task, VERDICT, Verdict};
 use crate::backend::{self, Adapter, Backend, BatchToken, Piece, Projector, Slot};
 use crate::backend::{Bitmap, Decoded, Sound, TILE_SECONDS};
-use crate::model::vocab::Vocab;
+use crate::model::vocab::{TOOL_TEMPLATE, Vocab};
 use crate::protocol::{LoadError, Token};
 
 /// A text that a tokenizer has to find its way through: letters, numbers, spaces and what is rarely
@@ -23,7 +23,7 @@ const TOKENS: usize = 4;
     clippy::print_stdout,
     reason = "the process that waits for this one reads it"
 )]
-pub(super) fn answer(formats: &[FileTrial]) -> ! {
+pub(super) fn answer(knowledge: Knowledge) -> ! {
     let mut order = String::new();
     if io::stdin().lock().read_line(&mut order).is_err() {
         backend::exit(2);
@@ -39,7 +39,7 @@ pub(super) fn answer(formats: &[FileTrial]) -> ! {
     if let Some(memory) = order.memory {
         backend::limit_process(memory);
     }
-    let verdict = match attempt(&order.task, formats) {
+    let verdict = match attempt(&order.task, knowledge) {
         Ok(()) => Verdict::Good,
         Err(LoadError::Model { path, message }) => Verdict::Refused { path, message },
         Err(_) => Verdict::Elsewhere,
@@ -51,10 +51,11 @@ pub(super) fn answer(formats: &[FileTrial]) -> ! {
     backend::exit(0)
 }
 
-fn attempt(task: &Task, formats: &[FileTrial]) -> Result<(), LoadError> {
+fn attempt(task: &Task, knowledge: Knowledge) -> Result<(), LoadError> {
     let mut stepped = Ok(());
     match task {
         Task::Generates(spec) => open::open(spec, &mut |loaded| {
+            try_templates(&*loaded.vocab, knowledge.try_template);
             let tokens = tokens(&*loaded.vocab);
             stepped = match (loaded.draft, &spec.draft) {
                 (Some(backend), Some(draft)) => of(&draft.model, step(backend, &tokens, None)),
@@ -84,11 +85,24 @@ fn attempt(task: &Task, formats: &[FileTrial]) -> Result<(), LoadError> {
             stepped = of(&spec.model, computed.and_then(|()| finite(&numbers)));
         })?,
         Task::Reads { format, path } => {
-            let found = formats.iter().find(|(name, _)| name == format);
+            let mut formats = knowledge.formats.iter();
+            let found = formats.find(|(name, _)| name == format);
             stepped = found.map_or(Ok(()), |(_, try_file)| of(path, try_file(path)));
         }
     }
     stepped
+}
+
+/// Tries the chat templates of a model, and says so, as the last that is said tells why the process
+/// ended.
+fn try_templates(vocab: &dyn Vocab, try_template: fn(&str)) {
+    for name in [None, Some(TOOL_TEMPLATE)] {
+        if let Some(source) = vocab.chat_template(name) {
+            // Whoever waits for this process reads it, or nobody does.
+            writeln!(io::stderr(), "trying the model's chat template").ok();
+            try_template(source);
+        }
+    }
 }
 
 fn of(model: &Path, stepped: Result<(), String>) -> Result<(), LoadError> {

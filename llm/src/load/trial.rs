@@ -63,6 +63,15 @@ pub(super) enum Task {
 /// The error says what is wrong with it.
 pub type FileTrial = (&'static str, fn(&Path) -> Result<(), String>);
 
+/// What a program knows of models beside this crate.
+#[derive(Clone, Copy, Debug)]
+pub struct Knowledge {
+    /// Formats of files.
+    pub formats: &'static [FileTrial],
+    /// Compiles and renders a chat template, whatever comes of that.
+    pub try_template: fn(&str),
+}
+
 /// What the process is told.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Order {
@@ -91,13 +100,13 @@ pub fn begin() {
 }
 
 /// If this process was started to try a model, tries it and ends. To be called first in `main`.
-pub fn answer(formats: &[FileTrial]) {
+pub fn answer(knowledge: Knowledge) {
     if env::var_os(TRIAL_VARIABLE).is_some() {
-        child::answer(formats);
+        child::answer(knowledge);
     }
 }
 
-/// Tries a file of one of the formats that [`answer`] is given.
+/// Tries a file of one of the formats in the [`Knowledge`] that [`answer`] is given.
 ///
 /// # Errors
 /// [`LoadError::Model`] for a file that cannot be used, [`LoadError::Read`] for one that cannot be

@@ -39,7 +39,8 @@ use std::{ffi::OsString, process::ExitCode};
 use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 #[cfg(feature = "onnxruntime")]
 use graphmill_calculators::onnx::{LIBRARY_VARIABLE, use_library};
-use graphmill_llm::trial::{self, FileTrial};
+use graphmill_calculators::text::chat_template::ChatTemplate;
+use graphmill_llm::trial::{self, FileTrial, Knowledge};
 
 use crate::observe::log;
 
@@ -158,7 +159,10 @@ pub fn main() -> ExitCode {
         use_library(library.into());
     }
     // The process may be one that tries a model, which the command line says nothing of.
-    trial::answer(FORMATS);
+    trial::answer(Knowledge {
+        formats: FORMATS,
+        try_template: ChatTemplate::attempt,
+    });
     let mut arguments = normalized(std::env::args_os());
     server::add_default(&mut arguments);
     let matches = command().get_matches_from(arguments);

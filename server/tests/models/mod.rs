@@ -7,3 +7,4 @@ mod gguf;
 #[cfg(target_os = "linux")]
 mod resident;
 mod server;
+mod texts;

@@ -9,12 +9,14 @@ use minijinja::{Error, ErrorKind, State};
 use super::arguments::{Arguments, is_given};
 use super::budget::{self, bounded};
 use super::markup;
+use super::operators::visit;
 use super::str_methods;
 use super::text;
 use super::value::{
     Lazy, Type, as_float, as_int, dict_get, entries, error, hashable, items, list_like, pairs,
     undefined_error,
 };
+use crate::text::template_limits::data;
 
 type Names = &'static [(Type, &'static [&'static str])];
 
@@ -47,6 +49,7 @@ pub(super) fn is_member(name: &str) -> bool {
 pub(super) fn attribute(object: &Value, name: &str) -> Result<Value, Error> {
     let kind = Type::of(object);
     if has(METHODS, kind, name) {
+        data(object, &visit)?;
         let (object, name) = (object.clone(), name.to_owned());
         return Ok(Value::from_object(Method { object, name }));
     }

@@ -10,17 +10,22 @@ use std::marker::PhantomData;
 
 use graphmill_engine::CancelToken;
 use minijinja::Error;
-use minijinja::value::Value;
+use minijinja::value::{DynObject, Value};
 
 use super::value::{Type, error, items, pairs};
+use crate::text::template_limits::check_level;
 
 /// What an item of a list takes.
 const ITEM: usize = size_of::<Value>();
 /// Bytes of text that are searched in the time that one is made in.
 const SEARCHED: usize = 16;
 
+/// Most filters that apply one another, as `map` does.
+const MAX_FILTERS: usize = 16;
+
 thread_local! {
     static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
+    static FILTERS: Cell<usize> = const { Cell::new(0) };
     static CANCEL: RefCell<Option<CancelToken>> = const { RefCell::new(None) };
 }
 
@@ -75,14 +80,35 @@ pub(super) fn search(value: &Value) {
 
 /// Accounts for everything in a value: what it takes to print it, compare it or write it as JSON.
 pub(super) fn weigh(value: &Value) -> Result<(), Error> {
+    weigh_level(value, 0)
+}
+
+fn weigh_level(value: &Value, level: usize) -> Result<(), Error> {
     take(1 + value.as_str().map_or(0, str::len))?;
+    let inside = |value: &Value| weigh_level(value, level + 1);
     match Type::of(value) {
-        Type::List | Type::Tuple | Type::Iterable => items(value).iter().try_for_each(weigh),
-        Type::Dict => pairs(value)
-            .iter()
-            .try_for_each(|(key, value)| weigh(key).and(weigh(value))),
+        Type::List | Type::Tuple | Type::Iterable => {
+            check_level(level)?;
+            items(value).iter().try_for_each(inside)
+        }
+        Type::Dict => {
+            check_level(level)?;
+            let mut entries = pairs(value).into_iter();
+            entries.try_for_each(|(key, value)| inside(&key).and(inside(&value)))
+        }
+        Type::Object => {
+            check_level(level)?;
+            attributes(value).iter().try_for_each(inside)
+        }
         _ => Ok(()),
     }
+}
+
+/// What a namespace holds, which is printed with it.
+fn attributes(object: &Value) -> Vec<Value> {
+    let entries = object.as_object().and_then(DynObject::try_iter_pairs);
+    let entries = entries.into_iter().flatten();
+    entries.map(|(_, value)| value).collect()
 }
 
 /// Whether too much was spent: whatever is made then is thrown away.
@@ -97,6 +123,19 @@ pub(super) fn bounded<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, E
     let outcome = work()?;
     check()?;
     Ok(outcome)
+}
+
+/// As [`bounded`], for a filter, which may apply others.
+pub(super) fn filtered<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    if FILTERS.get() == MAX_FILTERS {
+        return Err(error(format!(
+            "more than {MAX_FILTERS} filters apply one another"
+        )));
+    }
+    FILTERS.set(FILTERS.get() + 1);
+    let outcome = bounded(work);
+    FILTERS.set(FILTERS.get() - 1);
+    outcome
 }
 
 /// Ends a rendering that has taken too much or that nobody waits for.

@@ -18,6 +18,7 @@ use minijinja::{AutoEscape, Environment, Error};
 use super::access::is_member;
 use super::error::{TemplateError, message_of};
 use super::operators::OPERATORS;
+use crate::text::template_limits::{self, TooMuch};
 
 const NAME: &str = "chat_template";
 /// Names of variables that the replaced instructions use.
@@ -34,10 +35,18 @@ pub(crate) struct Program {
 impl Program {
     /// Compiles a template, with the white space rules of Hugging Face.
     pub(crate) fn new(template: &str) -> Result<Self, TemplateError> {
+        let compiled = template_limits::on_own_stack(|| Self::compile(template));
+        compiled
+            .unwrap_or_else(|error| Err(syntax_error(1, format!("cannot be compiled: {error}"))))
+    }
+
+    fn compile(template: &str) -> Result<Self, TemplateError> {
         let refused = |error: Error| syntax_error(error.line().unwrap_or(1), message_of(&error));
         let mut syntax = SyntaxConfig::builder();
         syntax.trim_blocks(true).lstrip_blocks(true);
         let syntax = syntax.build().map_err(refused)?;
+        template_limits::check(template, &syntax)
+            .map_err(|TooMuch { line, message }| syntax_error(line, message))?;
         let source = interned(prepared(template, &syntax)?);
         let tree = parse(source, NAME, syntax).map_err(refused)?;
         let mut generator = CodeGenerator::new(NAME, source);
@@ -152,10 +161,13 @@ fn may_be_computed(before: &Token<'_>, operator: &Token<'_>) -> bool {
 /// The instructions with calls in place of operators.
 fn replaced<'a>(code: &Instructions<'a>) -> Result<Instructions<'a>, TemplateError> {
     let old: Vec<&Instruction<'a>> = (0..).map_while(|at| code.get(at)).collect();
-    let new: Vec<Vec<Instruction<'a>>> = old
-        .iter()
-        .map(|instruction| replacement(instruction))
-        .collect();
+    let targets: BTreeSet<u32> = old.iter().filter_map(|it| target(it)).collect();
+    let new = (0..).zip(&old).map(|(at, instruction)| {
+        let before = (at as usize).checked_sub(1).map(|before| old[before]);
+        let before = before.filter(|_| !targets.contains(&at));
+        checked(instruction, before).unwrap_or_else(|| replacement(instruction))
+    });
+    let new: Vec<Vec<Instruction<'a>>> = new.collect();
     let mut places = vec![0];
     for instructions in &new {
         places.push(places[places.len() - 1] + instructions.len() as u32);
@@ -187,8 +199,43 @@ fn replaced<'a>(code: &Instructions<'a>) -> Result<Instructions<'a>, TemplateErr
     Ok(out)
 }
 
+/// Where an instruction jumps to.
+fn target(instruction: &Instruction<'_>) -> Option<u32> {
+    match instruction {
+        Instruction::Iterate(target)
+        | Instruction::Jump(target)
+        | Instruction::JumpIfFalse(target)
+        | Instruction::JumpIfFalseOrPop(target)
+        | Instruction::JumpIfTrueOrPop(target)
+        | Instruction::BuildMacro(_, target, _) => Some(*target),
+        _ => None,
+    }
+}
+
+fn call(name: &'static str, arguments: u16) -> Instruction<'static> {
+    Instruction::CallFunction(name, Some(arguments))
+}
+
+/// The instructions with a check before a variable gets a value, and before a loop, unless the one
+/// instruction that can be `before` says that it needs none: what a checked value holds needs no
+/// check, nor does text.
+fn checked<'a>(
+    instruction: &Instruction<'a>,
+    before: Option<&Instruction<'a>>,
+) -> Option<Vec<Instruction<'a>>> {
+    use Instruction::{EndCapture, GetAttr, Iterate, Lookup, PushLoop, SetAttr, StoreLocal, Swap};
+    match (instruction, before) {
+        (StoreLocal(_), Some(Iterate(_) | EndCapture)) => None,
+        (StoreLocal(_), _) => Some(vec![call("__py_held", 1), instruction.clone()]),
+        // the value is below the namespace
+        (SetAttr(_), _) => Some(vec![Swap, call("__py_data", 1), Swap, instruction.clone()]),
+        (PushLoop(_), Some(Lookup(_) | GetAttr(_))) => None,
+        (PushLoop(_), _) => Some(vec![call("__py_made_iter", 1), instruction.clone()]),
+        _ => None,
+    }
+}
+
 fn replacement<'a>(instruction: &Instruction<'a>) -> Vec<Instruction<'a>> {
-    let call = |name, arguments| Instruction::CallFunction(name, Some(arguments));
     match instruction {
         Instruction::Neg => vec![call("__py_Neg", 1)],
         Instruction::Slice => vec![call("__py_Slice", 4)],
@@ -212,10 +259,9 @@ fn replacement<'a>(instruction: &Instruction<'a>) -> Vec<Instruction<'a>> {
                 Instruction::Emit,
             ]
         }
-        Instruction::PushLoop(_)
-        | Instruction::FastRecurse
-        | Instruction::CallFunction("loop", Some(1)) => {
-            vec![call("__py_iter", 1), instruction.clone()]
+        Instruction::PushLoop(_) => vec![call("__py_iter", 1), instruction.clone()],
+        Instruction::FastRecurse | Instruction::CallFunction("loop", Some(1)) => {
+            vec![call("__py_made_iter", 1), instruction.clone()]
         }
         _ => {
             let name = format!("{RESERVED}{instruction:?}");

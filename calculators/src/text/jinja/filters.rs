@@ -8,7 +8,7 @@ use minijinja::{Environment, Error, State};
 
 use super::access;
 use super::arguments::{Arguments, int_or_none, is_given, or, size_or, text};
-use super::budget::{self, bounded};
+use super::budget::{self, filtered};
 use super::json::{self, Layout};
 use super::markup::{self, like};
 use super::operators::{add, formatted};
@@ -45,7 +45,7 @@ pub(super) fn install(environment: &mut Environment<'static>) {
             name,
             move |state: &mut State<'_, '_>, value: Value, rest: Rest<ValueOrKwargs>| {
                 budget::search(&value);
-                bounded(|| {
+                filtered(|| {
                     let made = filter(state, name, &value, Arguments::new(rest.into_values()))?;
                     budget::spend(made.as_str().map_or(0, str::len));
                     Ok(made)

@@ -4,14 +4,15 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use chrono::NaiveDateTime;
-use minijinja::value::{Rest, Value, ValueKind};
+use minijinja::value::{DynObject, Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error};
 
 use super::budget::bounded;
 use super::json;
-use super::operators::{OPERATORS, apply, remainder};
+use super::operators::{OPERATORS, apply, remainder, visit};
 use super::text::weighed;
 use super::value::{Type, as_float, error, is_iterable, items};
+use crate::text::template_limits::data;
 
 /// Where `strftime_now` reads the local time.
 pub type Clock = Arc<dyn Fn() -> NaiveDateTime + Send + Sync>;
@@ -24,7 +25,16 @@ pub(crate) struct Raised(pub(crate) String);
 pub(super) fn install(environment: &mut Environment<'static>, clock: Clock) {
     environment.remove_global("debug");
     environment.add_function("cycler", |items: Rest<Value>| {
+        items.iter().try_for_each(|item| data(item, &visit))?;
         minijinja_contrib::globals::cycler(items.0)
+    });
+    environment.add_function("namespace", |defaults: Option<ValueOrKwargs>| {
+        let defaults = defaults.map(ValueOrKwargs::into_value);
+        let entries = defaults.as_ref().and_then(Value::as_object);
+        let entries = entries.and_then(DynObject::try_iter_pairs);
+        let mut entries = entries.into_iter().flatten();
+        entries.try_for_each(|(_, value)| data(&value, &visit))?;
+        minijinja::functions::namespace(defaults.map(ValueOrKwargs::from))
     });
     environment.add_function("joiner", minijinja_contrib::globals::joiner);
     environment.add_function("range", range);

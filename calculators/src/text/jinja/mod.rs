@@ -20,7 +20,7 @@
 //! | `json` | `json.dumps`: what minijinja writes is escaped for HTML |
 //! | `value` | Generators and views of a dict, which are no lists. Names of types for messages |
 //! | `arguments` | Python's binding of positional and keyword arguments |
-//! | `budget` | Any limit on memory: fuel counts instructions, and one can double a text |
+//! | `budget` | Any limit on memory: fuel counts instructions, and one can double a text. A limit on filters that apply one another |
 
 mod access;
 mod arguments;

@@ -15,6 +15,7 @@ use super::value::{
     Type, as_float, as_int, compare, contains, equal, error, from_int, is_iterable, items, iterate,
     list_like, undefined_error,
 };
+use crate::text::template_limits::{data, held};
 
 /// Most that a template can make by repeating a string or a list; more is taken for an attack.
 const MAX_REPEATED_LEN: usize = 10_000_000;
@@ -59,6 +60,16 @@ pub(super) fn install(environment: &mut Environment<'static>) {
     });
     environment.add_function("__py_Neg", |value: &Value| negate(value));
     environment.add_function("__py_iter", |value: &Value| bounded(|| loop_source(value)));
+    environment.add_function("__py_made_iter", |value: &Value| {
+        held(value, &visit)?;
+        bounded(|| loop_source(value))
+    });
+    environment.add_function("__py_held", |value: Value| {
+        held(&value, &visit).map(|()| value)
+    });
+    environment.add_function("__py_data", |value: Value| {
+        data(&value, &visit).map(|()| value)
+    });
     environment.add_function(
         "__py_Slice",
         |object: &Value, start: &Value, stop: &Value, step: &Value| {
@@ -66,6 +77,11 @@ pub(super) fn install(environment: &mut Environment<'static>) {
         },
     );
     environment.add_filter("__py_value", |value: &Value| value.clone());
+}
+
+/// Accounts for a value that is looked at.
+pub(super) fn visit() -> Result<(), Error> {
+    budget::take(1)
 }
 
 /// What a `for` loop runs over: Python's iterables and nothing else.

@@ -2,12 +2,13 @@
 
 use std::cmp::Ordering;
 use std::fmt::{Display, Formatter, Result as Written};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use minijinja::value::{DynObject, Enumerator, Object, ObjectRepr, Tuple, Value, ValueKind};
 use minijinja::{Error, ErrorKind};
 
 use super::budget;
+use crate::text::template_limits::is_dict;
 
 /// The Python types a template can meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ impl Type {
             ValueKind::String => Self::Str,
             ValueKind::Seq if value.is_tuple() => Self::Tuple,
             ValueKind::Seq => Self::List,
-            ValueKind::Map if is_dict(value) => Self::Dict,
+            ValueKind::Map if value.as_object().is_some_and(is_dict) => Self::Dict,
             ValueKind::Iterable => Self::Iterable,
             _ => Self::Object,
         }
@@ -66,16 +67,6 @@ impl Display for Type {
             Self::Object => "object",
         })
     }
-}
-
-/// minijinja also reports namespaces and the loop variable as maps; only its plain map type is a
-/// `dict`.
-fn is_dict(value: &Value) -> bool {
-    static PLAIN: LazyLock<Option<&'static str>> = LazyLock::new(|| {
-        let dict = Value::from_pairs([("", "")]);
-        dict.as_object().map(DynObject::type_name)
-    });
-    value.as_object().map(DynObject::type_name) == *PLAIN
 }
 
 /// Python's `TypeError`, `ValueError` and their like.

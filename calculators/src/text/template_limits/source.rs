@@ -1,0 +1,85 @@
+//! Limits on the text of a template.
+//!
+//! minijinja bounds how deep brackets and statements are nested. Chains it does not: of operators,
+//! filters, attributes and `elif`, each of which makes its tree one level deeper.
+
+use minijinja::machinery::{Span, Token, tokenize};
+use minijinja::syntax::SyntaxConfig;
+
+/// Most bytes of a template. Those of well-known models have 20 kB at most.
+const MAX_BYTES: usize = 1 << 20;
+/// Most tokens of a tag. Those of well-known models have 50 at most.
+const MAX_TOKENS: usize = 1_000;
+/// Most `elif` of an `if`.
+const MAX_ELIFS: usize = 250;
+/// Most macros and `call` blocks, as each can hold those before it.
+const MAX_MACROS: usize = 250;
+
+/// Where a template has too much of something.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooMuch {
+    /// Line, from one.
+    pub(crate) line: usize,
+    /// What there is too much of, and in which column.
+    pub(crate) message: String,
+}
+
+/// Checks a template before it is parsed.
+pub(crate) fn check(template: &str, syntax: &SyntaxConfig) -> Result<(), TooMuch> {
+    let too_much = |at: Span, of: &str| {
+        Err(TooMuch {
+            line: at.start_line.into(),
+            message: format!("column {}: {of}", at.start_col + 1),
+        })
+    };
+    if template.len() > MAX_BYTES {
+        return Err(TooMuch {
+            line: 1,
+            message: format!("a template can have {MAX_BYTES} bytes"),
+        });
+    }
+    let mut tag = Span::default();
+    let (mut in_tag, mut macros) = (0, 0);
+    // For each `if` that is open.
+    let mut elifs = Vec::new();
+    // What cannot be read here fails where it is parsed.
+    for (token, span) in tokenize(template, false, syntax.clone()).map_while(Result::ok) {
+        match token {
+            Token::VariableStart | Token::BlockStart => {
+                (tag, in_tag) = (span, 0);
+                continue;
+            }
+            Token::VariableEnd | Token::BlockEnd | Token::TemplateData(_) => continue,
+            Token::Ident(name) if in_tag == 0 => match name {
+                "if" => elifs.push(0),
+                "elif" => {
+                    let count = elifs.last_mut().map_or(0, |count| {
+                        *count += 1;
+                        *count
+                    });
+                    if count > MAX_ELIFS {
+                        return too_much(tag, &format!("an `if` can have {MAX_ELIFS} `elif`"));
+                    }
+                }
+                "endif" => drop(elifs.pop()),
+                "macro" | "call" => macros += 1,
+                _ => {}
+            },
+            _ => {}
+        }
+        in_tag += 1;
+        if in_tag > MAX_TOKENS {
+            return too_much(
+                tag,
+                &format!("a tag can have {MAX_TOKENS} names, numbers, texts and signs"),
+            );
+        }
+        if macros > MAX_MACROS {
+            return too_much(
+                tag,
+                &format!("a template can have {MAX_MACROS} macros and `call` blocks"),
+            );
+        }
+    }
+    Ok(())
+}
