@@ -242,12 +242,14 @@ fn without_a_prompt_the_llm_node_ends() {
 }
 
 #[test]
-fn one_node_is_the_same_as_the_seven() {
+fn one_node_is_the_same_as_the_seven_with_and_without_a_sync_set_for_its_loop() {
     let one = include_str!("../../graphs/ovms_llm/graph.pbtxt");
+    let (node, _) = one.split_once("input_stream_handler").expect("the last");
+    let without = format!("{node}}}");
     let model = script(&[("", "Hello there, friend.")]);
     let request =
         json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}], "stop": "friend"});
-    let answers: Vec<Value> = [GRAPH, one]
+    let answers: Vec<Value> = [GRAPH, one, &without]
         .map(|graph| body(&Chat::with_graph(graph, &model).ask("/v3/chat/completions", &request)))
         .into_iter()
         .map(|mut answer| {
@@ -257,6 +259,7 @@ fn one_node_is_the_same_as_the_seven() {
         })
         .collect();
     assert_eq!(answers[0], answers[1]);
+    assert_eq!(answers[0], answers[2]);
     assert_eq!(
         answers[0]["choices"][0]["message"]["content"],
         "Hello there, "
