@@ -157,12 +157,24 @@ fn fields_table(page: &mut String, title: &str, schema: &Value) {
             value => format!("`{value}`"),
         };
         let what = field["description"].as_str().unwrap_or_default();
-        let ty = type_name(field, schema);
+        let ty = type_name(field, schema) + &range(field);
         _ = writeln!(
             page,
             "| `{name}` | {ty} | {default} | {} |",
             what.replace('\n', " ")
         );
+    }
+}
+
+/// The range of a number, or of the numbers in a list, where there is more to say than its type.
+fn range(field: &Value) -> String {
+    let field = field.get("items").unwrap_or(field);
+    match (&field["minimum"], &field["maximum"]) {
+        (Value::Null, Value::Null) => String::new(),
+        (least, Value::Null) if least.as_f64() == Some(0.0) => String::new(),
+        (least, Value::Null) => format!(", at least {least}"),
+        (Value::Null, most) => format!(", at most {most}"),
+        (least, most) => format!(", {least} to {most}"),
     }
 }
 

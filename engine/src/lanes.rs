@@ -128,6 +128,14 @@ impl Lane {
         waiting.position(|(other, _)| *other == number)
     }
 
+    /// Makes sure that the executor has threads.
+    ///
+    /// # Errors
+    /// If the system gives none.
+    pub(crate) fn start(&self) -> Result<()> {
+        self.junction.executor.start()
+    }
+
     /// Lets a session begin here, before it has a job.
     ///
     /// # Errors
@@ -209,7 +217,7 @@ impl Executors {
         if name != Self::CPU {
             return None;
         }
-        let junction = Junction::new(Arc::new(ThreadPool::new(name, None).ok()?));
+        let junction = Junction::new(Arc::new(ThreadPool::new(name, None)));
         named.insert(name.to_owned(), Arc::clone(&junction));
         Some(junction)
     }

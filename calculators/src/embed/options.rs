@@ -8,7 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::llm::model_spec::step_timeout_ms;
-use crate::llm::options::DEFAULT_STEP_TIMEOUT;
+use crate::llm::options::{
+    DEFAULT_STEP_TIMEOUT, MAX_BATCHED_TOKENS, MAX_CONTEXT, MAX_ENGINE_RESTARTS, MAX_STEP_TIMEOUT,
+    MAX_WAITING,
+};
 
 /// Options of [`Embed`](super::Embed).
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -26,16 +29,21 @@ pub struct EmbedOptions {
     /// numbers of a vector are one, too.
     pub allow_dimensions: bool,
     /// Most tokens of a text; 0 takes what the model was trained for, and at most 8192.
+    #[schemars(range(max = MAX_CONTEXT))]
     pub max_context: u32,
     /// Tokens of one step, texts of all requests together; a longer text is computed alone.
+    #[schemars(range(min = 1, max = MAX_BATCHED_TOKENS))]
     pub max_num_batched_tokens: u32,
     /// Most requests at the same time; more are refused.
+    #[schemars(range(min = 1, max = MAX_WAITING))]
     pub max_waiting: u32,
     /// Seconds that a step may take for each 64 of its tokens; an engine that takes longer is given
     /// up and started again, and its requests end with status 503. 0 is without bound.
+    #[schemars(range(min = 0, max = MAX_STEP_TIMEOUT))]
     pub step_timeout: f64,
     /// How often an engine that has failed is started again within ten minutes, before the server
     /// says that it is not alive.
+    #[schemars(range(max = MAX_ENGINE_RESTARTS))]
     pub max_engine_restarts: u32,
     /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs there
     /// are, or else the CPU.
@@ -72,19 +80,25 @@ pub struct RankOptions {
     pub models_path: String,
     /// Most pieces that the documents of a request are cut into. A document that fits the model
     /// beside the query is one piece.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub max_allowed_chunks: u32,
     /// Most tokens of a query and a piece of a document together; when not set, what the model was
     /// trained for, and at most 8192.
+    #[schemars(range(min = 2, max = MAX_CONTEXT))]
     pub max_position_embeddings: Option<u32>,
     /// Tokens of one step, pairs of all requests together; a longer pair is computed alone.
+    #[schemars(range(min = 1, max = MAX_BATCHED_TOKENS))]
     pub max_num_batched_tokens: u32,
     /// Most requests at the same time; more are refused.
+    #[schemars(range(min = 1, max = MAX_WAITING))]
     pub max_waiting: u32,
     /// Seconds that a step may take for each 64 of its tokens; an engine that takes longer is given
     /// up and started again, and its requests end with status 503. 0 is without bound.
+    #[schemars(range(min = 0, max = MAX_STEP_TIMEOUT))]
     pub step_timeout: f64,
     /// How often an engine that has failed is started again within ten minutes, before the server
     /// says that it is not alive.
+    #[schemars(range(max = MAX_ENGINE_RESTARTS))]
     pub max_engine_restarts: u32,
     /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs there
     /// are, or else the CPU.
@@ -140,7 +154,7 @@ impl EmbedOptions {
             max_num_batched_tokens: self.max_num_batched_tokens,
             max_context: (self.max_context > 0).then_some(self.max_context),
             max_waiting: self.max_waiting,
-            step_timeout_ms: step_timeout_ms(c, self.step_timeout),
+            step_timeout_ms: step_timeout_ms(self.step_timeout),
             max_engine_restarts: self.max_engine_restarts,
             ..EmbeddingSpec::new(&self.models_path, task)
         };
@@ -155,7 +169,7 @@ impl RankOptions {
             max_num_batched_tokens: self.max_num_batched_tokens,
             max_context: self.max_position_embeddings,
             max_waiting: self.max_waiting,
-            step_timeout_ms: step_timeout_ms(c, self.step_timeout),
+            step_timeout_ms: step_timeout_ms(self.step_timeout),
             max_engine_restarts: self.max_engine_restarts,
             ..EmbeddingSpec::new(&self.models_path, EmbeddingTask::Rank)
         };

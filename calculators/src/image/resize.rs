@@ -16,8 +16,10 @@ use crate::tensor::{Datatype, Tensor};
 #[serde(default, deny_unknown_fields)]
 pub struct ImageResizeOptions {
     /// Pixels of a row. Required.
+    #[schemars(range(max = MAX_SIDE))]
     pub width: u32,
     /// Rows. Required.
+    #[schemars(range(max = MAX_SIDE))]
     pub height: u32,
     /// What becomes of an image with other proportions.
     pub fit: FitOption,
@@ -97,8 +99,6 @@ impl Calculator for ImageResize {
         for (name, side) in [("width", options.width), ("height", options.height)] {
             if side == 0 {
                 c.missing_option(name, "224");
-            } else if side as usize > MAX_SIDE {
-                c.option_error(name, format!("`{name}` is at most {MAX_SIDE}"));
             }
         }
         (c.input("IMAGE"), c.output("IMAGE"))

@@ -13,6 +13,27 @@ use super::media::{ImageLimits, SoundLimits};
 /// Seconds that a step may take, unless a graph says otherwise.
 pub(crate) const DEFAULT_STEP_TIMEOUT: f64 = STEP_TIMEOUT_MS as f64 / 1e3;
 
+/// Most tokens of a step.
+pub(crate) const MAX_BATCHED_TOKENS: u32 = 1 << 20;
+/// Most sequences that compute at the same time: each has a slot, used or not.
+const MAX_SEQS: u32 = 65_536;
+/// Most tokens of a sequence.
+pub(crate) const MAX_CONTEXT: u32 = 1 << 24;
+/// Most requests that wait.
+pub(crate) const MAX_WAITING: u32 = 1_000_000;
+/// Most seconds of a step: a day.
+pub(crate) const MAX_STEP_TIMEOUT: u32 = 86_400;
+/// Most restarts within ten minutes.
+pub(crate) const MAX_ENGINE_RESTARTS: u32 = 1_000;
+/// Most GB of a cache: more memory than any machine has.
+const MAX_GB: u32 = 1_000_000;
+/// Most images or sounds of a request.
+pub(crate) const MAX_MEDIA: u32 = 1_024;
+/// Most bytes of the file of an image or a sound.
+pub(crate) const MAX_MEDIUM_BYTES: u64 = 1 << 30;
+/// Most pixels of an image.
+pub(crate) const MAX_IMAGE_PIXELS: u64 = 1 << 28;
+
 /// Options of [`Llm`](super::Llm).
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -22,11 +43,14 @@ pub struct LlmOptions {
     pub models_path: String,
     /// Most tokens of one step, prompt chunks and decodes together. Where decodes would fill it,
     /// prompts keep a part.
+    #[schemars(range(min = 2, max = MAX_BATCHED_TOKENS))]
     pub max_num_batched_tokens: u32,
     /// Most GB the KV cache may take; 0 takes 256 MB, or one whole context if that is more. A
     /// ceiling: it takes less where the sequences or the memory cannot use as much.
+    #[schemars(range(max = MAX_GB))]
     pub cache_size: u64,
     /// Most sequences that compute at the same time. llama.cpp can do 256.
+    #[schemars(range(min = 1, max = MAX_SEQS))]
     pub max_num_seqs: u32,
     /// Splits long prompts over steps; without it, prompts longer than `max_num_batched_tokens` are
     /// refused.
@@ -35,15 +59,18 @@ pub struct LlmOptions {
     /// are, or else the CPU.
     pub device: String,
     /// Most tokens drafted in a step, 1 to 32, for requests that draft and do not say.
+    #[schemars(range(min = 1, max = SpeculationParams::MAX_DRAFTS))]
     pub num_assistant_tokens: u32,
     /// Longest run of tokens that prompt lookup searches for, 1 to 8, for requests that draft and
     /// do not say.
+    #[schemars(range(min = 1, max = 8))]
     pub max_ngram_size: u32,
     /// JSON object with the backend's knobs. Some properties of OpenVINO mean the same as a knob,
     /// others have no effect, which is logged; any other name is an error.
     #[schemars(extend("contentMediaType" = "application/json", "contentSchema" = schemars::schema_for!(PluginConfig)))]
     pub plugin_config: String,
     /// `n` of a request has to be below this.
+    #[schemars(range(min = 1, max = 1_024))]
     pub best_of_limit: u32,
     /// Most tokens a choice may have, and how many it has when the request does not say; 0 is
     /// without limit.
@@ -53,18 +80,22 @@ pub struct LlmOptions {
     pub enable_prefix_caching: bool,
     /// Most GB of host memory for what finished sequences computed, 0.5 for example; 0 keeps
     /// nothing. Without it, an eighth of the memory that is free when the model is loaded.
+    #[schemars(range(min = 0, max = MAX_GB))]
     pub prefix_cache_size: Option<f64>,
     /// Most GB of host memory for checkpoints: what models with recurrent layers or sliding windows
     /// need beside cells to go on from a beginning; 0 keeps none, and computes all prompts of such
     /// models. Without it, another eighth of the memory that is free when the model is loaded.
     /// Other models have no checkpoints.
+    #[schemars(range(min = 0, max = MAX_GB))]
     pub checkpoint_cache_size: Option<f64>,
     /// Most tokens of a sequence; 0 takes what the model was trained for. A model that leaves no
     /// memory for one such sequence is refused.
+    #[schemars(range(max = MAX_CONTEXT))]
     pub max_context: u32,
     /// Most generations that wait for a place in the batches or make their prompt; more are
     /// refused. One request has at most half of the places that are left, and submits the rest of
     /// its generations when earlier ones have begun.
+    #[schemars(range(min = 1, max = MAX_WAITING))]
     pub max_waiting: u32,
     /// Most prompt tokens of the generations that wait for their first place in the batches: one
     /// that would add to more is refused, unless none waits. 0 is without bound.
@@ -75,19 +106,25 @@ pub struct LlmOptions {
     /// Milliseconds that a step should take at most while sequences generate: prompts get as many
     /// tokens as fit, and at least 16. 0 chooses three times what generating alone takes, and at
     /// least 200.
+    #[schemars(range(max = 3_600_000))]
     pub target_step_ms: u32,
     /// Milliseconds of waiting that make up for one point of a request's `priority`.
+    #[schemars(range(min = 1))]
     pub priority_aging_ms: u32,
     /// Seconds that a step may take for each 64 of its tokens; an engine that takes longer is given
     /// up and started again, and its requests end with status 503. 0 is without bound.
+    #[schemars(range(min = 0, max = MAX_STEP_TIMEOUT))]
     pub step_timeout: f64,
     /// How often an engine that has failed is started again within ten minutes, before the server
     /// says that it is not alive.
+    #[schemars(range(max = MAX_ENGINE_RESTARTS))]
     pub max_engine_restarts: u32,
     /// The lowest `priority` that a request may have; at most 0.
+    #[schemars(range(min = -1_000_000, max = 0))]
     pub min_priority: i32,
     /// The highest; at least 0. Requests are held up by those of a higher priority for as many
     /// times `priority_aging_ms` as there are points between them, and no longer.
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub max_priority: i32,
     /// A Jinja file, relative to the graph's folder, that replaces the model's chat template.
     pub chat_template_file: String,
@@ -102,8 +139,10 @@ pub struct LlmOptions {
     /// Where the draft model computes; where the model does when empty.
     pub draft_device: String,
     /// Most tokens that the draft model computes at once; `max_num_batched_tokens` when not set.
+    #[schemars(range(min = 2, max = MAX_BATCHED_TOKENS))]
     pub draft_max_num_batched_tokens: Option<u32>,
     /// Most GB that the draft model's KV cache may take; `cache_size` when not set.
+    #[schemars(range(max = MAX_GB))]
     pub draft_cache_size: Option<u64>,
     /// The projector of a model that reads images or sounds: a `.gguf` file, relative to the
     /// graph's folder. When empty, the one file `mmproj*.gguf` in the model's folder, if there is
@@ -111,18 +150,25 @@ pub struct LlmOptions {
     pub mmproj: String,
     /// Most GB of host memory for images and sounds that were encoded, and need not be again; 0
     /// keeps none, and 0.25 are kept when not set.
+    #[schemars(range(min = 0, max = MAX_GB))]
     pub image_cache_size: Option<f64>,
     /// Most images of a request.
+    #[schemars(range(max = MAX_MEDIA))]
     pub max_images: u32,
     /// Most bytes of an image's file.
+    #[schemars(range(max = MAX_MEDIUM_BYTES))]
     pub max_image_bytes: u64,
     /// Most pixels of an image, width times height. A larger one is refused before it is decoded.
+    #[schemars(range(max = MAX_IMAGE_PIXELS))]
     pub max_image_pixels: u64,
     /// Most sounds of a request.
+    #[schemars(range(max = MAX_MEDIA))]
     pub max_sounds: u32,
     /// Most bytes of a sound's file.
+    #[schemars(range(max = MAX_MEDIUM_BYTES))]
     pub max_sound_bytes: u64,
     /// Most seconds of a sound. A longer one is refused as soon as so many are decoded.
+    #[schemars(range(max = 86_400))]
     pub max_sound_seconds: u32,
     /// LoRA adapters that requests can choose, by `model: "graph:adapter"` or `model: "adapter"`.
     /// All compute side by side.
@@ -131,6 +177,7 @@ pub struct LlmOptions {
     pub draft_block_size: Option<u64>,
     /// Most sequences that the draft model keeps; `max_num_seqs` when not set. Where more draft,
     /// those that did not for longest are computed again.
+    #[schemars(range(min = 1, max = MAX_SEQS))]
     pub draft_max_num_seqs: Option<u32>,
     /// `false` is refused: the draft model computes long texts in pieces.
     pub draft_dynamic_split_fuse: Option<bool>,

@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::{PromptImage, PromptImages};
 use crate::llm::ImageLimits;
+use crate::llm::options::{MAX_IMAGE_PIXELS, MAX_MEDIA, MAX_MEDIUM_BYTES};
 use crate::payload::{MediaKind, Prompt, Prompts};
 use crate::tensor::{Datatype, Tensor};
 
@@ -19,10 +20,13 @@ use crate::tensor::{Datatype, Tensor};
 #[serde(default, deny_unknown_fields)]
 pub struct MediaDecoderOptions {
     /// Most images of a prompt.
+    #[schemars(range(max = MAX_MEDIA))]
     pub max_images: u32,
     /// Most bytes of the file of an image.
+    #[schemars(range(max = MAX_MEDIUM_BYTES))]
     pub max_image_bytes: u64,
     /// Most pixels of an image.
+    #[schemars(range(max = MAX_IMAGE_PIXELS))]
     pub max_image_pixels: u64,
 }
 

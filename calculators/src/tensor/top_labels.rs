@@ -22,6 +22,7 @@ pub struct TopLabelsOptions {
     /// `LABELS` names it.
     pub labels_path: String,
     /// How many labels there are of each row of scores, the highest first.
+    #[schemars(range(min = 1))]
     pub top_k: usize,
     /// Makes shares of the scores that add up to 1, as a model without softmax at its end needs.
     pub softmax: bool,
@@ -119,9 +120,6 @@ impl Calculator for TopLabels {
             c.error(
                 "`labels_path` needs a name for the labels: `input_side_packet: \"LABELS:labels\"`",
             );
-        }
-        if options.top_k == 0 {
-            c.option_error("top_k", "`top_k` is at least 1");
         }
         let spec = from_file.then(|| PathBuf::from(&options.labels_path));
         TopLabelsPorts {

@@ -21,10 +21,13 @@ const MAX_PART: usize = 16;
 #[serde(default, deny_unknown_fields)]
 pub struct TextFeaturesOptions {
     /// Numbers of a vector.
+    #[schemars(range(min = 1, max = MAX_BUCKETS))]
     pub buckets: u32,
     /// Fewest characters of a part of a word.
+    #[schemars(range(min = 1))]
     pub min_part: usize,
     /// Most characters of a part of a word; 0 counts only whole words.
+    #[schemars(range(max = MAX_PART))]
     pub max_part: usize,
 }
 
@@ -69,18 +72,9 @@ impl Calculator for TextFeatures {
     type Options = TextFeaturesOptions;
     type Ports = (In<dyn Payload>, Out<Tensor>);
 
-    fn contract(c: &mut Contract, options: &TextFeaturesOptions) -> Self::Ports {
+    fn contract(c: &mut Contract, _: &TextFeaturesOptions) -> Self::Ports {
         c.run(Run::Offload("cpu"));
         c.parallel();
-        if !(1..=MAX_BUCKETS).contains(&options.buckets) {
-            c.option_error("buckets", format!("`buckets` is from 1 to {MAX_BUCKETS}"));
-        }
-        if options.min_part == 0 {
-            c.option_error("min_part", "`min_part` is at least 1");
-        }
-        if options.max_part > MAX_PART {
-            c.option_error("max_part", format!("`max_part` is at most {MAX_PART}"));
-        }
         let types = [TypeInfo::of::<Tensor>(), TypeInfo::of::<String>()];
         (c.one_of("TEXT", &types), c.output("FEATURES"))
     }

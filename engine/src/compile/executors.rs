@@ -10,8 +10,9 @@ use std::{
 };
 
 use graphmill_grammar::{
-    Diagnostic, OptionsMessage, Span, de, diag::has_errors, graph::ExecutorConfig,
+    Diagnostic, OptionsMessage, Span, diag::has_errors, graph::ExecutorConfig,
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
@@ -20,6 +21,7 @@ use crate::{
     executor::ThreadPool,
     lanes::{Executors, Junction, Lane},
     plan::Place,
+    registry::read_options,
 };
 
 use super::draft::{Draft, DraftNode, ports};
@@ -28,11 +30,17 @@ use super::draft::{Draft, DraftNode, ports};
 const DEFAULT: &str = "";
 /// The type of the executors that this engine makes.
 const THREAD_POOL: &str = "ThreadPoolExecutor";
+/// Most threads of all pools of a graph: more than most machines have cores.
+const MAX_THREADS: i32 = 256;
+/// Most bytes of a thread's stack.
+const MAX_STACK_BYTES: i32 = 64 << 20;
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct ThreadPoolExecutorOptions {
+    #[schemars(range(min = -1, max = MAX_THREADS))]
     num_threads: Option<i32>,
+    #[schemars(range(min = 0, max = MAX_STACK_BYTES))]
     stack_size: Option<i32>,
     #[serde(rename = "nice_priority_level")]
     _nice_priority_level: Option<i32>,
@@ -42,7 +50,7 @@ struct ThreadPoolExecutorOptions {
 }
 
 /// The processors that the threads would run on.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 enum Performance {
     Normal,
@@ -52,9 +60,11 @@ enum Performance {
 
 /// What an executor of the graph is.
 enum Declared {
-    /// A pool that is made when the first node needs it.
+    /// A pool that starts when the first node needs it.
     Pool {
+        /// What to point to, and where the number of threads is written.
         place: Span,
+        count: Span,
         prefix: String,
         threads: usize,
         stack_size: usize,
@@ -84,7 +94,7 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
         let executor = match declared.get(&wanted) {
             Some(Declared::Inline | Declared::Wrong) => continue,
             Some(Declared::Provided) => draft.environment.executors.lane(&wanted),
-            Some(pool) => start(&wanted, pool, &mut found),
+            Some(pool) => lane(&wanted, pool),
             None => {
                 let known = draft.environment.executors.lane(&wanted);
                 if known.is_none() {
@@ -138,24 +148,18 @@ fn wanted(
     Some((name.to_owned(), node.config.place()))
 }
 
-fn start(name: &str, pool: &Declared, found: &mut Vec<Diagnostic>) -> Option<Lane> {
+fn lane(name: &str, pool: &Declared) -> Option<Lane> {
     let Declared::Pool {
-        place,
         prefix,
         threads,
         stack_size,
+        ..
     } = pool
     else {
         return None;
     };
-    match ThreadPool::with_stack(prefix, Some(*threads), *stack_size) {
-        Ok(pool) => Some(Junction::new(Arc::new(pool)).lane(name)),
-        Err(error) => {
-            let message = format!("cannot start the threads of {}: {error}", noun(name));
-            found.push(Diagnostic::error(&executors::BAD_THREADS, *place, message));
-            None
-        }
-    }
+    let pool = ThreadPool::with_stack(prefix, Some(*threads), *stack_size);
+    Some(Junction::new(Arc::new(pool)).lane(name))
 }
 
 fn noun(name: &str) -> String {
@@ -244,6 +248,7 @@ fn declarations(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) -> HashMap<Strin
             1.. => {
                 let pool = Declared::Pool {
                     place: threads.span,
+                    count: threads.span,
                     prefix: "graph".to_owned(),
                     threads: threads.value as usize,
                     stack_size: 0,
@@ -276,7 +281,34 @@ fn declarations(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) -> HashMap<Strin
             declared.insert(name.to_owned(), executor);
         }
     }
+    too_many_threads(&declared, found);
     declared
+}
+
+/// Reports the pool with which the graph has more threads than it can have.
+fn too_many_threads(declared: &HashMap<String, Declared>, found: &mut Vec<Diagnostic>) {
+    let mut pools: Vec<_> = declared.values().filter_map(Declared::size).collect();
+    pools.sort_unstable_by_key(|(count, _)| *count);
+    let mut sum = 0;
+    for (count, threads) in pools {
+        sum += threads;
+        if sum > MAX_THREADS as usize {
+            let message = format!("the pools of the graph have {sum} threads");
+            let diagnostic = Diagnostic::error(&executors::BAD_THREADS, count, message);
+            found.push(diagnostic.label(format!("expected at most {MAX_THREADS} together")));
+            return;
+        }
+    }
+}
+
+impl Declared {
+    /// Where the number of a pool's threads is written, and the number.
+    fn size(&self) -> Option<(Span, usize)> {
+        match self {
+            Self::Pool { count, threads, .. } => Some((*count, *threads)),
+            _ => None,
+        }
+    }
 }
 
 /// What one declaration says; none if it leaves the default executor as it is.
@@ -338,16 +370,12 @@ fn declared(
             Some(Declared::Wrong)
         }
         Some(threads) if threads < 1 => {
-            let given = config.options.as_ref().map(|options| &options.messages);
-            let value = given.and_then(|messages| {
-                let mut bodies = messages.iter().map(|message| &message.body);
-                bodies.find_map(|body| ports::value_span(body, "num_threads"))
-            });
-            found.push(bad_threads(threads, value.unwrap_or(place)));
+            found.push(bad_threads(threads, count(config).unwrap_or(place)));
             Some(Declared::Wrong)
         }
         Some(threads) => Some(Declared::Pool {
             place,
+            count: count(config).unwrap_or(place),
             prefix: options.thread_name_prefix.unwrap_or_else(|| match name {
                 DEFAULT => "graph".to_owned(),
                 name => name.to_owned(),
@@ -356,6 +384,13 @@ fn declared(
             stack_size: usize::try_from(options.stack_size.unwrap_or(0)).unwrap_or(0),
         }),
     }
+}
+
+/// Where an executor's number of threads is written.
+fn count(config: &ExecutorConfig) -> Option<Span> {
+    let messages = &config.options.as_ref()?.messages;
+    let mut bodies = messages.iter().map(|message| &message.body);
+    bodies.find_map(|body| ports::value_span(body, "num_threads"))
 }
 
 fn bad_threads(threads: i32, place: Span) -> Diagnostic {
@@ -386,7 +421,7 @@ fn options(
             ));
             continue;
         }
-        match de::from_options(message) {
+        match read_options(Some(message)) {
             Ok(options) => read = options,
             Err(diagnostics) => {
                 found.extend(diagnostics);

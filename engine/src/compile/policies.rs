@@ -3,16 +3,17 @@
 use graphmill_grammar::{
     Diagnostic, OptionsMessage, Span,
     ast::{Message, ValueKind},
-    de,
     graph::InputStreamHandlerConfig,
     suggest,
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
     codes::{calculators, streams},
     contract::Group,
     policy::{FixedSize, Policy},
+    registry::read_options,
 };
 
 use super::draft::{Draft, DraftNode, ports};
@@ -28,19 +29,19 @@ const NAMES: [&str; 8] = [
     "TimestampAlignInputStreamHandler",
 ];
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct SyncSetOptions {
     sync_set: Vec<SyncSetEntry>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct SyncSetEntry {
     tag_index: Vec<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct DefaultOptions {
     batch_size: i32,
@@ -52,7 +53,7 @@ impl Default for DefaultOptions {
     }
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct FixedSizeOptions {
     #[serde(rename = "trigger_queue_size")]
@@ -73,7 +74,7 @@ impl Default for FixedSizeOptions {
     }
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct TimestampAlignOptions {
     timestamp_base_tag_index: String,
@@ -226,14 +227,11 @@ fn batches(
     None
 }
 
-fn read<O: Default + serde::de::DeserializeOwned>(
+fn read<O: Default + serde::de::DeserializeOwned + JsonSchema>(
     options: Option<&OptionsMessage>,
     found: &mut Vec<Diagnostic>,
 ) -> Option<O> {
-    let Some(options) = options else {
-        return Some(O::default());
-    };
-    match de::from_options(options) {
+    match read_options(options) {
         Ok(read) => Some(read),
         Err(diagnostics) => {
             found.extend(diagnostics);

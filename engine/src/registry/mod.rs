@@ -7,6 +7,7 @@
 pub mod container;
 mod description;
 pub mod environment;
+mod ranges;
 pub mod subgraph;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -15,6 +16,7 @@ use std::{collections::BTreeMap, sync::Arc};
 pub use inventory;
 
 use graphmill_grammar::{Diagnostic, OptionsMessage, de};
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::{
@@ -131,10 +133,25 @@ impl Registration {
     }
 }
 
-pub(crate) fn read_options<O: DeserializeOwned + Default>(
+/// Reads options, whose numbers have to be in the ranges that the schema of `O` says.
+pub(crate) fn read_options<O: DeserializeOwned + Default + JsonSchema>(
     options: Option<&OptionsMessage>,
 ) -> Result<O, Vec<Diagnostic>> {
-    options.map_or_else(|| Ok(O::default()), de::from_options)
+    let Some(options) = options else {
+        return Ok(O::default());
+    };
+    let mut found = ranges::out_of_range(&schemars::schema_for!(O), &options.body);
+    match de::from_options(options) {
+        Ok(read) if found.is_empty() => return Ok(read),
+        Ok(_) => {}
+        Err(others) => {
+            // What is outside of its type is outside of its range, too.
+            let places: Vec<_> = found.iter().map(|known| known.primary.span).collect();
+            let others = others.into_iter();
+            found.extend(others.filter(|other| !places.contains(&other.primary.span)));
+        }
+    }
+    Err(found)
 }
 
 inventory::collect!(Registration);

@@ -50,8 +50,9 @@ impl InFlight {
         self.calls > 0
     }
 
-    /// Has the session let in on an executor, once.
+    /// Has the session let in on an executor, once, whose threads are there then.
     pub(super) fn admit(&mut self, executor: &Lane) -> Result<()> {
+        executor.start()?;
         if !self.admitted {
             executor.admit()?;
             self.admitted = true;

@@ -63,10 +63,12 @@ impl Running {
         free: Timestamp,
     ) {
         let executor = &frame.plan.executors[executor];
-        if call != Call::Close
-            && let Err(full) = self.in_flight.admit(executor)
-        {
-            self.fail(frame, node, full);
+        let ready = match call {
+            Call::Close => executor.start(),
+            _ => self.in_flight.admit(executor),
+        };
+        if let Err(refusal) = ready {
+            self.fail(frame, node, refusal);
             return;
         }
         let Some((Instance::Sync(mut instance), slot)) = self.depart(frame, node, call) else {

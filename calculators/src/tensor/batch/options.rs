@@ -12,6 +12,8 @@ use crate::tensor::{Datatype, TensorInfo};
 /// Most requests that wait in a level where the graph does not say: as many as generations wait for
 /// a language model.
 const DEFAULT_MAX_QUEUE_SIZE: u32 = 1024;
+/// Most requests that wait in a level.
+const MAX_QUEUE_SIZE: u32 = 1_000_000;
 /// Most rows of a batch: far beyond what a machine computes faster together.
 const MAX_BATCH_SIZE: u32 = 65_536;
 /// Most priority levels, each of which is a queue.
@@ -38,25 +40,33 @@ pub struct DynamicBatchOptions<M> {
     pub input: Vec<InputDescription>,
     /// Most rows of a batch. Rows are counted by dimension 0 of a request's tensors, and a request
     /// with more of them is refused. Required.
+    #[schemars(range(max = MAX_BATCH_SIZE))]
     pub max_batch_size: u32,
     /// Rows with which a batch is computed at once. Without any, it waits until it is full or
     /// `max_queue_delay_microseconds` are over.
+    #[schemars(inner(range(min = 1, max = MAX_BATCH_SIZE)))]
     pub preferred_batch_size: Vec<u32>,
     /// Microseconds that a request waits for others that make its batch larger. 0 waits for none:
     /// what has come by the time that an instance is free is computed together.
+    #[schemars(range(max = MAX_MICROSECONDS))]
     pub max_queue_delay_microseconds: u64,
     /// Threads that compute batches, each one at a time. 0 is 1.
+    #[schemars(range(max = MAX_INSTANCES))]
     pub instances: u32,
     /// How many levels `priority` of a request can name. 1 goes first. 0 is without levels.
+    #[schemars(range(max = MAX_PRIORITY_LEVELS))]
     pub priority_levels: u32,
     /// The level of requests that name none. Required with `priority_levels`.
+    #[schemars(range(max = MAX_PRIORITY_LEVELS))]
     pub default_priority_level: u32,
     /// Microseconds that a request may wait; 0 is without bound.
+    #[schemars(range(max = MAX_MICROSECONDS))]
     pub default_timeout_microseconds: u64,
     /// What becomes of a request that has waited longer: `REJECT` ends it with status 429, `DELAY`
     /// computes it after all others of its level.
     pub timeout_action: TimeoutAction,
     /// Most requests of a level that wait; more are refused with status 429. 0 is 1024.
+    #[schemars(range(max = MAX_QUEUE_SIZE))]
     pub max_queue_size: u32,
     /// Other values of the last three for a level: `key` is the level.
     pub priority_queue_policy: Vec<LevelPolicy>,
@@ -95,10 +105,12 @@ pub struct LevelPolicy {
 #[serde(default, deny_unknown_fields)]
 pub struct QueuePolicy {
     /// Microseconds that a request may wait; 0 is without bound.
+    #[schemars(range(max = MAX_MICROSECONDS))]
     pub default_timeout_microseconds: Option<u64>,
     /// What becomes of a request that has waited longer.
     pub timeout_action: Option<TimeoutAction>,
     /// Most requests that wait; 0 is 1024.
+    #[schemars(range(max = MAX_QUEUE_SIZE))]
     pub max_queue_size: Option<u32>,
 }
 

@@ -106,9 +106,10 @@ fn option_list(out: &mut String, indent: usize, schema: &Value) {
         }
         let _ = writeln!(
             out,
-            "{:indent$}{name}: {}{rest}",
+            "{:indent$}{name}: {}{}{rest}",
             "",
-            type_of(option, schema)
+            type_of(option, schema),
+            range_of(option)
         );
         let description = option.get("description").and_then(Value::as_str);
         paragraph(out, indent + 2, description.unwrap_or_default());
@@ -202,6 +203,17 @@ fn type_of(option: &Value, schema: &Value) -> String {
             names.collect::<Vec<_>>().join(" | ")
         }
         _ => "any".to_owned(),
+    }
+}
+
+/// The range of a number, or of the numbers in a list, where it says more than the type.
+fn range_of(option: &Value) -> String {
+    let option = option.get("items").unwrap_or(option);
+    match (option.get("minimum"), option.get("maximum")) {
+        (Some(least), Some(most)) => format!(", {least} to {most}"),
+        (None, Some(most)) => format!(", at most {most}"),
+        (Some(least), None) if least.as_f64() > Some(0.0) => format!(", at least {least}"),
+        (_, None) => String::new(),
     }
 }
 
