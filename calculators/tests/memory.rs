@@ -1,14 +1,19 @@
-//! What a body costs: no more than four times its size, whatever is in it and wherever it is sent.
+//! The memory that requests take. A body takes no more than four times its size, whatever is in it and
+//! wherever it is sent.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use dhat::HeapStats;
 use graphmill_calculators::payload::{HttpRequestPayload, JsonBody};
 use graphmill_engine::testing::Harness;
 
+mod bombs;
+
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
+/// What is allocated is counted for the whole program.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 const BODY_BYTES: usize = 16 << 20;
 
@@ -83,6 +88,7 @@ fn cost(endpoint: &str, bytes: &Bytes) -> usize {
 
 #[test]
 fn a_body_costs_at_most_four_times_its_size() {
+    let _only = ONE_AT_A_TIME.lock();
     let model = r#"{"model":"m","#;
     let question = r#"{"model":"m","messages":[{"role":"user","content":"hi"}],"#;
     let said = r#"{"model":"m","messages":[{"role":"user","content":"#;

@@ -9,6 +9,7 @@ import struct
 import zlib
 
 import anthropic
+import httpx
 import openai
 import pytest
 from conftest import ROOT, Server, node_tests
@@ -113,16 +114,16 @@ def test_what_is_no_picture_is_refused(client):
     assert refused.value.body["param"] == "messages[0].content[0]"
 
 
+def png_chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
 def png(seed, side=48):
     """A picture of noise, another one for each seed."""
     dice = random.Random(seed)
     lines = b"".join(b"\0" + dice.randbytes(3 * side) for _ in range(side))
-
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
     head = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(lines, 1)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", head) + png_chunk(b"IDAT", zlib.compress(lines, 1)) + png_chunk(b"IEND", b"")
 
 
 def resident_bytes(server):
@@ -156,5 +157,61 @@ def test_a_thousand_pictures_leave_memory_within_its_limits(tmp_path):
         assert images["bytes"] <= 1.1 * image_cache
         assert images["images"] < 200
         assert resident_bytes(server) - before < image_cache + prefix_cache + slack
+    finally:
+        server.stop()
+
+
+def bombs():
+    """Small files that say of themselves that they are large, by format and part."""
+    small = png(0, 8)
+    profile = b"p\0\0" + zlib.compress(bytes(500_000_000), 9)
+    yield "PNG profile", small[:33] + png_chunk(b"iCCP", profile) + small[33:]
+    head = struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
+    yield "PNG size", small[:8] + png_chunk(b"IHDR", head) + small[33:]
+    canvas = b"VP8X" + struct.pack("<I", 10) + bytes([0, 0, 0, 0, 7, 0, 0, 7, 0, 0])
+    frame = b"VP8 " + struct.pack("<I", 10) + bytes([0, 0, 0, 0x9D, 1, 0x2A, 0xFF, 0x3F, 0xFF, 0x3F])
+    yield "WebP frame", b"RIFF" + struct.pack("<I", 4 + len(canvas + frame)) + b"WEBP" + canvas + frame
+    screen = b"GIF89a" + struct.pack("<HHBBB", 8, 8, 0x80, 0, 0) + bytes([0, 0, 0, 255, 255, 255])
+    yield "GIF frame", screen + b"," + struct.pack("<HHHHB", 0, 0, 65535, 65535, 0) + bytes([2, 2, 0x4C, 1, 0, 0x3B])
+    yield "BMP size", b"BM" + struct.pack("<IIIIiiHHIIIIII", 58, 0, 54, 40, 60_000, 60_000, 1, 24, 0, 0, 0, 0, 0, 0) + bytes(4)
+
+
+DECODER = """
+input_stream: "file"
+output_stream: "image"
+node { calculator: "ImageDecodeCalculator" input_stream: "FILE:file" output_stream: "IMAGE:image" }
+"""
+
+
+def test_eight_bombs_at_once_take_little_memory(tmp_path):
+    (tmp_path / "decoder").mkdir()
+    (tmp_path / "decoder" / "graph.pbtxt").write_text(DECODER)
+    graphs = [{"name": MODEL, "base_path": str(DEMO)}, {"name": "decoder", "base_path": "decoder"}]
+    (tmp_path / "config.json").write_text(json.dumps({"model_config_list": [], "mediapipe_config_list": graphs}))
+    server = Server(tmp_path / "config.json", tmp_path / "log.txt")
+    try:
+        server.wait_until(server.is_ready, "ready")
+
+        def ask(file):
+            picture = f"data:image/png;base64,{base64.b64encode(file).decode()}"
+            parts = [{"type": "image_url", "image_url": {"url": picture}}, {"type": "text", "text": "What is this?"}]
+            body = {"model": MODEL, "max_tokens": 1, "messages": [{"role": "user", "content": parts}]}
+            return httpx.post(f"{server.url}/v3/chat/completions", json=body, timeout=60)
+
+        def decode(file):
+            text = base64.b64encode(file).decode()
+            body = {"inputs": [{"name": "file", "datatype": "BYTES", "shape": [1], "data": [text]}]}
+            return httpx.post(f"{server.url}/v2/models/decoder/infer", json=body, timeout=60)
+
+        with concurrent.futures.ThreadPoolExecutor(8) as clients:
+            for name, file in bombs():
+                for answer in clients.map(ask, [file] * 8):
+                    assert answer.status_code in (400, 413, 503), (name, answer.text)
+                    assert answer.json()["error"]["param"] == "messages[0].content[0]", (name, answer.text)
+                for answer in clients.map(decode, [file] * 8):
+                    assert answer.status_code in (400, 413, 503), (name, answer.text)
+        with open(f"/proc/{server.process.pid}/status") as status:
+            most = int(re.search(r"VmHWM:\s+(\d+) kB", status.read())[1]) << 10
+        assert most < 600 << 20
     finally:
         server.stop()

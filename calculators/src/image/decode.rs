@@ -1,7 +1,6 @@
 //! `ImageDecodeCalculator`: the pixels of an image file: PNG, JPEG, WebP, GIF or BMP.
 
 use std::borrow::Cow;
-use std::io::Cursor;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,10 +8,11 @@ use graphmill_engine::{
     Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Payload, Result, Run, TypeInfo,
     register,
 };
-use image::{DynamicImage, ImageDecoder as _, ImageReader};
+use image::DynamicImage;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::file::{self, Size};
 use super::pixels::made;
 use crate::tensor::{Datatype, Tensor, shown};
 
@@ -23,8 +23,10 @@ pub struct ImageDecodeOptions {
     /// The channels of the image.
     pub color: ColorOption,
     /// Most pixels of a row, and most rows; larger images are refused.
+    #[schemars(range(min = 1, max = 65_535))]
     pub max_side: u32,
     /// Most bytes that the decoded image may take, as the file stores it.
+    #[schemars(range(min = 1, max = 4_294_967_296_u64))]
     pub max_decoded_bytes: u64,
 }
 
@@ -129,33 +131,29 @@ fn bytes_of(tensor: &Tensor) -> Result<&[u8]> {
 impl ImageDecode {
     fn decode(&self, file: &[u8]) -> Result<Tensor> {
         let file = plain(file)?;
-        let damaged = |error: image::ImageError| {
-            Error::invalid(format!("the image cannot be decoded: {error}"))
-                .with_code("invalid_image")
+        let (side, most) = (self.0.max_side, self.0.max_decoded_bytes);
+        let check = |Size {
+                         width,
+                         height,
+                         bytes,
+                     }: Size| {
+            if width > side || height > side {
+                return Err(too_large(format!(
+                    "the image has {width} x {height} pixels, and {side} is the most of a side (max_side)"
+                )));
+            }
+            if bytes > most {
+                return Err(too_large(format!(
+                    "the image has {bytes} bytes when it is decoded, and {most} is the most (max_decoded_bytes)"
+                )));
+            }
+            Ok(())
         };
-        let reader = ImageReader::new(Cursor::new(&*file)).with_guessed_format();
-        let reader = reader.map_err(|error| damaged(error.into()))?;
-        let mut decoder = reader.into_decoder().map_err(damaged)?;
-        let (width, height) = decoder.dimensions();
-        let side = self.0.max_side;
-        if width > side || height > side {
-            return Err(too_large(format!(
-                "the image has {width} x {height} pixels, and {side} is the most of a side (max_side)"
-            )));
-        }
-        let (bytes, most) = (decoder.total_bytes(), self.0.max_decoded_bytes);
-        if bytes > most {
-            return Err(too_large(format!(
-                "the image has {bytes} bytes when it is decoded, and {most} is the most (max_decoded_bytes)"
-            )));
-        }
-        let mut limits = image::Limits::default();
-        // What the decoder itself needs beside the pixels.
-        limits.max_alloc = Some(most.saturating_mul(2).saturating_add(1 << 20));
-        decoder.set_limits(limits).map_err(damaged)?;
-        let turned = decoder.orientation().map_err(damaged)?;
-        let mut image = DynamicImage::from_decoder(decoder).map_err(damaged)?;
-        image.apply_orientation(turned);
+        let image = file::decode(&file, side.into(), check).map_err(|fault| {
+            let refused =
+                |why| Error::invalid(format!("the image {why}")).with_code("invalid_image");
+            fault.reason().map_or_else(|error| error, refused)
+        })?;
         self.tensor(image)
     }
 
@@ -180,19 +178,22 @@ fn too_large(message: String) -> Error {
     Error::invalid(message).with_code("image_too_large")
 }
 
+fn unknown() -> Error {
+    Error::invalid("expected a PNG, JPEG, WebP, GIF or BMP file, or one in Base64")
+        .with_code("invalid_image")
+}
+
 /// The bytes of a file, which may be written as Base64.
 fn plain(file: &[u8]) -> Result<Cow<'_, [u8]>> {
-    if image::guess_format(file).is_ok() {
+    if file::is_known(file) {
         return Ok(file.into());
     }
-    let neither = "expected a PNG, JPEG, WebP, GIF or BMP file, or one in Base64";
-    let neither = || Error::invalid(neither).with_code("invalid_image");
-    let text = str::from_utf8(file).map_err(|_| neither())?.trim();
+    let text = str::from_utf8(file).map_err(|_| unknown())?.trim();
     let text = match text.strip_prefix("data:") {
-        Some(uri) => uri.split_once(";base64,").ok_or_else(neither)?.1,
+        Some(uri) => uri.split_once(";base64,").ok_or_else(unknown)?.1,
         None => text,
     };
-    let bytes = STANDARD.decode(text).map_err(|_| neither())?;
-    image::guess_format(&bytes).map_err(|_| neither())?;
-    Ok(bytes.into())
+    let bytes = STANDARD.decode(text).ok();
+    let bytes = bytes.filter(|bytes| file::is_known(bytes));
+    bytes.map(Cow::from).ok_or_else(unknown)
 }

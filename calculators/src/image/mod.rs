@@ -4,10 +4,12 @@
 //! for gray and three for colors.
 
 mod decode;
+pub(crate) mod file;
 mod layout;
 mod normalize;
 mod pixels;
 mod resize;
+mod webp;
 
 pub use decode::{ColorOption, ImageDecode, ImageDecodeOptions};
 pub use layout::{ImageLayout, ImageLayoutOptions, LayoutOption};

@@ -201,7 +201,7 @@ fn sizes_are_required_and_bounded() {
     let environment = Environment::new(Registry::global());
     for (options, why) in [
         ("width: 2", "height"),
-        ("width: 2 height: 20000", "at most 16384"),
+        ("width: 2 height: 20000", "from 0 to 16384"),
     ] {
         let graph = node("ImageResizeCalculator", ["IMAGE", "IMAGE"], options);
         let found = check(&graph, &environment);

@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use graphmill_engine::Result;
 use graphmill_llm::{Bitmap, Medium, Vision};
-#[cfg(feature = "image")]
-use image::ImageFormat;
 
-#[cfg(feature = "image")]
-use super::claim_room;
 use super::{bytes_of, decoded, unreadable, wrong};
+#[cfg(feature = "image")]
+use crate::image::file::{self, Size};
 use crate::payload::MediaSource;
 
 /// The code of an error about an image that cannot be read.
@@ -35,20 +33,6 @@ impl Default for ImageLimits {
         }
     }
 }
-
-/// What decoding an image takes for each of its pixels: as it is stored, and in three colors.
-#[cfg(feature = "image")]
-const BYTES_OF_EACH: u64 = 12;
-
-/// The formats that are read. Of a file with several pictures, the first is.
-#[cfg(feature = "image")]
-const READ: [ImageFormat; 5] = [
-    ImageFormat::Png,
-    ImageFormat::Jpeg,
-    ImageFormat::WebP,
-    ImageFormat::Gif,
-    ImageFormat::Bmp,
-];
 
 impl ImageLimits {
     /// Refuses images that a request cannot have, whatever the model takes, without reading them.
@@ -117,37 +101,22 @@ impl ImageLimits {
     /// The pixels of a file. How many they are is looked at before they are decoded.
     #[cfg(feature = "image")]
     fn decode_file(self, image: &MediaSource, file: &[u8]) -> Result<Bitmap> {
-        use image::{DynamicImage, ImageDecoder as _, ImageReader};
-
-        let damaged = |error: image::ImageError| {
-            let message = format!("cannot be decoded: {error}");
-            wrong(&image.field, &message, INVALID).with_source(error)
-        };
-        let format = image::guess_format(file).ok();
-        if !format.is_some_and(|format| READ.contains(&format)) {
-            let message = "is no PNG, JPEG, WebP, GIF or BMP file";
-            return Err(wrong(&image.field, message, INVALID));
-        }
-        let reader = ImageReader::new(std::io::Cursor::new(file)).with_guessed_format();
-        let reader = reader.map_err(|error| damaged(error.into()))?;
-        let mut decoder = reader.into_decoder().map_err(damaged)?;
-        let (width, height) = decoder.dimensions();
-        let pixels = u64::from(width) * u64::from(height);
-        if pixels > self.pixels {
+        let check = |size: Size| {
+            if size.pixels() <= self.pixels {
+                return Ok(());
+            }
             let message = format!(
-                "is an image of {width} x {height} pixels, and can have {} (max_image_pixels)",
-                self.pixels
+                "is an image of {} x {} pixels, and can have {} (max_image_pixels)",
+                size.width, size.height, self.pixels
             );
-            return Err(wrong(&image.field, &message, "image_too_large"));
-        }
-        let _claim = claim_room((pixels * BYTES_OF_EACH) as usize)?;
-        let mut limits = image::Limits::default();
-        // What the decoder itself needs beside the pixels.
-        limits.max_alloc = Some(pixels * BYTES_OF_EACH + (1 << 20));
-        decoder.set_limits(limits).map_err(damaged)?;
-        let turned = decoder.orientation().map_err(damaged)?;
-        let mut upright = DynamicImage::from_decoder(decoder).map_err(damaged)?;
-        upright.apply_orientation(turned);
+            Err(wrong(&image.field, &message, "image_too_large"))
+        };
+        let upright = file::decode(file, self.pixels, check).map_err(|fault| {
+            fault.reason().map_or_else(
+                |error| error.with_field(image.field.to_string()),
+                |why| wrong(&image.field, &why, INVALID),
+            )
+        })?;
         let rgb = upright.into_rgb8();
         let bitmap = Bitmap::new(rgb.width(), rgb.height(), rgb.into_raw());
         bitmap.ok_or_else(|| wrong(&image.field, "has no pixels", INVALID))

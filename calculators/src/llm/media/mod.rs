@@ -4,6 +4,8 @@ mod images;
 #[cfg(feature = "sound")]
 mod samples;
 mod sounds;
+#[cfg(feature = "sound")]
+mod tags;
 
 use std::sync::Arc;
 
@@ -101,7 +103,8 @@ pub(crate) fn unreadable(kind: MediaKind, field: &str, why: &str) -> Error {
 /// The bytes of a file that is given as Base64, with memory claimed for them; `invalid` is the code
 /// of an error.
 fn decoded(field: &str, base64: &str, invalid: &'static str) -> Result<Vec<u8>> {
-    let _claim = claim_room(base64.len())?;
+    let claim = claim_room(base64.len());
+    let _claim = claim.map_err(|error| error.with_field(field.to_owned()))?;
     STANDARD
         .decode(base64)
         .map_err(|error| wrong(field, "is not Base64", invalid).with_source(error))

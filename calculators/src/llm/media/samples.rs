@@ -16,7 +16,7 @@ use symphonia::core::formats::{FormatOptions, FormatReader, TrackType};
 use symphonia::core::io::{MediaSourceStream, MediaSourceStreamOptions};
 use symphonia::core::meta::MetadataOptions;
 
-use super::claim_room;
+use super::{claim_room, tags};
 
 /// Samples of a second that a file may have.
 const RATES: std::ops::RangeInclusive<u32> = 4_000..=192_000;
@@ -93,7 +93,7 @@ fn decode(file: &[u8], seconds: u32) -> Result<Recording, Fault> {
 type Opened<'a> = (Box<dyn FormatReader + 'a>, Box<dyn AudioDecoder>);
 
 fn open(file: &[u8]) -> Result<Opened<'static>, Fault> {
-    let source = Box::new(Cursor::new(file.to_vec()));
+    let source = Box::new(Cursor::new(tags::left_out(file)));
     let source = MediaSourceStream::new(source, MediaSourceStreamOptions::default());
     let probe = symphonia::default::get_probe();
     let options = (FormatOptions::default(), MetadataOptions::default());

@@ -101,7 +101,7 @@ impl SoundLimits {
                 wrong(&sound.field, &message, TOO_LARGE)
             }
             Fault::Unreadable(why) => wrong(&sound.field, &why, INVALID),
-            Fault::NoRoom(error) => error,
+            Fault::NoRoom(error) => error.with_field(sound.field.to_string()),
         })
     }
 

@@ -1,0 +1,159 @@
+//! Image files, decoded within limits that hold from their first byte: what a file says of itself,
+//! its metadata included, takes memory only after it was claimed.
+
+use graphmill_engine::{Error, Result};
+use image::{DynamicImage, ImageDecoder as _, ImageError, ImageFormat, ImageReader, Limits};
+
+use super::webp;
+use crate::llm::claim_room;
+
+/// The formats that are read. Of a file with several pictures, the first is.
+const READ: [ImageFormat; 5] = [
+    ImageFormat::Png,
+    ImageFormat::Jpeg,
+    ImageFormat::WebP,
+    ImageFormat::Gif,
+    ImageFormat::Bmp,
+];
+/// Most bytes of a compressed color profile; those of cameras and printers have fewer.
+const PROFILE: u64 = 4 << 20;
+/// Bytes before the chunks of a PNG file.
+const PNG_HEAD: usize = 8;
+/// Most bytes of a pixel: four channels of 16 bits.
+const LARGEST_PIXEL: u64 = 8;
+/// Bytes that decoders take for a pixel beside the decoded one: coefficients of a progressive JPEG,
+/// planes and canvas of an animated WebP.
+const DECODER_PIXEL: u64 = 10;
+
+/// What a file says of its picture.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    /// Pixels of a row.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+    /// Bytes of the decoded picture, as the file stores its pixels.
+    pub bytes: u64,
+}
+
+impl Size {
+    /// Width times height.
+    pub(crate) fn pixels(self) -> u64 {
+        u64::from(self.width) * u64::from(self.height)
+    }
+}
+
+/// The reason that a file gives no picture.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// It is of no format that is read.
+    Unknown,
+    /// Its decoder refuses it.
+    Damaged(ImageError),
+    /// Its color profile, which is compressed, has too many bytes.
+    Profile,
+    /// It is too large, or there is no memory for it now.
+    Refused(Error),
+}
+
+impl Fault {
+    /// The reason as the end of a sentence about the image; the error itself where there is one.
+    ///
+    /// # Errors
+    /// That of a refused image.
+    pub(crate) fn reason(self) -> Result<String> {
+        match self {
+            Self::Unknown => Ok("is no PNG, JPEG, WebP, GIF or BMP file".to_owned()),
+            Self::Damaged(error) => Ok(format!("cannot be decoded: {error}")),
+            Self::Profile => {
+                let most = PROFILE >> 20;
+                Ok(format!(
+                    "has a color profile that is damaged or of more than {most} MiB"
+                ))
+            }
+            Self::Refused(error) => Err(error),
+        }
+    }
+}
+
+impl From<ImageError> for Fault {
+    fn from(error: ImageError) -> Self {
+        Self::Damaged(error)
+    }
+}
+
+/// Returns whether a file is of a format that is read.
+pub(crate) fn is_known(file: &[u8]) -> bool {
+    image::guess_format(file).is_ok_and(|format| READ.contains(&format))
+}
+
+/// The picture of a file, upright. `check` refuses sizes before pixels are decoded; it has to
+/// refuse pictures that are wider than `most_width`.
+pub(crate) fn decode(
+    file: &[u8],
+    most_width: u64,
+    check: impl FnOnce(Size) -> Result<()>,
+) -> Result<DynamicImage, Fault> {
+    let format = image::guess_format(file).map_err(|_| Fault::Unknown)?;
+    if !READ.contains(&format) {
+        return Err(Fault::Unknown);
+    }
+    let claim = |bytes: u64| claim_room(bytes as usize).map_err(Fault::Refused);
+    let tables = match format {
+        ImageFormat::WebP => webp::check(file)?,
+        _ => 0,
+    };
+    // Metadata is copied, and a chunk of it while it grows.
+    let mut header = 3 * file.len() as u64 + PROFILE;
+    if format == ImageFormat::Png {
+        // Its decoder allocates a row where others look at the header alone.
+        header += LARGEST_PIXEL * png_width(file).min(most_width);
+    }
+    let _header = claim(header)?;
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(header);
+    let mut reader = ImageReader::with_format(std::io::Cursor::new(file), format);
+    reader.limits(limits.clone());
+    let mut decoder = reader.into_decoder()?;
+    // The decoder of PNG passes over a profile that is larger than its limit.
+    if has_compressed_profile(format, file) && decoder.icc_profile()?.is_none() {
+        return Err(Fault::Profile);
+    }
+    let (width, height) = decoder.dimensions();
+    let size = Size {
+        width,
+        height,
+        bytes: decoder.total_bytes(),
+    };
+    check(size).map_err(Fault::Refused)?;
+    let decoded = size
+        .bytes
+        .saturating_add(size.pixels().saturating_mul(DECODER_PIXEL));
+    let _decoded = claim(decoded.saturating_add(tables))?;
+    limits.max_alloc = Some(header.saturating_add(decoded));
+    decoder.set_limits(limits)?;
+    let turned = decoder.orientation()?;
+    let mut upright = DynamicImage::from_decoder(decoder)?;
+    upright.apply_orientation(turned);
+    Ok(upright)
+}
+
+/// Returns whether a chunk before the pixels of a PNG file has a color profile.
+fn has_compressed_profile(format: ImageFormat, file: &[u8]) -> bool {
+    let mut chunks = file.get(PNG_HEAD..).filter(|_| format == ImageFormat::Png);
+    while let Some((length, rest)) = chunks.and_then(<[u8]>::split_first_chunk) {
+        match rest.first_chunk() {
+            Some(b"iCCP") => return true,
+            Some(b"IDAT") => return false,
+            // Its kind is before it, a checksum behind it.
+            _ => chunks = rest.get(u32::from_be_bytes(*length) as usize + 8..),
+        }
+    }
+    false
+}
+
+/// The width in the header of a PNG file, whose first chunk it is in.
+fn png_width(file: &[u8]) -> u64 {
+    let width = file.get(16..20).and_then(|width| width.try_into().ok());
+    width.map_or(0, |width| u64::from(u32::from_be_bytes(width)))
+}

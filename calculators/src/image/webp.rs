@@ -1,0 +1,60 @@
+//! WebP files before they are decoded: their decoder allocates what the headers in them say, of
+//! chunks, of pictures in a canvas, and of tables of codes.
+
+use image::ImageFormat;
+use image::error::{DecodingError, ImageError};
+
+/// Bytes that tables of codes take for a byte of lossless data: the shortest description of a table
+/// of 4 KiB has twelve.
+const TABLE_RATIO: u64 = 350;
+/// Bytes of all tables that a picture can have: 65,536 groups of five.
+const ALL_TABLES: u64 = 65_536 * 5 * (4 << 10);
+/// Bytes before the chunks of a file: `RIFF`, its length, `WEBP`.
+const FILE_HEAD: usize = 12;
+/// Bytes before the chunks of a frame: its place, its size and its duration.
+const FRAME_HEAD: usize = 16;
+
+/// Width and height.
+type Canvas = (u32, u32);
+
+/// Refuses a file whose parts do not fit into what contains them, and returns the bytes that tables
+/// of codes may take while it is decoded.
+pub(super) fn check(file: &[u8]) -> Result<u64, ImageError> {
+    let tables = tables(file.get(FILE_HEAD..).unwrap_or_default(), None);
+    tables.map_err(|why| ImageError::Decoding(DecodingError::new(ImageFormat::WebP.into(), why)))
+}
+
+fn tables(mut chunks: &[u8], mut canvas: Option<Canvas>) -> Result<u64, &'static str> {
+    let mut most = 0;
+    while let Some((head, rest)) = chunks.split_first_chunk::<8>() {
+        let [a, b, c, d, length @ ..] = *head;
+        let length = u32::from_le_bytes(length) as usize;
+        let Some((body, rest)) = rest.split_at_checked(length) else {
+            return Err("it ends inside of a chunk");
+        };
+        // Chunks of an odd length are followed by a byte of padding.
+        chunks = rest.get(length % 2..).unwrap_or_default();
+        match (&[a, b, c, d], body) {
+            (b"VP8X", [_, _, _, _, size @ ..]) => canvas = canvas.or(canvas_of(size)),
+            (b"ANMF", [_, _, _, _, _, _, size @ ..]) if body.len() >= FRAME_HEAD => {
+                most = most.max(tables(&body[FRAME_HEAD..], canvas_of(size))?);
+            }
+            (b"VP8 ", [_, _, _, _, _, _, a, b, c, d, ..]) => {
+                let side = |low, high| u32::from(u16::from_le_bytes([low, high]) & 0x3FFF);
+                if canvas.is_some_and(|canvas| canvas != (side(*a, *b), side(*c, *d))) {
+                    return Err("it has a picture of another size than its canvas");
+                }
+            }
+            (b"VP8L" | b"ALPH", _) => most = most.max(length as u64 * TABLE_RATIO),
+            _ => {}
+        }
+    }
+    Ok(most.min(ALL_TABLES))
+}
+
+/// The size in a header: each side less one, in three bytes.
+fn canvas_of(size: &[u8]) -> Option<Canvas> {
+    let side =
+        |at: usize| Some(u32::from_le_bytes([*size.get(at)?, size[at + 1], size[at + 2], 0]) + 1);
+    (size.len() >= 6).then(|| Some((side(0)?, side(3)?)))?
+}
