@@ -7,6 +7,7 @@ use graphmill_calculators as _;
 use graphmill_engine::testing::check;
 use graphmill_engine::{Environment, Registry, registry::Registration};
 
+mod extremes;
 mod reference;
 mod shared;
 mod sources;

@@ -11,17 +11,23 @@ use crate::llm::GenerationConfig;
 #[serde(default, deny_unknown_fields)]
 pub struct OpenAIRequestOptions {
     /// Temperature of sampling; 1 when not set here.
+    #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: Option<f32>,
     /// Share of the probability that the likeliest tokens kept must reach; 1 (all) when not set
     /// here.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub top_p: Option<f32>,
     /// Number of likeliest tokens kept; -1 (all) when not set here.
+    #[schemars(range(min = -1))]
     pub top_k: Option<i32>,
     /// Least probability of a kept token, relative to the likeliest; 0 when not set here.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub min_p: Option<f32>,
     /// Penalty of tokens that are there already; 1 (none) when not set here.
+    #[schemars(range(min = 0.01, max = 100.0))]
     pub repetition_penalty: Option<f32>,
     /// Most tokens of an answer; up to the end of the context when not set here.
+    #[schemars(range(min = 1))]
     pub max_tokens: Option<u32>,
 }
 

@@ -103,7 +103,7 @@ node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "ou
 pub static BAD_THREADS: Code = Code {
     number: 705,
     title: "thread count that makes no pool",
-    explanation: "`num_threads` of an executor is a number above 0.",
+    explanation: "`num_threads` of an executor is a number above 0, and all pools of a graph have 256 threads at most.",
     wrong: r#"executor {
   name: "pool"
   type: "ThreadPoolExecutor"

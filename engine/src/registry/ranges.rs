@@ -64,9 +64,14 @@ fn check(root: &Json, schema: &Json, name: &str, value: &Value, found: &mut Vec<
         },
         ValueKind::String(_) | ValueKind::Invalid => return,
     };
-    let (number, sign) = if is_negative { (-number, "-") } else { (number, "") };
+    let (number, sign) = if is_negative {
+        (-number, "-")
+    } else {
+        (number, "")
+    };
     let (least, most) = (&schema["minimum"], &schema["maximum"]);
-    let range = least.as_f64().unwrap_or(f64::NEG_INFINITY)..=most.as_f64().unwrap_or(f64::INFINITY);
+    let range =
+        least.as_f64().unwrap_or(f64::NEG_INFINITY)..=most.as_f64().unwrap_or(f64::INFINITY);
     let expected = match (least, most) {
         (Json::Null, Json::Null) => return,
         (least, Json::Null) => format!("expected a number of at least {least}"),

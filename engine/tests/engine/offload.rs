@@ -253,7 +253,10 @@ fn pool(name: &str, options: &str) -> String {
 #[test]
 fn numbers_of_pools_have_bounds() {
     for (options, said) in [
-        ("num_threads: 1000000", "1000000 is out of range for `num_threads`"),
+        (
+            "num_threads: 1000000",
+            "1000000 is out of range for `num_threads`",
+        ),
         ("num_threads: 257", "expected a number from -1 to 256"),
         ("num_threads: 2147483647", "2147483647 is out of range"),
         ("num_threads: 2147483648", "2147483648 is out of range"),
@@ -262,17 +265,26 @@ fn numbers_of_pools_have_bounds() {
             "num_threads: 1 stack_size: 2147483647",
             "2147483647 is out of range for `stack_size`",
         ),
-        ("num_threads: 1 stack_size: -1", "expected a number from 0 to 67108864"),
+        (
+            "num_threads: 1 stack_size: -1",
+            "expected a number from 0 to 67108864",
+        ),
     ] {
         let found = check(&pool("wide", options), &environment());
         assert!(found.contains(said), "{options}: {found}");
     }
     let plain = HEAVY.replace("EXECUTOR", "");
     let found = check(&format!("num_threads: 1000000 {plain}"), &environment());
-    assert!(found.contains("the pools of the graph have 1000000 threads"), "{found}");
+    assert!(
+        found.contains("the pools of the graph have 1000000 threads"),
+        "{found}"
+    );
     let several = format!("num_threads: 200 {}", pool("more", "num_threads: 57"));
     let found = check(&several, &environment());
-    assert!(found.contains("the pools of the graph have 257 threads"), "{found}");
+    assert!(
+        found.contains("the pools of the graph have 257 threads"),
+        "{found}"
+    );
     assert!(found.contains("expected at most 256 together"), "{found}");
 }
 
@@ -280,7 +292,8 @@ fn numbers_of_pools_have_bounds() {
 fn threads_start_with_the_first_session_that_needs_them() {
     let started = || {
         let threads = std::fs::read_dir("/proc/self/task").expect("Linux");
-        let names = threads.filter_map(|it| std::fs::read_to_string(it.ok()?.path().join("comm")).ok());
+        let names =
+            threads.filter_map(|it| std::fs::read_to_string(it.ok()?.path().join("comm")).ok());
         names.filter(|name| name.starts_with("later-")).count()
     };
     let graph = pool("later", "num_threads: 3");

@@ -324,7 +324,7 @@ impl<M> DynamicBatchOptions<M> {
             c.option_error("pad_value", "has no effect without `ragged: PAD`");
         }
         for (option, message) in batching.problems() {
-            c.option_error(option, message);
+            c.option_error(option, format!("`{option}` {message}"));
         }
         batching.preferred_batch_size.sort_unstable();
         batching
