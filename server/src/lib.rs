@@ -33,6 +33,7 @@ mod listen;
 mod metrics;
 mod observe;
 mod offline;
+mod owner;
 mod poll_files;
 mod requests;
 mod servable;

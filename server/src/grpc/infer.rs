@@ -7,7 +7,7 @@ use axum::{
     response::Response,
 };
 
-use super::{convert, message, methods::read, proto::ModelInferRequest};
+use super::{convert, message, methods::read_share, proto::ModelInferRequest};
 use crate::{
     errors::Failure,
     http::{
@@ -20,8 +20,10 @@ pub(super) async fn model_infer(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response, Failure> {
-    let (who, asked): (_, ModelInferRequest) = read(&app, request).await?;
-    Ok(message::tensors(answer(&app, &who, asked).await?))
+    let (who, asked, share): (_, ModelInferRequest, _) = read_share(&app, request).await?;
+    let answer = answer(&app, &who, asked).await?;
+    share.is_read();
+    Ok(message::tensors(answer))
 }
 
 /// The answer to one request.

@@ -20,7 +20,7 @@ use super::{proto::ModelInferResponse, status};
 use crate::{
     errors::{Cause, ENCODINGS, Failure},
     http::{
-        bodies::{Bodies, Lease},
+        bodies::{Lease, Share},
         encoding::Encoding,
     },
 };
@@ -35,7 +35,7 @@ const MAX_FIELDS: usize = 4_096;
 /// The messages of a request.
 pub(super) struct Messages {
     body: Body,
-    bodies: Arc<Bodies>,
+    share: Arc<Share>,
     /// How messages are encoded that say that they are.
     encoding: Option<Encoding>,
     /// What has come and is of no message yet; at most a frame.
@@ -44,11 +44,7 @@ pub(super) struct Messages {
 
 impl Messages {
     /// Those of a request with these headers; refuses an encoding that is not read.
-    pub(super) fn new(
-        headers: &HeaderMap,
-        body: Body,
-        bodies: &Arc<Bodies>,
-    ) -> Result<Self, Failure> {
+    pub(super) fn new(headers: &HeaderMap, body: Body, share: Arc<Share>) -> Result<Self, Failure> {
         let encoding = headers.get("grpc-encoding").map_or(Ok(None), |name| {
             Encoding::named(name.to_str().unwrap_or("?")).map_err(|()| {
                 let why = format!("`grpc-encoding` is none that is read: {ENCODINGS}");
@@ -57,7 +53,7 @@ impl Messages {
         });
         Ok(Self {
             body,
-            bodies: Arc::clone(bodies),
+            share,
             encoding: encoding?,
             rest: Bytes::new(),
         })
@@ -65,7 +61,7 @@ impl Messages {
 
     /// The next message; `None` when the client has sent all.
     pub(super) async fn next<M: Message + Default>(&mut self) -> Result<Option<M>, Failure> {
-        let mut lease = self.bodies.lease();
+        let mut lease = self.share.lease();
         let Some(mut head) = self.take(HEAD_BYTES, &mut lease).await? else {
             return Ok(None);
         };
@@ -78,15 +74,15 @@ impl Messages {
                 return Err(Failure::new(Cause::BadRequest, why));
             }
         };
-        self.bodies.check(length)?;
-        let mut lease = self.bodies.lease();
+        self.share.check(length)?;
+        let mut lease = self.share.lease();
         let bytes = match length {
             0 => Bytes::new(),
             length => self.take(length, &mut lease).await?.ok_or_else(cut_short)?,
         };
         let mut bytes = lease.keeps(bytes);
         if let Some(encoding) = encoding {
-            bytes = self.bodies.decode(bytes, encoding).await?;
+            bytes = self.share.decode(bytes, encoding).await?;
         }
         let name = std::any::type_name::<M>().rsplit(':').next();
         let wrong = |why: &dyn std::fmt::Display| {
@@ -109,7 +105,7 @@ impl Messages {
             let why = "the request has no message";
             return Err(Failure::new(Cause::BadRequest, why));
         };
-        let mut lease = self.bodies.lease();
+        let mut lease = self.share.lease();
         if self.take(1, &mut lease).await?.is_some() {
             let why = "the request has more than one message";
             return Err(Failure::new(Cause::BadRequest, why));
@@ -289,7 +285,10 @@ mod tests {
     use futures_util::stream;
 
     use super::*;
-    use crate::grpc::{convert, proto::ModelInferRequest};
+    use crate::{
+        grpc::{convert, proto::ModelInferRequest},
+        http::bodies::Bodies,
+    };
 
     /// A request with a tensor of so many bytes, in frames of so many.
     fn request(bytes: usize, frame: usize) -> (Vec<Bytes>, Body) {
@@ -312,7 +311,8 @@ mod tests {
 
     async fn tensor(body: Body) -> Bytes {
         let bodies = Bodies::new(8 << 20, 8 << 20);
-        let messages = Messages::new(&HeaderMap::new(), body, &bodies).expect("no encoding");
+        let messages =
+            Messages::new(&HeaderMap::new(), body, bodies.share_of(None)).expect("no encoding");
         let message: ModelInferRequest = messages.only().await.expect("a message");
         let tensors = convert::tensors(message.inputs, message.raw_input_contents);
         let (_, tensor) = tensors.expect("a tensor").remove(0);
@@ -330,8 +330,9 @@ mod tests {
     async fn a_tensor_that_comes_in_many_frames_is_copied_once_into_the_message() {
         let (_, body) = request(4 << 20, 16 << 10);
         let bodies = Bodies::new(8 << 20, 8 << 20);
-        let mut messages = Messages::new(&HeaderMap::new(), body, &bodies).expect("no encoding");
-        let mut lease = bodies.lease();
+        let mut messages =
+            Messages::new(&HeaderMap::new(), body, bodies.share_of(None)).expect("no encoding");
+        let mut lease = bodies.share_of(None).lease();
         let head = messages.take(HEAD_BYTES, &mut lease).await.expect("a head");
         let length = head.expect("a head").slice(1..).get_u32() as usize;
         // The frames are put together here, and the tensor is a part of what comes of that.

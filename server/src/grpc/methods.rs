@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     errors::{Cause, Failure},
-    http::{kserve::RequestContext, state::App},
+    http::{bodies::Share, kserve::RequestContext, state::App},
     kserve::{self, LogSetting, Metadata},
     servable::Servable,
     stage::cut,
@@ -25,21 +25,31 @@ use crate::{
 type Answer = Result<Response, Failure>;
 
 /// Reads the one message of a request.
-pub(super) async fn read<M: Message + Default>(
+async fn read<M: Message + Default>(
     app: &App,
     request: Request,
 ) -> Result<(RequestContext, M), Failure> {
+    let (who, message, _) = read_share(app, request).await?;
+    Ok((who, message))
+}
+
+/// Reads the one message of a request, and says what it has of the budget of bodies.
+pub(super) async fn read_share<M: Message + Default>(
+    app: &App,
+    request: Request,
+) -> Result<(RequestContext, M, Arc<Share>), Failure> {
     let (parts, body) = request.into_parts();
     let who = RequestContext::of(&parts.extensions, &parts.headers)?;
     let mut stage = app.stage.clone();
-    let messages = Messages::new(&parts.headers, body, &app.bodies)?;
+    let share = app.bodies.share(&parts.extensions);
+    let messages = Messages::new(&parts.headers, body, Arc::clone(&share))?;
     let message = tokio::select! {
         read = messages.only() => read?,
         () = cut(&mut stage) => {
             return Err(Failure::new(Cause::Draining, "the server is stopping"));
         }
     };
-    Ok((who, message))
+    Ok((who, message, share))
 }
 
 pub(super) async fn server_live(State(app): State<Arc<App>>, request: Request) -> Answer {

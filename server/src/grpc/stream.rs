@@ -53,7 +53,7 @@ pub(super) async fn model_stream_infer(
         exchange.is_open_ended();
     }
     let who = RequestContext::of(&parts.extensions, &parts.headers)?;
-    let mut messages = Messages::new(&parts.headers, body, &app.bodies)?;
+    let mut messages = Messages::new(&parts.headers, body, app.bodies.share(&parts.extensions))?;
     let mut stage = app.stage.clone();
     let first = tokio::select! {
         first = messages.next::<ModelInferRequest>() => first?,

@@ -2,23 +2,23 @@
 //!
 //! A body's bytes are taken from one budget as they come in, so that a client that announces much
 //! and sends little holds little, and are given back when nothing refers to the body any more:
-//! graphs drop it when they have read it, long before a stream ends. A body that finds no room is
-//! refused at once. Nothing waits for room, because two bodies that are half read would wait for
+//! graphs drop it when they have read it, long before a stream ends. Where an answer refers to it,
+//! they are given back when the graph has ended: an answer that its client does not read holds
+//! nothing of the budget. Of several keys, each can have half. A body that finds no room is refused
+//! at once. Nothing waits for room, because two bodies that are half read would wait for
 //! each other.
 
 use std::{
+    collections::HashMap,
     future::poll_fn,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use axum::{
     body::HttpBody,
-    http::{HeaderMap, header},
+    http::{Extensions, HeaderMap, header},
 };
 use bytes::Bytes;
 use graphmill_llm::room::Claim;
@@ -27,6 +27,7 @@ use super::encoding::Encoding;
 use crate::{
     beside::{beside, claim},
     errors::{Cause, Failure},
+    keys::Caller,
 };
 
 /// The budget of all bodies.
@@ -36,7 +37,23 @@ pub(crate) struct Bodies {
     each: usize,
     /// Most bytes of all bodies.
     all: usize,
-    taken: AtomicUsize,
+    taken: Mutex<Taken>,
+}
+
+/// Bytes in memory.
+#[derive(Debug, Default)]
+struct Taken {
+    all: usize,
+    by_key: HashMap<Arc<str>, usize>,
+}
+
+/// What the bodies of one request have of the budget.
+#[derive(Debug)]
+pub(crate) struct Share {
+    bodies: Arc<Bodies>,
+    /// Where requests of other keys compete with it.
+    key: Option<Arc<str>>,
+    bytes: Mutex<usize>,
 }
 
 /// What a body has of the budget before it counts as a large one. A quarter of the budget is not
@@ -53,18 +70,124 @@ impl Bodies {
         Arc::new(Self {
             each,
             all: all.max(each),
-            taken: AtomicUsize::new(0),
+            taken: Mutex::default(),
         })
     }
 
     /// Bytes in memory.
     pub(crate) fn taken(&self) -> usize {
-        self.taken.load(Relaxed)
+        self.lock().all
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The share of the request with these extensions, which has nothing yet.
+    pub(crate) fn share(self: &Arc<Self>, extensions: &Extensions) -> Arc<Share> {
+        let caller = extensions.get::<Arc<Caller>>();
+        self.share_of(caller.and_then(|caller| caller.rival()).cloned())
+    }
+
+    /// The share of a request of this key.
+    pub(crate) fn share_of(self: &Arc<Self>, key: Option<Arc<str>>) -> Arc<Share> {
+        Arc::new(Share {
+            bodies: Arc::clone(self),
+            key,
+            bytes: Mutex::default(),
+        })
     }
 
     /// Most bytes in memory.
     pub(crate) fn limit(&self) -> usize {
         self.all
+    }
+
+    fn too_long(&self) -> Failure {
+        let why = format!(
+            "the body is longer than {} (--max_body_bytes)",
+            size(self.each)
+        );
+        Failure::new(Cause::BodyTooLarge, why)
+    }
+
+    fn full(&self) -> Failure {
+        let why = format!(
+            "the bodies of the requests that are being read have {} together (--max_bodies_bytes): try again",
+            size(self.all)
+        );
+        Failure::new(Cause::BodiesFull, why)
+    }
+
+    /// Most bytes of a key.
+    fn of_a_key(&self) -> usize {
+        (self.all / 2).max(self.each)
+    }
+
+    fn take(&self, key: Option<&Arc<str>>, more: usize, room: usize) -> Result<(), Failure> {
+        let mut taken = self.lock();
+        if room.checked_sub(more).is_none_or(|left| taken.all > left) {
+            return Err(self.full());
+        }
+        if let Some(key) = key {
+            let (own, most) = (
+                taken.by_key.entry(Arc::clone(key)).or_default(),
+                self.of_a_key(),
+            );
+            if *own + more > most {
+                let why = format!(
+                    "the bodies of the requests of the key `{key}` that are being read have {} together, as many as those of a key can: try again",
+                    size(*own)
+                );
+                return Err(Failure::new(Cause::BodiesFull, why));
+            }
+            *own += more;
+        }
+        taken.all += more;
+        Ok(())
+    }
+
+    fn give_back(&self, key: Option<&Arc<str>>, bytes: usize) {
+        let mut taken = self.lock();
+        taken.all -= bytes;
+        if let Some(key) = key
+            && let Some(own) = taken.by_key.get_mut(key)
+        {
+            *own -= bytes;
+            if *own == 0 {
+                taken.by_key.remove(key);
+            }
+        }
+    }
+}
+
+impl Share {
+    fn lock(&self) -> MutexGuard<'_, usize> {
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives back what the request has, because its graph has read it: what is left of it is a part
+    /// of the answer.
+    pub(crate) fn is_read(&self) {
+        let bytes = std::mem::take(&mut *self.lock());
+        self.bodies.give_back(self.key.as_ref(), bytes);
+    }
+
+    fn take(&self, more: usize, room: usize) -> Result<(), Failure> {
+        self.bodies.take(self.key.as_ref(), more, room)?;
+        *self.lock() += more;
+        Ok(())
+    }
+
+    /// Gives back what a part of it has, unless that was before.
+    fn give_back(&self, bytes: usize) {
+        let bytes = {
+            let mut own = self.lock();
+            let bytes = bytes.min(*own);
+            *own -= bytes;
+            bytes
+        };
+        self.bodies.give_back(self.key.as_ref(), bytes);
     }
 
     /// The part of the budget of a body that has not begun to come.
@@ -74,8 +197,8 @@ impl Bodies {
 
     /// Refuses a body that is announced to be longer than one can be.
     pub(crate) fn check(&self, announced: usize) -> Result<(), Failure> {
-        if announced > self.each {
-            return Err(self.too_long());
+        if announced > self.bodies.each {
+            return Err(self.bodies.too_long());
         }
         Ok(())
     }
@@ -91,13 +214,13 @@ impl Bodies {
         B::Error: std::fmt::Display,
     {
         let announced = body.size_hint().exact();
-        let too_long = announced.is_some_and(|bytes| bytes > self.each as u64);
+        let too_long = announced.is_some_and(|bytes| bytes > self.bodies.each as u64);
         if too_long && headers.contains_key(header::EXPECT) {
             // The client waits for a word before it sends, and gets this one.
-            return Err(self.too_long());
+            return Err(self.bodies.too_long());
         }
         let read = match Encoding::of(headers) {
-            _ if too_long => Err(self.too_long()),
+            _ if too_long => Err(self.bodies.too_long()),
             Ok(encoding) => match (self.collect(&mut body, announced).await, encoding) {
                 (Ok(bytes), Some(encoding)) => self.decode(bytes, encoding).await,
                 (read, _) => read,
@@ -119,7 +242,7 @@ impl Bodies {
         let mut lease = Lease::new(self);
         // Few bytes can take long.
         let decode = move || {
-            let most = lease.bodies.each;
+            let most = lease.share.bodies.each;
             let mut decoded = encoding.decode(&bytes, |plain, more| {
                 lease.take(more.len())?;
                 lease.append(plain, more, most);
@@ -143,7 +266,7 @@ impl Bodies {
         let mut lease = Lease::new(self);
         let mut first: Option<Bytes> = None;
         let mut rest: Vec<u8> = Vec::new();
-        let most = announced.map_or(self.each, |bytes| bytes as usize);
+        let most = announced.map_or(self.bodies.each, |bytes| bytes as usize);
         while let Some(frame) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
             let frame = frame.map_err(|error| {
                 let why = format!("the body could not be read: {error}");
@@ -168,22 +291,6 @@ impl Bodies {
         });
         Ok(lease.keeps(bytes))
     }
-
-    fn too_long(&self) -> Failure {
-        let why = format!(
-            "the body is longer than {} (--max_body_bytes)",
-            size(self.each)
-        );
-        Failure::new(Cause::BodyTooLarge, why)
-    }
-
-    fn full(&self) -> Failure {
-        let why = format!(
-            "the bodies of the requests that are being read have {} together (--max_bodies_bytes): try again",
-            size(self.all)
-        );
-        Failure::new(Cause::BodiesFull, why)
-    }
 }
 
 /// Reads what is left.
@@ -194,7 +301,7 @@ async fn drain<B: HttpBody + Unpin>(body: &mut B) {
 /// Bytes of the budget, which are given back when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    bodies: Arc<Bodies>,
+    share: Arc<Share>,
     bytes: usize,
     /// What a large body may grow to before memory is claimed for more.
     claimed_to: usize,
@@ -202,9 +309,9 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    fn new(bodies: &Arc<Bodies>) -> Self {
+    fn new(share: &Arc<Share>) -> Self {
         Self {
-            bodies: Arc::clone(bodies),
+            share: Arc::clone(share),
             bytes: 0,
             claimed_to: SMALL_BYTES,
             claim: None,
@@ -226,7 +333,7 @@ impl Lease {
 
     /// Takes as much more, or refuses it.
     pub(crate) fn take(&mut self, more: usize) -> Result<(), Failure> {
-        let bodies = &self.bodies;
+        let bodies = &self.share.bodies;
         let bytes = self.bytes + more;
         if bytes > bodies.each {
             return Err(bodies.too_long());
@@ -237,15 +344,9 @@ impl Lease {
             (bodies.all - bodies.all / 4).max(bodies.each)
         };
         self.claim(bytes)?;
-        let bodies = &self.bodies;
-        let fits = |taken: usize| taken.checked_add(more).filter(|taken| *taken <= room);
-        match bodies.taken.fetch_update(Relaxed, Relaxed, fits) {
-            Ok(_) => {
-                self.bytes = bytes;
-                Ok(())
-            }
-            Err(_) => Err(bodies.full()),
-        }
+        self.share.take(more, room)?;
+        self.bytes = bytes;
+        Ok(())
     }
 
     /// Appends bytes that were taken to a buffer, of which there can be so many. A large buffer
@@ -275,7 +376,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.bodies.taken.fetch_sub(self.bytes, Relaxed);
+        self.share.give_back(self.bytes);
     }
 }
 
@@ -315,7 +416,8 @@ mod tests {
     }
 
     async fn read(bodies: &Arc<Bodies>, body: Body) -> Result<Bytes, Failure> {
-        bodies.read(&HeaderMap::new(), body).await
+        let share = bodies.share_of(None);
+        share.read(&HeaderMap::new(), body).await
     }
 
     #[tokio::test]
@@ -379,7 +481,7 @@ mod tests {
     #[tokio::test]
     async fn a_body_has_no_more_memory_than_bytes() {
         let bodies = Bodies::new(1 << 20, 1 << 20);
-        let (mut lease, mut buffer) = (bodies.lease(), Vec::new());
+        let (mut lease, mut buffer) = (bodies.share_of(None).lease(), Vec::new());
         for (more, most, room) in [
             (10, 1_000, 10),
             (1, 1_000, 20),

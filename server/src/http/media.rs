@@ -6,12 +6,13 @@
 //! Redirects are not followed, because they would lead elsewhere.
 
 use std::{
+    collections::HashMap,
     future::Future,
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     pin::Pin,
     str::FromStr,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError, Weak},
     task::{Context, Poll},
     time::Duration,
     vec,
@@ -34,16 +35,17 @@ use rustls::crypto::ring;
 use tokio::{net::lookup_host, sync::Semaphore, time::timeout};
 use tower::Service;
 
-use super::bodies::Bodies;
+use super::bodies::Share;
 use crate::{
     beside::beside,
     errors::{Cause, Failure},
+    owner::Owner,
 };
 
 /// Most images of a request that are fetched.
 const MAX_IMAGES: usize = 16;
-/// Requests whose images are fetched at the same time. More wait, no more than there can be
-/// connections.
+/// Requests of one owner whose images are fetched at the same time. More wait, no more than there can
+/// be connections.
 const MAX_FETCHING: usize = 16;
 /// What is said if work on images panics.
 const PANICKED: &str = "the images of the request could not be read";
@@ -97,7 +99,8 @@ impl MediaHost {
 pub(crate) struct Media {
     hosts: Vec<MediaHost>,
     client: Client<HttpsConnector<HttpConnector<Public>>, Body>,
-    fetching: Semaphore,
+    /// By owner; of those that fetch nothing, nothing is left.
+    fetching: Mutex<HashMap<Option<Owner>, Weak<Semaphore>>>,
 }
 
 impl Media {
@@ -114,7 +117,7 @@ impl Media {
         Ok(Self {
             hosts,
             client: Client::builder(TokioExecutor::new()).build(https),
-            fetching: Semaphore::new(MAX_FETCHING),
+            fetching: Mutex::default(),
         })
     }
 
@@ -123,7 +126,8 @@ impl Media {
     pub(crate) async fn fetch(
         &self,
         json: &Arc<JsonBody>,
-        bodies: &Arc<Bodies>,
+        owner: Option<&Owner>,
+        share: &Arc<Share>,
     ) -> Result<Option<JsonBody>, Failure> {
         let asked = Arc::clone(json);
         let images = beside(move || RemoteImage::all(&asked), PANICKED).await??;
@@ -135,11 +139,12 @@ impl Media {
             return Err(refused(image, &why).with_code("too_many_images"));
         }
         let closed = |_| Failure::new(Cause::Draining, "the server is stopping");
-        let _turn = self.fetching.acquire().await.map_err(closed)?;
+        let turns = self.turns(owner);
+        let _turn = turns.acquire().await.map_err(closed)?;
         let mut files = Vec::new();
         for image in &images {
             let uri = self.allowed(image)?;
-            let fetched = timeout(PATIENCE, self.get(image, uri, bodies)).await;
+            let fetched = timeout(PATIENCE, self.get(image, uri, share)).await;
             let file = fetched.unwrap_or_else(|_| {
                 let why = format!("is the URL of an image that did not come within {PATIENCE:?}");
                 Err(refused(image, &why))
@@ -152,6 +157,18 @@ impl Media {
             RemoteImage::replace(&asked, &images, files.into_iter().map(url).collect())
         };
         Ok(Some(beside(replace, PANICKED).await??))
+    }
+
+    /// The turns of an owner: slow hosts that one asks for hold up no other.
+    fn turns(&self, owner: Option<&Owner>) -> Arc<Semaphore> {
+        let mut all = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, turns| turns.strong_count() > 0);
+        let turns = all.entry(owner.cloned()).or_default();
+        turns.upgrade().unwrap_or_else(|| {
+            let new = Arc::new(Semaphore::new(MAX_FETCHING));
+            *turns = Arc::downgrade(&new);
+            new
+        })
     }
 
     /// The URL of an image, if it may be fetched.
@@ -177,7 +194,7 @@ impl Media {
         &self,
         image: &RemoteImage,
         uri: Uri,
-        bodies: &Arc<Bodies>,
+        share: &Arc<Share>,
     ) -> Result<Bytes, Failure> {
         let answer = self.client.get(uri).await.map_err(|error| {
             refused(
@@ -203,7 +220,7 @@ impl Media {
         }
         // Bytes are taken as they are, whatever the answer says of an encoding.
         let headers = HeaderMap::new();
-        let read = bodies.read(&headers, Body::new(answer.into_body()));
+        let read = share.read(&headers, Body::new(answer.into_body()));
         read.await.map_err(|failure| match failure.cause {
             Cause::BodyTooLarge => {
                 let why = "is the URL of an image with more bytes than a body can have (--max_body_bytes)";

@@ -7,12 +7,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::{body::Body, http::HeaderMap};
+use axum::{body::Body, http::request::Parts};
 use bytes::Bytes;
 use tokio::sync::watch;
 
 use super::{
-    bodies::Bodies,
+    bodies::{Bodies, Share},
     media::{Media, MediaHost},
 };
 use crate::{
@@ -213,22 +213,33 @@ impl App {
         let sees = |graph: &str, adapter: Option<&str>| {
             caller.is_none_or(|caller| caller.sees(graph, adapter))
         };
-        let named = self.servables().find(name, choice, sees)?;
-        if let Some(caller) = caller {
-            caller.check(named.servable.graph(), named.adapter.as_deref())?;
+        let servables = self.servables();
+        let found = servables.find(name, choice, sees);
+        if let Some(caller) = caller
+            && found.is_err()
+            && servables.named(name, choice).is_some()
+        {
+            caller.model_refused();
         }
-        Ok(named)
+        found
     }
 
     /// Reads the body of a request, as far as the limits allow and the server runs.
-    pub(crate) async fn read_body(
+    pub(crate) async fn read_body(&self, parts: &Parts, body: Body) -> Result<Bytes, Failure> {
+        self.read_share(&self.bodies.share(&parts.extensions), parts, body)
+            .await
+    }
+
+    /// The same, for a caller that gives the share of the budget back.
+    pub(crate) async fn read_share(
         &self,
-        headers: &HeaderMap,
+        share: &Arc<Share>,
+        parts: &Parts,
         body: Body,
     ) -> Result<Bytes, Failure> {
         let mut stage = self.stage.clone();
         tokio::select! {
-            read = self.bodies.read(headers, body) => read,
+            read = share.read(&parts.headers, body) => read,
             () = cut(&mut stage) => {
                 Err(Failure::new(Cause::Draining, "the server is stopping"))
             }

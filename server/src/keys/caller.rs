@@ -12,10 +12,7 @@ use graphmill_engine::{Error, Result};
 use graphmill_llm::Tenant;
 
 use super::{bucket::Lack, key::Key, usage};
-use crate::{
-    errors::{Cause, Failure},
-    metrics::KeyCounts,
-};
+use crate::metrics::KeyCounts;
 
 /// The name of a request's key, in the extensions of its answer.
 #[derive(Clone, Debug)]
@@ -62,6 +59,11 @@ impl Caller {
         &self.key.entry.name
     }
 
+    /// The name of its key, where requests of other keys compete with it.
+    pub(crate) fn rival(&self) -> Option<&Arc<str>> {
+        self.competes.then(|| self.name())
+    }
+
     /// Whether its key is for changing the server, and for requests of others.
     pub(crate) fn administers(&self) -> bool {
         self.key.entry.administers()
@@ -80,16 +82,10 @@ impl Caller {
         }
     }
 
-    /// Refuses a graph, or an adapter of it, that the key is not for.
-    pub(crate) fn check(&self, graph: &str, adapter: Option<&str>) -> Result<(), Failure> {
-        if self.sees(graph, adapter) {
-            return Ok(());
-        }
+    /// Counts a request for a graph that the key is not for. Its answer is that of a graph that does
+    /// not exist.
+    pub(crate) fn model_refused(&self) {
         self.counts.refused(&self.key.label, "model");
-        let behind = adapter.map_or(String::new(), |adapter| format!(":{adapter}"));
-        let message = format!("the key `{}` may not use `{graph}{behind}`", self.name());
-        let failure = Failure::new(Cause::Forbidden, message);
-        Err(failure.of_field("model").with_code("model_not_allowed"))
     }
 
     /// What nodes have to know of the key.

@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{
     errors::{Cause, Failure},
+    owner::Owner,
     stage::Stage,
 };
 
@@ -31,7 +32,7 @@ use crate::{
 pub struct SequenceLimits {
     /// Most sequences at once.
     pub all: usize,
-    /// Most of one key.
+    /// Most of one key, or of one client where there are no keys.
     pub of_a_key: usize,
     /// After which time without a request a sequence ends.
     pub idle: Duration,
@@ -63,6 +64,13 @@ struct Place {
     key: Option<Arc<str>>,
     graph: String,
     id: Id,
+}
+
+/// A place that is taken.
+struct Held {
+    /// Whose request began it.
+    owner: Option<Owner>,
+    state: State,
 }
 
 enum State {
@@ -103,7 +111,7 @@ pub(crate) struct SequenceCounts {
 /// All sequences.
 pub(crate) struct Sequences {
     limits: SequenceLimits,
-    all: Mutex<HashMap<Place, State>>,
+    all: Mutex<HashMap<Place, Held>>,
     /// By [`Ended`].
     ended: [AtomicU64; 4],
     refused: AtomicU64,
@@ -135,7 +143,7 @@ impl Sequences {
             refused: self.refused.load(Relaxed),
             ..SequenceCounts::default()
         };
-        for (place, state) in &*self.lock() {
+        for (place, Held { state, .. }) in &*self.lock() {
             // What has not begun may name a graph that there is not.
             if !matches!(state, State::Begins) {
                 *counts.open.entry(place.graph.clone()).or_default() += 1;
@@ -149,7 +157,7 @@ impl Sequences {
         self.ended[why as usize].fetch_add(count as u64, Relaxed);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Place, State>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Place, Held>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -157,18 +165,22 @@ impl Sequences {
     /// place for it.
     pub(crate) fn take(
         self: &Arc<Self>,
-        key: Option<Arc<str>>,
+        owner: Option<Owner>,
         graph: &str,
         part: &SequenceControl,
     ) -> Result<Taken, Failure> {
         let SequenceControl { id, starts, .. } = part;
+        let key = match &owner {
+            Some(Owner::Key(key)) => Some(Arc::clone(key)),
+            _ => None,
+        };
         let place = Place {
             key,
             graph: graph.to_owned(),
             id: id.clone(),
         };
         let mut all = self.lock();
-        let sequence = match all.get_mut(&place) {
+        let sequence = match all.get_mut(&place).map(|held| &mut held.state) {
             Some(State::InUse | State::Begins) => {
                 let why = format!("another request works with the sequence {id}");
                 let failure = Failure::new(Cause::QueueFull, why).of_field(field(ID));
@@ -191,8 +203,9 @@ impl Sequences {
                 return Err(Failure::new(Cause::NotFound, why).of_field(field(ID)));
             }
             None => {
-                self.check_room(&all, place.key.as_ref())?;
-                all.insert(place.clone(), State::Begins);
+                self.check_room(&all, owner.as_ref())?;
+                let state = State::Begins;
+                all.insert(place.clone(), Held { owner, state });
                 None
             }
         };
@@ -206,11 +219,7 @@ impl Sequences {
         })
     }
 
-    fn check_room(
-        &self,
-        all: &HashMap<Place, State>,
-        key: Option<&Arc<str>>,
-    ) -> Result<(), Failure> {
+    fn check_room(&self, all: &HashMap<Place, Held>, owner: Option<&Owner>) -> Result<(), Failure> {
         let full = |whose: String, most: usize| {
             self.refused.fetch_add(1, Relaxed);
             let why = format!("{whose} {most} sequences, as many as there may be");
@@ -221,14 +230,13 @@ impl Sequences {
             of_a_key,
             ..
         } = self.limits;
-        if let Some(key) = key
-            && all
-                .keys()
-                .filter(|place| place.key.as_ref() == Some(key))
-                .count()
-                >= of_a_key
-        {
-            return full(format!("the key `{key}` has"), of_a_key);
+        if let Some(owner) = owner {
+            let own = all
+                .values()
+                .filter(|held| held.owner.as_ref() == Some(owner));
+            if own.count() >= of_a_key {
+                return full(format!("{owner} has"), of_a_key);
+            }
         }
         if all.len() >= most {
             return full("there are".to_owned(), most);
@@ -255,7 +263,7 @@ impl Sequences {
 
     fn end_those(&self, why: Ended, is_over: impl Fn(Instant) -> bool) {
         let mut all = self.lock();
-        let over = all.extract_if(|_, state| match state {
+        let over = all.extract_if(|_, held| match &held.state {
             State::Waiting(_, since) => is_over(*since),
             State::InUse | State::Begins => false,
         });
@@ -283,15 +291,19 @@ impl Taken {
     /// Says that the sequence has begun.
     pub(crate) fn begins(&mut self) {
         self.ends = Some(Ended::Failed);
-        let mut all = self.sequences.lock();
-        all.insert(self.place.clone(), State::InUse);
+        self.is(State::InUse);
+    }
+
+    fn is(&self, state: State) {
+        if let Some(held) = self.sequences.lock().get_mut(&self.place) {
+            held.state = state;
+        }
     }
 
     /// Lets the sequence wait for its next request.
     pub(crate) fn leave(mut self, sequence: Sequence) {
         self.stays = true;
-        let waiting = State::Waiting(Box::new(sequence), Instant::now());
-        self.sequences.lock().insert(self.place.clone(), waiting);
+        self.is(State::Waiting(Box::new(sequence), Instant::now()));
     }
 
     /// Ends the sequence well.

@@ -14,7 +14,7 @@ use axum::{
     Router,
     body::Body,
     extract::Request,
-    http::{HeaderMap, Response},
+    http::{HeaderMap, HeaderValue, Response, header},
     response::IntoResponse as _,
 };
 use hyper::{body::Incoming, rt::Executor, service::service_fn};
@@ -35,6 +35,10 @@ use super::{
     socket::Socket,
     stream::Stream,
     watch::{Exchange, Patience, Verdict},
+};
+use crate::{
+    errors::{Cause, Failure},
+    owner::Peer,
 };
 
 /// Requests of one HTTP/2 connection at the same time: a proxy has few connections for many
@@ -64,11 +68,12 @@ pub(super) fn spawn(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!("TCP_NODELAY: {error}");
     }
+    let peer = stream.peer_addr().ok().map(Peer::from);
     tokio::spawn(async move {
         match acceptor {
-            None => serve(Stream::Plain(stream), place, service).await,
+            None => serve(Stream::Plain(stream), peer, place, service).await,
             Some(acceptor) => match shake_hands(stream, &acceptor, &place).await {
-                Ok(stream) => serve(Stream::Tls(Box::new(stream)), place, service).await,
+                Ok(stream) => serve(Stream::Tls(Box::new(stream)), peer, place, service).await,
                 Err(error) => tracing::debug!("a TLS handshake failed: {error}"),
             },
         }
@@ -93,13 +98,18 @@ async fn shake_hands(
     .await
 }
 
-async fn serve(stream: Stream, place: Place, service: Router) {
+async fn serve(stream: Stream, peer: Option<Peer>, place: Place, service: Router) {
     let connection = Arc::clone(&place.connection);
     let refusals = Arc::clone(&place.connections.refusals);
     let socket = Socket::new(stream, Arc::clone(&connection), refusals);
     let streams = Streams(Arc::new(Slot::default()));
     let builder = builder(&streams);
-    let answering = service_fn(|request| answer(request, &place, &streams, &service));
+    let answering = service_fn(|mut request: Request<Incoming>| {
+        if let Some(peer) = peer {
+            request.extensions_mut().insert(peer);
+        }
+        answer(request, &place, &streams, &service)
+    });
     let mut serving = pin!(builder.serve_connection(TokioIo::new(socket), answering));
     let mut finishing = false;
     let served = poll_fn(|cx| {
@@ -164,17 +174,24 @@ fn answer(
     let upload_of = Arc::clone(connection);
     let mut service = service.clone();
     let (mut parts, body) = request.into_parts();
-    let answer = is_room.then(|| {
+    let refusal = if is_room {
+        unclear_coding(&parts.headers)
+    } else {
+        Some(too_many().into_response())
+    };
+    let answer = if let Some(refusal) = refusal {
+        Err(refusal)
+    } else {
         let deadline = head_deadline(&parts.headers, arrived);
         let upload = Upload::new(body, upload_of, Arc::clone(&exchange), body_limit, deadline);
         parts.extensions.insert(Arrival(arrived));
         parts.extensions.insert(exchange);
-        service.call(Request::from_parts(parts, Body::new(upload)))
-    });
+        Ok(service.call(Request::from_parts(parts, Body::new(upload))))
+    };
     async move {
         let response = match answer {
-            Some(answer) => answer.await?,
-            None => too_many().into_response(),
+            Ok(answer) => answer.await?,
+            Err(refusal) => refusal,
         };
         Ok(response.map(|body| Download {
             body,
@@ -182,6 +199,24 @@ fn answer(
             patience: Patience::new(limit),
         }))
     }
+}
+
+/// Refuses codings that another server on the way may read in another way: the only one is `chunked`,
+/// once.
+fn unclear_coding(headers: &HeaderMap) -> Option<Response<Body>> {
+    let mut given = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let is_chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
+    if given.next().is_none_or(is_chunked) && given.next().is_none() {
+        return None;
+    }
+    let why = "`transfer-encoding` is not what is read: expected `chunked`, once";
+    let mut response = Failure::new(Cause::BadRequest, why)
+        .of_field("transfer-encoding")
+        .into_response();
+    // Where the body ends is not sure.
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(header::CONNECTION, close);
+    Some(response)
 }
 
 /// When the answer becomes worthless, as far as the head says so.

@@ -264,6 +264,7 @@ impl Servables {
         sees: impl Fn(&str, Option<&str>) -> bool,
     ) -> Result<Named, Failure> {
         self.named(name, choice)
+            .filter(|named| sees(named.servable.graph(), named.adapter.as_deref()))
             .ok_or_else(|| self.unknown(name, sees))
     }
 

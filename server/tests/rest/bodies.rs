@@ -8,9 +8,11 @@ use std::net::TcpStream;
 use graphmill_calculators::http::table::{
     self, CHAT, COMPLETIONS, EMBEDDINGS, MESSAGES, RERANK, RESPONSES, TOKENIZE,
 };
+use graphmill_server::KeySource;
 use serde_json::{Value, json};
 
 use crate::rest::fields::{good, server, with};
+use crate::rest::keys::{get, post};
 use crate::rest::support::{self, Setup, TestServer, question, read, streamed};
 
 /// The bytes of bodies that are in memory.
@@ -421,5 +423,55 @@ async fn errors_show_little_of_what_was_sent() {
         "{} of them:\n{}",
         wrong.len(),
         wrong.join("\n")
+    );
+}
+
+#[tokio::test]
+async fn the_bodies_of_a_key_leave_room_for_those_of_others() {
+    let setup = Setup::new()
+        .graph("chat", support::CHAT)
+        .bodies(1 << 20, 4 << 20);
+    let script = json!({ "replies": [{ "text": "Hello" }] });
+    let file = setup.path().join("keys.json");
+    let keys = json!({ "keys": [{ "name": "one", "key": "1", "scopes": ["infer", "metrics"] }, { "name": "other", "key": "2" }] });
+    std::fs::write(&file, keys.to_string()).expect("writable");
+    let setup = setup
+        .script(&script)
+        .with(move |options| options.keys = Some(KeySource::File(file)));
+    let server = setup.start().await;
+    let address = server.url.strip_prefix("http://").expect("a URL");
+    let mut half_read = Vec::new();
+    for _ in 0..2 {
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        let head = format!(
+            "POST /v3/chat/completions HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer 1\r\ncontent-length: 1040000\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).expect("it reads");
+        stream.write_all(&vec![b' '; 1_000_000]).expect("it reads");
+        half_read.push(stream);
+    }
+    while bytes(&get(&server, "1", "/v3/status").await.json()) < 1_900_000 {
+        tokio::task::yield_now().await;
+    }
+    let mut large = question("chat", "Hi");
+    large["user"] = "x".repeat(200_000).into();
+    let refused = post(&server, "1", "/v3/chat/completions", &large).await;
+    assert_eq!(
+        refused.json()["error"]["code"],
+        "bodies_full",
+        "{}",
+        refused.text
+    );
+    assert!(
+        refused.text.contains("of the key `one`"),
+        "{}",
+        refused.text
+    );
+    let answered = post(&server, "2", "/v3/chat/completions", &large).await;
+    assert_ne!(
+        answered.json()["error"]["code"],
+        "bodies_full",
+        "{}",
+        answered.text
     );
 }

@@ -447,3 +447,28 @@ async fn an_idle_connection_of_http2_is_told_to_end_and_ends() {
         .expect("in time")
         .expect("it ended well");
 }
+
+#[tokio::test]
+async fn a_body_ends_where_every_server_on_its_way_sees_its_end() {
+    let server = actor(|_| ()).await;
+    for codings in [
+        "transfer-encoding: identity\r\ntransfer-encoding: chunked\r\n",
+        "transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n",
+        "transfer-encoding: identity, chunked\r\n",
+        "transfer-encoding: gzip, chunked\r\n",
+    ] {
+        let head = format!(
+            "POST /v3/chat/completions HTTP/1.1\r\nhost: localhost\r\n{codings}\r\n0\r\n\r\n{GET}"
+        );
+        let answer = rest(&mut server.sends(&head).await).await;
+        assert_refused(&answer, 400, "transfer-encoding");
+        assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{answer}");
+    }
+    let body = json!({ "model": "actor" }).to_string();
+    let chunked = format!(
+        "POST /v3/chat/completions HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: Chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+        body.len()
+    );
+    let answer = until(&mut server.sends(&chunked).await, "\r\n\r\n").await;
+    assert!(!answer.contains("transfer-encoding` is not"), "{answer}");
+}

@@ -137,8 +137,8 @@ async fn a_refusal_has_the_form_of_the_dialect() {
         (401, &json!("authentication_error"))
     );
     for (status, kind) in [
-        (403, "permission_error"),
-        (403, "permission_error"),
+        (404, "not_found_error"),
+        (404, "not_found_error"),
         (429, "rate_limit_error"),
     ] {
         let reply = post(&server, "right", "/v1/messages", &body).await;
@@ -157,15 +157,25 @@ async fn a_key_is_for_its_models_and_sees_no_others() {
     .await;
     let reply = chat(&server, "n", &question("other", "go")).await;
     assert_eq!(reply.status, 200, "{}", reply.text);
-    let reply = chat(&server, "n", &question("chat", "go")).await;
-    assert_eq!(code(&reply), is(403, "model_not_allowed"));
+    // What it may not use answers as what does not exist.
+    let same = |hidden: Reply, absent: Reply| {
+        assert_eq!(hidden.status, 404, "{}", hidden.text);
+        assert_eq!(hidden.text.replace("chat", "none"), absent.text);
+    };
+    let hidden = chat(&server, "n", &question("chat", "go")).await;
+    assert_eq!(code(&hidden), is(404, "model_not_found"));
+    same(hidden, chat(&server, "n", &question("none", "go")).await);
     for path in [
-        "/v3/models/chat",
-        "/tokenizer_info?model=chat",
-        "/v2/models/chat/ready",
+        "/v3/models/NAME",
+        "/tokenizer_info?model=NAME",
+        "/v2/models/NAME",
+        "/v2/models/NAME/ready",
     ] {
-        let reply = get(&server, "n", path).await;
-        assert_eq!(code(&reply), is(403, "model_not_allowed"), "{path}");
+        let [hidden, absent] = ["chat", "none"].map(|name| path.replace("NAME", name));
+        same(
+            get(&server, "n", &hidden).await,
+            get(&server, "n", &absent).await,
+        );
     }
     let listed = |reply: Reply| -> Vec<Value> {
         let models = reply.json()["data"].as_array().expect("a list").clone();
@@ -218,6 +228,15 @@ async fn scopes_say_what_a_key_is_for() {
         for key in ["s", "o"] {
             assert_eq!(get(&server, key, path).await.status, 200, "{path}");
         }
+    }
+    // Paths and prompts are in the text of a graph.
+    let text = "/v3/graphs/chat/file";
+    let refused = get(&server, "s", text).await;
+    assert_eq!(code(&refused), is(403, "permission_denied"));
+    assert_eq!(get(&server, "o", text).await.status, 200);
+    for (key, shows) in [("s", false), ("o", true)] {
+        let graph = get(&server, key, "/v3/graphs/chat").await;
+        assert_eq!(graph.text.contains("models_path"), shows, "{}", graph.text);
     }
     for key in ["s", "o"] {
         let reply = chat(&server, key, &question("chat", "go")).await;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use graphmill_server::MediaHost;
+use graphmill_server::{KeySource, MediaHost, Options};
 use serde_json::{Value, json};
 
 use crate::rest::images::{chat, graph, is_same, png, url};
@@ -75,6 +75,10 @@ fn answer(client: &TcpStream, file: &[u8]) {
 
 /// A server that may fetch from these hosts.
 async fn server(hosts: &[String]) -> TestServer {
+    server_with(hosts, |_| ()).await
+}
+
+async fn server_with(hosts: &[String], change: impl FnOnce(&mut Options) + 'static) -> TestServer {
     let hosts: Vec<MediaHost> = hosts
         .iter()
         .map(|host| host.parse().expect("a host"))
@@ -88,7 +92,10 @@ async fn server(hosts: &[String]) -> TestServer {
     setup
         .graph("sees", &graph(&options))
         .bodies(MAX_BYTES, 10 * MAX_BYTES)
-        .with(|options| options.media_hosts = hosts)
+        .with(|options| {
+            options.media_hosts = hosts;
+            change(options);
+        })
         .start()
         .await
 }
@@ -185,4 +192,42 @@ async fn nothing_is_fetched_unless_hosts_are_named() {
         "fetches none",
     );
     assert_eq!(host.asked(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_asks_for_slow_images_holds_up_no_other() {
+    const AT_ONCE: usize = 16;
+    let host = Host::start(png(8, 8, 3));
+    // It takes connections and says nothing.
+    let slow = tokio::net::TcpListener::bind(("127.0.0.1", 0))
+        .await
+        .expect("a free port");
+    let slow_address = slow.local_addr().expect("bound");
+    let hosts = [host.address, slow_address].map(|address| address.to_string());
+    let folder = tempfile::tempdir().expect("writable");
+    let keys = folder.path().join("keys.json");
+    let both = json!({ "keys": [{ "name": "one", "key": "1" }, { "name": "other", "key": "2" }] });
+    std::fs::write(&keys, both.to_string()).expect("writable");
+    let server = server_with(&hosts, move |options| {
+        options.keys = Some(KeySource::File(keys));
+    })
+    .await;
+    let ask = |key: &str, url: String| {
+        let request = server.post("/v3/chat/completions", chat("sees", &[url]).to_string());
+        read(request.header("authorization", format!("Bearer {key}")))
+    };
+    let mut waiting = Vec::new();
+    let mut held = Vec::new();
+    for _ in 0..=AT_ONCE {
+        waiting.push(tokio::spawn(ask(
+            "1",
+            format!("http://{slow_address}/a.png"),
+        )));
+    }
+    for _ in 0..AT_ONCE {
+        held.push(slow.accept().await.expect("it is asked"));
+    }
+    let answer = ask("2", host.url("/image.png")).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert!(waiting.iter().all(|request| !request.is_finished()));
 }

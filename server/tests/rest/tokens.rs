@@ -306,7 +306,7 @@ async fn a_tenant_has_the_limits_of_its_plan_beside_others_and_beside_keys() {
     assert_eq!(ask(&server, "k").await.status, 200);
     let other = question("other", "go");
     let reply = chat(&server, &token("carol", Value::Null), &other).await;
-    assert_eq!(code(&reply), is(403, "model_not_allowed"), "{}", reply.text);
+    assert_eq!(code(&reply), is(404, "model_not_found"), "{}", reply.text);
     for scope in [json!("openid gold"), json!(["openid", "gold"])] {
         let reply = chat(&server, &token("carol", scope), &other).await;
         assert_eq!(reply.status, 200, "{}", reply.text);

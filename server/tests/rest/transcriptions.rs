@@ -185,3 +185,12 @@ async fn what_is_wrong_with_a_form_is_told_by_its_field() {
     assert_eq!(reply.status, 400, "{}", reply.text);
     assert_eq!(ask(&server, &good, &[]).await.status, 200);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_form_has_so_many_parts() {
+    let server = sounds::server().await;
+    let parts = vec![("user", "x"); 16_384];
+    let refused = send(&server, PATHS[0], form(&Wav::SHORT.file(), &parts)).await;
+    assert_eq!(refused.status, 400, "{}", refused.text);
+    assert_eq!(refused.json()["error"]["code"], "too_many_fields");
+}

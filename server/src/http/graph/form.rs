@@ -7,7 +7,8 @@ use axum::http::{HeaderMap, header};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use futures_util::stream;
-use graphmill_calculators::http::table;
+use graphmill_calculators::{http::table, payload::MAX_FIELDS};
+use graphmill_engine::block_on;
 use multer::Multipart;
 use serde_json::{Map, Value};
 
@@ -37,10 +38,10 @@ pub(super) async fn as_json(
     let (Some(file), Some(boundary)) = (file, boundary(headers)) else {
         return Ok(body);
     };
-    let parts = parts(body, boundary).await?;
     let encode = move || {
         let mut object = Map::new();
-        for (name, bytes) in parts {
+        // All of the body is there: nothing is waited for.
+        for (name, bytes) in block_on(parts(body, boundary))? {
             // A file takes a third more as Base64, and is there twice until it is written.
             lease.take(bytes.len() / 3 * 4 + name.len() + 8)?;
             add(&mut object, name, &bytes, file)?;
@@ -61,6 +62,11 @@ async fn parts(body: Bytes, boundary: String) -> Result<Vec<(String, Bytes)>, Fa
     let mut form = Multipart::new(whole, boundary);
     let mut parts = Vec::new();
     while let Some(part) = form.next_field().await.map_err(refused)? {
+        if parts.len() == MAX_FIELDS {
+            let why = format!("the body has more than {MAX_FIELDS} fields");
+            let failure = Failure::new(Cause::BadRequest, why);
+            return Err(failure.with_code("too_many_fields"));
+        }
         let name = part.name().unwrap_or_default().to_owned();
         parts.push((name, part.bytes().await.map_err(refused)?));
     }

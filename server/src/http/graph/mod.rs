@@ -34,6 +34,7 @@ use crate::{
     errors::{Cause, Failure},
     http::{
         access::Entry,
+        bodies::Share,
         observe::RECORD,
         sse,
         state::App,
@@ -44,6 +45,7 @@ use crate::{
     kserve::{self, Label},
     listen::{Arrival, ON_ITS_WAY, time_allowed},
     observe::{request_id::Id, trace::RunTrace},
+    owner::Owner,
     requests::{Answer, RequestInfo},
     servable::{Choice, Servable},
     stage::cut,
@@ -58,6 +60,9 @@ struct Head {
     id: Id,
     entry: Entry,
     caller: Option<Arc<Caller>>,
+    owner: Option<Owner>,
+    /// What its body has of the budget of bodies.
+    share: Arc<Share>,
 }
 
 /// The header with which a client says which of its requests belong together.
@@ -84,16 +89,18 @@ async fn read(app: &App, request: Request) -> (Head, Result<ParsedBody, Failure>
         id: parts.extensions.get::<Id>().expect(extension).clone(),
         entry: parts.extensions.get::<Entry>().expect(extension).clone(),
         caller: parts.extensions.get::<Arc<Caller>>().cloned(),
+        owner: Owner::of(&parts.extensions),
+        share: app.bodies.share(&parts.extensions),
         method: parts.method,
         uri: parts.uri,
         headers: parts.headers,
     };
     let mut stage = app.stage.clone();
     let reading = async {
-        let bytes = app.bodies.read(&head.headers, body).await?;
+        let bytes = head.share.read(&head.headers, body).await?;
         let dialect = dialect_table::of_path(head.uri.path());
         let file = dialect.and_then(Dialect::file_field);
-        let bytes = form::as_json(&head.headers, file, bytes, app.bodies.lease()).await?;
+        let bytes = form::as_json(&head.headers, file, bytes, head.share.lease()).await?;
         ParsedBody::parse(bytes).await
     };
     let body = tokio::select! {
@@ -211,6 +218,7 @@ fn trace(head: &Head, graph: &str, body: &ParsedBody) -> (Option<Arc<str>>, Opti
 /// Fetches the images of a request in a dialect.
 async fn with_images(
     app: &App,
+    head: &Head,
     is_in_dialect: bool,
     deadline: Option<Instant>,
     mut body: ParsedBody,
@@ -226,7 +234,7 @@ async fn with_images(
         }
     };
     let fetched = tokio::select! {
-        fetched = media.fetch(&body.json, &app.bodies) => fetched?,
+        fetched = media.fetch(&body.json, head.owner.as_ref(), &head.share) => fetched?,
         () = cut(&mut stage) => {
             return Err(Failure::new(Cause::Draining, "the server is stopping"));
         }
@@ -252,7 +260,7 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
     let deadline = body.deadline(&head.headers, head.arrived)?;
     let ready = app.available(name, &choice, caller, deadline).await?;
     let (servable, adapter) = (Arc::clone(&ready.servable), ready.adapter.clone());
-    let body = with_images(app, dialect.is_some(), deadline, body).await?;
+    let body = with_images(app, &head, dialect.is_some(), deadline, body).await?;
     // Keys of this server are not for graphs.
     let has_key = head.caller.is_some();
     let headers = head

@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 
 use super::binary::LENGTH_HEADER;
 use crate::{
+    beside::claim,
     errors::{Cause, Failure},
     http::timings::Timings,
     kserve::{Label, wrong},
@@ -53,6 +54,10 @@ pub(super) fn write(
     tensors: &[(String, Tensor, bool)],
     timings: Option<Timings<'_>>,
 ) -> Result<Response, Failure> {
+    let in_json = tensors.iter().filter(|(.., binary)| !binary);
+    let bytes: usize = in_json.map(|(_, tensor, _)| json_bytes(tensor)).sum();
+    // A text that grows, and the answer that it is copied into.
+    let _claim = claim(3 * bytes as u64)?;
     let mut outputs = Vec::with_capacity(tensors.len());
     for (name, tensor, binary) in tensors {
         let size = tensor.data().len();
@@ -106,4 +111,19 @@ pub(super) fn write(
     let parts: Vec<Result<Bytes, Infallible>> = parts.map(Ok).collect();
     let body = Body::from_stream(futures_util::stream::iter(parts));
     Ok((headers, body).into_response())
+}
+
+/// Bytes that a tensor takes in JSON at most.
+fn json_bytes(tensor: &Tensor) -> usize {
+    if tensor.datatype() != Datatype::Bytes {
+        // A truth value is one byte, and a word with a comma.
+        return tensor.data().len() * 6;
+    }
+    let escaped = |byte: &u8| match byte {
+        ..0x20 => 6,
+        b'"' | b'\\' => 2,
+        _ => 1,
+    };
+    let text = |string: &[u8]| string.iter().map(escaped).sum::<usize>() + 3;
+    tensor.strings().map(text).sum()
 }

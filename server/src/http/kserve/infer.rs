@@ -28,7 +28,8 @@ pub(super) async fn infer(
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
     let who = RequestContext::of(&parts.extensions, &parts.headers)?;
-    let body = app.read_body(&parts.headers, body).await?;
+    let share = app.bodies.share(&parts.extensions);
+    let body = app.read_share(&share, &parts, body).await?;
     who.find(app, name, version)?;
     let json = binary::json_length(&parts.headers)?;
     let request = read(body, json).await?;
@@ -51,6 +52,7 @@ pub(super) async fn infer(
         outputs: request.outputs.into_iter().map(|it| it.name).collect(),
     };
     let outcome = run(app, &who, asked).await?;
+    share.is_read();
     // Those that are wanted are in the order of the request.
     let wanted = wanted.into_iter().chain(std::iter::repeat(None));
     let tensors: Vec<_> = outcome

@@ -49,7 +49,7 @@ pub(super) async fn index(
     request: Request,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let body = app.read_body(&parts.headers, body).await?;
+    let body = app.read_body(&parts, body).await?;
     let Index { ready } = read(&body)?;
     Ok(Json(kserve::index(&app.servables(), ready)).into_response())
 }
@@ -61,7 +61,7 @@ pub(super) async fn change(
     request: Request,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let body = app.read_body(&parts.headers, body).await?;
+    let body = app.read_body(&parts, body).await?;
     if path.ends_with("/unload") {
         return Err(kserve::unload());
     }

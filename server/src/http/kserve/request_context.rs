@@ -16,6 +16,7 @@ use crate::{
     kserve::{self, Driver, Inference, Settings},
     listen::{Arrival, time_allowed},
     observe::{request_id::Id, trace::RequestTrace},
+    owner::Owner,
     requests::RequestInfo,
     servable::{Choice, Ready, Servable},
 };
@@ -25,6 +26,7 @@ pub(crate) struct RequestContext {
     id: Id,
     pub(crate) entry: Entry,
     caller: Option<Arc<Caller>>,
+    owner: Option<Owner>,
     arrived: Instant,
     /// How long the answer may take, as far as the head says.
     allowed: Option<Duration>,
@@ -43,6 +45,7 @@ impl RequestContext {
         Ok(Self {
             id: extensions.get::<Id>().expect(extension).clone(),
             caller: extensions.get::<Arc<Caller>>().cloned(),
+            owner: Owner::of(extensions),
             arrived: arrival.map_or_else(Instant::now, |arrival| arrival.0),
             allowed: time_allowed(headers)?,
             traceparent,
@@ -95,6 +98,11 @@ impl RequestContext {
     /// The name of the key, where there are keys.
     pub(crate) fn key(&self) -> Option<Arc<str>> {
         self.caller.as_ref().map(|caller| Arc::clone(caller.name()))
+    }
+
+    /// The owner of the request.
+    pub(crate) fn owner(&self) -> Option<Owner> {
+        self.owner.clone()
     }
 
     /// Whether the caller may use a graph.

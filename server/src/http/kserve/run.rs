@@ -66,7 +66,7 @@ async fn part_of_sequence(
     request: Request,
     part: &SequenceControl,
 ) -> Result<Outcome, Failure> {
-    let mut taken = app.sequences.take(who.key(), &request.graph, part)?;
+    let mut taken = app.sequences.take(who.owner(), &request.graph, part)?;
     let (mut sequence, settings) = if let Some(sequence) = taken.sequence.take() {
         who.goes_on(&sequence.name);
         (sequence, Settings::of_next(&request.parameters))

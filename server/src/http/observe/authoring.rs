@@ -48,7 +48,7 @@ pub(super) async fn check(
     request: Request,
 ) -> Result<Json<Value>, Failure> {
     let (parts, body) = request.into_parts();
-    let body = app.read_body(&parts.headers, body).await?;
+    let body = app.read_body(&parts, body).await?;
     let GraphText { graph } = read(&body)?;
     if graph.len() > MAX_GRAPH_BYTES {
         let message = format!(

@@ -64,7 +64,7 @@ pub(super) async fn save(
     let servables = app.servables();
     let servable = super::graph(&app, &name)?;
     let (parts, body) = request.into_parts();
-    let body = app.read_body(&parts.headers, body).await?;
+    let body = app.read_body(&parts, body).await?;
     if body.len() > MAX_GRAPH_BYTES {
         let message = format!(
             "the text has {} bytes, at most {MAX_GRAPH_BYTES}",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::{Path, RawQuery, State},
     http::header,
     response::{IntoResponse as _, Response},
@@ -16,6 +16,7 @@ use crate::{
     errors::Failure,
     explain::Format,
     http::{example, state::App},
+    keys::Caller,
 };
 
 pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
@@ -36,6 +37,7 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
 
 pub(super) async fn one(
     State(app): State<Arc<App>>,
+    caller: Option<Extension<Arc<Caller>>>,
     Path(name): Path<String>,
     query: RawQuery,
 ) -> Result<Response, Failure> {
@@ -54,13 +56,22 @@ pub(super) async fn one(
     let plan = servable.plan()?;
     if format == Format::Json {
         let file = servables.file(&servable);
-        let graph = json!({
+        let mut graph = json!({
             "name": servable.name(),
             "version": servable.version(),
             "file": file.map(|file| file.display().to_string()),
             "plan": plan.explain(),
             "example": example::trial(&servable, &plan),
         });
+        // Options have paths and prompts, as the text of the graph has.
+        if caller.is_some_and(|caller| !caller.administers()) {
+            let nodes = graph["plan"]["nodes"].as_array_mut();
+            for node in nodes.into_iter().flatten() {
+                if let Some(node) = node.as_object_mut() {
+                    node.remove("options");
+                }
+            }
+        }
         return Ok(Json(graph).into_response());
     }
     let headers = [

@@ -150,6 +150,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .answers(Answer::Events),
         Operation::get("/v3/graphs/{name}/file", files::text)
             .about(Group::Graphs, "The text of its file")
+            .needs(Need::Admin)
             .answers(Answer::Text(&["text/plain"])),
         Operation::put("/v3/graphs/{name}/file", files::save)
             .about(Group::Graphs, "Writes its file, with `--allow_graph_edits`")

@@ -71,7 +71,7 @@ pub(super) async fn run(
 ) -> Result<Response, Failure> {
     let place = app.sessions.trial()?;
     let (parts, body) = request.into_parts();
-    let body = app.read_body(&parts.headers, body).await?;
+    let body = app.read_body(&parts, body).await?;
     if body.len() > MAX_GRAPH_BYTES {
         let message = format!(
             "the body has {} bytes, at most {MAX_GRAPH_BYTES}",

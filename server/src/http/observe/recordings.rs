@@ -152,7 +152,7 @@ pub(super) async fn begin(
 ) -> Result<Json<Value>, Failure> {
     let name = known(&app, name)?;
     let (parts, body) = request.into_parts();
-    let body = app.read_body(&parts.headers, body).await?;
+    let body = app.read_body(&parts, body).await?;
     let asked = read(&body)?;
     let share = rate(asked.rate)?;
     if !(1..=MAX_SESSIONS).contains(&asked.sessions) {

@@ -40,7 +40,8 @@ pub(super) async fn predict(
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
     let who = RequestContext::of(&parts.extensions, &parts.headers)?;
-    let body = app.read_body(&parts.headers, body).await?;
+    let share = app.bodies.share(&parts.extensions);
+    let body = app.read_share(&share, &parts, body).await?;
     let (name, version) = named(&path, |name| who.find(&app, name, ""));
     let ready = who.available(&app, name, version).await?;
     kserve::takes_tensors(ready.plan(), name)?;
@@ -55,6 +56,7 @@ pub(super) async fn predict(
         outputs: Vec::new(),
     };
     let outcome = run(&app, &who, asked).await?;
+    share.is_read();
     let mut response = output::write(&outcome.tensors)?;
     let headers = response.headers_mut();
     headers.extend(NOT_KEPT);

@@ -93,10 +93,7 @@ async fn keys_say_who_may_ask_what() {
         refused(infer(&admin, "repeat").await).0,
         Code::PermissionDenied
     );
-    assert_eq!(
-        refused(infer(&user, "other").await).0,
-        Code::PermissionDenied
-    );
+    assert_eq!(refused(infer(&user, "other").await).0, Code::NotFound);
     assert_eq!(infer(&user, "repeat").await.unwrap().outputs.len(), 1);
     let load = |client: Client| async move {
         let asked = RepositoryModelLoadRequest {
@@ -274,4 +271,34 @@ async fn garbage_on_the_port_hurts_nobody() {
     let answer: ModelInferResponse = client.call("ModelInfer", asked).await.unwrap();
     assert_eq!(answer.outputs.len(), 1);
     server.until("idle", |status| sessions(status) == 0).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_reads_holds_nothing_of_the_budget_of_bodies() {
+    /// More than the buffers of a connection.
+    const BYTES: usize = 24 << 20;
+    let setup = setup(&[("repeat", REPEAT)]).bodies(2 * BYTES, 2 * BYTES);
+    let server = setup.start().await;
+    let asked = json!({
+        "inputs": [{
+            "name": "x", "datatype": "UINT8", "shape": [BYTES],
+            "parameters": { "binary_data_size": BYTES },
+        }],
+        "parameters": { "binary_data_output": true },
+    });
+    let asked = asked.to_string();
+    let head = format!(
+        "POST /v2/models/repeat/infer HTTP/1.1\r\nhost: localhost\r\ninference-header-content-length: {}\r\ncontent-length: {}\r\n\r\n{asked}",
+        asked.len(),
+        asked.len() + BYTES
+    );
+    let mut stream = TcpStream::connect(server.server.addresses()[0])
+        .await
+        .expect("it listens");
+    stream.write_all(head.as_bytes()).await.expect("it reads");
+    stream.write_all(&vec![7; BYTES]).await.expect("it reads");
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).await.expect("an answer");
+    assert_eq!(&first, b"HTTP/1.1 200");
+    assert_eq!(server.status().await["bodies"]["bytes"], 0);
 }

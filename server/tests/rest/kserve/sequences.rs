@@ -398,7 +398,13 @@ async fn a_sequence_stays_on_the_graph_that_it_began_with_and_ends_with_the_serv
 
 #[tokio::test]
 async fn a_thousand_sequences_leave_nothing() {
-    let (server, client) = start(&[("sum", SUM)]).await;
+    let limits = SequenceLimits {
+        of_a_key: 1_024,
+        ..SequenceLimits::default()
+    };
+    let setup = setup(&[("sum", SUM)]).with(|options| options.sequences = limits);
+    let server = setup.start().await;
+    let client = Client::connect(&server).await;
     for id in 1..=1_024 {
         assert_eq!(infer(&client, part(id, 1, &[START])).await, Ok(1));
     }
@@ -415,4 +421,28 @@ async fn a_thousand_sequences_leave_nothing() {
         assert_eq!(infer(&client, part(id, 1, &[END])).await, Ok(2));
     }
     until_idle(&server).await;
+}
+
+#[tokio::test]
+async fn without_keys_a_client_has_so_many_sequences() {
+    let limits = SequenceLimits {
+        all: 3,
+        of_a_key: 2,
+        ..SequenceLimits::default()
+    };
+    let setup = setup(&[("sum", SUM)]).with(|options| options.sequences = limits);
+    let server = setup.start().await;
+    let client = Client::connect(&server).await;
+    for id in [1, 2] {
+        assert_eq!(infer(&client, part(id, 1, &[START])).await, Ok(1));
+    }
+    let (code, message) = infer(&client, part(3, 1, &[START]))
+        .await
+        .expect_err("full");
+    assert!(
+        code == Code::ResourceExhausted && message.contains("the client 127.0.0.1 has 2 sequences"),
+        "{code:?} {message}"
+    );
+    assert_eq!(infer(&client, part(1, 1, &[END])).await, Ok(2));
+    assert_eq!(infer(&client, part(3, 1, &[START])).await, Ok(1));
 }
