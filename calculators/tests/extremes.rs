@@ -11,7 +11,7 @@ use std::{
 
 use graphmill_engine::{Environment, Plan, Registry, RunCx, Session, SidePackets};
 use graphmill_grammar::{
-    Diagnostic, GraphConfig, OptionsMessage, SourceMap, Spanned, graph::OptionsKind, parse,
+    Diagnostic, GraphConfig, OptionsMessage, SourceMap, Span, Spanned, graph::OptionsKind, parse,
     parse_graph,
 };
 use serde_json::Value;
@@ -63,13 +63,20 @@ fn numbers(root: &Value, schema: &Value, path: &[String], found: &mut Vec<Vec<St
     }
 }
 
-/// Sets one option of the nodes of a calculator.
-fn set(graph: &mut GraphConfig, calculator: &str, message: &str, path: &[String], number: &str) {
+/// Sets one option of the nodes of a calculator, and returns the place of the number.
+fn set(
+    graph: &mut GraphConfig,
+    calculator: &str,
+    message: &str,
+    path: &[String],
+    number: &str,
+) -> Span {
     let (last, outer) = path.split_last().expect("a name");
     let mut text = format!("{last}: {number}");
     for name in outer.iter().rev() {
         text = format!("{name} {{ {text} }}");
     }
+    let at = text.rfind(number).expect("it is written");
     let mut sources = SourceMap::new();
     let file = sources.add("option", text);
     let mut fields = parse(&sources, file).0.root.fields;
@@ -102,6 +109,7 @@ fn set(graph: &mut GraphConfig, calculator: &str, message: &str, path: &[String]
         options.body.delimiters = None;
         node.node_options.push(options);
     }
+    Span::new(file, at..at + number.len())
 }
 
 fn parsed(text: &str) -> GraphConfig {
@@ -152,11 +160,12 @@ fn every_number_of_every_node_is_refused_or_begins() {
         for path in &paths {
             for number in NUMBERS {
                 let mut graph = example.clone();
-                set(&mut graph, node.name, &node.option_names[0], path, number);
+                let place = set(&mut graph, node.name, &node.option_names[0], path, number);
                 if let Err(found) = attempt(&graph, &environment()) {
                     // Some options need another one beside them.
                     let names = |found: &Diagnostic| {
-                        found.message.contains("needs the option")
+                        found.primary.span == place
+                            || found.message.contains("needs the option")
                             || path
                                 .iter()
                                 .any(|name| found.message.contains(name.as_str()))

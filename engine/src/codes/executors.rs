@@ -107,7 +107,7 @@ pub static BAD_THREADS: Code = Code {
     wrong: r#"executor {
   name: "pool"
   type: "ThreadPoolExecutor"
-  options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: -2 } }
+  options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: 0 } }
 }
 input_stream: "in"
 output_stream: "out"

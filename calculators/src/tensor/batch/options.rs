@@ -303,7 +303,7 @@ impl<M> DynamicBatchOptions<M> {
         }
         if self.priority_levels == 0 {
             if self.default_priority_level > 0 {
-                let message = "has no effect without `priority_levels`";
+                let message = "`default_priority_level` has no effect without `priority_levels`";
                 c.option_error("default_priority_level", message);
             }
             batching.default_priority_level = 1;
@@ -321,7 +321,7 @@ impl<M> DynamicBatchOptions<M> {
             }
         }
         if self.ragged == Ragged::Separate && self.pad_value != PadValue::default() {
-            c.option_error("pad_value", "has no effect without `ragged: PAD`");
+            c.option_error("pad_value", "`pad_value` has no effect without `ragged: PAD`");
         }
         for (option, message) in batching.problems() {
             c.option_error(option, format!("`{option}` {message}"));
