@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 /// An engine that replies this to everything.
-fn replying(text: &str) -> LlmEngine {
+pub(crate) fn replying(text: &str) -> LlmEngine {
     let script = Script {
         replies: vec![Reply {
             when: String::new(),
@@ -24,7 +24,7 @@ fn replying(text: &str) -> LlmEngine {
 }
 
 /// What a chat with the engine gives.
-fn said(
+pub(crate) fn said(
     engine: &LlmEngine,
     constraint: &Constraint,
     adapt: impl FnOnce(&mut GenerationRequest),

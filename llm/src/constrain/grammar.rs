@@ -1,12 +1,12 @@
 //! Writes a constraint as grammars of llguidance, the first of which refers to the others.
 
 use llguidance::api::{GrammarWithLexer, TopLevelGrammar};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::compiler::ConstraintError;
 use super::constraint::{Constraint, ReasoningMarks};
 use super::vocabulary::{Piece, Vocabulary};
-use super::{gbnf, schema};
+use super::{gbnf, limits, schema};
 
 /// Most bytes of a regular expression. What is optional in it is tried in all combinations, so time
 /// grows with the square.
@@ -60,7 +60,7 @@ fn add(
         }
         Constraint::Lark(text) => {
             let text = within(text, LONGEST_GRAMMAR, "the grammar")?;
-            GrammarWithLexer::from_lark(text.to_owned())
+            GrammarWithLexer::from_lark(with_schemas_held(text)?)
         }
         Constraint::AfterReasoning { marks, then } => {
             let name = add(then, vocabulary, grammars)?;
@@ -167,6 +167,29 @@ fn within<'a>(text: &'a str, longest: usize, what: &str) -> Result<&'a str, Cons
     )))
 }
 
+/// What comes before a schema in a grammar of Lark.
+const SCHEMA: &str = "%json";
+
+/// A grammar of Lark with the numbers of its schemas [within limits](limits::hold).
+fn with_schemas_held(text: &str) -> Result<String, ConstraintError> {
+    let mut held = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(SCHEMA) {
+        let (before, after) = rest.split_at(at + SCHEMA.len());
+        held.push_str(before);
+        rest = after;
+        let mut values = serde_json::Deserializer::from_str(after).into_iter::<Value>();
+        // What is no JSON is no schema; that is for the compiler to say.
+        if let Some(Ok(mut schema)) = values.next() {
+            limits::hold(&mut schema)?;
+            held.push_str(&format!(" {schema}"));
+            rest = &after[values.byte_offset()..];
+        }
+    }
+    held.push_str(rest);
+    Ok(held)
+}
+
 /// One token that matches any of the strings, so that none hides another that it begins.
 fn choice(choices: &[String]) -> Result<String, ConstraintError> {
     if choices.is_empty() {
@@ -218,7 +241,7 @@ fn spelled(pieces: &[Piece]) -> String {
 
 /// A string of Lark.
 pub(super) fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    Value::from(text).to_string()
 }
 
 /// A regular expression of Lark that matches this text.

@@ -15,6 +15,7 @@ mod compiler;
 mod constraint;
 mod gbnf;
 mod grammar;
+mod limits;
 mod matching;
 mod numbers;
 mod reasoning_limit;

@@ -8,6 +8,7 @@
 use serde_json::{Map, Value, json};
 
 use super::compiler::ConstraintError;
+use super::limits;
 
 /// White space between the parts of a document: a space, or a new line and its indentation. A model
 /// that gets lost in white space would otherwise never come out of it.
@@ -17,9 +18,6 @@ const WHITE_SPACE: &str = r"[ \t]|\r?\n[ \t]{0,40}";
 const ESCAPES: &str = "nrbtf\\\"";
 /// Most properties of one object: what may come next is a list of them.
 const MAX_PROPERTIES: usize = 1000;
-/// The largest number that others can be multiples of, leaving its decimal point out: each
-/// remainder is a state of the lexer.
-const LARGEST_DIVISOR: u64 = 4096;
 /// The formats that texts are held to. All others are annotations.
 const FORMATS: [&str; 10] = [
     "date-time",
@@ -33,10 +31,6 @@ const FORMATS: [&str; 10] = [
     "uuid",
     "uri",
 ];
-/// The largest integer of 16 digits that is one as a 64-bit floating-point number, too.
-const LARGEST: i64 = 9_999_999_999_999_998;
-/// The largest integer that can bound one that has only the other bound, and a larger one.
-const LARGEST_OF_ALL: i64 = i64::MAX - 1023;
 /// Keywords beside which `properties` do not say alone what an object has.
 const COMPOSING: [&str; 9] = [
     "allOf",
@@ -77,6 +71,7 @@ pub(super) fn prepared(schema: &Value) -> Result<Value, ConstraintError> {
         _ => return Err(ConstraintError("a schema is a JSON object".to_owned())),
     };
     prepare(&mut schema)?;
+    limits::hold(&mut schema)?;
     close_objects(&mut schema);
     schema["x-guidance"] =
         json!({"whitespace_pattern": WHITE_SPACE, "json_allowed_escapes": ESCAPES});
@@ -98,8 +93,6 @@ fn prepare(schema: &mut Value) -> Result<(), ConstraintError> {
                 keywords.remove("uniqueItems");
             }
             check_least_properties(keywords)?;
-            check_divisor(keywords)?;
-            bound_integer(keywords);
             let properties = keywords.get("properties").and_then(Value::as_object);
             let properties = properties.map_or(0, Map::len);
             if properties > MAX_PROPERTIES {
@@ -119,35 +112,6 @@ fn prepare(schema: &mut Value) -> Result<(), ConstraintError> {
         }
         Value::Array(schemas) => schemas.iter_mut().try_for_each(prepare),
         _ => Ok(()),
-    }
-}
-
-/// Gives an integer the bounds that it lacks.
-fn bound_integer(keywords: &mut Map<String, Value>) {
-    let is_integer = |kind: &Value| kind == "integer";
-    let is_integer = match keywords.get("type") {
-        Some(Value::Array(kinds)) => kinds.iter().any(is_integer),
-        Some(kind) => is_integer(kind),
-        None => false,
-    };
-    if !is_integer || keywords.contains_key("enum") || keywords.contains_key("const") {
-        return;
-    }
-    let number = |keyword: &str| keywords.get(keyword).and_then(Value::as_f64);
-    let least = number("minimum").or_else(|| number("exclusiveMinimum"));
-    let most = number("maximum").or_else(|| number("exclusiveMaximum"));
-    let beyond = |bound: Option<f64>| match bound {
-        Some(bound) if bound >= LARGEST as f64 => LARGEST_OF_ALL,
-        _ => LARGEST,
-    };
-    if least.is_none() {
-        keywords.insert(
-            "minimum".to_owned(),
-            (-beyond(most.map(|most| -most))).into(),
-        );
-    }
-    if most.is_none() {
-        keywords.insert("maximum".to_owned(), beyond(least).into());
     }
 }
 
@@ -171,7 +135,11 @@ fn close_objects(schema: &mut Value) {
 
 /// Visits the schemas within a schema. `alone` says that nothing else describes the values of this
 /// one.
-fn each(schema: &mut Value, alone: bool, visit: &mut dyn FnMut(&mut Map<String, Value>, bool)) {
+pub(super) fn each(
+    schema: &mut Value,
+    alone: bool,
+    visit: &mut dyn FnMut(&mut Map<String, Value>, bool),
+) {
     let keywords = match schema {
         Value::Array(schemas) => {
             return schemas
@@ -248,21 +216,6 @@ fn check_least_properties(keywords: &Map<String, Value>) -> Result<(), Constrain
     Ok(())
 }
 
-/// A lexer knows the remainder of what came so far, so there must not be many.
-fn check_divisor(keywords: &Map<String, Value>) -> Result<(), ConstraintError> {
-    let Some(Value::Number(divisor)) = keywords.get("multipleOf") else {
-        return Ok(());
-    };
-    let written = divisor.as_f64().unwrap_or_default().to_string();
-    let digits = written.replace('.', "").parse::<u64>();
-    if digits.is_ok_and(|digits| digits <= LARGEST_DIVISOR) {
-        return Ok(());
-    }
-    Err(ConstraintError(format!(
-        "`multipleOf` is {divisor}, and can have digits up to {LARGEST_DIVISOR}"
-    )))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -284,26 +237,6 @@ mod tests {
             prepared["properties"]["list"],
             json!({"type": "array", "default": {"format": "odd"}})
         );
-    }
-
-    #[test]
-    fn integers_have_bounds() {
-        let bounds = |schema: Value| {
-            let prepared = prepared(&schema).expect("can be compiled");
-            (prepared["minimum"].clone(), prepared["maximum"].clone())
-        };
-        let integer = json!({"type": "integer"});
-        assert_eq!(bounds(integer), (json!(-LARGEST), json!(LARGEST)));
-        let least = json!({"type": ["null", "integer"], "minimum": 3});
-        assert_eq!(bounds(least), (json!(3), json!(LARGEST)));
-        let most = json!({"type": "integer", "exclusiveMaximum": -1e17});
-        assert_eq!(bounds(most), (json!(-LARGEST_OF_ALL), Value::Null));
-        for kept in [
-            json!({"type": "number"}),
-            json!({"type": "integer", "enum": [10_000_000_000_000_000_000_u64]}),
-        ] {
-            assert_eq!(bounds(kept), (Value::Null, Value::Null));
-        }
     }
 
     #[test]
@@ -349,8 +282,6 @@ mod tests {
     fn what_cannot_be_guaranteed_is_refused() {
         for schema in [
             json!({"type": "object", "minProperties": 2}),
-            json!({"type": "integer", "multipleOf": 999_983}),
-            json!({"type": "number", "multipleOf": 0.99999}),
             json!({"items": [{"minProperties": 3, "required": ["a"]}]}),
             json!({"$defs": {"minProperties": {"minProperties": 2}}}),
             json!(false),
