@@ -12,7 +12,7 @@ use super::{Arrival, History, Selector, SwitchContainerOptions, channel_tag, cha
 /// Passes its streams on to one of several channels: what comes on `VIDEO` goes to `C0__VIDEO`
 /// while channel 0 is chosen, to `C1__VIDEO` while channel 1 is. `SELECT` chooses by number,
 /// `ENABLE` between 0 and 1; each is a stream, a side packet or an option, of which the earlier
-/// counts. A number without a channel chooses none. Side packets go to all channels.
+/// counts. A number without a channel is an error. Side packets go to all channels.
 ///
 /// ```pbtxt
 /// input_stream: "frames"
@@ -37,6 +37,7 @@ pub struct SwitchDemux {
 #[derive(Clone, Debug)]
 pub struct Ports {
     selector: Selector,
+    channels: usize,
     streams: Arc<[Stream]>,
     sides: Arc<[SidePair]>,
 }
@@ -86,6 +87,7 @@ impl Calculator for SwitchDemux {
                 }
             }));
         }
+        let of_streams = count;
         let (count, tags) = channels(c, Group::OutputSides);
         let mut sides = Vec::new();
         for tag in &tags {
@@ -97,6 +99,7 @@ impl Calculator for SwitchDemux {
         }
         Ports {
             selector,
+            channels: of_streams.max(count),
             streams: streams.into(),
             sides: sides.into(),
         }
@@ -109,13 +112,13 @@ impl Calculator for SwitchDemux {
             }
         }
         Ok(Self {
-            history: History::new(io.selector.first(options, cx)),
+            history: History::new(io.selector.first(options, cx), io.channels)?,
             waiting: vec![VecDeque::new(); io.streams.len()],
         })
     }
 
     fn process(&mut self, io: Ports, cx: &mut Cx<'_>) -> Result<Flow> {
-        self.history.record(io.selector, cx);
+        self.history.record(io.selector, cx)?;
         let settled = io.selector.settled(cx);
         for (stream, waiting) in io.streams.iter().zip(&mut self.waiting) {
             waiting.extend(Arrival::take(stream.input, cx));

@@ -14,9 +14,11 @@ mod wiring;
 pub use container::{SwitchContainer, SwitchContainerOptions};
 pub use demux::SwitchDemux;
 use graphmill_engine::{
-    Contract, Cx, Group, In, OpenCx, Packet, Payload, Side, Timestamp, port::PortType,
+    Contract, Cx, Group, In, OpenCx, Packet, Payload, Result, Side, Timestamp, port::PortType,
 };
 pub use mux::SwitchMux;
+
+use super::mux::no_such_port;
 
 /// The tag of a channel's stream.
 fn channel_tag(channel: usize, tag: &str) -> String {
@@ -97,6 +99,8 @@ impl Selector {
 struct History {
     /// Ascending in time; never empty.
     epochs: Vec<Epoch>,
+    /// How many channels there are.
+    channels: usize,
 }
 
 /// A time in which one channel is chosen; it ends where the next one starts.
@@ -107,22 +111,35 @@ struct Epoch {
 }
 
 impl History {
-    fn new(channel: i64) -> Self {
+    /// From the channel that is chosen first. Fails if there is no such channel, as
+    /// [`record`](Self::record) does.
+    fn new(channel: i64, channels: usize) -> Result<Self> {
         let start = Timestamp::UNSTARTED;
-        Self {
+        let history = Self {
             epochs: vec![Epoch { start, channel }],
+            channels,
+        };
+        history.check(channel).map(|()| history)
+    }
+
+    fn check(&self, channel: i64) -> Result<()> {
+        match usize::try_from(channel) {
+            Ok(number) if number < self.channels => Ok(()),
+            _ => Err(no_such_port(channel, self.channels, "channel").with_field("SELECT")),
         }
     }
 
     /// Notes what the call chooses.
-    fn record(&mut self, selector: Selector, cx: &Cx<'_>) {
+    fn record(&mut self, selector: Selector, cx: &Cx<'_>) -> Result<()> {
         let last = self.epochs.last().map(|epoch| epoch.channel);
         if selector.settled(cx) == cx.time()
             && let Some(channel) = selector.chosen(cx).filter(|&channel| Some(channel) != last)
         {
+            self.check(channel)?;
             let start = cx.time();
             self.epochs.push(Epoch { start, channel });
         }
+        Ok(())
     }
 }
 

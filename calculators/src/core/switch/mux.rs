@@ -105,13 +105,13 @@ impl Calculator for SwitchMux {
         }
         let queues = |channel: &Channel| vec![VecDeque::new(); channel.streams.len()];
         Ok(Self {
-            history: History::new(first),
+            history: History::new(first, io.channels.len())?,
             waiting: io.channels.iter().map(queues).collect(),
         })
     }
 
     fn process(&mut self, io: Ports, cx: &mut Cx<'_>) -> Result<Flow> {
-        self.history.record(io.selector, cx);
+        self.history.record(io.selector, cx)?;
         for (channel, queues) in io.channels.iter().zip(&mut self.waiting) {
             for (&(input, _), queue) in channel.streams.iter().zip(queues) {
                 queue.extend(Arrival::take(input, cx));
