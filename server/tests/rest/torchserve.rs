@@ -70,13 +70,6 @@ async fn a_body_goes_in_and_another_comes_out() {
             "text/plain; charset=utf-8",
             br#"hi "you""#,
         ),
-        (
-            "text",
-            "application/json",
-            br#"{"a": [1]}"#,
-            "text/plain; charset=utf-8",
-            br#"{"a": [1]}"#,
-        ),
         ("text/1.0", "", b"hi", "text/plain; charset=utf-8", b"hi"),
         (
             "bytes",
@@ -196,6 +189,14 @@ async fn failures_are_told_as_torchserve_tells_them() {
             400,
             "BadRequestException",
             "JSON",
+        ),
+        (
+            "POST",
+            "/predictions/text",
+            r#"{"a": [1]}"#,
+            400,
+            "BadRequestException",
+            "expected a JSON string",
         ),
         (
             "POST",

@@ -34,10 +34,11 @@ pub(super) fn read(
     let media_type = content_type.split(';').next().unwrap_or_default().trim();
     let media_type = media_type.to_ascii_lowercase();
     let is_json = media_type == "application/json" || media_type.ends_with("+json");
-    let is_text =
-        media_type.starts_with("text/") || media_type == "application/x-www-form-urlencoded";
-    if media_type.starts_with("multipart/") {
-        let why = "parts are not read: send the data itself as the body";
+    let is_text = media_type.starts_with("text/");
+    if media_type.starts_with("multipart/") || media_type == "application/x-www-form-urlencoded" {
+        let why = format_args!(
+            "forms (`{media_type}`) are not read: send the data itself as the body, and a text as `text/plain` or as a JSON string"
+        );
         return Err(wrong("content-type".to_owned(), why));
     }
     let is_element = matches!(port.datatype, None | Some(Datatype::Bytes));
@@ -64,7 +65,6 @@ pub(super) fn read(
 /// Elements that are written as JSON: arrays in each other, or one by itself. A text that is not
 /// called JSON may be any.
 fn of_json(port: &Port, datatype: Datatype, is_json: bool, body: &[u8]) -> Result<Tensor, String> {
-    let is_one = port.shape == [1];
     let json: Result<&RawValue, _> = serde_json::from_slice(body);
     let json = match json {
         Ok(json) => json.get(),
@@ -73,9 +73,11 @@ fn of_json(port: &Port, datatype: Datatype, is_json: bool, body: &[u8]) -> Resul
     };
     let text = if json.starts_with('[') {
         json.to_owned()
-    } else if datatype == Datatype::Bytes && is_one && !json.starts_with('"') {
-        // JSON for a graph that takes text is that text.
-        return Ok(Tensor::of_strings([json]));
+    } else if datatype == Datatype::Bytes && !json.starts_with('"') {
+        let name = &port.name;
+        return Err(format!(
+            "the input `{name}` is a text: expected a JSON string, or the text itself as `text/plain`"
+        ));
     } else {
         format!("[{json}]")
     };
