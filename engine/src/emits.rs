@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::{
     packet::{Packet, Payload},
-    port::{Out, OutSide, PortType},
+    port::{In, Out, OutSide, PortType},
     timestamp::Timestamp,
 };
 
@@ -19,6 +19,7 @@ pub(crate) enum Emission {
     AtLeast { output: u16, at: Timestamp },
     Close { output: u16 },
     Side { output: u16, packet: Packet },
+    Pause { input: u16, paused: bool },
 }
 
 impl Emission {
@@ -29,7 +30,7 @@ impl Emission {
             | Self::Bound { output, .. }
             | Self::AtLeast { output, .. }
             | Self::Close { output } => Some(*output),
-            Self::Side { .. } => None,
+            Self::Side { .. } | Self::Pause { .. } => None,
         }
     }
 }
@@ -98,7 +99,7 @@ impl Emits {
                     (*output, *at, true)
                 }
                 Emission::Close { output } => (*output, Timestamp::DONE, false),
-                Emission::Side { .. } => return true,
+                Emission::Side { .. } | Emission::Pause { .. } => return true,
             };
             match covered.iter_mut().find(|(known, _)| *known == output) {
                 Some((_, later)) if is_bound && at <= *later => return false,
@@ -174,6 +175,25 @@ impl Emits {
     pub fn waits_for(&mut self, what: impl Fn() -> String + Send + 'static) {
         if let Some(call) = &self.call {
             call.waits_for(Box::new(what));
+        }
+    }
+
+    /// Takes no more packets of an input until it is [resumed](Self::resume): they wait in its queue,
+    /// and whoever makes them waits when that is full. The node is not called for them, nor is it
+    /// closed before they came.
+    pub fn pause<T: ?Sized + PortType>(&mut self, port: In<T>) {
+        self.set_paused(port, true);
+    }
+
+    /// Takes packets of an input again.
+    pub fn resume<T: ?Sized + PortType>(&mut self, port: In<T>) {
+        self.set_paused(port, false);
+    }
+
+    fn set_paused<T: ?Sized + PortType>(&mut self, port: In<T>, paused: bool) {
+        if let Some(input) = port.index() {
+            let input = input as u16;
+            self.list.push(Emission::Pause { input, paused });
         }
     }
 

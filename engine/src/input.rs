@@ -26,6 +26,8 @@ pub struct InputQueue {
     bound: Timestamp,
     /// A packet has come.
     begun: bool,
+    /// Its node takes nothing from it for now.
+    paused: bool,
 }
 
 impl Default for InputQueue {
@@ -35,10 +37,12 @@ impl Default for InputQueue {
             rest: VecDeque::new(),
             bound: Timestamp::PRE_STREAM,
             begun: false,
+            paused: false,
         }
     }
 }
 
+/// A queue that is paused looks empty, and as if the first packet in it were still to come.
 impl InputQueue {
     /// How many packets wait.
     pub fn len(&self) -> usize {
@@ -47,24 +51,27 @@ impl InputQueue {
 
     /// Whether no packet waits.
     pub fn is_empty(&self) -> bool {
-        self.first.is_none()
+        self.front().is_none()
     }
 
     /// The smallest timestamp that can still arrive.
     pub fn bound(&self) -> Timestamp {
-        self.bound
+        match &self.first {
+            Some(first) if self.paused => first.time,
+            _ => self.bound,
+        }
     }
 
     /// The timestamp of the first packet.
     #[inline]
     pub fn head(&self) -> Option<Timestamp> {
-        self.first.as_ref().map(|packet| packet.time)
+        self.front().map(|packet| packet.time)
     }
 
     /// The timestamp of the first packet, or the bound if none waits.
     #[inline]
     pub fn head_or_bound(&self) -> Timestamp {
-        self.head().unwrap_or(self.bound)
+        self.head().unwrap_or(self.bound())
     }
 
     /// The timestamps of the packets that wait, oldest first.
@@ -77,12 +84,18 @@ impl InputQueue {
 
     /// Whether nothing waits and nothing can come.
     pub fn is_done(&self) -> bool {
-        self.is_empty() && self.bound == Timestamp::DONE
+        self.first.is_none() && self.bound == Timestamp::DONE
     }
 
     /// The first packet.
+    #[inline]
     pub fn front(&self) -> Option<&Packet> {
-        self.first.as_ref()
+        self.first.as_ref().filter(|_| !self.paused)
+    }
+
+    /// Takes nothing from it for now, or goes on.
+    pub(crate) fn pause(&mut self, paused: bool) {
+        self.paused = paused;
     }
 
     /// Takes the first packet.

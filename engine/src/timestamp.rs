@@ -115,6 +115,12 @@ impl Timestamp {
     }
 }
 
+impl Default for Timestamp {
+    fn default() -> Self {
+        Self::ZERO
+    }
+}
+
 impl From<i64> for Timestamp {
     fn from(value: i64) -> Self {
         Self::new(value)

@@ -124,7 +124,7 @@ impl Calculator for Rank {
                 format!("documents[{document}]")
             };
             if let Some(tally) = Tally::of(cx.run()) {
-                tally.prompt(tokens as usize);
+                tally.count(cx.node_name(), |counts| counts.prompt += tokens);
             }
             let handle = engine::submit(&self.model, pairs, cx.sender(io.events), field)?;
             self.running = Some(Running {

@@ -125,7 +125,7 @@ impl Calculator for Embed {
                 .collect::<Result<_>>()?;
             let tokens = texts.iter().map(Vec::len).sum::<usize>() as u32;
             if let Some(tally) = Tally::of(cx.run()) {
-                tally.prompt(tokens as usize);
+                tally.count(cx.node_name(), |counts| counts.prompt += tokens);
             }
             let handle = engine::submit(&self.model, texts, cx.sender(io.events), field)?;
             self.running = Some(Running {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::body::{to_json, whole};
 use super::dialect::AnswerWriter;
-use super::wire::{Answer, Usage, UsageField};
+use super::wire::{Answer, UsageField};
 use crate::payload::{
     EchoedText, Finish, HttpResponse, TextChunk, TextLogprob, TextRequest, ToolCallStart,
 };
@@ -52,7 +52,6 @@ pub(super) struct Choice {
     /// Characters of the prompt before the text.
     pub(super) begins: usize,
     pub(super) finish: Option<Finish>,
-    counts: Counts,
 }
 
 /// A call of a tool whose pieces were joined.
@@ -70,27 +69,6 @@ impl<F: Form> ChoicesWriter<F> {
             form: std::marker::PhantomData,
         }
     }
-
-    /// Counts each prompt once, however often it was answered.
-    fn usage(&self, request: &TextRequest) -> Usage {
-        let mut usage = Usage::default();
-        for (index, choice) in self.choices.iter().enumerate() {
-            usage.completion_tokens += choice.counts.generated_tokens;
-            if let Some(drafts) = choice.counts.drafts {
-                let details = usage.completion_tokens_details.get_or_insert_default();
-                details.accepted_prediction_tokens += drafts.accepted;
-                details.rejected_prediction_tokens += drafts.rejected;
-            }
-            if index % request.n.max(1) as usize == 0 {
-                usage.prompt_tokens += choice.counts.prompt_tokens;
-                let details = &mut usage.prompt_tokens_details;
-                details.cached_tokens += choice.counts.cached_tokens;
-                details.audio_tokens += choice.counts.sound_tokens;
-            }
-        }
-        usage.total_tokens = usage.prompt_tokens + usage.completion_tokens;
-        usage
-    }
 }
 
 impl<F: Form> AnswerWriter for ChoicesWriter<F> {
@@ -98,6 +76,7 @@ impl<F: Form> AnswerWriter for ChoicesWriter<F> {
         &mut self,
         request: &TextRequest,
         chunk: &TextChunk,
+        usage: &Counts,
         out: &mut Vec<HttpResponse>,
     ) -> Result<bool> {
         let count = self.choices.len();
@@ -107,14 +86,13 @@ impl<F: Form> AnswerWriter for ChoicesWriter<F> {
         if choice.finish.is_some() {
             return Ok(false);
         }
-        choice.counts = chunk.usage;
         choice.finish = chunk.finish;
         if let Some(echo) = &chunk.echo {
             choice.begins = echo.text.chars().count();
         }
         let begins = choice.begins;
         if request.stream {
-            let mut events = Events::new(request, F::CHUNK, || self.usage(request), out);
+            let mut events = Events::new(request, F::CHUNK, usage, out);
             if !self.begun {
                 F::begin(&mut events)?;
             }
@@ -127,15 +105,15 @@ impl<F: Form> AnswerWriter for ChoicesWriter<F> {
             return Ok(false);
         }
         if request.stream {
-            let events = Events::new(request, F::CHUNK, || self.usage(request), out);
-            events.end(self.usage(request))?;
+            let events = Events::new(request, F::CHUNK, usage, out);
+            events.end(usage)?;
         } else {
             let choices = self.choices.iter().zip(0..);
             let choices: Vec<_> = choices
                 .map(|(choice, index)| F::choice(request, index, choice))
                 .collect();
             let mut answer = Answer::new(request, F::WHOLE, choices);
-            answer.usage = UsageField::Counts(self.usage(request));
+            answer.usage = UsageField::Counts(usage.into());
             out.push(whole(to_json(&answer)?));
         }
         Ok(true)
@@ -182,14 +160,14 @@ impl<'a> Events<'a> {
     fn new(
         request: &'a TextRequest,
         object: &'static str,
-        usage: impl FnOnce() -> Usage,
+        usage: &Counts,
         out: &'a mut Vec<HttpResponse>,
     ) -> Self {
         Self {
             request,
             object,
             usage: if request.continuous_usage {
-                UsageField::Counts(usage())
+                UsageField::Counts(usage.into())
             } else if request.include_usage {
                 UsageField::Null
             } else {
@@ -213,10 +191,10 @@ impl<'a> Events<'a> {
     }
 
     /// Ends the stream, after the token counts where these are asked for.
-    fn end(self, usage: Usage) -> Result<()> {
+    fn end(self, usage: &Counts) -> Result<()> {
         if self.request.include_usage {
             let mut last = Answer::new(self.request, self.object, [(); 0]);
-            last.usage = UsageField::Counts(usage);
+            last.usage = UsageField::Counts(usage.into());
             self.out.push(HttpResponse::Event(to_json(&last)?));
         }
         self.out.push(HttpResponse::Done);

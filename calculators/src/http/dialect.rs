@@ -4,6 +4,7 @@
 //! [`Dialect`]: neither the nodes nor the server know a dialect by name.
 
 use graphmill_engine::Result;
+use graphmill_llm::Usage;
 use serde_json::{Map, Value, json};
 
 use super::translate::Translated;
@@ -141,7 +142,8 @@ pub struct Route {
 
 /// Writes an answer from chunks of text.
 pub trait AnswerWriter: Send {
-    /// Takes a chunk in and adds what it makes to `out`; true when the answer is complete.
+    /// Takes a chunk in and adds what it makes to `out`; true when the answer is complete. `usage`
+    /// counts the tokens of the answer so far.
     ///
     /// # Errors
     /// A chunk that does not fit to those before it.
@@ -149,6 +151,7 @@ pub trait AnswerWriter: Send {
         &mut self,
         request: &TextRequest,
         chunk: &TextChunk,
+        usage: &Usage,
         out: &mut Vec<HttpResponse>,
     ) -> Result<bool>;
 }

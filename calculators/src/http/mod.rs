@@ -38,6 +38,7 @@ pub mod table;
 pub mod texts;
 mod transcriptions;
 mod translate;
+mod usage;
 mod wire;
 
 use graphmill_engine::Calculator;

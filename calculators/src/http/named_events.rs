@@ -1,6 +1,7 @@
 //! Answers of one choice that consist of parts, as whole bodies or as streams of named events.
 
 use graphmill_engine::Result;
+use graphmill_llm::Usage;
 use serde_json::Value;
 
 use super::body::{to_json, whole};
@@ -49,9 +50,10 @@ impl<F: Form> AnswerWriter for PartsWriter<F> {
         &mut self,
         request: &TextRequest,
         chunk: &TextChunk,
+        usage: &Usage,
         out: &mut Vec<HttpResponse>,
     ) -> Result<bool> {
-        let steps = self.parts.take(chunk);
+        let steps = self.parts.take(chunk, usage);
         let answer = self.parts.answer(request);
         let ended = answer.finish.is_some();
         if !request.stream {

@@ -58,23 +58,27 @@ pub(super) struct Parts {
     open: bool,
     /// The call that the last part is of, if it is one.
     call: Option<u32>,
+    /// Tokens of the answer.
     usage: Usage,
+    /// Tokens that were generated of the text of the chunks.
+    generated: u32,
     reasoning_tokens: u32,
     finish: Option<Finish>,
 }
 
 impl Parts {
-    /// Takes a chunk in.
-    pub(super) fn take(&mut self, chunk: &TextChunk) -> Vec<Step> {
+    /// Takes a chunk in; `usage` counts the tokens of the answer.
+    pub(super) fn take(&mut self, chunk: &TextChunk, usage: &Usage) -> Vec<Step> {
         let mut steps = Vec::new();
         if self.finish.is_some() {
             return steps;
         }
+        let generated = chunk.usage.generated_tokens;
+        let before = std::mem::replace(&mut self.generated, generated);
         if !chunk.reasoning.is_empty() && chunk.text.is_empty() && chunk.tool_calls.is_empty() {
-            let before = self.usage.generated_tokens;
-            self.reasoning_tokens += chunk.usage.generated_tokens.saturating_sub(before);
+            self.reasoning_tokens += generated.saturating_sub(before);
         }
-        self.usage = chunk.usage;
+        self.usage = *usage;
         if !chunk.reasoning.is_empty() {
             if !matches!(self.last(), Some(Part::Reasoning(_))) {
                 self.begin(Part::Reasoning(String::new()), &mut steps);
@@ -203,7 +207,10 @@ mod tests {
             chunk("", "", &[(0, true, "{")], false),
             chunk("", "", &[(0, false, "}"), (1, true, "{}")], true),
         ];
-        let steps: Vec<Step> = chunks.iter().flat_map(|chunk| parts.take(chunk)).collect();
+        let steps: Vec<Step> = chunks
+            .iter()
+            .flat_map(|chunk| parts.take(chunk, &chunk.usage))
+            .collect();
         let grow = |part, text: &str| Step::Grow(part, text.to_owned());
         assert_eq!(
             steps,
@@ -226,6 +233,10 @@ mod tests {
         );
         let texts: Vec<&str> = parts.list.iter().map(Part::text).collect();
         assert_eq!(texts, ["I think", "so", "{}", "{}"]);
-        assert!(parts.take(&chunk("", "late", &[], false)).is_empty());
+        assert!(
+            parts
+                .take(&chunk("", "late", &[], false), &Usage::default())
+                .is_empty()
+        );
     }
 }

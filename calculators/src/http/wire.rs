@@ -1,5 +1,6 @@
 //! The JSON of answers, field by field in OpenAI's order.
 
+use graphmill_llm::Usage as Counts;
 use serde::Serialize;
 
 use crate::payload::TextRequest;
@@ -61,6 +62,24 @@ pub(super) struct Usage {
     pub(super) prompt_tokens_details: PromptTokensDetails,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) completion_tokens_details: Option<CompletionTokensDetails>,
+}
+
+impl From<&Counts> for Usage {
+    fn from(counts: &Counts) -> Self {
+        Self {
+            prompt_tokens: counts.prompt_tokens,
+            completion_tokens: counts.generated_tokens,
+            total_tokens: counts.prompt_tokens + counts.generated_tokens,
+            prompt_tokens_details: PromptTokensDetails {
+                cached_tokens: counts.cached_tokens,
+                audio_tokens: counts.sound_tokens,
+            },
+            completion_tokens_details: counts.drafts.map(|drafts| CompletionTokensDetails {
+                accepted_prediction_tokens: drafts.accepted,
+                rejected_prediction_tokens: drafts.rejected,
+            }),
+        }
+    }
 }
 
 #[derive(Copy, Clone, Debug, Default, Serialize)]

@@ -1,25 +1,27 @@
 //! `LLMCalculator`: generates tokens.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, EventSender, Events, Flow, In, Kind, Offset, OpenCx, Out,
     Policy, Res, Result, Timestamp, register,
 };
-use graphmill_llm::{Encoding, ErrorKind, FinishReason, GenerationError, StepOutput};
+use graphmill_llm::{ErrorKind, GenerationError};
 
-use super::generations::{Choice, Event, Generations, Reply};
+use super::generations::{Event, EventKind, Generations};
 use super::limits::{Limits, compiled, need, refuse_what_is_not_formatted};
 use super::recorded::{RecordedTokens, Replay};
-use super::{LanguageModel, LlmOptions, waits};
+use super::work::Work;
+use super::{LanguageModel, LlmOptions};
 use crate::payload::{
-    EchoedTokens, Finish, GenerationParams, Quota, Tally, Terms, TokenChunk, TokenPrompt,
-    TokenPrompts,
+    GenerationParams, Quota, Tally, Terms, TokenChunk, TokenPrompt, TokenPrompts,
 };
 
 /// A turn of the loop: the output of one more step of this choice may come.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Credit {
+    /// The timestamp of the prompts.
+    pub prompt: Timestamp,
     /// The choice.
     pub index: u32,
 }
@@ -27,12 +29,18 @@ pub struct Credit {
 /// Generates tokens for prompts, all choices at once, batched with those of every other session of
 /// the same model.
 ///
-/// `TOKENS` and `PARAMS` are read once. Each step of a choice gives one packet on `TOKENS` and one
-/// on `LOOPBACK`, at the same timestamp, counted from 0. The back edge returns the `LOOPBACK`
-/// packet, and with it the engine's credit for one more step: while a client does not read, the
-/// loop stands still and the sequence sits out the batches. Without a back edge the credit returns
-/// when the packet is put out. The node closes when all choices have ended, or when there are to be
-/// none: `PARAMS` ended without a packet.
+/// The prompts of a packet on `TOKENS` are generated for as the packet on `PARAMS` at the same
+/// timestamp says; where there is none, nothing is generated for them. Packets are served one after
+/// the other, in their order: those that wait stay in the queues. So a session can have any number
+/// of them, as in a loop.
+///
+/// Each step of a choice gives one packet on `TOKENS` and one on `LOOPBACK`, at the same timestamp:
+/// that of the prompts for the first, and then one after the other. Prompts that come while these are
+/// used go on behind them; each chunk says which prompts it belongs to. The back edge returns the
+/// `LOOPBACK` packet, and with it the engine's credit for one more step: while a client does not
+/// read, the loop stands still and the sequence sits out the batches. Without a back edge the credit
+/// returns when the packet is put out. The node closes when no more prompts can come and all choices
+/// have ended.
 ///
 /// Where a request has more prompts and choices than half of the places that are left in the
 /// engine's queue, the others follow when earlier ones have begun.
@@ -65,21 +73,15 @@ pub struct Credit {
 pub struct Llm {
     model: Arc<LanguageModel>,
     limits: Limits,
-    prompts: Option<TokenPrompts>,
-    params: Option<GenerationParams>,
-    /// When the prompts came. Parameters that do not come until then never will: nothing is to be
-    /// generated.
-    asked_at: Timestamp,
-    /// The choices that were submitted; none before the first.
-    choices: Option<Vec<Option<Choice>>>,
-    /// Those of them that are not submitted yet.
-    generations: Option<Generations>,
-    /// The images of the prompts, as long as they are not encoded.
-    encoding: Option<Encoding>,
+    /// Inputs that wait for each other, or for the end of earlier ones, with their timestamps.
+    prompts: Option<(Timestamp, TokenPrompts)>,
+    params: Option<(Timestamp, GenerationParams)>,
+    /// What is generated now.
+    work: Option<Work>,
+    /// Whether anything was.
+    has_worked: bool,
     /// What is put out instead, where an earlier run is replayed.
     replay: Option<Replay>,
-    /// Choices that have not ended.
-    running: usize,
     /// Whether credit comes back through the graph.
     looped: bool,
 }
@@ -126,245 +128,150 @@ impl Calculator for Llm {
             limits: Limits::new(options),
             prompts: None,
             params: None,
-            asked_at: Timestamp::MAX,
-            choices: None,
-            generations: None,
-            encoding: None,
+            work: None,
+            has_worked: false,
             replay: RecordedTokens::of(cx.run(), cx.node_name()),
-            running: 0,
             looped: io.credit.is_connected() && io.again.is_connected(),
         })
     }
 
     fn process(&mut self, io: LlmPorts, cx: &mut Cx<'_>) -> Result<Flow> {
-        if self.replay.is_some() {
-            return self.play(io, cx);
-        }
         match cx.event(io.events) {
-            Some(Event::Step { index, output }) => self.step(io, cx, index, output)?,
-            Some(Event::Stop { index }) => self.stopped(cx, index),
-            Some(Event::Encoded(encoded)) => {
-                encoded.map_err(failed)?;
-                self.begin()?;
-            }
-            None => self.take_inputs(io, cx)?,
+            Some(event) => self.take_event(io, cx, event)?,
+            None => self.take_inputs(io, cx),
         }
-        let unasked = self.params.is_none() && cx.settled(io.params) >= self.asked_at;
-        let ended = unasked || (self.choices.is_some() && self.running == 0);
-        Ok(if ended { Flow::Stop } else { Flow::Continue })
+        if self.work.as_ref().is_some_and(Work::is_done) {
+            self.work = None;
+        }
+        while self.work.is_none()
+            && let Some((time, prompts, params)) = self.next(io, cx)
+        {
+            self.serve(io, cx, (time, prompts), params)?;
+        }
+        if let Some(replay) = &mut self.replay {
+            replay.play(io.tokens, self.looped.then_some(io.again), cx)?;
+        }
+        let is_over = |settled: Timestamp| settled >= Timestamp::MAX;
+        let no_prompts = self.prompts.is_none() && is_over(cx.settled(io.prompts));
+        let no_params = self.params.is_none() && is_over(cx.settled(io.params));
+        let is_idle = self.work.is_none() && self.replay.as_ref().is_none_or(Replay::is_done);
+        let ends = is_idle && (no_prompts || no_params);
+        Ok(if ends { Flow::Stop } else { Flow::Continue })
     }
 
     fn waits_for(&self) -> Option<String> {
-        let engine = self.model.engine();
-        if let Some(encoding) = &self.encoding {
-            return Some(waits::encoder(&engine, encoding.has_begun()));
-        }
-        let choices = self.choices.iter().flatten().flatten();
-        waits::tokens(&engine, choices, self.running)
+        self.work.as_ref().and_then(Work::waits_for)
     }
 }
 register!(Llm);
 
 impl Llm {
-    fn take_inputs(&mut self, io: LlmPorts, cx: &mut Cx<'_>) -> Result<()> {
+    /// Takes in what came. What comes behind it waits until it is served.
+    fn take_inputs(&mut self, io: LlmPorts, cx: &mut Cx<'_>) {
         if let Some(credit) = cx.take(io.credit) {
-            self.grant(credit.index);
+            match (&mut self.replay, &mut self.work) {
+                (Some(replay), _) => replay.granted(credit),
+                (None, Some(work)) if work.prompt == credit.prompt => work.grant(credit.index),
+                // of a choice that has ended
+                (None, _) => {}
+            }
         }
         if let Some(prompts) = cx.take(io.prompts) {
-            self.prompts = Some(prompts);
-            self.asked_at = cx.time();
+            self.prompts = Some((cx.settled(io.prompts), prompts));
+            cx.out().pause(io.prompts);
         }
         if let Some(params) = cx.take(io.params) {
-            self.params = Some(params);
-        }
-        if self.choices.is_none()
-            && self.generations.is_none()
-            && let (Some(prompts), Some(params)) = (&mut self.prompts, &self.params)
-        {
-            let prompts = std::mem::take(&mut prompts.0);
-            // What is refused takes nothing.
-            if let Some(terms) = Terms::of(cx.run()) {
-                let context = self.model.engine().context_length() as u64;
-                terms.quota.reserve(&need(&prompts, params, context))?;
-            }
-            if let Some(tally) = Tally::of(cx.run()) {
-                tally.prompt(prompts.iter().map(|prompt| prompt.tokens.len()).sum());
-                tally.submitted();
-            }
-            let quota = Terms::of(cx.run()).map(|terms| Arc::clone(&terms.quota));
-            let told = (cx.sender(io.events), quota);
-            let generations = prepare(&self.model, self.limits, prompts, params, told)?;
-            self.running = generations.count();
-            self.encoding = generations.encode()?;
-            self.generations = Some(generations);
-            if self.encoding.is_none() {
-                self.begin()?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Puts out what was recorded, once it is asked for.
-    fn play(&mut self, io: LlmPorts, cx: &mut Cx<'_>) -> Result<Flow> {
-        if let Some(prompts) = cx.take(io.prompts) {
-            self.prompts = Some(prompts);
-            self.asked_at = cx.time();
-        }
-        self.params = self.params.take().or(cx.take(io.params));
-        let credit = cx.take(io.credit);
-        let again = self.looped.then_some(io.again);
-        let Some(replay) = &mut self.replay else {
-            return Ok(Flow::Stop);
-        };
-        if let Some(credit) = credit {
-            replay.granted(credit.index);
-        }
-        match (&self.prompts, &self.params) {
-            (Some(_), Some(_)) => replay.play(io.tokens, again, cx),
-            (_, None) if cx.settled(io.params) >= self.asked_at => Ok(Flow::Stop),
-            _ => Ok(Flow::Continue),
+            self.params = Some((cx.settled(io.params), params));
+            cx.out().pause(io.params);
         }
     }
 
-    /// Submits the first choices, whose images are encoded.
-    fn begin(&mut self) -> Result<()> {
-        self.encoding = None;
-        if let Some(generations) = &mut self.generations {
-            self.choices = Some(generations.begin()?);
-        }
-        Ok(())
-    }
-
-    fn step(
+    /// The next prompts, with how they are to be generated for, once both are there. Those that have
+    /// no counterpart are passed over.
+    fn next(
         &mut self,
         io: LlmPorts,
         cx: &mut Cx<'_>,
-        index: u32,
-        output: StepOutput,
+    ) -> Option<(Timestamp, TokenPrompts, GenerationParams)> {
+        let prompts = self.prompts.as_ref().map(|(time, _)| *time);
+        let params = self.params.as_ref().map(|(time, _)| *time);
+        let (prompts_known, params_known) = (cx.settled(io.prompts), cx.settled(io.params));
+        let takes_prompts = prompts.is_some_and(|time| params.unwrap_or(params_known) >= time);
+        let takes_params = params.is_some_and(|time| prompts.unwrap_or(prompts_known) >= time);
+        let prompts = self.prompts.take_if(|_| takes_prompts);
+        let params = self.params.take_if(|_| takes_params);
+        if prompts.is_some() {
+            cx.out().resume(io.prompts);
+        }
+        if params.is_some() {
+            cx.out().resume(io.params);
+        }
+        let ((time, prompts), (_, params)) = prompts.zip(params)?;
+        Some((time, prompts, params))
+    }
+
+    /// Begins to generate.
+    fn serve(
+        &mut self,
+        io: LlmPorts,
+        cx: &mut Cx<'_>,
+        (time, TokenPrompts(prompts)): (Timestamp, TokenPrompts),
+        params: GenerationParams,
     ) -> Result<()> {
-        let n = self.params.as_ref().map_or(1, |params| params.n.max(1));
-        let first_of_prompt = index.is_multiple_of(n);
-        let Some(choice) = self.choice_mut(index) else {
-            // it was on its way when the choice ended
-            return Ok(());
-        };
-        if choice.stopped.load(Ordering::Relaxed) {
-            self.stopped(cx, index);
+        if let Some(replay) = &mut self.replay {
+            replay.asked(time);
             return Ok(());
         }
-        choice.credits = choice.credits.saturating_sub(1);
-        let begins = !std::mem::replace(&mut choice.began, true);
+        // What is refused takes nothing.
+        if let Some(terms) = Terms::of(cx.run()) {
+            let context = self.model.engine().context_length() as u64;
+            terms.quota.reserve(&need(&prompts, &params, context))?;
+        }
         if let Some(tally) = Tally::of(cx.run()) {
-            let usage = &output.usage;
-            if begins && first_of_prompt {
-                tally.cached(usage.cached_tokens);
-            }
-            if begins {
-                tally.admitted(usage.queued);
-            }
-            tally.generated(usage.generated_tokens.saturating_sub(choice.tallied));
-            choice.tallied = usage.generated_tokens;
+            let tokens: usize = prompts.iter().map(|prompt| prompt.tokens.len()).sum();
+            tally.count(cx.node_name(), |counts| counts.submit(tokens as u32));
         }
-        let finish = match output.finish {
-            None => None,
-            Some(FinishReason::Stop) => Some(Finish::Stop),
-            Some(FinishReason::Length) => Some(Finish::Length),
-            Some(FinishReason::Error(error)) => return Err(failed(error)),
+        let quota = Terms::of(cx.run()).map(|terms| Arc::clone(&terms.quota));
+        let told = (cx.sender(io.events), quota);
+        let n = params.n;
+        let generations = prepare(&self.model, self.limits, (time, prompts), &params, told)?;
+        let follows = std::mem::replace(&mut self.has_worked, true);
+        let model = Arc::clone(&self.model);
+        self.work = Some(Work::new(model, (time, n), generations, follows)?);
+        Ok(())
+    }
+
+    fn take_event(&mut self, io: LlmPorts, cx: &mut Cx<'_>, event: Event) -> Result<()> {
+        let work = self.work.as_mut();
+        let Some(work) = work.filter(|work| work.prompt == event.prompt) else {
+            // it was on its way when the last choice ended
+            return Ok(());
         };
-        if let (Some(finish), Some(tally)) = (finish, Tally::of(cx.run())) {
-            tally.finished(finish);
-        }
-        let stop = choice.stop.clone();
-        let echo = choice.echo.take().map(|tokens| {
-            Box::new(EchoedTokens {
-                tokens,
-                logprobs: output.prompt_logprobs,
-            })
-        });
-        if let Some(reply) = &mut choice.reply {
-            reply.tokens.extend_from_slice(&output.tokens);
-        }
-        if let Some(reply) = choice.reply.take_if(|_| finish.is_some()) {
-            let Reply {
-                asked,
-                prompt,
-                tokens,
-            } = reply;
-            let vocab = &**self.model.vocab();
-            self.model
-                .history()
-                .remember(vocab, &asked, prompt, &tokens);
-        }
-        cx.emit(
-            io.tokens,
-            TokenChunk {
-                index,
-                echo,
-                tokens: output.tokens,
-                logprobs: output.logprobs,
-                finish,
-                usage: output.usage,
-                stop,
-            },
-        );
-        if begins {
-            self.follow()?;
-        }
-        if finish.is_some() {
-            self.end(index);
-        } else if self.looped {
-            cx.emit(io.again, Credit { index });
-        } else {
-            self.grant(index);
-        }
-        Ok(())
-    }
-
-    /// Submits the next choice, in the place of one that waits no longer.
-    fn follow(&mut self) -> Result<()> {
-        if let (Some(choices), Some(generations)) = (&mut self.choices, &mut self.generations) {
-            match generations.follow()? {
-                Some(choice) => choices.push(Some(choice)),
-                None => self.generations = None,
+        let site = (&**cx.run(), &Arc::clone(cx.node_name()));
+        let chunk = match event.kind {
+            EventKind::Step { index, output } => work.step(site, index, output)?,
+            EventKind::Stop { index } => {
+                work.stop(site.0, site.1, index);
+                None
             }
+            EventKind::Encoded(encoded) => {
+                work.encoded(encoded)?;
+                None
+            }
+        };
+        let Some(chunk) = chunk else {
+            return Ok(());
+        };
+        let time = cx.time().max(chunk.prompt);
+        let (prompt, index, finish) = (chunk.prompt, chunk.index, chunk.finish);
+        if finish.is_none() && !self.looped {
+            work.grant(index);
+        }
+        cx.emit_at(io.tokens, time, chunk);
+        if finish.is_none() && self.looped {
+            cx.emit_at(io.again, time, Credit { prompt, index });
         }
         Ok(())
-    }
-
-    fn choice(&self, index: u32) -> Option<&Choice> {
-        self.choices.as_ref()?.get(index as usize)?.as_ref()
-    }
-
-    fn choice_mut(&mut self, index: u32) -> Option<&mut Choice> {
-        self.choices.as_mut()?.get_mut(index as usize)?.as_mut()
-    }
-
-    fn grant(&mut self, index: u32) {
-        if let Some(choice) = self.choice_mut(index)
-            && !choice.stopped.load(Ordering::Relaxed)
-        {
-            choice.credits += 1;
-            choice.sequence.grant(1);
-        }
-    }
-
-    /// A node behind this one has ended a choice, if it had not ended before.
-    fn stopped(&mut self, cx: &Cx<'_>, index: u32) {
-        if let (Some(_), Some(tally)) = (self.choice(index), Tally::of(cx.run())) {
-            tally.finished(Finish::Stop);
-        }
-        self.end(index);
-    }
-
-    fn end(&mut self, index: u32) {
-        let choice = self
-            .choices
-            .as_mut()
-            .and_then(|choices| choices.get_mut(index as usize))
-            .and_then(Option::take);
-        if choice.is_some() {
-            self.running -= 1;
-        }
     }
 }
 
@@ -372,7 +279,7 @@ impl Llm {
 fn prepare(
     model: &Arc<LanguageModel>,
     limits: Limits,
-    prompts: Vec<TokenPrompt>,
+    prompts: (Timestamp, Vec<TokenPrompt>),
     params: &GenerationParams,
     told: (EventSender<Event>, Option<Arc<dyn Quota>>),
 ) -> Result<Generations> {

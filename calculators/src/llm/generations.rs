@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use graphmill_engine::{Error, EventSender, Result};
+use graphmill_engine::{Error, EventSender, Result, Timestamp};
 use graphmill_llm::{
     CompiledConstraint, Encoding, Entry, GenerationError, GenerationRequest, LlmEngine, PlacedTile,
-    RequestId, SequenceHandle, SpeculationParams, StepOutput, SubmitError, Token,
+    RequestId, SequenceHandle, SpeculationParams, StepOutput, SubmitError, Token, Usage,
 };
 
 use super::out_of_memory;
@@ -21,7 +21,14 @@ const CREDITS: u32 = 128;
 
 /// What reaches the node from outside of the graph, and from nodes that end a choice.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(super) struct Event {
+    /// The timestamp of the prompts that it is about.
+    pub(super) prompt: Timestamp,
+    pub(super) kind: EventKind,
+}
+
+#[derive(Debug)]
+pub(super) enum EventKind {
     Step {
         index: u32,
         output: StepOutput,
@@ -43,8 +50,8 @@ pub(super) struct Choice {
     pub(super) credits: u32,
     /// Its first output has come, so it waits no longer.
     pub(super) began: bool,
-    /// Generated tokens that were tallied.
-    pub(super) tallied: u32,
+    /// What of it was tallied.
+    pub(super) tallied: Usage,
     /// What the generated tokens reply to, if they may be remembered.
     pub(super) reply: Option<Reply>,
     /// The prompt, if it is to be repeated and was not yet.
@@ -60,6 +67,8 @@ pub(super) struct Reply {
 
 /// What all generations of a request have in common, and which of them is next.
 pub(super) struct Generations {
+    /// The timestamp of the prompts.
+    prompt: Timestamp,
     /// One for all of them, whatever happens to it meanwhile.
     engine: Arc<LlmEngine>,
     request: RequestId,
@@ -78,7 +87,7 @@ impl Generations {
     /// None of them is submitted yet. Fails if one of the prompts can never run.
     pub(super) fn new(
         engine: Arc<LlmEngine>,
-        prompts: Vec<TokenPrompt>,
+        (prompt, prompts): (Timestamp, Vec<TokenPrompt>),
         params: &GenerationParams,
         (max_tokens, speculation): (Option<u32>, Option<SpeculationParams>),
         constraint: Option<CompiledConstraint>,
@@ -91,6 +100,7 @@ impl Generations {
             checked.map_err(refused)?;
         }
         Ok(Self {
+            prompt,
             engine,
             request: RequestId::new(),
             prompts,
@@ -113,10 +123,11 @@ impl Generations {
         let Some(vision) = self.engine.vision().filter(|_| !tiles.is_empty()) else {
             return Ok(None);
         };
-        let events = self.events.clone();
+        let (events, prompt) = (self.events.clone(), self.prompt);
         let answer = move |encoded| {
+            let kind = EventKind::Encoded(encoded);
             // a session that has ended waits for nothing
-            events.send(Event::Encoded(encoded)).ok();
+            events.send(Event { prompt, kind }).ok();
         };
         vision.encode(tiles, answer).map(Some).map_err(refused)
     }
@@ -126,12 +137,16 @@ impl Generations {
         self.prompts.len() * self.params.n as usize
     }
 
-    /// Submits as many as a request may have in the queue, and at least one.
-    pub(super) fn begin(&mut self) -> Result<Vec<Option<Choice>>> {
+    /// Submits as many as a request may have in the queue, and at least one. `follows` says that
+    /// those of other prompts of the session were admitted before.
+    pub(super) fn begin(&mut self, follows: bool) -> Result<Vec<Option<Choice>>> {
         let most = self.engine.places_of_a_request();
         let mut choices = Vec::with_capacity(self.count().min(most));
-        let place = self.params.place.take();
-        let mut entry = place.map_or(Entry::Open, Entry::Reserved);
+        let mut entry = match self.params.place.take() {
+            Some(place) => Entry::Reserved(place),
+            None if follows => Entry::Follows,
+            None => Entry::Open,
+        };
         while choices.len() < most {
             match self.submit(entry) {
                 Ok(Some(choice)) => choices.push(Some(choice)),
@@ -164,10 +179,12 @@ impl Generations {
         } = &self.prompts[self.next / n];
         let generation = self.next % n;
         let index = self.next as u32;
+        let at = self.prompt;
+        let event = move |kind| Event { prompt: at, kind };
         let sink = self.events.clone();
         let mut request = GenerationRequest::new(prompt.clone(), move |output| {
             // a session that has ended dropped its sequences, so nobody waits for this
-            sink.send(Event::Step { index, output }).ok();
+            sink.send(event(EventKind::Step { index, output })).ok();
         });
         request.request = self.request;
         request.tiles = Arc::clone(tiles);
@@ -201,7 +218,7 @@ impl Generations {
         let stop = StopSignal::new(move || {
             to_stop.store(true, Ordering::Relaxed);
             // as above
-            signals.send(Event::Stop { index }).ok();
+            signals.send(event(EventKind::Stop { index })).ok();
         });
         let reply = asked.as_ref().map(|asked| Reply {
             asked: Arc::clone(asked),
@@ -216,7 +233,7 @@ impl Generations {
             stopped,
             credits: CREDITS,
             began: false,
-            tallied: 0,
+            tallied: Usage::default(),
             reply,
             echo,
         }))

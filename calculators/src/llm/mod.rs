@@ -15,6 +15,7 @@ pub(crate) mod options;
 mod output_format;
 mod recorded;
 pub(crate) mod waits;
+mod work;
 
 pub(crate) use calculator::failed;
 pub(crate) use generations::refused;

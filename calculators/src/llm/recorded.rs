@@ -5,12 +5,14 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use graphmill_engine::{Cx, Error, Flow, Out, Packet, Result, RunCx, Timestamp};
+use graphmill_engine::{Cx, Error, Out, Packet, Result, RunCx, Timestamp};
+use graphmill_llm::Usage;
 
 use super::Credit;
-use crate::payload::TokenChunk;
+use super::work::add_generated;
+use crate::payload::{Account, Tally, TokenChunk};
 
-/// What the language models of a graph generated in an earlier run. As the extension of a run, it
+/// What the language models of a graph generated in an earlier run. In the account of a run, it
 /// stands in for them: nothing is computed, and each node puts out the packets that it put out then.
 #[derive(Debug, Default)]
 pub struct RecordedTokens(Mutex<BTreeMap<String, VecDeque<(Timestamp, TokenChunk)>>>);
@@ -34,11 +36,13 @@ impl RecordedTokens {
 
     /// What a node is to put out in this run; nothing where models generate.
     pub(super) fn of(run: &RunCx, node: &str) -> Option<Replay> {
-        let Self(nodes) = run.extension.as_deref()?.downcast_ref()?;
+        let Self(nodes) = Account::of(run)?.recorded.as_ref()?;
         let mut nodes = nodes.lock().unwrap_or_else(PoisonError::into_inner);
         Some(Replay {
             chunks: nodes.remove(node),
+            asked: Timestamp::UNSET,
             waits_for: BTreeMap::new(),
+            tallied: BTreeMap::new(),
         })
     }
 }
@@ -47,20 +51,34 @@ impl RecordedTokens {
 pub(super) struct Replay {
     /// None if nothing was recorded of it.
     chunks: Option<VecDeque<(Timestamp, TokenChunk)>>,
-    /// By choice: packets whose credit has not come back. Each choice may have one.
-    waits_for: BTreeMap<u32, u32>,
+    /// The timestamp of the last prompts that came.
+    asked: Timestamp,
+    /// By prompts and choice: packets whose credit has not come back. Each choice may have one.
+    waits_for: BTreeMap<(Timestamp, u32), u32>,
+    /// By prompts and choice: what was counted.
+    tallied: BTreeMap<(Timestamp, u32), Usage>,
 }
 
 impl Replay {
+    /// Whether nothing is left, or nothing was asked for.
+    pub(super) fn is_done(&self) -> bool {
+        let is_empty = self.chunks.as_ref().is_none_or(VecDeque::is_empty);
+        is_empty || self.asked == Timestamp::UNSET
+    }
+
+    /// Prompts came, whose answers may be put out.
+    pub(super) fn asked(&mut self, time: Timestamp) {
+        self.asked = time;
+    }
+
     /// Takes back the credit of a choice.
-    pub(super) fn granted(&mut self, choice: u32) {
-        if let Some(packets) = self.waits_for.get_mut(&choice) {
+    pub(super) fn granted(&mut self, credit: Credit) {
+        if let Some(packets) = self.waits_for.get_mut(&(credit.prompt, credit.index)) {
             *packets = packets.saturating_sub(1);
         }
     }
 
-    /// Puts out what may be, and tells whether there is more; `again` is the output for credit,
-    /// where that comes back.
+    /// Puts out what may be; `again` is the output for credit, where that comes back.
     ///
     /// # Errors
     /// That nothing was recorded of the node.
@@ -69,26 +87,39 @@ impl Replay {
         tokens: Out<TokenChunk>,
         again: Option<Out<Credit>>,
         cx: &mut Cx<'_>,
-    ) -> Result<Flow> {
+    ) -> Result<()> {
+        let asked = self.asked;
+        if asked == Timestamp::UNSET {
+            return Ok(());
+        }
         let Some(chunks) = &mut self.chunks else {
             let message = format!("no tokens of the node `{}` were recorded", cx.node_name());
             return Err(Error::precondition(message));
         };
         let waits_for = &mut self.waits_for;
         while let Some((time, chunk)) = chunks.pop_front_if(|(_, next)| {
-            waits_for
-                .get(&next.index)
-                .is_none_or(|packets| *packets == 0)
+            let waiting = waits_for.get(&(next.prompt, next.index));
+            next.prompt <= asked && waiting.is_none_or(|packets| *packets == 0)
         }) {
-            let index = chunk.index;
+            let (prompt, index) = (chunk.prompt, chunk.index);
+            if let Some(tally) = Tally::of(cx.run()) {
+                let before = self.tallied.insert((prompt, index), chunk.usage);
+                tally.count(cx.node_name(), |counts| {
+                    add_generated(counts, &before.unwrap_or_default(), &chunk.usage);
+                    if before.is_none() && index == 0 {
+                        counts.prompt += chunk.usage.prompt_tokens;
+                        counts.cached += chunk.usage.cached_tokens;
+                        counts.sounds += chunk.usage.sound_tokens;
+                    }
+                });
+            }
             let goes_on = chunk.finish.is_none();
             cx.emit_at(tokens, time, chunk);
             if let Some(again) = again.filter(|_| goes_on) {
-                cx.emit_at(again, time, Credit { index });
-                *waits_for.entry(index).or_default() += 1;
+                cx.emit_at(again, time, Credit { prompt, index });
+                *waits_for.entry((prompt, index)).or_default() += 1;
             }
         }
-        let done = chunks.is_empty();
-        Ok(if done { Flow::Stop } else { Flow::Continue })
+        Ok(())
     }
 }

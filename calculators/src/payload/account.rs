@@ -8,6 +8,7 @@ use graphmill_engine::{Result, RunCx};
 use graphmill_llm::Tenant;
 
 use super::Tally;
+use crate::llm::RecordedTokens;
 
 /// What a server puts into [`RunCx::extension`].
 #[derive(Debug, Default)]
@@ -16,6 +17,8 @@ pub struct Account {
     pub tally: Arc<Tally>,
     /// What the sender's key allows and demands; none where there are no keys.
     pub terms: Option<Terms>,
+    /// What language models generated in an earlier run, and generate in this one.
+    pub recorded: Option<RecordedTokens>,
     /// The priority level that a request with tensors asks for, 1 for the first; 0 if it names none.
     pub priority: u32,
 }
@@ -64,7 +67,8 @@ pub trait Quota: fmt::Debug + Send + Sync {
 }
 
 impl Account {
-    fn of(run: &RunCx) -> Option<&Self> {
+    /// That of a session, if its host has one.
+    pub(crate) fn of(run: &RunCx) -> Option<&Self> {
         run.extension.as_deref()?.downcast_ref()
     }
 }

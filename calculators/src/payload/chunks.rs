@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use graphmill_engine::Timestamp;
+
 use super::{EchoedText, EchoedTokens, TextLogprob, TokenLogprob, Tokens, Usage};
 
 /// Why a choice ended.
@@ -32,6 +34,8 @@ impl Finish {
 /// Tokens of one choice from one step of the engine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TokenChunk {
+    /// The timestamp of the prompts that it belongs to.
+    pub prompt: Timestamp,
     /// The choice: prompt `index / n`, generation `index % n`.
     pub index: u32,
     /// The prompt, on the first chunk of a choice whose request wants it repeated.
@@ -53,6 +57,8 @@ pub struct TokenChunk {
 /// string, of a tool call) comes later, so a chunk's text can be empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TextChunk {
+    /// The timestamp of the prompts that it belongs to.
+    pub prompt: Timestamp,
     /// The choice.
     pub index: u32,
     /// The prompt, on the first chunk of a choice whose request wants it repeated.

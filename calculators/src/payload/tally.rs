@@ -1,27 +1,18 @@
 //! Token counts and times of a request, recorded by its nodes for the host of the session: for a
-//! server's log, traces, and the times that it reports to clients.
+//! server's log, traces, the limits of keys, the `usage` of answers, and the times that it reports to
+//! clients.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use graphmill_llm::{DraftCounts, Usage};
 
 use super::Finish;
 
-/// Tokens of a request, and when they came. Who runs a session puts one into its
+/// Tokens of a request, and when they came, of each node. Who runs a session puts one into its
 /// [`Account`](super::Account) and reads it at the end.
 #[derive(Debug, Default)]
-pub struct Tally {
-    // Independent counts for display, hence `Relaxed` throughout.
-    prompt: AtomicU32,
-    cached: AtomicU32,
-    generated: AtomicU32,
-    submitted: OnceLock<Instant>,
-    queued: OnceLock<Duration>,
-    first: OnceLock<Instant>,
-    /// Microseconds from the first token to the last one so far.
-    decoding: AtomicU64,
-    finishes: Mutex<Vec<Finish>>,
-}
+pub struct Tally(Mutex<Vec<(Arc<str>, Tallied)>>);
 
 /// The counts of a [`Tally`].
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,79 +21,102 @@ pub struct Tallied {
     pub prompt: u32,
     /// Of these, those that were not computed.
     pub cached: u32,
+    /// Of these, those of sounds.
+    pub sounds: u32,
     /// Tokens that were generated.
     pub generated: u32,
-    /// When the prompts were given to the LLM engine.
+    /// Drafted tokens, where tokens were drafted.
+    pub drafts: Option<DraftCounts>,
+    /// When the first prompt was given to an LLM engine.
     pub submitted: Option<Instant>,
-    /// How long the generation that was the first to be admitted had waited for that.
-    pub queued: Option<Duration>,
     /// When the first token came.
     pub first: Option<Instant>,
-    /// From then to the last token so far.
+    /// How long the first generation of each prompt had waited for its admission.
+    pub queued: Option<Duration>,
+    /// From these admissions to the first tokens.
+    pub prefill: Option<Duration>,
+    /// From the first tokens to the last ones so far.
     pub decoding: Duration,
     /// Why generations ended, in that order.
     pub finishes: Vec<Finish>,
 }
 
 impl Tallied {
-    /// From the admission of the first generation to the first token.
-    pub fn prefill(&self) -> Option<Duration> {
-        let waited = self.first?.duration_since(self.submitted?);
-        Some(waited.saturating_sub(self.queued?))
+    /// The token counts of an answer.
+    pub fn usage(&self) -> Usage {
+        Usage {
+            prompt_tokens: self.prompt,
+            cached_tokens: self.cached,
+            sound_tokens: self.sounds,
+            generated_tokens: self.generated,
+            drafts: self.drafts,
+            ..Usage::default()
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        let earlier = |a: Option<Instant>, b: Option<Instant>| a.into_iter().chain(b).min();
+        let both =
+            |a: Option<Duration>, b: Option<Duration>| a.into_iter().chain(b).reduce(|a, b| a + b);
+        self.prompt += other.prompt;
+        self.cached += other.cached;
+        self.sounds += other.sounds;
+        self.generated += other.generated;
+        self.draft(other.drafts);
+        self.submitted = earlier(self.submitted, other.submitted);
+        self.first = earlier(self.first, other.first);
+        self.queued = both(self.queued, other.queued);
+        self.prefill = both(self.prefill, other.prefill);
+        self.decoding += other.decoding;
+        self.finishes.extend_from_slice(&other.finishes);
+    }
+
+    /// Prompts of so many tokens are given to an LLM engine now.
+    pub(crate) fn submit(&mut self, tokens: u32) {
+        self.prompt += tokens;
+        self.submitted.get_or_insert_with(Instant::now);
+    }
+
+    /// Adds drafted tokens.
+    pub(crate) fn draft(&mut self, drafts: Option<DraftCounts>) {
+        if let Some(drafts) = drafts {
+            let sum = self.drafts.get_or_insert_default();
+            sum.accepted += drafts.accepted;
+            sum.rejected += drafts.rejected;
+        }
     }
 }
 
 impl Tally {
-    /// A prompt, or a text to embed, was given to an engine.
-    pub(crate) fn prompt(&self, tokens: usize) {
-        self.prompt.fetch_add(tokens as u32, Ordering::Relaxed);
+    fn lock(&self) -> MutexGuard<'_, Vec<(Arc<str>, Tallied)>> {
+        // Each change is an addition that is complete or has not begun.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Prompts are given to an LLM engine now.
-    pub(crate) fn submitted(&self) {
-        self.submitted.get_or_init(Instant::now);
+    /// Changes the counts of a node.
+    pub(crate) fn count(&self, node: &Arc<str>, change: impl FnOnce(&mut Tallied)) {
+        let mut nodes = self.lock();
+        let place = nodes.iter().position(|(name, _)| name == node);
+        let place = place.unwrap_or_else(|| {
+            nodes.push((Arc::clone(node), Tallied::default()));
+            nodes.len() - 1
+        });
+        change(&mut nodes[place].1);
     }
 
-    /// A generation has its first output; it had waited this long to be admitted.
-    pub(crate) fn admitted(&self, queued: Duration) {
-        self.queued.get_or_init(|| queued);
+    /// The counts of a node so far.
+    pub fn of_node(&self, node: &str) -> Tallied {
+        let nodes = self.lock();
+        let counts = nodes.iter().find(|(name, _)| **name == *node);
+        counts.map(|(_, counts)| counts.clone()).unwrap_or_default()
     }
 
-    /// Tokens of a prompt were reused instead of computed.
-    pub(crate) fn cached(&self, tokens: u32) {
-        self.cached.fetch_add(tokens, Ordering::Relaxed);
-    }
-
-    /// Tokens were generated.
-    pub(crate) fn generated(&self, tokens: u32) {
-        self.generated.fetch_add(tokens, Ordering::Relaxed);
-        if tokens > 0 {
-            let now = Instant::now();
-            let first = *self.first.get_or_init(|| now);
-            let decoding = now.duration_since(first).as_micros() as u64;
-            self.decoding.fetch_max(decoding, Ordering::Relaxed);
-        }
-    }
-
-    /// A generation ended.
-    pub(crate) fn finished(&self, finish: Finish) {
-        let mut finishes = self.finishes.lock().unwrap_or_else(PoisonError::into_inner);
-        finishes.push(finish);
-    }
-
-    /// The counts so far.
+    /// The counts of all nodes so far.
     pub fn read(&self) -> Tallied {
-        let number = |count: &AtomicU32| count.load(Ordering::Relaxed);
-        let finishes = self.finishes.lock().unwrap_or_else(PoisonError::into_inner);
-        Tallied {
-            prompt: number(&self.prompt),
-            cached: number(&self.cached),
-            generated: number(&self.generated),
-            submitted: self.submitted.get().copied(),
-            queued: self.queued.get().copied(),
-            first: self.first.get().copied(),
-            decoding: Duration::from_micros(self.decoding.load(Ordering::Relaxed)),
-            finishes: finishes.clone(),
+        let mut all = Tallied::default();
+        for (_, counts) in self.lock().iter() {
+            all.add(counts);
         }
+        all
     }
 }

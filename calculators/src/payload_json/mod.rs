@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use graphmill_engine::{Packet, codec, register_payload};
+use graphmill_engine::{Packet, Timestamp, codec, register_payload};
 use graphmill_llm::DraftCounts;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -100,6 +100,7 @@ fn prompts_from_json(value: &Value) -> Result<Prompts, String> {
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct TextForm {
+    prompt: i64,
     index: u32,
     text: String,
     reasoning: String,
@@ -112,6 +113,7 @@ struct TextForm {
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct TokensForm {
+    prompt: i64,
     index: u32,
     echo: Option<EchoForm>,
     tokens: Vec<Token>,
@@ -226,6 +228,13 @@ fn usage_to_json(usage: Usage) -> Value {
     json
 }
 
+/// Says which prompts a chunk belongs to, unless they came at 0.
+fn add_prompt(json: &mut Value, prompt: Timestamp) {
+    if prompt != Timestamp::ZERO {
+        json["prompt"] = prompt.value().into();
+    }
+}
+
 /// The repeated prompt and log probabilities are shown where there are any.
 fn token_chunk_to_json(chunk: &TokenChunk) -> Value {
     let mut json = json!({
@@ -234,6 +243,7 @@ fn token_chunk_to_json(chunk: &TokenChunk) -> Value {
         "finish": chunk.finish.map(Finish::as_str),
         "usage": usage_to_json(chunk.usage),
     });
+    add_prompt(&mut json, chunk.prompt);
     if let Some(echo) = &chunk.echo {
         json["echo"] = json!(EchoForm::from(&**echo));
     }
@@ -247,6 +257,7 @@ fn token_chunk_from_json(value: &Value) -> Result<TokenChunk, String> {
     let chunk: TokensForm = read(value)?;
     let logprobs = chunk.logprobs.into_iter();
     Ok(TokenChunk {
+        prompt: chunk.prompt.into(),
         index: chunk.index,
         echo: chunk.echo.map(|echo| Box::new(echo.into())),
         tokens: chunk.tokens.into_iter().collect(),
@@ -265,6 +276,7 @@ fn text_chunk_to_json(chunk: &TextChunk) -> Value {
         "finish": chunk.finish.map(Finish::as_str),
         "usage": usage_to_json(chunk.usage),
     });
+    add_prompt(&mut json, chunk.prompt);
     if !chunk.reasoning.is_empty() {
         json["reasoning"] = chunk.reasoning.as_str().into();
     }
@@ -277,6 +289,7 @@ fn text_chunk_to_json(chunk: &TextChunk) -> Value {
 fn text_chunk_from_json(value: &Value) -> Result<TextChunk, String> {
     let chunk: TextForm = read(value)?;
     Ok(TextChunk {
+        prompt: chunk.prompt.into(),
         index: chunk.index,
         text: chunk.text,
         reasoning: chunk.reasoning,

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Res, Result, register,
+    Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Res, Result, Timestamp, register,
 };
 use graphmill_llm::{Token, TokenLogprob, Vocab};
 
+use super::by_prompt::by_prompt;
 use crate::llm::LanguageModel;
 use crate::payload::{
     EchoedText, EchoedTokens, GenerationParams, SpecialTokens, TextChunk, TextLogprob, TokenChunk,
@@ -19,7 +20,7 @@ use crate::payload::{
 /// Special tokens are left out, unless `PARAMS` asks for them: a request that wants to see them
 /// gets them all, and of a chat the marks are kept that the parsers behind this node look for. A
 /// chunk of tokens that completes no character gives no packet, unless it is the last of its
-/// choice.
+/// choice. `PARAMS` has a packet for each prompt, at its timestamp.
 ///
 /// Log probabilities that come with tokens go on with the text: each with its token as text and the
 /// place where that begins.
@@ -38,6 +39,8 @@ use crate::payload::{
 /// ```
 pub struct Detokenizer {
     model: Arc<LanguageModel>,
+    /// The prompts whose chunks come.
+    prompt: Timestamp,
     /// By choice.
     choices: Vec<Choice>,
     special: SpecialTokens,
@@ -69,6 +72,7 @@ impl Calculator for Detokenizer {
     type Ports = DetokenizerPorts;
 
     fn contract(c: &mut Contract, _: &NoOptions) -> DetokenizerPorts {
+        c.policy(by_prompt());
         DetokenizerPorts {
             tokens: c.input("TOKENS"),
             params: c.optional("PARAMS"),
@@ -80,6 +84,7 @@ impl Calculator for Detokenizer {
     fn open(_: &NoOptions, io: DetokenizerPorts, cx: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self {
             model: cx.resource(io.model),
+            prompt: Timestamp::UNSET,
             choices: Vec::new(),
             special: SpecialTokens::Skip,
         })
@@ -92,6 +97,10 @@ impl Calculator for Detokenizer {
         let Some(chunk) = cx.take(io.tokens) else {
             return Ok(Flow::Continue);
         };
+        if chunk.prompt != self.prompt {
+            self.prompt = chunk.prompt;
+            self.choices.clear();
+        }
         let index = chunk.index as usize;
         if self.choices.len() <= index {
             self.choices.resize_with(index + 1, Choice::default);
@@ -110,6 +119,7 @@ impl Calculator for Detokenizer {
             cx.emit(
                 io.text,
                 TextChunk {
+                    prompt: chunk.prompt,
                     index: chunk.index,
                     echo,
                     text,

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Res, Result, register,
+    Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Res, Result, Timestamp, register,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::by_prompt::by_prompt;
 use crate::llm::LanguageModel;
 use crate::payload::{Prompt, Prompts, TextChunk};
 use crate::text::reasoning::{FORMATS, Format, Parser};
@@ -25,8 +26,8 @@ pub struct ReasoningParserOptions {
 /// the text.
 ///
 /// The prompt says whether the text begins inside of the reasoning, as it does where the chat
-/// template opens it. Reasoning that has no end when the text ends is reasoning. What plain
-/// completions generate passes as it is.
+/// template opens it; each comes at its timestamp. Reasoning that has no end when the text ends is
+/// reasoning. What plain completions generate passes as it is.
 ///
 /// ```pbtxt
 /// input_stream: "TEXT:text"
@@ -45,6 +46,8 @@ pub struct ReasoningParser {
     format: Option<&'static dyn Format>,
     /// The prompt that a chat template made; none for others.
     prompt: Option<Arc<[Prompt]>>,
+    /// When it came, for the text that comes now.
+    came: Timestamp,
     /// By choice.
     parsers: Vec<Box<dyn Parser>>,
 }
@@ -68,6 +71,7 @@ impl Calculator for ReasoningParser {
         if let Err(message) = FORMATS.named(&options.reasoning_parser) {
             c.option_error("reasoning_parser", message);
         }
+        c.policy(by_prompt());
         ReasoningParserPorts {
             text: c.input("TEXT"),
             prompt: c.input("PROMPT"),
@@ -88,6 +92,7 @@ impl Calculator for ReasoningParser {
         Ok(Self {
             format: chosen.or_else(|| model.formats().reasoning()),
             prompt: None,
+            came: Timestamp::UNSET,
             parsers: Vec::new(),
         })
     }
@@ -105,6 +110,10 @@ impl Calculator for ReasoningParser {
         let Some(mut chunk) = cx.take(io.text) else {
             return Ok(Flow::Continue);
         };
+        if chunk.prompt != self.came {
+            self.came = chunk.prompt;
+            self.parsers.clear();
+        }
         let choice = chunk.index as usize;
         while self.parsers.len() <= choice {
             self.parsers.push(format.parser(&prompt.text));

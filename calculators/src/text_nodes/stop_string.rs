@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Result, register,
+    Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Result, Timestamp, register,
 };
 
 use graphmill_llm::{CompiledConstraint, ConstrainedText};
 
+use super::by_prompt::by_prompt;
 use crate::payload::{Finish, GenerationParams, HeldLogprobs, TextChunk};
 
 /// Ends a choice's text at the first stop string in it, and its generation with it.
@@ -16,8 +17,8 @@ use crate::payload::{Finish, GenerationParams, HeldLogprobs, TextChunk};
 /// back, and no more than that. The text ends before the stop string, or after it where the request
 /// wants it included. The match that is complete first counts; of several complete at once, the
 /// longest. A text that has to match something ends only where it may: `PARAMS` are those that the
-/// `ConstraintCalculator` put out. Log probabilities leave with the text in which their tokens
-/// begin.
+/// `ConstraintCalculator` put out, for each prompt at its timestamp. Log probabilities leave with the
+/// text in which their tokens begin.
 ///
 /// ```pbtxt
 /// input_stream: "TEXT:text"
@@ -35,6 +36,8 @@ pub struct StopString {
     patterns: Arc<[Pattern]>,
     include: bool,
     constraint: Option<CompiledConstraint>,
+    /// The prompts whose text comes.
+    prompt: Timestamp,
     /// By choice.
     choices: Vec<Choice>,
 }
@@ -63,6 +66,7 @@ impl Calculator for StopString {
     type Ports = StopStringPorts;
 
     fn contract(c: &mut Contract, _: &NoOptions) -> StopStringPorts {
+        c.policy(by_prompt());
         StopStringPorts {
             text: c.input("TEXT"),
             params: c.input("PARAMS"),
@@ -93,6 +97,10 @@ impl Calculator for StopString {
         let Some(mut chunk) = cx.take(io.text) else {
             return Ok(Flow::Continue);
         };
+        if chunk.prompt != self.prompt {
+            self.prompt = chunk.prompt;
+            self.choices.clear();
+        }
         let index = chunk.index as usize;
         while self.choices.len() <= index {
             self.choices.push(Choice {

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Res, Result, register,
+    Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Res, Result, Timestamp, register,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::by_prompt::by_prompt;
 use crate::llm::LanguageModel;
 use crate::payload::{Finish, GenerationParams, RequestInput, TextChunk, TextRequest};
 use crate::text::tool_calls::parser::CallParser;
@@ -29,7 +30,7 @@ pub struct ToolParserOptions {
 /// arguments are passed on as they come. Text that only looks like a call stays text. A choice with
 /// calls that ends by itself ends with the reason `tool_calls`; where the request wants one call at
 /// a time, the choice ends after it. Ids of calls are made up here, in the form that the model's
-/// template accepts.
+/// template accepts. `REQUEST` and `PARAMS` have a packet for each prompt, at its timestamp.
 ///
 /// ```pbtxt
 /// input_stream: "TEXT:text"
@@ -50,6 +51,8 @@ pub struct ToolParser {
     format: Option<&'static dyn Format>,
     /// None where the request offers no tools.
     tools: Option<Offered>,
+    /// The prompts whose text comes.
+    prompt: Timestamp,
     /// By choice.
     parsers: Vec<CallParser>,
 }
@@ -81,6 +84,7 @@ impl Calculator for ToolParser {
         if let Err(message) = FORMATS.named(&options.tool_parser) {
             c.option_error("tool_parser", message);
         }
+        c.policy(by_prompt());
         ToolParserPorts {
             text: c.input("TEXT"),
             request: c.input("REQUEST"),
@@ -98,21 +102,22 @@ impl Calculator for ToolParser {
         Ok(Self {
             format: chosen.or_else(|| model.formats().tool_calls()),
             tools: None,
+            prompt: Timestamp::UNSET,
             parsers: Vec::new(),
         })
     }
 
     fn process(&mut self, io: ToolParserPorts, cx: &mut Cx<'_>) -> Result<Flow> {
-        if let Some(request) = cx.get(io.request)
-            && let RequestInput::Chat(chat) = &request.input
-        {
-            self.tools = chat.tools.as_ref().map(|tools| Offered {
-                tools: Arc::new(Tools::new(tools)),
-                eager: cx
-                    .get(io.params)
-                    .is_some_and(|params| params.constrains_calls),
-                limit: if chat.one_tool_call { 1 } else { usize::MAX },
-            });
+        if let Some(request) = cx.get(io.request) {
+            let params = cx.get(io.params);
+            self.tools = match &request.input {
+                RequestInput::Chat(chat) => chat.tools.as_ref().map(|tools| Offered {
+                    tools: Arc::new(Tools::new(tools)),
+                    eager: params.is_some_and(|params| params.constrains_calls),
+                    limit: if chat.one_tool_call { 1 } else { usize::MAX },
+                }),
+                RequestInput::Prompts(_) => None,
+            };
         }
         let (Some(format), Some(offered)) = (self.format, &self.tools) else {
             cx.forward(io.text, io.out);
@@ -121,6 +126,10 @@ impl Calculator for ToolParser {
         let Some(mut chunk) = cx.take(io.text) else {
             return Ok(Flow::Continue);
         };
+        if chunk.prompt != self.prompt {
+            self.prompt = chunk.prompt;
+            self.parsers.clear();
+        }
         let choice = chunk.index as usize;
         while self.parsers.len() <= choice {
             let tools = Arc::clone(&offered.tools);

@@ -50,7 +50,7 @@ impl Running {
         if !state.has_room() || state.is_away() {
             return false;
         }
-        if state.take_event() {
+        if state.take_event(self.queues.of(&plan.inputs)) {
             self.call(frame, node, Call::Event);
             return true;
         }
@@ -196,6 +196,10 @@ impl Running {
             Emission::Bound { output, at } => self.bound(frame, stream(output), at),
             Emission::AtLeast { output, at } => self.raise(frame, stream(output), at),
             Emission::Close { output } => self.close_stream(frame, stream(output)),
+            Emission::Pause { input, paused } => {
+                self.queues[plan.inputs.start + usize::from(input)].pause(paused);
+                Ok(())
+            }
             Emission::Side { output, packet } => self.set_side(
                 frame,
                 plan.side_outputs[usize::from(output)] as usize,

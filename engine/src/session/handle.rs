@@ -166,8 +166,23 @@ impl Handle {
     /// client, a reader of an output or an event of a node. An error if the session has failed by
     /// then, also if it was cancelled.
     pub async fn wait_until_idle(&self) -> Result<()> {
+        self.wait_until(false).await
+    }
+
+    /// As [`wait_until_idle`](Self::wait_until_idle), but no node waits for an event either, such as
+    /// the tokens of a language model. A node that is held open for the whole session keeps this from
+    /// resolving before its end.
+    pub async fn wait_until_settled(&self) -> Result<()> {
+        self.wait_until(true).await
+    }
+
+    async fn wait_until(&self, without_events: bool) -> Result<()> {
         let (answer, answered) = oneshot::channel();
-        if self.tell(Message::Idle(answer)).is_ok() && answered.await.is_ok() {
+        let asked = self.tell(Message::Idle {
+            answer,
+            without_events,
+        });
+        if asked.is_ok() && answered.await.is_ok() {
             return Ok(());
         }
         match &self.shared.lock().outcome {

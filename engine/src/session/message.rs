@@ -41,8 +41,11 @@ pub(super) enum Message {
     Timeline(oneshot::Sender<Option<Timeline>>),
     /// Adds a watcher of packets.
     Watch(Box<Watcher>),
-    /// Asks for a notification when the session is idle.
-    Idle(oneshot::Sender<()>),
+    /// Asks for a notification when the session is idle, or also no node waits for an event.
+    Idle {
+        answer: oneshot::Sender<()>,
+        without_events: bool,
+    },
 }
 
 /// A node that was away on an executor, and what came of its call.

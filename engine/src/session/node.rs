@@ -190,12 +190,15 @@ impl NodeState {
         open
     }
 
-    /// Puts the next event, if there is one, into the input set.
+    /// Puts the next event, if there is one, into the input set, with how far the inputs are known.
     #[inline]
-    pub(super) fn take_event(&mut self) -> bool {
+    pub(super) fn take_event(&mut self, queues: &[InputQueue]) -> bool {
         let event = self.events.pop_front();
         let taken = event.is_some();
         if let Some(event) = event {
+            for (input, queue) in queues.iter().enumerate() {
+                self.intake.set.hold_back(input, queue);
+            }
             self.intake.set.set_event(event);
         }
         taken

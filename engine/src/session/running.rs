@@ -24,7 +24,7 @@ use super::{
     shared::{Frame, Shared},
     sides::SideValues,
     streams::StreamState,
-    summary::Summary,
+    summary::{Held, Summary},
     taps::{Observer, Taps},
     timeline::Recorder,
     timer::Timer,
@@ -60,8 +60,8 @@ pub(super) struct Running {
     /// What inline calls put out; used again and again.
     pub(super) emits: Emits,
     inbox: VecDeque<Message>,
-    /// Notified when the session is idle.
-    idle_waiters: Vec<oneshot::Sender<()>>,
+    /// Notified when the session is idle; with `true`, once no node waits for an event either.
+    idle_waiters: Vec<(bool, oneshot::Sender<()>)>,
     open_inputs: usize,
     failed: Option<Error>,
 }
@@ -95,17 +95,17 @@ impl Running {
         self.watchers.add(watcher, &mut self.streams);
     }
 
+    /// Tells `waiter` once when the session has nothing to do.
+    pub(super) fn tell_when_idle(&mut self, waiter: oneshot::Sender<()>) {
+        self.idle_waiters.push((false, waiter));
+    }
+
     pub(super) fn record(&mut self, recorder: Recorder) {
         self.timer.measure_all();
         self.streams
             .iter_mut()
             .for_each(|stream| stream.watch(true));
         self.recorder = Some(Box::new(recorder));
-    }
-
-    /// Tells `waiter` once when the session has nothing to do.
-    pub(super) fn tell_when_idle(&mut self, waiter: oneshot::Sender<()>) {
-        self.idle_waiters.push(waiter);
     }
 
     /// Runs what can run, nodes nearest to the outputs first, until nothing can or other tasks
@@ -220,7 +220,10 @@ impl Running {
                 drop(answer.send(recorder.map(|recorder| recorder.timeline())));
             }
             Message::Watch(watcher) => self.watch(*watcher),
-            Message::Idle(answer) => self.tell_when_idle(answer),
+            Message::Idle {
+                answer,
+                without_events,
+            } => self.idle_waiters.push((without_events, answer)),
         }
         Ok(())
     }
@@ -264,12 +267,15 @@ impl Running {
     /// Tells those who wait for it that the session has nothing to do, if no call is under way
     /// elsewhere.
     fn tell_idle(&mut self) {
-        if !self.in_flight.any() {
-            // Who asked may have given up since.
-            self.idle_waiters
-                .drain(..)
-                .for_each(|waiter| _ = waiter.send(()));
+        if self.in_flight.any() {
+            return;
         }
+        let waits_for_events = self.nodes.any_held();
+        let told = |(without_events, _): &mut (bool, _)| !*without_events || !waits_for_events;
+        // Who asked may have given up since.
+        self.idle_waiters
+            .extract_if(.., told)
+            .for_each(|(_, waiter)| _ = waiter.send(()));
     }
 
     /// Whether more may come on a graph input.
@@ -326,10 +332,26 @@ impl Running {
         plan.ledger.add(nodes, packets);
     }
 
+    /// What waits in queues.
+    fn held(&self, plan: &Plan) -> Arc<[Held]> {
+        let inputs = plan.inputs.iter().enumerate();
+        let held = inputs.filter_map(|(input, edge)| {
+            let queue = &self.queues[input];
+            Some(Held {
+                first: queue.times().next()?,
+                packets: queue.len(),
+                node: Arc::clone(&plan.nodes[usize::from(edge.node)].name),
+                stream: Arc::clone(&plan.streams[edge.stream as usize].name),
+            })
+        });
+        held.collect()
+    }
+
     pub(super) fn summary(&self, plan: &Arc<Plan>) -> Summary {
         Summary {
             plan: Arc::clone(plan),
             counts: self.nodes.iter().map(NodeState::counts).collect(),
+            held: self.held(plan),
             elapsed: self.timer.elapsed(),
         }
     }

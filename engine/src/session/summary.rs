@@ -5,15 +5,26 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::plan::Plan;
+use crate::{plan::Plan, timestamp::Timestamp};
 
 /// The counts of one session.
 #[derive(Clone, Debug)]
 pub struct Summary {
     pub(super) plan: Arc<Plan>,
     pub(super) counts: Arc<[Counts]>,
+    /// What waited in queues at the end.
+    pub(super) held: Arc<[Held]>,
     /// From the first poll to the end.
     pub elapsed: Duration,
+}
+
+/// Packets that waited for a node.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    pub(super) node: Arc<str>,
+    pub(super) stream: Arc<str>,
+    pub(super) packets: usize,
+    pub(super) first: Timestamp,
 }
 
 /// What a node counts of its calls.
@@ -44,6 +55,26 @@ impl Summary {
     /// The plan that the session ran.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
+    }
+
+    /// Where packets were left, of a session that put out too little: which nodes held what, and
+    /// which were never called.
+    pub fn left(&self) -> String {
+        let held = self.held.iter().map(|held| {
+            let packets = match held.packets {
+                1 => "1 packet".to_owned(),
+                packets => format!("{packets} packets"),
+            };
+            let (node, stream, first) = (&held.node, &held.stream, held.first);
+            format!("`{node}` held {packets} of `{stream}` from {first} on")
+        });
+        let idle = self.nodes().filter(|node| node.called.is_none());
+        let idle = idle.map(|node| format!("`{}` got nothing", node.name));
+        let left: Vec<String> = held.chain(idle).collect();
+        if left.is_empty() {
+            return "every node was called, and none put out a packet for it".to_owned();
+        }
+        left.join(", ")
     }
 
     /// The nodes, in the order of the plan.

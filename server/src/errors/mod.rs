@@ -10,7 +10,7 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use axum::http::StatusCode;
 use graphmill_calculators::http::dialect;
-use graphmill_engine::{Error, Kind};
+use graphmill_engine::{Error, Kind, Summary};
 
 /// The encodings of bodies that are read, as an answer's `accept-encoding` names them.
 pub(crate) const ENCODINGS: &str = "gzip, deflate, identity";
@@ -164,6 +164,16 @@ impl Failure {
             node: None,
             after: None,
         }
+    }
+
+    /// That a graph has ended and put out nothing, with what its nodes had then.
+    pub(crate) fn no_answer(summary: Option<&Summary>) -> Self {
+        let left = summary.map(|summary| format!(": {}", summary.left()));
+        let left = left.unwrap_or_default();
+        Self::new(
+            Cause::NoAnswer,
+            format!("the graph ended without an answer{left}"),
+        )
     }
 
     /// Says when to try again, where trying again can help: a second at least.

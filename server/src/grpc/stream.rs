@@ -4,7 +4,7 @@
 
 use std::{
     collections::HashMap,
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -80,7 +80,9 @@ pub(super) async fn model_stream_infer(
         says_final: settings.says_final,
     };
     let inference = who.open(&app, ready, settings, Driver::Task)?;
+    let unanswered = Arc::<Mutex<Unanswered>>::default();
     let feeding = Feeding {
+        unanswered: Arc::clone(&unanswered),
         feeder: inference.feeder(),
         inference: Arc::clone(inference.plan()),
         messages,
@@ -97,6 +99,7 @@ pub(super) async fn model_stream_infer(
         said: stream::unfold(feeding, Feeding::next).boxed(),
         fed: true,
         ending: None,
+        unanswered,
         entry: who.entry.clone(),
         _settlement: who.settlement(),
     };
@@ -122,12 +125,32 @@ enum Said {
     Broken(Failure),
 }
 
+/// The messages that the graph may still be at work for.
+#[derive(Default)]
+struct Unanswered {
+    count: u64,
+    /// The id of the last one.
+    id: String,
+}
+
+impl Unanswered {
+    /// The id of the only one; empty if there are several, of which any may be meant.
+    fn id(&self) -> String {
+        if self.count == 1 {
+            self.id.clone()
+        } else {
+            String::new()
+        }
+    }
+}
+
 /// Reads messages and feeds the session.
 struct Feeding {
     feeder: Feeder,
     inference: Arc<graphmill_engine::Plan>,
     messages: Messages,
     graph: Label,
+    unanswered: Arc<Mutex<Unanswered>>,
     /// The first message, whose parameters have been read.
     next: Option<(ModelInferRequest, Option<Begun>)>,
 }
@@ -152,6 +175,11 @@ impl Feeding {
                 Ok(read) => read,
                 Err(failure) => return Some((Said::Wrong(failure, id), self)),
             };
+            {
+                let mut unanswered = lock(&self.unanswered);
+                unanswered.count += 1;
+                unanswered.id.clone_from(&id);
+            }
             // Fails when the session has ended, which is told where its outputs end.
             self.feeder.push(packets, time).await.ok()?;
             if says_final {
@@ -229,6 +257,7 @@ struct Run {
     /// The request that is told when it has all of its answers, and whether a packet came since it
     /// was last looked.
     ending: Option<(String, bool)>,
+    unanswered: Arc<Mutex<Unanswered>>,
     entry: Entry,
     _settlement: Option<Settlement>,
 }
@@ -293,7 +322,8 @@ impl Run {
             Ok(tensor) => tensor,
             Err(failure) => return self.end(Some(&failure)),
         };
-        let mut answer = convert::answer(&self.graph, String::new(), vec![tensor]);
+        let id = lock(&self.unanswered).id();
+        let mut answer = convert::answer(&self.graph, id, vec![tensor]);
         let time = ParameterChoice::Int64Param(time.value());
         set(&mut answer, TIMESTAMP, time);
         self.write(answer)
@@ -301,12 +331,14 @@ impl Run {
 
     /// Says that the request of this id has all of its answers.
     fn has_all(self, id: String) -> Written {
+        lock(&self.unanswered).count = 0;
         let mut answer = convert::answer(&self.graph, id, Vec::new());
         is_final(&mut answer);
         self.write(answer)
     }
 
     fn write(self, answer: ModelInferResponse) -> Written {
+        self.entry.answers();
         (Ok(given(answer)), Some(self))
     }
 
@@ -316,6 +348,11 @@ impl Run {
         }
         (Ok(Frame::trailers(status::trailers(failure))), None)
     }
+}
+
+fn lock(unanswered: &Mutex<Unanswered>) -> MutexGuard<'_, Unanswered> {
+    // Nothing under the lock panics.
+    unanswered.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A message with an answer.

@@ -16,7 +16,7 @@ use axum::{
     response::Response,
 };
 use bytes::Bytes;
-use graphmill_calculators::payload::Tally;
+use graphmill_calculators::payload::{Tallied, Tally};
 use hyper::body::{Frame, SizeHint};
 use tracing::Level;
 
@@ -52,6 +52,8 @@ struct Facts {
     key: OnceLock<Arc<str>>,
     /// Set when the graph has taken the request.
     entered: OnceLock<()>,
+    /// When the first part of an answer that was generated left.
+    answered: OnceLock<Instant>,
     /// What went wrong.
     failure: OnceLock<Refused>,
     tally: Arc<Tally>,
@@ -68,6 +70,15 @@ struct Refused {
     /// What is wrong: with the server, or with the request, then without its words.
     message: String,
     is_ours: bool,
+}
+
+impl Facts {
+    /// How long the first part of an answer took, of one that language models generated.
+    fn first_token(&self, tally: &Tallied) -> Option<Duration> {
+        tally.first?;
+        let answered = self.answered.get()?;
+        Some(answered.duration_since(self.received))
+    }
 }
 
 impl From<&Failure> for Refused {
@@ -96,6 +107,11 @@ impl Entry {
     /// Says that the graph has taken the request.
     pub(crate) fn entered(&self) {
         self.0.entered.get_or_init(|| ());
+    }
+
+    /// Says that a part of the answer leaves: an event, a message, or all of it.
+    pub(crate) fn answers(&self) {
+        self.0.answered.get_or_init(Instant::now);
     }
 
     /// Says that the answer ended with an error.
@@ -134,8 +150,9 @@ impl Entry {
         let parts = [
             ("prepare", prepare),
             ("queue", tally.queued),
-            ("prefill", tally.prefill()),
+            ("prefill", tally.prefill),
             ("decode", tally.first.map(|_| tally.decoding)),
+            ("ttft", self.0.first_token(&tally)),
             ("total", Some(received.elapsed())),
         ];
         let known = parts.into_iter();
@@ -229,9 +246,7 @@ impl<'a> Fields<'a> {
             cached_tokens: known.then_some(tally.cached),
             generated_tokens: known.then_some(tally.generated),
             queue_ms: tally.queued.map(milliseconds),
-            ttft_ms: tally
-                .first
-                .map(|first| milliseconds(first.duration_since(facts.received))),
+            ttft_ms: facts.first_token(&tally).map(milliseconds),
             total_ms: milliseconds(facts.received.elapsed()),
             trace_id: facts.trace.as_ref().and_then(RequestTrace::id),
             message: format!("{method} {path} {end}"),
@@ -310,6 +325,7 @@ pub(crate) async fn layer(
         streams: OnceLock::new(),
         key: OnceLock::new(),
         entered: OnceLock::new(),
+        answered: OnceLock::new(),
         failure: OnceLock::new(),
         tally: Arc::default(),
         trace,
@@ -380,9 +396,12 @@ impl Drop for Line {
             };
             metrics.graph_ends(graph, facts.streams.get() == Some(&true), taken);
             let well = taken == Taken::Answered && self.whole;
-            let queued = facts.tally.read().queued;
+            let tally = facts.tally.read();
             let statistics = &self.app.statistics;
-            statistics.ended(graph, well, facts.received.elapsed(), queued);
+            statistics.ended(graph, well, facts.received.elapsed(), tally.queued);
+            if let Some(time) = facts.first_token(&tally) {
+                metrics.first_token(graph, time);
+            }
         }
     }
 }

@@ -41,7 +41,7 @@ impl Driven {
         match self {
             Self::Here(session) => {
                 let outcome = session.await;
-                self.ends(outcome.map_err(Failure::from))
+                self.ends(outcome)
             }
             Self::Apart(_) | Self::Ended(_) => pending().await,
         }
@@ -52,25 +52,24 @@ impl Driven {
         match self {
             Self::Here(_) => self.drive().await,
             Self::Apart(task) => {
+                let outcome = task.await;
                 let failed = |_| Failure::new(Cause::Panic, "the session failed");
-                let outcome = task.await.map_err(failed);
-                self.ends(outcome.and_then(|outcome| outcome.map_err(Failure::from)))
+                self.ends(outcome.map_err(failed)?)
             }
             Self::Ended(_) => Ok(()),
         }
     }
 
-    fn ends(&mut self, outcome: Result<Summary, Failure>) -> Result<(), Failure> {
-        *self = Self::Ended(None);
-        *self = Self::Ended(Some(outcome?));
-        Ok(())
+    fn ends(&mut self, outcome: Result<Summary, Error>) -> Result<(), Failure> {
+        *self = Self::Ended(outcome.as_ref().ok().cloned());
+        outcome.map(drop).map_err(Failure::from)
     }
 
-    /// What the session did, if it is known to have ended well.
+    /// What the session did, once it has ended well.
     pub(super) fn summary(&self) -> Option<&Summary> {
         match self {
-            Self::Ended(summary) => summary.as_ref(),
             Self::Here(_) | Self::Apart(_) => None,
+            Self::Ended(summary) => summary.as_ref(),
         }
     }
 

@@ -118,8 +118,7 @@ impl Inference {
         };
         let ((), found) = tokio::try_join!(feeding, self.rest())?;
         if found.is_empty() {
-            let why = "the graph ended without an answer";
-            return Err(Failure::new(Cause::NoAnswer, why));
+            return Err(Failure::no_answer(self.session.summary()));
         }
         Ok(found)
     }

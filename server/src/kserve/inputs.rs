@@ -1,18 +1,14 @@
 //! What goes into a run: the tensors of requests as packets, and who feeds them.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use graphmill_engine::{Handle, Packet, Plan, Reason, Timestamp, shortened};
-use tokio::time::sleep;
+use graphmill_engine::{Handle, Packet, Plan, Timestamp, shortened};
 
 use super::{Tensors, parameters::TIMESTAMP, wrong};
 use crate::{
     errors::{Cause, Failure},
     tensors,
 };
-
-/// Poll interval while nodes wait for outside events.
-const LOOK: Duration = Duration::from_millis(2);
 
 /// How much of a name an error shows.
 const SHOWN_BYTES: usize = 100;
@@ -82,16 +78,8 @@ impl Feeder {
     /// Resolves when what was pushed has been worked off as far as it goes, and no node waits for
     /// something outside of the graph, such as a language model.
     pub(crate) async fn idle(&self) {
-        loop {
-            // How the session ended is told where its outputs end.
-            let _ = self.handle.wait_until_idle().await;
-            let why = self.handle.why().await;
-            let mut reasons = why.nodes.iter().map(|node| &node.reason);
-            if !reasons.any(|reason| matches!(reason, Reason::Event { .. })) {
-                return;
-            }
-            sleep(LOOK).await;
-        }
+        // How the session ended is told where its outputs end.
+        let _ = self.handle.wait_until_settled().await;
     }
 
     fn position(&self, name: &str) -> Option<usize> {

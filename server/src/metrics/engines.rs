@@ -284,7 +284,7 @@ const HISTOGRAMS: &[Distribution<Reading>] = &[
         |reading| &reading.measured.queue_seconds,
     ),
     (
-        "time_to_first_token",
+        "generation_first_token",
         "From a generation's submission to its first token",
         Some(Unit::Seconds),
         |reading| &reading.measured.first_token_seconds,

@@ -26,7 +26,7 @@ use prometheus_client::{
     encoding::{EncodeLabelSet, text as openmetrics},
     metrics::{
         counter::Counter, exemplar::HistogramWithExemplars, family::Family, gauge::Gauge,
-        info::Info,
+        histogram::Histogram, info::Info,
     },
     registry::{Registry, Unit},
 };
@@ -52,6 +52,7 @@ pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     durations: Family<EndpointLabels, Durations>,
+    first_tokens: Family<GraphLabels, Histogram>,
     open: Gauge,
     keys: KeyCounts,
     ovms: Arc<ovms::Counts>,
@@ -63,6 +64,11 @@ type Durations = HistogramWithExemplars<TraceLabels>;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct TraceLabels {
     trace_id: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct GraphLabels {
+    graph: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -95,6 +101,14 @@ impl Metrics {
         let durations: Family<EndpointLabels, Durations> = Family::new_with_constructor(|| {
             HistogramWithExemplars::new(REQUEST_SECONDS.into_iter())
         });
+        let first_tokens: Family<GraphLabels, Histogram> =
+            Family::new_with_constructor(|| Histogram::new(REQUEST_SECONDS.into_iter()));
+        registry.register_with_unit(
+            "time_to_first_token",
+            "Time from a request's head to the first part of an answer that was generated: of a stream its first event, else the whole",
+            Unit::Seconds,
+            first_tokens.clone(),
+        );
         let open = Gauge::default();
         registry.register("requests", "HTTP requests answered", requests.clone());
         registry.register_with_unit(
@@ -131,6 +145,7 @@ impl Metrics {
             registry: all,
             requests,
             durations,
+            first_tokens,
             open,
             keys,
             ovms,
@@ -192,6 +207,13 @@ impl Metrics {
             trace.map(|trace_id| TraceLabels { trace_id }),
             None,
         );
+    }
+
+    /// The first part of an answer that was generated took so long.
+    pub(crate) fn first_token(&self, graph: &str, took: Duration) {
+        let graph = graph.to_owned();
+        let times = self.first_tokens.get_or_create(&GraphLabels { graph });
+        times.observe(took.as_secs_f64());
     }
 
     /// A request for a graph has ended.

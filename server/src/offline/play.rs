@@ -11,7 +11,7 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use graphmill_calculators::llm::RecordedTokens;
+use graphmill_calculators::{llm::RecordedTokens, payload::Account};
 use graphmill_engine::{
     Error, Handle, Packet, Plan, Result, RunCx, Session, SidePackets, Summary, Timeline, Timestamp,
     session::{Reason, Wait, Why},
@@ -81,7 +81,10 @@ impl Play {
         tokens: Option<RecordedTokens>,
     ) -> Result<Self> {
         let mut run = RunCx::new(id);
-        run.extension = tokens.map(|tokens| Arc::new(tokens) as _);
+        run.extension = Some(Arc::new(Account {
+            recorded: tokens,
+            ..Account::default()
+        }));
         let (session, handle) = Session::new(plan, run, sides)?;
         Ok(Self { session, handle })
     }

@@ -86,8 +86,10 @@ impl Answer {
 
     /// The first packet of the answer.
     pub(crate) async fn first(&mut self) -> Result<HttpResponse, Failure> {
-        let none = || Failure::new(Cause::NoAnswer, "the graph ended without an answer");
-        self.next().await?.ok_or_else(none)
+        match self.next().await? {
+            Some(first) => Ok(first),
+            None => Err(Failure::no_answer(self.summary.as_ref())),
+        }
     }
 
     /// The next packet; `None` when the session has ended well. May be dropped before it is ready:

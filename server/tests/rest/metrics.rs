@@ -60,7 +60,11 @@ async fn a_scrape_counts_requests_tokens_and_times() {
     assert_eq!(number("graphmill_requests_running"), 0);
     assert_eq!(number("graphmill_kv_cells_total"), 640);
     assert_eq!(number("graphmill_failed_steps_total"), 0);
-    assert_eq!(number("graphmill_time_to_first_token_seconds_count"), 3);
+    assert_eq!(number("graphmill_generation_first_token_seconds_count"), 3);
+    for (graph, count) in [("a", 1), ("b", 2)] {
+        let name = "graphmill_time_to_first_token_seconds_count";
+        assert_eq!(value(&scrape, name, &[("graph", graph)]), count);
+    }
     assert_eq!(number("graphmill_queue_time_seconds_count"), 3);
     assert_eq!(number("graphmill_generation_duration_seconds_count"), 3);
     let cached = number("graphmill_cached_prompt_tokens_total");

@@ -5,6 +5,7 @@ mod actor;
 mod adapters;
 mod bodies;
 mod cancel;
+mod chains;
 mod chat;
 mod collector;
 mod command_line;

@@ -1,6 +1,7 @@
 //! Answers: one object with the whole text, or an event for each piece of it.
 
 use graphmill_engine::Result;
+use graphmill_llm::Usage;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -73,6 +74,7 @@ impl AnswerWriter for Texts {
         &mut self,
         request: &TextRequest,
         chunk: &TextChunk,
+        _: &Usage,
         out: &mut Vec<HttpResponse>,
     ) -> Result<bool> {
         let finish = chunk.finish;

@@ -37,7 +37,8 @@ use crate::payload::{
 ///
 /// Where the side packet that names the model is connected, what neither a request nor the options
 /// say is taken from the `generation_config.json` beside it, and a request takes its place in the
-/// model's queue here: if none is left, it is refused before anything is computed for it.
+/// model's queue here: if none is left, it is refused before anything is computed for it. Of several
+/// requests of a session, which are answered one after the other, that is the first.
 ///
 /// ```pbtxt
 /// input_stream: "HTTP_REQUEST_PAYLOAD:input"
@@ -55,6 +56,8 @@ use crate::payload::{
 pub struct OpenAIRequest {
     defaults: Defaults,
     model: Option<Arc<LanguageModel>>,
+    /// Whether the session has its place in the queue.
+    has_place: bool,
 }
 
 /// The ports of [`OpenAIRequest`].
@@ -93,7 +96,11 @@ impl Calculator for OpenAIRequest {
             Some(model) => Defaults::new(options, model.generation_config()),
             None => Defaults::new(options, &GenerationConfig::default()),
         };
-        Ok(Self { defaults, model })
+        Ok(Self {
+            defaults,
+            model,
+            has_place: false,
+        })
     }
 
     fn process(&mut self, io: OpenAIRequestPorts, cx: &mut Cx<'_>) -> Result<Flow> {
@@ -121,7 +128,9 @@ impl Calculator for OpenAIRequest {
             }
             cx.emit(io.question, question);
         } else {
-            if let Some(model) = &self.model {
+            if let Some(model) = &self.model
+                && !std::mem::replace(&mut self.has_place, true)
+            {
                 if let Some(terms) = Terms::of(cx.run()) {
                     terms.quota.enqueue()?;
                 }

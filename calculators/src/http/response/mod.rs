@@ -2,13 +2,15 @@
 //! chunks.
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Error, Flow, In, NoOptions, Offset, OpenCx, Out, Result, register,
+    Calculator, Contract, Cx, Error, Flow, In, NoOptions, Offset, OpenCx, Out, Policy, Result,
+    register,
 };
 
 use super::{
     body::{ignored_fields, to_json, whole},
     dialect::AnswerWriter,
     dialect_table,
+    usage::AnswerUsage,
 };
 use crate::payload::{HttpResponse, PromptReport, TextChunk, TextRequest};
 
@@ -19,7 +21,8 @@ use crate::payload::{HttpResponse, PromptReport, TextChunk, TextRequest};
 /// first choice first. Each choice ends with a chunk of its finish reason. Token counts follow
 /// where the request asks for them. The output has a time line of its own, a timestamp for each
 /// event. Fields of the request that nobody knows are listed in the header `x-ignored-fields`. A
-/// report, where `REPORT` is connected, is the whole answer.
+/// report, where `REPORT` is connected, is the whole answer. `usage` counts the tokens of all models
+/// and prompts of the session. There is one answer: a second request is an error.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"
@@ -37,6 +40,7 @@ pub struct OpenAIResponse {
     request: Option<TextRequest>,
     /// Writes the answer in the request's dialect.
     writer: Option<Box<dyn AnswerWriter>>,
+    usage: AnswerUsage,
     /// The timestamp of the next event.
     next: i64,
 }
@@ -58,6 +62,7 @@ impl Calculator for OpenAIResponse {
 
     fn contract(c: &mut Contract, _: &NoOptions) -> OpenAIResponsePorts {
         c.offset(Offset::Unset);
+        c.policy(Policy::Immediate);
         OpenAIResponsePorts {
             request: c.input("REQUEST"),
             text: c.input("TEXT"),
@@ -66,12 +71,22 @@ impl Calculator for OpenAIResponse {
         }
     }
 
-    fn open(_: &NoOptions, _: OpenAIResponsePorts, _: &mut OpenCx<'_>) -> Result<Self> {
+    fn open(_: &NoOptions, io: OpenAIResponsePorts, cx: &mut OpenCx<'_>) -> Result<Self> {
+        // It waits for the request that it answers.
+        cx.out().pause(io.text);
         Ok(Self::default())
     }
 
     fn process(&mut self, io: OpenAIResponsePorts, cx: &mut Cx<'_>) -> Result<Flow> {
         if let Some(request) = cx.take(io.request) {
+            if self.request.is_some() {
+                let time = cx.settled(io.request);
+                let message = format!(
+                    "the packet at {time} of the input REQUEST is a second request, and the node answers one"
+                );
+                return Err(Error::precondition(message));
+            }
+            cx.out().resume(io.text);
             let endpoint = request.endpoint;
             let dialect = dialect_table::named(endpoint).ok_or_else(|| {
                 Error::internal(format!("no dialect has the endpoint `{endpoint}`"))
@@ -93,7 +108,8 @@ impl Calculator for OpenAIResponse {
         if self.next == 0 {
             out.extend(ignored_fields(&request.ignored));
         }
-        let ended = writer.take(request, &chunk, &mut out)?;
+        let usage = self.usage.with(cx.run(), request, &chunk);
+        let ended = writer.take(request, &chunk, &usage, &mut out)?;
         for response in out {
             cx.emit_at(io.response, self.next, response);
             self.next += 1;

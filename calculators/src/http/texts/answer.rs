@@ -2,7 +2,7 @@
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, Flow, In, NoOptions, Offset, OpenCx, Out, Result, Side,
-    register,
+    Timestamp, register,
 };
 
 use crate::payload::TextChunk;
@@ -10,7 +10,8 @@ use crate::payload::TextChunk;
 /// Joins the pieces of a text to one packet, or gives each as it comes, if the side packet `STREAM`
 /// is true. `FINISH_REASON`, where it is connected, says why the text ended: `stop` or `length`.
 ///
-/// Of several choices there is only the first. The outputs have a time line of their own.
+/// The text of a prompt is at the timestamp of the prompt; where it comes in pieces, they follow one
+/// after the other from there, or from where those of the prompt before end. A prompt has one choice.
 ///
 /// ```pbtxt
 /// input_stream: "TEXT:chunks"
@@ -24,8 +25,8 @@ use crate::payload::TextChunk;
 pub struct TextAnswer {
     streams: bool,
     text: String,
-    /// The timestamp of the next packet.
-    next: i64,
+    /// The first timestamp that is free.
+    next: Timestamp,
 }
 
 /// The ports of [`TextAnswer`].
@@ -57,7 +58,7 @@ impl Calculator for TextAnswer {
         Ok(Self {
             streams: cx.side(io.streams).copied().unwrap_or(false),
             text: String::new(),
-            next: 0,
+            next: Timestamp::MIN,
         })
     }
 
@@ -66,18 +67,22 @@ impl Calculator for TextAnswer {
             return Ok(Flow::Continue);
         };
         if chunk.index != 0 {
-            return Err(Error::internal("there is more than one choice"));
+            let message = format!(
+                "the prompt at {} of the input TEXT has more than one choice, and an answer is one text",
+                chunk.prompt
+            );
+            return Err(Error::invalid(message).with_field("n"));
         }
         self.text.push_str(&chunk.text);
-        let ends = chunk.finish.is_some();
-        if ends || (self.streams && !self.text.is_empty()) {
-            cx.emit_at(io.text, self.next, std::mem::take(&mut self.text));
+        if chunk.finish.is_some() || (self.streams && !self.text.is_empty()) {
+            let time = self.next.max(chunk.prompt);
+            cx.emit_at(io.text, time, std::mem::take(&mut self.text));
             if let Some(finish) = chunk.finish {
-                cx.emit_at(io.finish, self.next, finish.as_str().to_owned());
+                cx.emit_at(io.finish, time, finish.as_str().to_owned());
             }
-            self.next += 1;
+            self.next = time.next();
         }
-        Ok(if ends { Flow::Stop } else { Flow::Continue })
+        Ok(Flow::Continue)
     }
 }
 register!(TextAnswer);

@@ -32,6 +32,7 @@ impl AnswerWriter for Transcript {
         &mut self,
         request: &TextRequest,
         chunk: &TextChunk,
+        counts: &Usage,
         out: &mut Vec<HttpResponse>,
     ) -> Result<bool> {
         self.text.push_str(&chunk.text);
@@ -46,7 +47,7 @@ impl AnswerWriter for Transcript {
             }
             if ends {
                 let mut done = json!({ "type": "transcript.text.done", "text": self.text });
-                done["usage"] = usage(&chunk.usage);
+                done["usage"] = usage(counts);
                 out.extend([HttpResponse::Event(to_json(&done)?), HttpResponse::End]);
             }
         } else if ends && self.is_plain {
@@ -55,7 +56,7 @@ impl AnswerWriter for Transcript {
                 bytes: std::mem::take(&mut self.text).into(),
             });
         } else if ends {
-            let answer = json!({ "text": self.text, "usage": usage(&chunk.usage) });
+            let answer = json!({ "text": self.text, "usage": usage(counts) });
             out.push(whole(to_json(&answer)?));
         }
         Ok(ends)

@@ -25,6 +25,7 @@ use crate::tensor::Tensor;
 pub struct DynamicBatch<M> {
     batcher: Arc<Batcher>,
     run: Arc<RunCx>,
+    name: Arc<str>,
     asked: Asked,
     model: PhantomData<fn() -> M>,
 }
@@ -72,6 +73,7 @@ impl<M: BatchedModel> AsyncCalculator for DynamicBatch<M> {
         Ok(Self {
             batcher,
             run,
+            name: Arc::clone(cx.node_name()),
             asked,
             model: PhantomData,
         })
@@ -93,7 +95,9 @@ impl<M: BatchedModel> AsyncCalculator for DynamicBatch<M> {
         out.waits_for(pending.watch());
         let answer = pending.await?;
         if let Some(tally) = Tally::of(&self.run) {
-            tally.admitted(answer.queued);
+            tally.count(&self.name, |counts| {
+                counts.queued.get_or_insert(answer.queued);
+            });
         }
         if answer.outputs.len() != io.outputs.len() {
             let (found, connected) = (answer.outputs.len(), io.outputs.len());

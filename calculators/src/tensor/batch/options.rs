@@ -321,7 +321,10 @@ impl<M> DynamicBatchOptions<M> {
             }
         }
         if self.ragged == Ragged::Separate && self.pad_value != PadValue::default() {
-            c.option_error("pad_value", "`pad_value` has no effect without `ragged: PAD`");
+            c.option_error(
+                "pad_value",
+                "`pad_value` has no effect without `ragged: PAD`",
+            );
         }
         for (option, message) in batching.problems() {
             c.option_error(option, format!("`{option}` {message}"));

@@ -290,6 +290,7 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
             tally: head.entry.tally(),
             terms: caller.as_ref().map(Caller::terms),
             priority: 0,
+            recorded: None,
         },
         traceparent,
         records,
@@ -322,6 +323,7 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
             bytes,
         } => {
             let content_type = HeaderValue::from_static(content_type);
+            head.entry.answers();
             let bytes = if with_timings && let Some(summary) = answer.summary().await {
                 Timings::new(&head.entry, Some(summary)).within(bytes)
             } else {

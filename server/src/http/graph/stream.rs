@@ -80,8 +80,12 @@ impl Events {
         };
         loop {
             match packet {
-                Ok(Some(HttpResponse::Event(data))) => sse::write_event(&mut out, &data),
+                Ok(Some(HttpResponse::Event(data))) => {
+                    self.entry.answers();
+                    sse::write_event(&mut out, &data);
+                }
                 Ok(Some(HttpResponse::NamedEvent { name, data })) => {
+                    self.entry.answers();
                     sse::write_named_event(&mut out, name, &data);
                     self.named += 1;
                 }

@@ -175,6 +175,7 @@ impl RequestContext {
                 tally: self.entry.tally(),
                 terms: self.caller.as_ref().map(Caller::terms),
                 priority,
+                recorded: None,
             },
             traceparent: self.traceparent.clone(),
             records,

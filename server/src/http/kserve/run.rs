@@ -51,6 +51,7 @@ pub(crate) async fn run(
     let mut inference = who.open(app, ready, settings, Driver::Reader)?;
     let packets = kserve::packets(inference.plan(), request.inputs, true)?;
     let tensors = inference.run(packets, time).await?;
+    who.entry.answers();
     Ok(Outcome {
         label,
         tensors: choose(tensors, &request.outputs)?,
@@ -102,6 +103,7 @@ async fn part_of_sequence(
         tensors = fed(&mut sequence, packets, time, part.ends) => tensors?,
         failure = who.expires_within(settings.timeout) => return Err(failure),
     };
+    who.entry.answers();
     let label = sequence.label.clone();
     if part.ends || sequence.inference.has_ended() {
         taken.done();

@@ -68,14 +68,13 @@ impl RunTrace {
             fail(&mut span, error);
         }
         let graph = self.request.context.with_span(span);
-        let tally = self.tally.read();
         let explained = &summary.plan().explain().nodes;
         for node in summary.nodes() {
             let calculator = explained
                 .iter()
                 .find(|explained| explained.name == node.name)
                 .map_or("", |explained| &explained.calculator);
-            self.node(&graph, &node, calculator, &tally, error);
+            self.node(&graph, &node, calculator, error);
         }
         graph.span().end();
     }
@@ -86,7 +85,6 @@ impl RunTrace {
         graph: &Context,
         node: &NodeSummary<'_>,
         calculator: &str,
-        tally: &Tallied,
         error: Option<&Error>,
     ) {
         let Some((first, last)) = node.called else {
@@ -100,7 +98,7 @@ impl RunTrace {
         ];
         let computes = COMPUTES.contains(&calculator);
         if computes {
-            attributes.extend(self.inference(tally));
+            attributes.extend(self.inference(&self.tally.of_node(node.name)));
         }
         let name = if computes {
             format!("{} {}", self.operation, self.model)
@@ -145,7 +143,7 @@ impl RunTrace {
         let times: [(&'static str, Option<Duration>); 4] = [
             (names::FIRST_CHUNK, first),
             (names::QUEUE, tally.queued),
-            (names::PREFILL, tally.prefill()),
+            (names::PREFILL, tally.prefill),
             (names::DECODE, decode),
         ];
         attributes.extend(

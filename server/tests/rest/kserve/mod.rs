@@ -12,6 +12,7 @@ mod onnx;
 mod repository;
 mod sequences;
 mod stream;
+mod texts;
 
 use std::net::SocketAddr;
 

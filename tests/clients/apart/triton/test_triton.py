@@ -269,6 +269,31 @@ def test_a_chat_streams_tensors(tensors, answers):
     assert len(pieces) > 3 and "".join(pieces) == expected
 
 
+def test_a_stream_has_several_prompts_and_each_ends_with_its_final_answer(tensors, answers):
+    asked = [(answer["messages"][0]["content"], answer["expected"]) for answer in answers if len(answer["messages"]) == 1][:2]
+    assert len(asked) == 2
+    with triton_grpc.InferenceServerClient(f"127.0.0.1:{tensors.grpc}") as client:
+        given = queue.Queue()
+        client.start_stream(callback=lambda result, error: given.put((result, error)))
+        for number, (question, _) in enumerate(asked):
+            prompt = triton_grpc.InferInput("prompt", [1], "BYTES").set_data_from_numpy(np.array([question.encode()], dtype=np.object_))
+            parameters = {"temperature": 0, "stream": True} if number == 0 else None
+            client.async_stream_infer("text", [prompt], request_id=f"q{number}", parameters=parameters, enable_empty_final_response=True)
+        for number, (_, expected) in enumerate(asked):
+            text = ""
+            while True:
+                result, error = given.get(timeout=30)
+                assert error is None, error
+                response = result.get_response()
+                assert response.id == f"q{number}"
+                if "triton_final_response" in response.parameters:
+                    break
+                if response.outputs[0].name == "text":
+                    text += result.as_numpy("text")[0].decode()
+            assert text == expected
+        client.stop_stream()
+
+
 def test_reflection_of_grpc(tensors):
     with grpc.insecure_channel(tensors.grpc) as channel:
         described = ProtoReflectionDescriptorDatabase(channel)

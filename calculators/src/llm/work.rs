@@ -1,0 +1,254 @@
+//! The prompts of one packet, while a node generates for them.
+
+use std::sync::{Arc, atomic::Ordering};
+use std::time::Instant;
+
+use graphmill_engine::{Result, RunCx, Timestamp};
+use graphmill_llm::{DraftCounts, Encoding, FinishReason, GenerationError, StepOutput, Usage};
+
+use super::calculator::failed;
+use super::generations::{Choice, Generations, Reply};
+use super::{LanguageModel, waits};
+use crate::payload::{EchoedTokens, Finish, Tallied, Tally, TokenChunk};
+
+/// What is generated for the prompts of one packet.
+pub(super) struct Work {
+    model: Arc<LanguageModel>,
+    /// The timestamp of the prompts.
+    pub(super) prompt: Timestamp,
+    /// Generations of each prompt.
+    n: u32,
+    /// Whether other prompts of the session came before.
+    follows: bool,
+    /// The choices that were submitted.
+    choices: Vec<Option<Choice>>,
+    /// Those of them that are not submitted yet.
+    generations: Option<Generations>,
+    /// The images of the prompts, as long as they are not encoded.
+    encoding: Option<Encoding>,
+    /// Choices that have not ended.
+    running: usize,
+    clock: Clock,
+}
+
+/// When the tokens came.
+struct Clock {
+    submitted: Instant,
+    /// When the last one did.
+    last: Option<Instant>,
+    /// Whether a generation was admitted.
+    admitted: bool,
+}
+
+impl Work {
+    /// Nothing is submitted before the images of the prompts are encoded.
+    pub(super) fn new(
+        model: Arc<LanguageModel>,
+        (prompt, n): (Timestamp, u32),
+        generations: Generations,
+        follows: bool,
+    ) -> Result<Self> {
+        let mut work = Self {
+            model,
+            prompt,
+            n: n.max(1),
+            follows,
+            choices: Vec::new(),
+            running: generations.count(),
+            encoding: generations.encode()?,
+            generations: Some(generations),
+            clock: Clock {
+                submitted: Instant::now(),
+                last: None,
+                admitted: false,
+            },
+        };
+        if work.encoding.is_none() {
+            work.begin()?;
+        }
+        Ok(work)
+    }
+
+    /// Whether all choices have ended.
+    pub(super) fn is_done(&self) -> bool {
+        self.running == 0
+    }
+
+    /// What the choices wait for outside of the graph.
+    pub(super) fn waits_for(&self) -> Option<String> {
+        let engine = self.model.engine();
+        if let Some(encoding) = &self.encoding {
+            return Some(waits::encoder(&engine, encoding.has_begun()));
+        }
+        waits::tokens(&engine, self.choices.iter().flatten(), self.running)
+    }
+
+    /// The images are encoded, or cannot be.
+    pub(super) fn encoded(&mut self, encoded: Result<(), GenerationError>) -> Result<()> {
+        encoded.map_err(failed)?;
+        self.begin()
+    }
+
+    /// Submits the first choices, whose images are encoded.
+    fn begin(&mut self) -> Result<()> {
+        self.encoding = None;
+        if let Some(generations) = &mut self.generations {
+            self.choices = generations.begin(self.follows)?;
+        }
+        Ok(())
+    }
+
+    /// Takes in the output of a step; nothing if its choice has ended.
+    pub(super) fn step(
+        &mut self,
+        (run, node): (&RunCx, &Arc<str>),
+        index: u32,
+        output: StepOutput,
+    ) -> Result<Option<TokenChunk>> {
+        let first_of_prompt = index.is_multiple_of(self.n);
+        let Some(choice) = choice(&mut self.choices, index) else {
+            // it was on its way when the choice ended
+            return Ok(None);
+        };
+        if choice.stopped.load(Ordering::Relaxed) {
+            self.stop(run, node, index);
+            return Ok(None);
+        }
+        choice.credits = choice.credits.saturating_sub(1);
+        let begins = !std::mem::replace(&mut choice.began, true);
+        let finish = match output.finish {
+            None => None,
+            Some(FinishReason::Stop) => Some(Finish::Stop),
+            Some(FinishReason::Length) => Some(Finish::Length),
+            Some(FinishReason::Error(error)) => return Err(failed(error)),
+        };
+        let usage = output.usage;
+        let before = std::mem::replace(&mut choice.tallied, usage);
+        if let Some(tally) = Tally::of(run) {
+            let clock = &mut self.clock;
+            tally.count(node, |counts| {
+                clock.count(counts, &before, &usage);
+                if begins && first_of_prompt {
+                    counts.cached += usage.cached_tokens;
+                    counts.sounds += usage.sound_tokens;
+                }
+                counts.finishes.extend(finish);
+            });
+        }
+        let stop = choice.stop.clone();
+        let echo = choice.echo.take().map(|tokens| {
+            Box::new(EchoedTokens {
+                tokens,
+                logprobs: output.prompt_logprobs,
+            })
+        });
+        if let Some(reply) = &mut choice.reply {
+            reply.tokens.extend_from_slice(&output.tokens);
+        }
+        if let Some(reply) = choice.reply.take_if(|_| finish.is_some()) {
+            let Reply {
+                asked,
+                prompt,
+                tokens,
+            } = reply;
+            let vocab = &**self.model.vocab();
+            self.model
+                .history()
+                .remember(vocab, &asked, prompt, &tokens);
+        }
+        if begins {
+            self.follow()?;
+        }
+        if finish.is_some() {
+            self.end(index);
+        }
+        Ok(Some(TokenChunk {
+            prompt: self.prompt,
+            index,
+            echo,
+            tokens: output.tokens,
+            logprobs: output.logprobs,
+            finish,
+            usage,
+            stop,
+        }))
+    }
+
+    /// Submits the next choice, in the place of one that waits no longer.
+    fn follow(&mut self) -> Result<()> {
+        if let Some(generations) = &mut self.generations {
+            match generations.follow()? {
+                Some(choice) => self.choices.push(Some(choice)),
+                None => self.generations = None,
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the output of one more step of a choice come.
+    pub(super) fn grant(&mut self, index: u32) {
+        if let Some(choice) = choice(&mut self.choices, index)
+            && !choice.stopped.load(Ordering::Relaxed)
+        {
+            choice.credits += 1;
+            choice.sequence.grant(1);
+        }
+    }
+
+    /// A node behind this one has ended a choice, if it had not ended before.
+    pub(super) fn stop(&mut self, run: &RunCx, node: &Arc<str>, index: u32) {
+        if self.end(index)
+            && let Some(tally) = Tally::of(run)
+        {
+            tally.count(node, |counts| counts.finishes.push(Finish::Stop));
+        }
+    }
+
+    /// Ends a choice; false if it has ended.
+    fn end(&mut self, index: u32) -> bool {
+        let place = self.choices.get_mut(index as usize);
+        let ends = place.and_then(Option::take).is_some();
+        self.running -= usize::from(ends);
+        ends
+    }
+}
+
+fn choice(choices: &mut [Option<Choice>], index: u32) -> Option<&mut Choice> {
+    choices.get_mut(index as usize)?.as_mut()
+}
+
+impl Clock {
+    /// Counts what came with a step of a choice.
+    fn count(&mut self, counts: &mut Tallied, before: &Usage, usage: &Usage) {
+        let now = Instant::now();
+        if !std::mem::replace(&mut self.admitted, true) {
+            *counts.queued.get_or_insert_default() += usage.queued;
+        }
+        add_generated(counts, before, usage);
+        if usage.generated_tokens == before.generated_tokens {
+            return;
+        }
+        match self.last.replace(now) {
+            None => {
+                counts.first.get_or_insert(now);
+                let waited = now.duration_since(self.submitted);
+                *counts.prefill.get_or_insert_default() += waited.saturating_sub(usage.queued);
+            }
+            Some(last) => counts.decoding += now.duration_since(last),
+        }
+    }
+}
+
+/// Adds the tokens that a choice has generated since it was `before`.
+pub(super) fn add_generated(counts: &mut Tallied, before: &Usage, usage: &Usage) {
+    counts.generated += usage
+        .generated_tokens
+        .saturating_sub(before.generated_tokens);
+    counts.draft(usage.drafts.map(|now| {
+        let old = before.drafts.unwrap_or_default();
+        DraftCounts {
+            accepted: now.accepted.saturating_sub(old.accepted),
+            rejected: now.rejected.saturating_sub(old.rejected),
+        }
+    }));
+}

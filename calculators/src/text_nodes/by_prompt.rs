@@ -1,0 +1,69 @@
+//! The input policy of nodes behind a language model: chunks have a time line of their own, and each
+//! says which prompts it belongs to. What else such a node takes comes once for each prompt, on the
+//! time line of the prompts.
+
+use std::sync::Arc;
+
+use graphmill_engine::{
+    InputPolicy, InputQueue, InputSet, Packet, Policy, Readiness, Timestamp, Waiting,
+};
+
+use crate::payload::{TextChunk, TokenChunk};
+
+/// Delivers the chunks of the last input one by one, the first of each prompt together with what the
+/// other inputs have at the timestamp of that prompt, or had last before it.
+pub(super) fn by_prompt() -> Policy {
+    Policy::Custom(Arc::new(|| Box::new(ByPrompt)))
+}
+
+struct ByPrompt;
+
+/// The timestamp of the prompts that a chunk belongs to; its own if it is no chunk.
+fn prompt_of(packet: &Packet) -> Timestamp {
+    let tokens = packet.get::<TokenChunk>().map(|chunk| chunk.prompt);
+    let prompt = tokens.or_else(|| packet.get::<TextChunk>().map(|chunk| chunk.prompt));
+    prompt.unwrap_or(packet.time)
+}
+
+impl InputPolicy for ByPrompt {
+    fn readiness(&self, queues: &[InputQueue]) -> Readiness {
+        let Some((chunks, others)) = queues.split_last() else {
+            return Readiness::Close;
+        };
+        let waiting = |stream: usize, until| {
+            Readiness::Waiting(Waiting {
+                stream: stream as u16,
+                until,
+            })
+        };
+        let Some(chunk) = chunks.front() else {
+            return match chunks.bound() {
+                Timestamp::DONE | Timestamp::ONE_OVER_POST_STREAM => Readiness::Close,
+                bound => waiting(others.len(), bound),
+            };
+        };
+        let prompt = prompt_of(chunk);
+        match others.iter().position(|other| other.bound() <= prompt) {
+            Some(unsettled) => waiting(unsettled, chunk.time),
+            None => Readiness::Process(chunk.time),
+        }
+    }
+
+    fn fill(&mut self, at: Timestamp, queues: &mut [InputQueue], set: &mut InputSet) {
+        let Some((chunks, others)) = queues.split_last_mut() else {
+            return;
+        };
+        let prompt = chunks.front().map_or(at, prompt_of);
+        for (input, queue) in others.iter_mut().enumerate() {
+            let mut latest = None;
+            while queue.head().is_some_and(|head| head <= prompt) {
+                latest = queue.pop();
+            }
+            match latest {
+                Some(packet) => set.put(input, packet),
+                None => set.hold_back(input, queue),
+            }
+        }
+        set.fill(others.len(), chunks, at);
+    }
+}
