@@ -176,6 +176,7 @@ mod tests {
 
     fn chunk(reasoning: &str, text: &str, calls: &[(u32, bool, &str)], end: bool) -> TextChunk {
         TextChunk {
+            prompt: graphmill_engine::Timestamp::ZERO,
             index: 0,
             text: text.to_owned(),
             reasoning: reasoning.to_owned(),
