@@ -245,7 +245,7 @@ fn images_are_waited_for_at_their_encoder() {
     let (go_on, waits) = mpsc::channel::<()>();
     let engine = model.engine();
     let vision = engine.vision().expect("it reads images");
-    let blocks = vision.encode(Vec::new(), move |_| waits.recv().unwrap_or_default());
+    let blocks = vision.encode(Vec::new(), move |_| _ = waits.recv());
     let _blocks = blocks.expect("room in the queue");
 
     let environment = Environment::new(Registry::global()).with_resource("llm", Arc::clone(&model));
