@@ -58,7 +58,7 @@ impl Summary {
     }
 
     /// Where packets were left, of a session that put out too little: which nodes held what, and
-    /// which were never called.
+    /// which got nothing.
     pub fn left(&self) -> String {
         let held = self.held.iter().map(|held| {
             let packets = match held.packets {
@@ -68,8 +68,10 @@ impl Summary {
             let (node, stream, first) = (&held.node, &held.stream, held.first);
             format!("`{node}` held {packets} of `{stream}` from {first} on")
         });
-        let idle = self.nodes().filter(|node| node.called.is_none());
-        let idle = idle.map(|node| format!("`{}` got nothing", node.name));
+        // Such a node was only closed.
+        let idle = self.plan.nodes.iter().zip(self.counts.iter());
+        let idle = idle.filter(|(node, counts)| !node.inputs.is_empty() && counts.runs <= 1);
+        let idle = idle.map(|(node, _)| format!("`{}` got nothing", node.name));
         let left: Vec<String> = held.chain(idle).collect();
         if left.is_empty() {
             return "every node was called, and none put out a packet for it".to_owned();
