@@ -117,7 +117,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     accepted: accepted::Accepted,
     /// Lists the flags of OpenVINO Model Server that are accepted and have no effect.
-    #[arg(long)]
+    #[arg(long, help_heading = heading::EDITING)]
     help_ovms: bool,
 }
 
