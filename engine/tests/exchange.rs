@@ -4,7 +4,7 @@
 
 #[path = "../src/session/mailbox.rs"]
 #[expect(dead_code, reason = "the model does not use all that the session does")]
-mod exchange;
+mod mailbox;
 
 use std::{
     collections::VecDeque,
@@ -20,7 +20,7 @@ use shuttle::{
     thread,
 };
 
-use exchange::{CAPACITY, Exchange, Next, Pushed};
+use mailbox::{CAPACITY, Exchange, Next, Pushed};
 
 /// The room of the one graph input.
 const ROOM: usize = 2;

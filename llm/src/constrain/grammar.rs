@@ -182,7 +182,8 @@ fn with_schemas_held(text: &str) -> Result<String, ConstraintError> {
         // What is no JSON is no schema; that is for the compiler to say.
         if let Some(Ok(mut schema)) = values.next() {
             limits::hold(&mut schema)?;
-            held.push_str(&format!(" {schema}"));
+            held.push(' ');
+            held.push_str(&schema.to_string());
             rest = &after[values.byte_offset()..];
         }
     }

@@ -5,6 +5,8 @@
 //! A bound that is out of reach is replaced by the nearest one within reach that allows less; what
 //! would allow more, or something else, is refused.
 
+use std::cmp::Ordering;
+
 use serde_json::{Map, Number, Value};
 
 use super::compiler::ConstraintError;
@@ -167,9 +169,8 @@ fn hold_bound(keyword: &str, bound: &mut Number, side: Side) -> Result<(), Const
         least => least,
     };
     let held = side.turned(held);
-    if held != written
-        && let Some(held) = Number::from_f64(held)
-    {
+    let changes = held.partial_cmp(&written) != Some(Ordering::Equal);
+    if let Some(held) = Number::from_f64(held).filter(|_| changes) {
         *bound = held;
     }
     Ok(())

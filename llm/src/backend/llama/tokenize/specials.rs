@@ -90,10 +90,12 @@ impl Specials {
             let special = &self.specials[index];
             if parse_special || !special.hidden {
                 let whole = std::mem::take(&mut parts);
-                whole.into_iter().for_each(|part| match part {
-                    Part::Text(text) => special.split(text, &mut parts),
-                    part @ Part::Special(_) => parts.push(part),
-                });
+                for part in whole {
+                    match part {
+                        Part::Text(text) => special.split(text, &mut parts),
+                        part @ Part::Special(_) => parts.push(part),
+                    }
+                }
             }
         }
         parts
