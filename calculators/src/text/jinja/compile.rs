@@ -163,9 +163,11 @@ fn replaced<'a>(code: &Instructions<'a>) -> Result<Instructions<'a>, TemplateErr
     let old: Vec<&Instruction<'a>> = (0..).map_while(|at| code.get(at)).collect();
     let targets: BTreeSet<u32> = old.iter().filter_map(|it| target(it)).collect();
     let new = (0..).zip(&old).map(|(at, instruction)| {
-        let before = (at as usize).checked_sub(1).map(|before| old[before]);
-        let before = before.filter(|_| !targets.contains(&at));
-        checked(instruction, before).unwrap_or_else(|| replacement(instruction))
+        // Before an attribute is set, the namespace is looked up, and not the value.
+        let needs_none = !matches!(instruction, Instruction::SetAttr(_))
+            && is_checked(&old[..at as usize], at, &targets);
+        let check = checked(instruction).filter(|_| !needs_none);
+        check.unwrap_or_else(|| replacement(instruction))
     });
     let new: Vec<Vec<Instruction<'a>>> = new.collect();
     let mut places = vec![0];
@@ -216,21 +218,34 @@ fn call(name: &'static str, arguments: u16) -> Instruction<'static> {
     Instruction::CallFunction(name, Some(arguments))
 }
 
-/// The instructions with a check before a variable gets a value, and before a loop, unless the one
-/// instruction that can be `before` says that it needs none: what a checked value holds needs no
-/// check, nor does text.
-fn checked<'a>(
-    instruction: &Instruction<'a>,
-    before: Option<&Instruction<'a>>,
-) -> Option<Vec<Instruction<'a>>> {
-    use Instruction::{EndCapture, GetAttr, Iterate, Lookup, PushLoop, SetAttr, StoreLocal, Swap};
-    match (instruction, before) {
-        (StoreLocal(_), Some(Iterate(_) | EndCapture)) => None,
-        (StoreLocal(_), _) => Some(vec![call("__py_held", 1), instruction.clone()]),
+/// Whether the value that an instruction takes has been checked: it is a part of what a variable
+/// holds, or of what a loop runs over, or text.
+fn is_checked(before: &[&Instruction<'_>], mut at: u32, targets: &BTreeSet<u32>) -> bool {
+    for (place, instruction) in before.iter().enumerate().rev() {
+        // Where a jump ends, the value can be another one.
+        if targets.contains(&at) {
+            return false;
+        }
+        at = place as u32;
+        match instruction {
+            Instruction::GetAttr(_) => {}
+            Instruction::Lookup(_) | Instruction::Iterate(_) | Instruction::EndCapture => {
+                return true;
+            }
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// The instructions with a check before a variable gets a value, and before a loop.
+fn checked<'a>(instruction: &Instruction<'a>) -> Option<Vec<Instruction<'a>>> {
+    use Instruction::{PushLoop, SetAttr, StoreLocal, Swap};
+    match instruction {
+        StoreLocal(_) => Some(vec![call("__py_held", 1), instruction.clone()]),
         // the value is below the namespace
-        (SetAttr(_), _) => Some(vec![Swap, call("__py_data", 1), Swap, instruction.clone()]),
-        (PushLoop(_), Some(Lookup(_) | GetAttr(_))) => None,
-        (PushLoop(_), _) => Some(vec![call("__py_made_iter", 1), instruction.clone()]),
+        SetAttr(_) => Some(vec![Swap, call("__py_data", 1), Swap, instruction.clone()]),
+        PushLoop(_) => Some(vec![call("__py_made_iter", 1), instruction.clone()]),
         _ => None,
     }
 }

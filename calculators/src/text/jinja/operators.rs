@@ -80,8 +80,8 @@ pub(super) fn install(environment: &mut Environment<'static>) {
 }
 
 /// Accounts for a value that is looked at.
-pub(super) fn visit() -> Result<(), Error> {
-    budget::take(1)
+pub(super) fn visit(items: usize) -> Result<(), Error> {
+    budget::take(size_of::<Value>() + items)
 }
 
 /// What a `for` loop runs over: Python's iterables and nothing else.

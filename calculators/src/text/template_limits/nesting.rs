@@ -12,8 +12,8 @@ use minijinja::{Error, ErrorKind};
 /// Levels of what a variable holds. JSON of requests has 128 at most.
 const MAX_NESTING: usize = 200;
 
-/// What is done for each value that is looked at.
-type Visit<'a> = &'a dyn Fn() -> Result<(), Error>;
+/// What is done for each value that is looked at, with the number of its items.
+type Visit<'a> = &'a dyn Fn(usize) -> Result<(), Error>;
 
 /// Checks what a variable of a scope is to hold.
 pub(crate) fn held(value: &Value, visit: Visit<'_>) -> Result<(), Error> {
@@ -30,7 +30,7 @@ fn look(value: &Value, level: usize, objects: bool, visit: Visit<'_>) -> Result<
     let Some(object) = value.as_object() else {
         return Ok(());
     };
-    visit()?;
+    visit(value.len().unwrap_or(0))?;
     check_level(level)?;
     match value.kind() {
         ValueKind::Seq | ValueKind::Iterable => {

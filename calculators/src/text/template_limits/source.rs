@@ -53,15 +53,14 @@ pub(crate) fn check(template: &str, syntax: &SyntaxConfig) -> Result<(), TooMuch
             Token::Ident(name) if in_tag == 0 => match name {
                 "if" => elifs.push(0),
                 "elif" => {
-                    let count = elifs.last_mut().map_or(0, |count| {
-                        *count += 1;
-                        *count
-                    });
-                    if count > MAX_ELIFS {
+                    elifs.last_mut().into_iter().for_each(|count| *count += 1);
+                    if elifs.last().is_some_and(|count| *count > MAX_ELIFS) {
                         return too_much(tag, &format!("an `if` can have {MAX_ELIFS} `elif`"));
                     }
                 }
-                "endif" => drop(elifs.pop()),
+                "endif" => {
+                    elifs.pop();
+                }
                 "macro" | "call" => macros += 1,
                 _ => {}
             },
