@@ -126,11 +126,11 @@ pub(crate) fn decode(
         bytes: decoder.total_bytes(),
     };
     check(size).map_err(Fault::Refused)?;
-    let decoded = size
+    let pixels = size
         .bytes
         .saturating_add(size.pixels().saturating_mul(DECODER_PIXEL));
-    let _decoded = claim(decoded.saturating_add(tables))?;
-    limits.max_alloc = Some(header.saturating_add(decoded));
+    let _decoded = claim(pixels.saturating_add(tables))?;
+    limits.max_alloc = Some(header.saturating_add(pixels));
     decoder.set_limits(limits)?;
     let turned = decoder.orientation()?;
     let mut upright = DynamicImage::from_decoder(decoder)?;

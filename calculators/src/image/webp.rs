@@ -53,8 +53,9 @@ fn tables(mut chunks: &[u8], mut canvas: Option<Canvas>) -> Result<u64, &'static
 }
 
 /// The size in a header: each side less one, in three bytes.
-fn canvas_of(size: &[u8]) -> Option<Canvas> {
-    let side =
-        |at: usize| Some(u32::from_le_bytes([*size.get(at)?, size[at + 1], size[at + 2], 0]) + 1);
-    (size.len() >= 6).then(|| Some((side(0)?, side(3)?)))?
+fn canvas_of(sides: &[u8]) -> Option<Canvas> {
+    let side = |at: usize| {
+        Some(u32::from_le_bytes([*sides.get(at)?, sides[at + 1], sides[at + 2], 0]) + 1)
+    };
+    (sides.len() >= 6).then(|| Some((side(0)?, side(3)?)))?
 }

@@ -146,7 +146,7 @@ impl Calculator for Llm {
         while self.work.is_none()
             && let Some((time, prompts, params)) = self.next(io, cx)
         {
-            self.serve(io, cx, (time, prompts), params)?;
+            self.serve(io, cx, (time, prompts), &params)?;
         }
         if let Some(replay) = &mut self.replay {
             replay.play(io.tokens, self.looped.then_some(io.again), cx)?;
@@ -216,7 +216,7 @@ impl Llm {
         io: LlmPorts,
         cx: &mut Cx<'_>,
         (time, TokenPrompts(prompts)): (Timestamp, TokenPrompts),
-        params: GenerationParams,
+        params: &GenerationParams,
     ) -> Result<()> {
         if let Some(replay) = &mut self.replay {
             replay.asked(time);
@@ -225,7 +225,7 @@ impl Llm {
         // What is refused takes nothing.
         if let Some(terms) = Terms::of(cx.run()) {
             let context = self.model.engine().context_length() as u64;
-            terms.quota.reserve(&need(&prompts, &params, context))?;
+            terms.quota.reserve(&need(&prompts, params, context))?;
         }
         if let Some(tally) = Tally::of(cx.run()) {
             let tokens: usize = prompts.iter().map(|prompt| prompt.tokens.len()).sum();
@@ -234,7 +234,7 @@ impl Llm {
         let quota = Terms::of(cx.run()).map(|terms| Arc::clone(&terms.quota));
         let told = (cx.sender(io.events), quota);
         let n = params.n;
-        let generations = prepare(&self.model, self.limits, (time, prompts), &params, told)?;
+        let generations = prepare(&self.model, self.limits, (time, prompts), params, told)?;
         let follows = std::mem::replace(&mut self.has_worked, true);
         let model = Arc::clone(&self.model);
         self.work = Some(Work::new(model, (time, n), generations, follows)?);

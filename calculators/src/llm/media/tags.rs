@@ -1,7 +1,7 @@
 //! Tags in files of sound: titles, covers, comments. They are left out before a file is read, because
 //! a reader keeps many times their bytes for each.
 
-/// Bytes of the header of an ID3v2 tag.
+/// Bytes of the header of an `ID3v2` tag.
 const ID3_HEAD: usize = 10;
 /// The bit of its flags that says that a footer as long as the header follows the tag.
 const ID3_FOOTER: u8 = 0x10;
@@ -20,7 +20,7 @@ pub(super) fn left_out(file: &[u8]) -> Vec<u8> {
     }
 }
 
-/// What follows the ID3v2 tags that a file begins with.
+/// The bytes after the `ID3v2` tags that a file begins with.
 fn behind_id3(mut file: &[u8]) -> &[u8] {
     while let Some([b'I', b'D', b'3', _, _, flags, size @ ..]) = file.first_chunk::<ID3_HEAD>() {
         // Seven bits of each byte.
