@@ -365,6 +365,11 @@ fn hold_number(
     if near.abs() < -(i64::MIN as f64) {
         return Ok(());
     }
+    // What comes of it is the shortest text that is read as the same floating-point number.
+    if integer(number).is_some_and(|integer| near.to_string() != integer.to_string()) {
+        let why = "is an integer that cannot be held exactly";
+        return Err(ConstraintError(format!("`{keyword}`: {number} {why}")));
+    }
     if has_integers {
         return Err(ConstraintError(format!(
             "`{keyword}`: {number} is out of range: in a schema with integers, numbers can be from -{LARGEST_OF_ALL} to {LARGEST_OF_ALL}"
