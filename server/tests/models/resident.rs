@@ -125,12 +125,9 @@ impl Server {
         fs::rename(copy, self.folder.path().join("tiny.gguf")).expect("writable");
         let reload = self.client.post(format!("{}/v1/config/reload", self.url));
         let answer = reload.send().await.expect("an answer");
-        assert_eq!(
-            answer.status(),
-            201,
-            "{}",
-            answer.text().await.unwrap_or_default()
-        );
+        // The server may have seen the new file by itself.
+        let status = answer.status();
+        assert!(status.is_success(), "{status}");
     }
 }
 

@@ -1,5 +1,5 @@
-//! The deadline of a request holds whatever it is doing. What it does here goes on for longer than
-//! any client waits, so that an answer shows that the deadline ended it.
+//! The deadline of a request holds whatever it is doing. What it does here goes on for longer, so
+//! that the answer shows that the deadline ended it.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,6 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::rest::actor::Gate;
 use crate::rest::support::{
     ACTOR, CHAT, Reply, Setup, TestServer, engine_numbers, question, read, sessions, streamed,
 };
@@ -168,18 +167,12 @@ async fn while_it_waits_and_computes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn while_a_node_computes_in_the_task_of_its_session() {
     let server = server().await;
-    let blocks = json!([{ "gate": "deadline" }, { "body": "late" }]);
-    let streams = json!([{ "event": "{}" }, { "gate": "deadline" }, { "done": true }]);
-    for (what, status, actions) in [
-        ("a node", 504, blocks),
-        ("a node behind events", 200, streams),
-    ] {
-        let body = json!({ "model": "actor", "actions": actions });
-        for request in [by_header(&server, &body), by_body(&server, &body)] {
-            let _closed = Gate::new("deadline");
-            ends(what, &[status], "deadline", read(request)).await;
-        }
-    }
+    let blocks = json!({ "model": "actor", "actions": [{ "block": 1500 }, { "body": "late" }] });
+    ends_both_ways(&server, "a node", &[504], &blocks).await;
+    let streams = json!({ "model": "actor", "actions": [
+        { "event": "{}" }, { "block": 1500 }, { "done": true },
+    ] });
+    ends_both_ways(&server, "a node behind events", &[200], &streams).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
