@@ -53,9 +53,8 @@ fn tables(mut chunks: &[u8], mut canvas: Option<Canvas>) -> Result<u64, &'static
 }
 
 /// The size in a header: each side less one, in three bytes.
-fn canvas_of(sides: &[u8]) -> Option<Canvas> {
-    let side = |at: usize| {
-        Some(u32::from_le_bytes([*sides.get(at)?, sides[at + 1], sides[at + 2], 0]) + 1)
-    };
-    (sides.len() >= 6).then(|| Some((side(0)?, side(3)?)))?
+fn canvas_of(head: &[u8]) -> Option<Canvas> {
+    let side =
+        |at: usize| Some(u32::from_le_bytes([*head.get(at)?, head[at + 1], head[at + 2], 0]) + 1);
+    (head.len() >= 6).then(|| Some((side(0)?, side(3)?)))?
 }

@@ -20,7 +20,7 @@ pub(super) fn left_out(file: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The bytes after the `ID3v2` tags that a file begins with.
+/// The rest of a file behind the `ID3v2` tags that it begins with.
 fn behind_id3(mut file: &[u8]) -> &[u8] {
     while let Some([b'I', b'D', b'3', _, _, flags, size @ ..]) = file.first_chunk::<ID3_HEAD>() {
         // Seven bits of each byte.
