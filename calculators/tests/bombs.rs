@@ -28,7 +28,7 @@ fn small(format: ImageFormat) -> Vec<u8> {
 }
 
 /// A PNG file with one more chunk before its pixels.
-fn png_with(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
+fn png_with(kind: &[u8], data: &[u8]) -> Vec<u8> {
     let mut crc = Crc::new();
     crc.update(kind);
     crc.update(data);
@@ -110,7 +110,7 @@ fn a_bomb_of_each_format_takes_little_memory() {
         b"http://ns.adobe.com/xmp/extension/\0",
         &[b'a'; 32][..],
         &[0xff; 4],
-        &[0; 4 + 60_000],
+        &vec![0; 4 + 60_000][..],
     ]
     .concat();
     let frame = [0, 0, 0, 0x9d, 1, 0x2a, 0xff, 0x3f, 0xff, 0x3f];
@@ -139,14 +139,14 @@ fn a_bomb_of_each_format_takes_little_memory() {
         ("PNG, Exif", png_with(b"eXIf", &vec![0; 7 << 20]), ""),
         (
             "JPEG, Exif",
-            jpeg_with_segments(0xe1, &[b"Exif\0\0", &[0; 60_000][..]].concat(), 120),
+            jpeg_with_segments(0xe1, &[b"Exif\0\0", &vec![0; 60_000][..]].concat(), 120),
             "",
         ),
         (
             "JPEG, profile",
             jpeg_with_segments(
                 0xe2,
-                &[b"ICC_PROFILE\0\x01\xff", &[0; 60_000][..]].concat(),
+                &[b"ICC_PROFILE\0\x01\xff", &vec![0; 60_000][..]].concat(),
                 120,
             ),
             "",

@@ -22,7 +22,7 @@ impl From<SocketAddr> for Peer {
                 let network = u128::from(address) >> 64 << 64;
                 IpAddr::V6(Ipv6Addr::from(network))
             }
-            address => address,
+            address @ IpAddr::V4(_) => address,
         })
     }
 }
