@@ -222,19 +222,19 @@ fn command() -> Command {
 /// The overview of all verbs, by group.
 fn template(command: &Command) -> String {
     let header = command.get_styles().get_header();
-    let mut template = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
-    for (heading, verbs) in GROUPS {
-        template.push_str(&format!("\n{header}{heading}:{header:#}\n"));
-        for verb in verbs {
-            let found = command.find_subcommand(verb);
-            let about = found.and_then(Command::get_about).map(ToString::to_string);
-            template.push_str(&format!("  {verb:<12} {}\n", about.unwrap_or_default()));
-        }
-    }
-    template.push_str(&format!(
-        "\n{header}Options:{header:#}\n{{options}}{{after-help}}"
-    ));
-    template
+    let line = |verb: &&str| {
+        let found = command.find_subcommand(verb);
+        let about = found.and_then(Command::get_about).map(ToString::to_string);
+        format!("  {verb:<12} {}\n", about.unwrap_or_default())
+    };
+    let groups = GROUPS.iter().map(|(heading, verbs)| {
+        let lines: String = verbs.iter().map(line).collect();
+        format!("\n{header}{heading}:{header:#}\n{lines}")
+    });
+    let groups: String = groups.collect();
+    format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\n{header}Options:{header:#}\n{{options}}{{after-help}}"
+    )
 }
 
 /// Spells flags with underscores, and adds the verb that a command line of OpenVINO Model Server

@@ -282,9 +282,7 @@ fn is_view(facts: &Facts, status: Option<StatusCode>) -> bool {
     };
     let went_well =
         status.is_some_and(|status| status.is_success() || status == StatusCode::NOT_MODIFIED);
-    facts.method == Method::GET
-        && went_well
-        && (facts.path == "/" || PATHS.iter().any(|path| is_at(path)))
+    facts.method == Method::GET && went_well && (facts.path == "/" || PATHS.iter().any(is_at))
 }
 
 /// Whether a path is asked again and again for metrics.

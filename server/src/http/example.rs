@@ -104,7 +104,7 @@ fn packets(plan: &Plan) -> Option<String> {
     let mut test = "[[case]]\nname = \"a try\"\ninput = [\n".to_owned();
     for port in tensors::inputs(plan) {
         let packet = toml_value(&packet(plan, &port)?)?;
-        test += &format!("  {packet},\n");
+        test.extend(["  ", &packet.to_string(), ",\n"]);
     }
     Some(test + "]\n")
 }
