@@ -112,8 +112,9 @@ fn allows(keyword: &str, limit: &Number, given: &Number) -> bool {
         "const" | "enum" => order.is_eq(),
         "minimum" => order.is_ge(),
         "maximum" => order.is_le(),
-        "exclusiveMinimum" => order.is_gt(),
-        "exclusiveMaximum" => order.is_lt(),
+        // llguidance lets a bound through that is written with a fraction of 0.
+        "exclusiveMinimum" => order.is_gt() || (order.is_eq() && given.is_f64()),
+        "exclusiveMaximum" => order.is_lt() || (order.is_eq() && given.is_f64()),
         _ => true,
     }
 }
