@@ -102,7 +102,7 @@ impl Metrics {
             HistogramWithExemplars::new(REQUEST_SECONDS.into_iter())
         });
         let first_tokens: Family<GraphLabels, Histogram> =
-            Family::new_with_constructor(|| Histogram::new(REQUEST_SECONDS.into_iter()));
+            Family::new_with_constructor(|| Histogram::new(REQUEST_SECONDS));
         registry.register_with_unit(
             "time_to_first_token",
             "Time from a request's head to the first part of an answer that was generated: of a stream its first event, else the whole",

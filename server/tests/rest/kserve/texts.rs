@@ -160,7 +160,7 @@ fn bytes(text: &str) -> Vec<u8> {
 
 fn said(text: &str, id: &str) -> ModelInferRequest {
     let mut said = with_input(request("chat"), "document", "BYTES", &[1], bytes(text));
-    said.id = id.to_owned();
+    id.clone_into(&mut said.id);
     said
 }
 
