@@ -18,6 +18,9 @@ const LARGEST: i64 = 9_999_999_999_999_998;
 const LARGEST_OF_ALL: i64 = i64::MAX - 1023;
 /// The largest bound of numbers that can have fractions.
 const LARGEST_BOUND: i64 = 100_000_000_000_000_000;
+/// Above it, the neighbors of integers are none as 64-bit floating-point numbers: what excludes
+/// an integer by adding 1 does not.
+const UNITS: f64 = 9_007_199_254_740_992.0;
 /// The smallest such bound above 0.
 const SMALLEST_BOUND: f64 = 1e-20;
 /// The largest number that others can be multiples of, leaving its decimal point out: each
@@ -158,7 +161,11 @@ fn hold_bound(keyword: &str, bound: &mut Number, side: Side) -> Result<(), Const
     let written = float(bound);
     let near = integer(bound).map_or(written, |bound| side.nearest(bound));
     let most = LARGEST_BOUND as f64;
-    let held = match side.turned(near) {
+    let near = match side.turned(near) {
+        least if keyword.starts_with("exclusive") && least.abs() >= UNITS => least.next_up(),
+        least => least,
+    };
+    let held = match near {
         least if least > most => {
             let bounds = format_args!("and can be from -{LARGEST_BOUND} to {LARGEST_BOUND}");
             return refused(keyword, &*bound, bounds);

@@ -48,7 +48,7 @@ impl EmbeddingInfo {
             dimensions = self.dimensions,
             pooling = self.pooling.as_str(),
             threads = (self.backend.compute.as_ref()).map(|compute| compute.batch_threads),
-            "embedding engine ready"
+            "embedding engine loaded"
         );
         tracing::debug!("embedding engine\n{self}");
     }

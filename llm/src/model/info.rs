@@ -68,7 +68,7 @@ impl LlmEngineInfo {
             draft = self.draft.as_ref().map(|draft| draft.path.display().to_string()),
             adapters = self.adapters.len(),
             media = self.vision.is_some(),
-            "engine ready"
+            "engine loaded"
         );
         tracing::debug!("engine\n{self}");
     }

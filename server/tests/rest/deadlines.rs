@@ -23,9 +23,11 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// One model for all phases: a place in the batch, prompts that take many steps, a template that
 /// takes seconds if it is asked to.
 async fn server() -> TestServer {
-    let template = "{% if 'render' in messages[0]['content'] %}{% for a in range(3000) %}{% for b in range(900) %}{% endfor %}{% endfor %}{% endif %}\
+    let slow = "{% if a %}{% endif %}".repeat(45);
+    let template = "{% if 'render' in messages[0]['content'] %}{% for a in range(60000) %}SLOW{% endfor %}{% endif %}\
          {% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}{% endfor %}\
-         {% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+         {% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+        .replace("SLOW", &slow);
     let script = json!({
         "name": "slow",
         "step_micros": STEP.as_micros() as u64,

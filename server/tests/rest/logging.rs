@@ -353,7 +353,7 @@ fn what_an_engine_runs_with_is_in_fields() {
         assert!(!log.contains(part), "{part} in {log}");
     }
     let lines = objects(&log);
-    let engine = lines.iter().find(|line| line["message"] == "engine ready");
+    let engine = lines.iter().find(|line| line["message"] == "engine loaded");
     let engine = engine.unwrap_or_else(|| panic!("{log}"));
     assert_eq!(engine["architecture"], "llama", "{engine}");
     for field in [

@@ -274,7 +274,10 @@ async fn an_answer_says_what_it_took() {
             name
         })
         .collect();
-    assert_eq!(names, ["prepare", "queue", "prefill", "decode", "total"]);
+    assert_eq!(
+        names,
+        ["prepare", "queue", "prefill", "decode", "ttft", "total"]
+    );
 }
 
 #[tokio::test]

@@ -31,7 +31,6 @@ fn side_packets_and_options_choose_once_for_all() {
         ("", "select: 1", false),
         ("", "enable: true", false),
         ("", "enable: false", true),
-        ("", "select: 7", false),
         (r#"input_side_packet: "SELECT:zero""#, "select: 1", true),
         (r#"input_side_packet: "SELECT:one""#, "", false),
         (r#"input_side_packet: "ENABLE:no""#, "enable: true", true),
@@ -49,6 +48,13 @@ fn side_packets_and_options_choose_once_for_all() {
         assert_eq!(h.packets("out").len() == 1, passes, "{ports} {options}");
         h.finish();
     }
+}
+
+#[test]
+fn a_number_without_a_channel_is_an_error() {
+    let mut h = Harness::global(&switch(r#"input_stream: "SELECT:which""#, ""));
+    let error = h.push("which", 1, 7_i64).push("in", 1, 1_i64).error();
+    assert!(error.message().contains("`SELECT` is 7"), "{error}");
 }
 
 #[test]

@@ -314,7 +314,7 @@ impl<M> DynamicBatchOptions<M> {
         for policy in &self.priority_queue_policy {
             if !(1..=self.priority_levels).contains(&policy.key) {
                 let message = format!(
-                    "`key` is {}, which is none of the {} `priority_levels`",
+                    "the `key` of a `priority_queue_policy` is {}, which is none of the {} `priority_levels`",
                     policy.key, self.priority_levels
                 );
                 c.option_error("priority_queue_policy", message);
