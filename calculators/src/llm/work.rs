@@ -127,7 +127,7 @@ impl Work {
         if let Some(tally) = Tally::of(run) {
             let clock = &mut self.clock;
             tally.count(node, |counts| {
-                clock.count(counts, &before, &usage);
+                clock.count(counts, &before, &usage, output.at);
                 if begins && first_of_prompt {
                     counts.cached += usage.cached_tokens;
                     counts.sounds += usage.sound_tokens;
@@ -218,9 +218,8 @@ fn choice(choices: &mut [Option<Choice>], index: u32) -> Option<&mut Choice> {
 }
 
 impl Clock {
-    /// Counts what came with a step of a choice.
-    fn count(&mut self, counts: &mut Tallied, before: &Usage, usage: &Usage) {
-        let now = Instant::now();
+    /// Counts what a step computed for a choice.
+    fn count(&mut self, counts: &mut Tallied, before: &Usage, usage: &Usage, now: Instant) {
         if !std::mem::replace(&mut self.admitted, true) {
             *counts.queued.get_or_insert_default() += usage.queued;
         }

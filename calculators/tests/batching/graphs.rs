@@ -300,7 +300,7 @@ fn what_is_wrong_with_the_options_is_told() {
         ),
         (
             r#"model { calculator: "ProductCalculator" } max_batch_size: 4 preferred_batch_size: 8"#,
-            "must be from 1 to 4, not 8",
+            "must be from 1 to `max_batch_size`, 4, not 8",
         ),
         (
             r#"model { calculator: "ProductCalculator" } max_batch_size: 4 input { name: "y" }"#,
@@ -317,7 +317,7 @@ fn what_is_wrong_with_the_options_is_told() {
         (
             r#"model { calculator: "ProductCalculator" } max_batch_size: 4
                priority_queue_policy { key: 1 }"#,
-            "`key` is 1, which is none of the 0 `priority_levels`",
+            "`priority_queue_policy` is 1, which is none of the 0 `priority_levels`",
         ),
         (
             r#"model { calculator: "ProductCalculator" } max_batch_size: 4

@@ -256,6 +256,7 @@ mod tests {
                 generated_tokens: count,
                 ..Usage::default()
             },
+            at: Instant::now(),
         };
         let to = to.clone();
         let sink = move |output: StepOutput| {

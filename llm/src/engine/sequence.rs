@@ -359,6 +359,7 @@ impl Sequence {
             prompt_logprobs: None,
             finish,
             usage: self.usage(),
+            at: Instant::now(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! What the steps of a generation produce, and who receives it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{GenerationError, Token, Tokens};
 
@@ -35,6 +35,8 @@ pub struct StepOutput {
     pub finish: Option<FinishReason>,
     /// Counts so far.
     pub usage: Usage,
+    /// When the step had computed it; it may be delivered later.
+    pub at: Instant,
 }
 
 /// The log probability of a chosen token and of the likeliest ones at its place.

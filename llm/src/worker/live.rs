@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use rustc_hash::FxBuildHasher;
 
@@ -109,6 +110,7 @@ impl OutputReceiver {
                 prompt_logprobs: None,
                 finish: Some(FinishReason::Error(why.clone())),
                 usage: Usage::default(),
+                at: Instant::now(),
             };
             // The others are to be told, too.
             if let Err(message) = catch(|| self.sink.deliver(output)) {

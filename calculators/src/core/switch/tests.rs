@@ -54,7 +54,7 @@ fn side_packets_and_options_choose_once_for_all() {
 fn a_number_without_a_channel_is_an_error() {
     let mut h = Harness::global(&switch(r#"input_stream: "SELECT:which""#, ""));
     let error = h.push("which", 1, 7_i64).push("in", 1, 1_i64).error();
-    assert!(error.message().contains("`SELECT` is 7"), "{error}");
+    assert!(error.message.contains("`SELECT` is 7"), "{error}");
 }
 
 #[test]

@@ -227,6 +227,13 @@ impl Batching {
     /// What is wrong, with the option's name.
     pub(super) fn problems(&self) -> Vec<(&'static str, String)> {
         let mut found = Vec::new();
+        let most = self.max_batch_size.max(1);
+        for size in &self.preferred_batch_size {
+            if !(1..=most).contains(size) {
+                let message = format!("must be from 1 to `max_batch_size`, {most}, not {size}");
+                found.push(("preferred_batch_size", message));
+            }
+        }
         let mut in_range = |name, value: u64, low: u64, high: u64| {
             if !(low..=high).contains(&value) {
                 let message = format!("must be from {low} to {high}, not {value}");
@@ -238,9 +245,6 @@ impl Batching {
         in_range("instances", self.instances.into(), 1, MAX_INSTANCES.into());
         let delay = self.max_queue_delay_microseconds;
         in_range("max_queue_delay_microseconds", delay, 0, MAX_MICROSECONDS);
-        for size in &self.preferred_batch_size {
-            in_range("preferred_batch_size", (*size).into(), 1, rows.max(1));
-        }
         let levels = self.levels.len() as u64;
         in_range("priority_levels", levels, 1, MAX_PRIORITY_LEVELS.into());
         let default = u64::from(self.default_priority_level);
