@@ -63,6 +63,25 @@ impl<W: FileSource + ?Sized> FileSource for &W {
     }
 }
 
+/// Reads a file that has an end: devices and pipes, of which a configuration can name any, are
+/// refused.
+///
+/// # Errors
+/// Those of the file system.
+pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    check_regular(path)?;
+    std::fs::read(path)
+}
+
+/// Looks before the file is opened, where a pipe would wait for its writer.
+fn check_regular(path: &Path) -> io::Result<()> {
+    let kind = std::fs::metadata(path)?.file_type();
+    if kind.is_file() || kind.is_dir() {
+        return Ok(()); // reading a folder has an error of its own
+    }
+    Err(io::Error::other("is neither a file nor a link to one"))
+}
+
 /// The file system, seen from one folder.
 #[derive(Clone, Debug)]
 pub struct Files {
@@ -97,11 +116,13 @@ impl FileSource for Files {
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        std::fs::read(self.resolve(path))
+        read_regular(&self.resolve(path))
     }
 
     fn find(&self, path: &Path) -> io::Result<()> {
-        std::fs::File::open(self.resolve(path)).map(drop)
+        let path = self.resolve(path);
+        check_regular(&path)?;
+        std::fs::File::open(path).map(drop)
     }
 }
 
@@ -187,5 +208,14 @@ mod tests {
             files.resolve(Path::new("./model")),
             Path::new("/nowhere/graph/model")
         );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_has_no_end_is_not_read() {
+        let files = Files::default();
+        let error = files.read(Path::new("/dev/zero")).expect_err("refused");
+        assert_eq!(error.to_string(), "is neither a file nor a link to one");
+        assert!(files.find(Path::new("/dev/zero")).is_err());
     }
 }

@@ -71,10 +71,11 @@ class Server:
 
     def start(self):
         """Starts the server, another time after `stop` at the same port."""
-        command = [*self.command, "--rest_port", str(self.port)]
+        known, command = self.port, [*self.command, "--rest_port", str(self.port)]
         self.process = subprocess.Popen(command, stdout=self.log.open("wb"), stderr=subprocess.STDOUT, cwd=ROOT, env=self.environment)
-        self.url = printed_url(self.process, self.log)
-        self.port = urllib.parse.urlsplit(self.url).port
+        if not known:
+            self.url = printed_url(self.process, self.log)
+            self.port = urllib.parse.urlsplit(self.url).port
 
     def wait_until(self, condition, what, seconds=60):
         """Polls until `condition()` holds; fails with the server's log when it does not in time."""
@@ -261,7 +262,8 @@ def serve_tensors():
         served.stop()
 
 
-@pytest.fixture(scope="session")
+# For a module: its event loop is in the way of tests that run their own.
+@pytest.fixture(scope="module")
 def browser():
     chromium = shutil.which("chromium")
     if chromium is None:

@@ -20,7 +20,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from conftest import BINARY, ROOT
+from conftest import BINARY, MODEL as MODEL_NAME, ROOT, free_port
 from test_docs import anchors, command_line
 
 MANIFESTS = sorted((ROOT / "deploy/kserve").glob("*.yaml"))
@@ -86,7 +86,10 @@ def container(values):
 
 @pytest.fixture(scope="module")
 def series(server):
-    """The names of all samples that a scrape of the server can have."""
+    """The names of all samples that a scrape of the server can have, once it has answered something."""
+    question = {"model": MODEL_NAME, "messages": [{"role": "user", "content": "Hello!"}], "max_tokens": 2}
+    request = urllib.request.Request(f"{server.url}/v3/chat/completions", json.dumps(question).encode(), {"content-type": "application/json"})
+    urllib.request.urlopen(request, timeout=30).close()
     with urllib.request.urlopen(f"{server.url}/metrics", timeout=30) as response:
         text = response.read().decode()
     names = set()

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from conftest import MODEL, ROOT
+from conftest import BINARY, MODEL, ROOT
 
 LONG = {
     "model": MODEL,
@@ -150,9 +150,8 @@ def test_a_config_that_names_a_missing_file(start_server, tmp_path):
     assert "nowhere" in server.log.read_text()
 
 
-def test_a_config_with_an_unknown_key_is_fatal(start_server, tmp_path):
+def test_a_config_with_an_unknown_key_is_fatal(tmp_path):
     (tmp_path / "config.json").write_text('{\n  "model_config_list": [],\n  "mediapipe_config_lst": []\n}\n')
-    server = start_server(tmp_path / "config.json")
-    assert server.process.wait(timeout=20) != 0
-    log = server.log.read_text()
-    assert "mediapipe_config_lst" in log and "mediapipe_config_list" in log
+    run = subprocess.run([BINARY, "serve", "--config_path", tmp_path / "config.json"], capture_output=True, text=True, timeout=60)
+    assert run.returncode != 0
+    assert "mediapipe_config_lst" in run.stderr and "mediapipe_config_list" in run.stderr

@@ -57,7 +57,7 @@ pub(crate) fn not_tokenized(error: TokenizeError, field: Option<String>) -> Erro
             Error::invalid(message).with_code("context_length_exceeded")
         }
         TokenizeError::Uncut { .. }
-        | TokenizeError::Digits { .. }
+        | TokenizeError::Run { .. }
         | TokenizeError::NoTokens { .. } => Error::invalid(message).with_code("invalid_value"),
     };
     let answer = answer.with_source(error);

@@ -242,12 +242,14 @@ pub enum TokenizeError {
         /// The largest size that is accepted.
         limit: usize,
     },
-    /// A number is too long.
+    /// A run of characters of one kind is too long.
     #[error(
-        "the text has a number of more than {limit} digits, which this model's tokenizer does not take"
+        "the text has more than {limit} {kind} in a row, which this model's tokenizer does not take"
     )]
-    Digits {
-        /// Most digits.
+    Run {
+        /// Their kind, in the plural.
+        kind: &'static str,
+        /// Most of them in a row.
         limit: usize,
     },
     /// A damaged vocabulary has no tokens for something in the text.

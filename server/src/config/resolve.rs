@@ -207,15 +207,15 @@ fn serving(graph: &schema::Graph) -> Serving {
 
 /// Tells why a graph cannot be served with the subconfig it has: one that lists classic models,
 /// which the graph would need.
-pub(super) fn refused_subconfig(path: &PathBuf) -> Option<String> {
-    let text = match std::fs::read_to_string(path) {
+pub(super) fn refused_subconfig(path: &Path) -> Option<String> {
+    let text = match graphmill_engine::read_regular(path) {
         Ok(text) => text,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return None;
         }
         Err(error) => return Some(format!("cannot read `{}`: {error}", path.display())),
     };
-    match serde_json::from_str::<serde_json::Value>(&text) {
+    match serde_json::from_slice::<serde_json::Value>(&text) {
         Err(error) => Some(format!("`{}` is not JSON: {error}", path.display())),
         Ok(subconfig) => {
             let models = subconfig.get("model_config_list")?.as_array()?.len();

@@ -228,7 +228,9 @@ pub(crate) fn listed(path: &Path) -> Result<Vec<Subgraph>, String> {
             found => Ok(found),
         };
     }
-    let text = std::fs::read_to_string(path)
+    let bytes = graphmill_engine::read_regular(path);
+    let text = bytes
+        .and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other))
         .map_err(|error| format!("cannot read `{}`: {error}", path.display()))?;
     let subgraph = Subgraph::typed(name_of(path), text);
     subgraph

@@ -361,7 +361,7 @@ fn a_subconfig_with_classic_models_keeps_a_graph_from_being_served() {
     )
     .expect("writable");
     assert!(resolve::refused_subconfig(&path).is_some_and(|why| why.contains("classic")));
-    let unreadable = resolve::refused_subconfig(&folder.path().to_owned());
+    let unreadable = resolve::refused_subconfig(folder.path());
     assert!(unreadable.is_some_and(|why| why.contains("cannot read")));
 }
 

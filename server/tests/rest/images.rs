@@ -371,6 +371,11 @@ async fn wrong_images_are_refused_by_name() {
         (url(&damaged), "invalid_image", "cannot be decoded"),
         (url(&lying()), "image_too_large", "60000 x 60000 pixels"),
         (url(&png(65, 64, 0)), "image_too_large", "max_image_pixels"),
+        (
+            url(&png(32_769, 1, 0)),
+            "image_too_large",
+            "32768 on a side",
+        ),
         (url(&noise), "image_too_large", "max_image_bytes"),
     ];
     for (url, code, message) in bad {

@@ -13,6 +13,10 @@ use crate::payload::MediaSource;
 /// The code of an error about an image that cannot be read.
 pub(super) const INVALID: &str = "invalid_image";
 
+/// Most pixels of a row or a column: what resizes an image keeps 48 bytes for each.
+#[cfg(feature = "image")]
+const MAX_SIDE: u32 = 1 << 15;
+
 /// What a request may have of images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ImageLimits {
@@ -102,16 +106,21 @@ impl ImageLimits {
     #[cfg(feature = "image")]
     fn decode_file(self, image: &MediaSource, file: &[u8]) -> Result<Bitmap> {
         let check = |size: Size| {
-            if size.pixels() <= self.pixels {
+            let limit = if size.width.max(size.height) > MAX_SIDE {
+                format!("{MAX_SIDE} on a side")
+            } else if size.pixels() > self.pixels {
+                format!("{} (max_image_pixels)", self.pixels)
+            } else {
                 return Ok(());
-            }
+            };
             let message = format!(
-                "is an image of {} x {} pixels, and can have {} (max_image_pixels)",
-                size.width, size.height, self.pixels
+                "is an image of {} x {} pixels, and can have {limit}",
+                size.width, size.height
             );
             Err(wrong(&image.field, &message, "image_too_large"))
         };
-        let upright = file::decode(file, self.pixels, check).map_err(|fault| {
+        let widest = self.pixels.min(MAX_SIDE.into());
+        let upright = file::decode(file, widest, check).map_err(|fault| {
             fault.reason().map_or_else(
                 |error| error.with_field(image.field.to_string()),
                 |why| wrong(&image.field, &why, INVALID),

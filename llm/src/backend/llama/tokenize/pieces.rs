@@ -13,22 +13,40 @@ use crate::model::vocab::TokenizeError;
 const USUAL: usize = 32 << 10;
 /// Most bytes of a piece.
 const MOST: usize = 512 << 10;
-/// Most bytes of a piece, and most digits in a row, where the time of an expression grows with the
-/// square of the digits.
+/// Most bytes of a piece where the time of an expression grows with the square of a run.
 const MOST_IF_SQUARE: usize = 64 << 10;
-const MOST_DIGITS: usize = 1_024;
+/// Runs of digits of which the time of an expression grows with the square.
+const DIGITS: Run = Run {
+    kind: "digits",
+    is_of: char::is_numeric,
+    most: 1_024,
+};
+/// Runs of white space of which it does.
+const SPACES: Run = Run {
+    kind: "spaces",
+    is_of: char::is_whitespace,
+    most: 512,
+};
 /// What ends a part of a sentence.
 const STOPS: &[u8] = b".,;:!?";
 
+/// A run of characters of one kind, which can be so long.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// In the plural.
+    kind: &'static str,
+    is_of: fn(char) -> bool,
+    most: usize,
+}
+
 /// Where the texts of a model can be cut, and how long a piece can be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Cuts {
     lines: bool,
     sentences: bool,
     /// Most bytes of a piece.
     most: usize,
-    /// Most digits in a row.
-    most_digits: usize,
+    run: Option<Run>,
 }
 
 impl Cuts {
@@ -37,7 +55,7 @@ impl Cuts {
         lines: false,
         sentences: false,
         most: usize::MAX,
-        most_digits: usize::MAX,
+        run: None,
     };
 
     /// Those of a byte-pair tokenizer, by the names of the tokenizer and of its expressions in the
@@ -47,7 +65,7 @@ impl Cuts {
             lines: true,
             sentences: true,
             most: MOST,
-            most_digits: usize::MAX,
+            run: None,
         };
         match expressions {
             // A word has no end but a number.
@@ -55,7 +73,12 @@ impl Cuts {
                 lines: false,
                 sentences: false,
                 most: MOST_IF_SQUARE,
-                most_digits: MOST_DIGITS,
+                run: Some(DIGITS),
+            },
+            "deepseek-llm" | "jais-2" => Self {
+                most: MOST_IF_SQUARE,
+                run: Some(SPACES),
+                ..cuts
             },
             // A word is a line.
             "gemma4" | "granite-embed-multi-311m" | "sarvam-moe" => Self {
@@ -90,13 +113,10 @@ impl Cuts {
                     limit: self.most,
                 });
             }
-            if self.most_digits != usize::MAX {
-                let runs = piece.split(|character: char| !character.is_numeric());
-                let longest = runs.map(|run| run.chars().count()).max().unwrap_or(0);
-                if longest > self.most_digits {
-                    return Err(TokenizeError::Digits {
-                        limit: self.most_digits,
-                    });
+            if let Some(Run { kind, is_of, most }) = self.run {
+                let runs = piece.split(|character| !is_of(character));
+                if runs.map(|run| run.chars().count()).max() > Some(most) {
+                    return Err(TokenizeError::Run { kind, limit: most });
                 }
             }
         }
@@ -141,9 +161,13 @@ mod tests {
             Err(TokenizeError::Uncut { limit: MOST, .. })
         ));
         assert_eq!(Cuts::NONE.cut(&text), Ok(vec![text.as_str()]));
-        let digits = "7".repeat(MOST_DIGITS + 1);
-        let refused = Cuts::of_pairs("gpt2", "superbpe").cut(&digits);
-        assert!(matches!(refused, Err(TokenizeError::Digits { .. })));
-        assert!(Cuts::of_pairs("gpt2", "superbpe").cut(&digits[1..]).is_ok());
+        for (expressions, run, character) in
+            [("superbpe", DIGITS, "7"), ("deepseek-llm", SPACES, "\t")]
+        {
+            let cuts = Cuts::of_pairs("gpt2", expressions);
+            let text = character.repeat(run.most + 1);
+            assert!(matches!(cuts.cut(&text), Err(TokenizeError::Run { .. })));
+            assert!(cuts.cut(&text[1..]).is_ok());
+        }
     }
 }
