@@ -16,7 +16,6 @@ import urllib.parse
 import urllib.request
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = ROOT / "target" / "release" / "graphmill"
@@ -24,7 +23,6 @@ MODEL = "graphmill/tiny-chat"
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 # Milliseconds for the slowest machine that tests run on, beside other programs.
 PATIENCE = 60_000
-expect.set_options(timeout=PATIENCE)
 
 
 def node_tests(*files, **environment):
@@ -268,6 +266,10 @@ def browser():
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.fail("`chromium` is missing: run `scripts/setup.sh --tests`")
+    # Clients of `apart/` have environments of their own, without it.
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         # Without a sandbox, which containers do not let it have.
         started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])

@@ -85,7 +85,9 @@ pub(super) fn of_request(uri: &str) -> Result<(&'static dyn Dialect, Asked)> {
         Some((_, dialect, Asked::Generation)) => Ok((dialect, question::explained(query)?)),
         Some((_, dialect, asked)) => Ok((dialect, asked)),
         None => {
-            let served: Vec<String> = routes().map(|(end, ..)| format!("`{end}`")).collect();
+            // Files are for models that hear, and this is not the place that knows the model.
+            let served = routes().filter(|(_, dialect, _)| dialect.file_field().is_none());
+            let served: Vec<String> = served.map(|(end, ..)| format!("`{end}`")).collect();
             let message = format!(
                 "this graph serves {}, not `{}`",
                 served.join(", "),

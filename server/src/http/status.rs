@@ -17,11 +17,11 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
     let engines: Vec<Value> = servables
         .models()
         .iter()
-        .map(|(graph, model)| {
+        .map(|(graph, name, model)| {
             let health = model.health();
             let engine = model.engine().status();
             json!({
-                "model": engine.model,
+                "model": name,
                 "graph": graph,
                 "state": health.state.as_str(),
                 "restarts": health.restarts,
@@ -75,12 +75,12 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
         })
         .collect();
     let models = servables.embedding_models();
-    let embedding_engines = models.iter().map(|(graph, model)| {
+    let embedding_engines = models.iter().map(|(graph, name, model)| {
         let health = model.health();
         let running = model.engine();
         let (engine, measured) = (running.status(), running.measurements());
         json!({
-            "model": engine.model,
+            "model": name,
             "graph": graph,
             "state": health.state.as_str(),
             "restarts": health.restarts,

@@ -40,15 +40,12 @@ impl EmbeddingEngines {
             return Vec::new();
         };
         let models = servables.embedding_models();
-        let read = models.into_iter().map(|(graph, model)| {
+        let read = models.into_iter().map(|(graph, name, model)| {
             let engine = model.engine();
             let status = engine.status();
             Reading {
                 health: model.health(),
-                labels: LlmEngineLabels {
-                    graph,
-                    model: status.model.clone(),
-                },
+                labels: LlmEngineLabels { graph, model: name },
                 measured: engine.measurements(),
                 file_changed: engine.files().change().is_some(),
                 status,

@@ -42,15 +42,12 @@ impl LlmEngines {
             return Vec::new();
         };
         let models = servables.models();
-        let read = models.into_iter().map(|(graph, model)| {
+        let read = models.into_iter().map(|(graph, name, model)| {
             let engine = model.engine();
             let status = engine.status();
             Reading {
                 health: model.health(),
-                labels: LlmEngineLabels {
-                    graph,
-                    model: status.model.clone(),
-                },
+                labels: LlmEngineLabels { graph, model: name },
                 measured: engine.measurements(),
                 info: engine.info().clone(),
                 adapters: engine.spec().adapters.len() as u32,

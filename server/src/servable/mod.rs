@@ -250,7 +250,7 @@ impl Servables {
             return self.of_graph(first.graph(), &Choice::Newest);
         }
         let models = self.models().into_iter();
-        let models = models.filter_map(|(name, _)| self.get(&name));
+        let models = models.filter_map(|(graph, ..)| self.get(&graph));
         let mut models = models.filter(|it| sees(it.graph()));
         models.next().filter(|_| models.next().is_none())
     }
@@ -300,40 +300,46 @@ impl Servables {
     }
 
     /// The models of all available graphs, each once, with the name of the first graph that uses
-    /// it.
-    pub(crate) fn models(&self) -> Vec<(String, Arc<LanguageModel>)> {
-        self.resources()
+    /// it, and a name of its own among those of that graph.
+    pub(crate) fn models(&self) -> Vec<(String, String, Arc<LanguageModel>)> {
+        self.with_names(|model: &LanguageModel| model.engine().info().model.clone())
     }
 
     /// As [`Servables::models`], for those that embed or rank.
-    pub(crate) fn embedding_models(&self) -> Vec<(String, Arc<EmbeddingModel>)> {
-        self.resources()
+    pub(crate) fn embedding_models(&self) -> Vec<(String, String, Arc<EmbeddingModel>)> {
+        self.with_names(|model: &EmbeddingModel| model.engine().status().model)
     }
 
-    /// The batchers of all available graphs, each once, with the name of the first graph that uses
-    /// it, and a name of its own among those of that graph.
+    /// As [`Servables::models`], for batchers.
     pub(crate) fn batchers(&self) -> Vec<(String, String, Arc<Batcher>)> {
-        let mut named: Vec<(String, String, Arc<Batcher>)> = Vec::new();
-        for (graph, batcher) in self.resources::<Batcher>() {
-            let model = &batcher.info().model;
+        self.with_names(|batcher: &Batcher| batcher.info().model.clone())
+    }
+
+    fn with_names<R: Resource>(
+        &self,
+        name: impl Fn(&R) -> String,
+    ) -> Vec<(String, String, Arc<R>)> {
+        let mut named: Vec<(String, String, Arc<R>)> = Vec::new();
+        for (graph, resource) in self.resources::<R>() {
+            let usual = name(&resource);
             let is_named = |name: &str| named.iter().any(|it| it.0 == graph && it.1 == name);
-            let mut name = model.clone();
+            let mut name = usual.clone();
             let mut number = 2;
             while is_named(&name) {
-                name = format!("{model}_{number}");
+                name = format!("{usual}_{number}");
                 number += 1;
             }
-            named.push((graph, name, batcher));
+            named.push((graph, name, resource));
         }
         named
     }
 
     /// Looks whether the files of models have changed since they were loaded.
     pub(crate) fn look_at_files(&self) {
-        for (_, model) in self.models() {
+        for (.., model) in self.models() {
             model.engine().files().look();
         }
-        for (_, model) in self.embedding_models() {
+        for (.., model) in self.embedding_models() {
             model.engine().files().look();
         }
     }

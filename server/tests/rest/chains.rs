@@ -103,3 +103,20 @@ async fn usage_and_times_are_those_of_all_models() {
     );
     assert!(time("ttft_ms") <= time("total_ms"), "{timings}");
 }
+
+#[tokio::test]
+async fn two_engines_of_a_graph_have_names_of_their_own() {
+    let mut graph = chain();
+    let options = graph.rfind("models_path").expect("options");
+    graph.insert_str(options, "max_num_seqs: 2 ");
+    let setup = Setup::new().graph("chain", &graph);
+    let server = setup.script(&json!({ "name": "small" })).start().await;
+    let metrics = server.get("/metrics").await.text;
+    for name in ["small", "small_2"] {
+        let series = format!("graphmill_kv_cells{{graph=\"chain\",model=\"{name}\"}} ");
+        assert_eq!(metrics.matches(&series).count(), 1, "{series}: {metrics}");
+    }
+    let status = server.get("/v3/status").await.json();
+    let names = [0, 1].map(|at| status["engines"][at]["model"].clone());
+    assert_eq!(names, ["small", "small_2"]);
+}

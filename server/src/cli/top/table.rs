@@ -87,7 +87,7 @@ fn engines(now: &Sample, before: &Sample, seconds: f64) -> Vec<Row> {
         "FAILED STEPS",
     ]);
     for engine in list(now, "engines") {
-        let earlier = same(before, "engines", engine, "graph");
+        let earlier = same(before, "engines", engine, &["graph", "model"]);
         let rate = |key: &str| rate(engine, earlier, key, seconds);
         let (used, total) = (
             number(engine, "kv_cells_used"),
@@ -126,7 +126,7 @@ fn embedding_engines(now: &Sample, before: &Sample, seconds: f64) -> Vec<Row> {
         "FAILED STEPS",
     ]);
     for engine in list(now, "embedding_engines") {
-        let earlier = same(before, "embedding_engines", engine, "graph");
+        let earlier = same(before, "embedding_engines", engine, &["graph", "model"]);
         rows.push(vec![
             text(&engine["model"]),
             text(&engine["state"]),
@@ -177,8 +177,9 @@ fn list<'a>(sample: &'a Sample, key: &str) -> impl Iterator<Item = &'a Value> + 
 }
 
 /// The entry of an earlier look that is about the same.
-fn same<'a>(before: &'a Sample, list_key: &str, entry: &Value, key: &str) -> Option<&'a Value> {
-    list(before, list_key).find(|earlier| earlier[key] == entry[key])
+fn same<'a>(before: &'a Sample, list_key: &str, entry: &Value, keys: &[&str]) -> Option<&'a Value> {
+    let is_same = |earlier: &&Value| keys.iter().all(|key| earlier[*key] == entry[*key]);
+    list(before, list_key).find(is_same)
 }
 
 /// A counter's growth a second. One that began again counts from zero.

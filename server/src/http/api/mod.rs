@@ -34,11 +34,11 @@ async fn openapi(
 ) -> impl IntoResponse {
     let servables = app.servables();
     let loaded = servables.models();
-    let vocabularies = loaded.iter().map(|(_, model)| model.vocab().n_vocab());
+    let vocabularies = loaded.iter().map(|(.., model)| model.vocab().n_vocab());
     let embedding = servables.embedding_models();
     let embedding = embedding
         .iter()
-        .map(|(_, model)| model.engine().vocab().n_vocab());
+        .map(|(.., model)| model.engine().vocab().n_vocab());
     let vocabulary = vocabularies.min().unwrap_or_default();
     let embedding_vocabulary = embedding.min().unwrap_or_default();
     let sees = |name: &&str| caller.as_ref().is_none_or(|caller| caller.sees(name, None));
