@@ -272,7 +272,7 @@ def test_a_chat_streams_tensors(tensors, answers):
 def test_a_stream_has_several_prompts_and_each_ends_with_its_final_answer(tensors, answers):
     asked = [(answer["messages"][0]["content"], answer["expected"]) for answer in answers if len(answer["messages"]) == 1][:2]
     assert len(asked) == 2
-    with triton_grpc.InferenceServerClient(f"127.0.0.1:{tensors.grpc}") as client:
+    with triton_grpc.InferenceServerClient(tensors.grpc) as client:
         given = queue.Queue()
         client.start_stream(callback=lambda result, error: given.put((result, error)))
         for number, (question, _) in enumerate(asked):
