@@ -11,7 +11,7 @@ use std::{
 use axum::{
     body::{Body, HttpBody},
     extract::{MatchedPath, Request, State},
-    http::{HeaderValue, Method, StatusCode},
+    http::{HeaderValue, Method, StatusCode, header},
     middleware::Next,
     response::Response,
 };
@@ -348,7 +348,16 @@ pub(crate) async fn layer(
     // An answer of gRPC has status 200 whatever it says.
     line.status = Some(failure.map_or(response.status(), |failure| failure.row().status));
     line.whole = response.body().is_end_stream();
-    response.map(|body| Body::new(Watched { body, line }))
+    let length = response.headers().get(header::CONTENT_LENGTH);
+    let left = length.and_then(|length| length.to_str().ok()?.parse().ok());
+    response.map(|body| {
+        Body::new(Watched {
+            body,
+            line,
+            left,
+            timed: false,
+        })
+    })
 }
 
 /// Writes the line when it is dropped.
@@ -397,9 +406,6 @@ impl Drop for Line {
             let tally = facts.tally.read();
             let statistics = &self.app.statistics;
             statistics.ended(graph, well, facts.received.elapsed(), tally.queued);
-            if let Some(time) = facts.first_token(&tally) {
-                metrics.first_token(graph, time);
-            }
         }
     }
 }
@@ -408,6 +414,24 @@ impl Drop for Line {
 struct Watched {
     body: Body,
     line: Line,
+    /// Bytes still to be sent, where the length of the body is known: hyper does not ask for its end.
+    left: Option<u64>,
+    /// Set once the time to the first token was counted.
+    timed: bool,
+}
+
+impl Watched {
+    /// Counts the time to the first token, once it has left.
+    fn time(&mut self) {
+        let facts = &*self.line.entry.0;
+        if !self.timed
+            && let Some(graph) = facts.model.get()
+            && let Some(time) = facts.first_token(&facts.tally.read())
+        {
+            self.line.app.metrics.first_token(graph, time);
+            self.timed = true;
+        }
+    }
 }
 
 impl HttpBody for Watched {
@@ -420,7 +444,12 @@ impl HttpBody for Watched {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = Pin::new(&mut self.body).poll_frame(cx);
         let is_last = match &frame {
-            Poll::Ready(Some(Ok(frame))) => frame.is_trailers(),
+            Poll::Ready(Some(Ok(frame))) => {
+                let sent = frame.data_ref().map_or(0, |data| data.len() as u64);
+                self.left = self.left.map(|left| left.saturating_sub(sent));
+                self.time();
+                frame.is_trailers() || self.left == Some(0)
+            }
             Poll::Ready(None) => true,
             _ => false,
         };

@@ -52,6 +52,9 @@ async fn leaving_while_a_stream_runs() {
     }
     let status = server.status().await;
     assert_eq!((sessions(&status), running(&status)), (1, 1), "{status:#}");
+    let metrics = server.get("/metrics").await.text;
+    let first = "graphmill_time_to_first_token_seconds_count{graph=\"chat\"} 1";
+    assert!(metrics.contains(first), "counted as it leaves: {metrics}");
     drop(response);
     server.until_idle().await;
 }

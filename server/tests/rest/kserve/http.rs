@@ -142,6 +142,14 @@ async fn tensors_are_json_or_behind_it() {
     all.as_object_mut().expect("an object").remove("outputs");
     let (reply, raw) = binary(&server, "a/mirror", &all, &behind).await;
     assert_eq!((reply.status, raw.len()), (200, 11));
+
+    let stats = server.get("/v2/models/a%2Fmirror/stats").await.json();
+    let counts = &stats["model_stats"][0]["inference_stats"];
+    assert_eq!(
+        (&counts["success"]["count"], &counts["fail"]["count"]),
+        (&json!(3), &json!(0)),
+        "answers with tensors behind the JSON are whole: {stats}"
+    );
 }
 
 #[tokio::test]
