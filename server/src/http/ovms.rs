@@ -13,10 +13,12 @@ use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
 
 use super::{
+    access::Entry,
     operation::{Answer, Group, Operation, Side},
     state::App,
 };
 use crate::{
+    errors::{Cause, Failure},
     keys::Caller,
     servable::{Servable, StateName},
 };
@@ -38,7 +40,11 @@ pub(super) fn operations() -> Vec<Operation> {
 
 /// The states of the graphs of the new configuration; 201 where one has changed. What is wrong with
 /// a new configuration is an error, and the old one is served.
-async fn reload(State(app): State<Arc<App>>, caller: Option<Extension<Arc<Caller>>>) -> Response {
+async fn reload(
+    State(app): State<Arc<App>>,
+    caller: Option<Extension<Arc<Caller>>>,
+    Extension(entry): Extension<Entry>,
+) -> Response {
     let served = Arc::clone(&app.served);
     let reloading = spawn_blocking(move || {
         let actor = caller.as_ref().map(|caller| &**caller.name());
@@ -63,6 +69,8 @@ async fn reload(State(app): State<Arc<App>>, caller: Option<Extension<Arc<Caller
             } else {
                 StatusCode::PRECONDITION_FAILED
             };
+            let failure = Failure::new(Cause::BadRequest, refused.reason.as_str());
+            entry.failed(&failure.with_code("configuration_refused"));
             let error = json!({ "error": refused.reason, "diagnostics": refused.diagnostics });
             (status, Json(error)).into_response()
         }

@@ -111,7 +111,15 @@ impl<'a> Reload<'a> {
             Err(short) if policy == ReloadPolicy::Refuse => Err(short),
             Err(short) => self.load_drained(short, seen),
         };
-        outcome.map(|()| (self.new, self.changes))
+        outcome?;
+        let (old, new) = (self.old, &self.new);
+        let failure = |of: &Servables, id: &str| of.get(id).and_then(|it| it.failure());
+        let fails_as_before = |id: &String| {
+            let now = failure(new, id);
+            now.is_some() && now == failure(old, id)
+        };
+        self.changes.changed.retain(|id| !fails_as_before(id));
+        Ok((self.new, self.changes))
     }
 
     fn load_all(&self, seen: &mut FileStamps) -> Result<(), Refused> {

@@ -7,7 +7,10 @@
 use std::{
     fmt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Instant,
 };
 
@@ -43,6 +46,8 @@ pub(crate) struct Served {
     keeper: Option<Keeper>,
     /// Whether what is loaded first is what was kept.
     rolled_back: bool,
+    /// Set while the files hold a configuration that was refused.
+    refused: AtomicBool,
 }
 
 /// What a reload has changed.
@@ -105,6 +110,7 @@ impl Served {
             policy: settings.policy,
             keeper: settings.keeper,
             rolled_back: settings.rolled_back,
+            refused: AtomicBool::new(false),
         }
     }
 
@@ -175,6 +181,7 @@ impl Served {
         seen.extend(&looked.again());
         *looked = seen;
         self.hint.notify_one();
+        let was_refused = self.refused.swap(outcome.is_err(), Ordering::Relaxed);
         match outcome {
             Ok((new, changes)) => {
                 if !changes.is_empty() || new.observation() != old.observation() {
@@ -185,6 +192,10 @@ impl Served {
                     self.keep(&new);
                     self.now.store(new);
                     self.changed.send_replace(());
+                } else if was_refused {
+                    tracing::info!(
+                        "the configuration can be served again: it is the one that is served"
+                    );
                 }
                 Ok(changes)
             }

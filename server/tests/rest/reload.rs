@@ -1,7 +1,7 @@
 //! Another configuration takes the place of the present one: what changes, what stays, and what a
 //! mistake in it does.
 
-use std::{fs, os::unix::fs::symlink, path::Path, time::Duration};
+use std::{fs, io::Write as _, net::TcpStream, os::unix::fs::symlink, path::Path, time::Duration};
 
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
@@ -240,7 +240,43 @@ fn sighup_reloads() {
     server.says("ready after");
     server.signal("-HUP");
     server.says("the configuration is as it was");
+    let right = fs::read_to_string(&config).expect("a file");
     fs::write(&config, "{").expect("writable");
     server.signal("-HUP");
     server.says("the old one is served");
+    fs::write(&config, right).expect("writable");
+    server.signal("-HUP");
+    server.says("the configuration can be served again");
+}
+
+#[test]
+fn a_reload_that_is_refused_is_logged_as_refused() {
+    let mut graphs = Graphs::new();
+    graphs.add("chat", CHAT);
+    let script = graphs.path().join("model.script.json");
+    fs::write(script, says("one").to_string()).expect("writable");
+    let config = graphs.config();
+    let mut server = Process::start(&config, &["--file_system_poll_wait_seconds", "0"]);
+    let port = server.port();
+    server.says("ready after");
+    fs::write(&config, "{").expect("writable");
+    let mut client = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
+    write!(
+        client,
+        "POST /v1/config/reload HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n"
+    )
+    .expect("writable");
+    let line = server.says("POST /v1/config/reload");
+    assert!(line.contains("/v1/config/reload refused: "), "{line}");
+    assert!(line.contains("configuration_refused"), "{line}");
+}
+
+#[tokio::test]
+async fn a_graph_that_fails_as_before_is_no_change() {
+    let setup = Setup::new()
+        .graph("good", ACTOR)
+        .graph("bad", "input_stream: \"in\"");
+    let server = setup.start().await;
+    let reply = reload(&server).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
 }
