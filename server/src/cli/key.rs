@@ -7,7 +7,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::json;
 
 use super::report;
-use crate::keys::Digest;
+use crate::keys::{Digest, check_name};
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -19,6 +19,10 @@ pub(super) struct Arguments {
 const BYTES: usize = 32;
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    if let Err(why) = check_name(&arguments.name) {
+        report::error(&format!("`{}`: a name {why}", arguments.name));
+        return ExitCode::FAILURE;
+    }
     let mut bytes = [0; BYTES];
     if SystemRandom::new().fill(&mut bytes).is_err() {
         report::error("the system has no random bytes");

@@ -46,6 +46,8 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
 
 async fn record(arguments: &Arguments) -> Result<(), String> {
     let client = arguments.server.client()?;
+    fs::create_dir_all(&arguments.output)
+        .map_err(|error| format!("cannot write to `{}`: {error}", arguments.output.display()))?;
     let path = format!("/v3/graphs/{}/recording", encoded(&arguments.graph));
     let before: BTreeSet<String> = ids(&client.get_json(&path).await?, |_| true);
     let asked = json!({

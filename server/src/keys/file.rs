@@ -217,15 +217,23 @@ fn without_values(said: &str) -> String {
     }
 }
 
+/// Checks the name of a key.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
+    if (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_plain) {
+        return Ok(());
+    }
+    Err(format!(
+        "has to be 1 to {MAX_NAME} letters, digits or `-_.@`: it is shown in metrics and the log"
+    ))
+}
+
 /// What an entry says, and what is wrong with it.
 fn entry(part: Part, written: Written) -> (Option<Entry>, Vec<String>) {
     let mut wrong = Vec::new();
     let name: Arc<str> = written.name.into();
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
-    if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(is_plain) {
-        wrong.push(format!(
-            "`name` has to be 1 to {MAX_NAME} letters, digits or `-_.@`: it is shown in metrics and the log"
-        ));
+    if let Err(why) = check_name(&name) {
+        wrong.push(format!("`name` {why}"));
     }
     let digest = match (written.sha256, written.key) {
         (None, None) if part == Part::Plans => Ok(None),

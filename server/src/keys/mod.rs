@@ -21,6 +21,7 @@ use std::{
 use arc_swap::ArcSwap;
 
 pub(crate) use caller::{Caller, Label, Settlement};
+pub(crate) use file::check_name;
 pub(crate) use gate::{Gate, Need, has_key, layer};
 use jwt::Tokens;
 pub(crate) use jwt::watch as watch_issuer;

@@ -216,10 +216,17 @@ pub(crate) fn answers(plan: &Plan) -> Result<(), String> {
         return Ok(());
     }
     if request_stream(plan).is_none() {
-        return Err(format!(
-            "the graph has no `input_stream: \"{}:...\"`, so no request can enter it",
+        let why = format!(
+            "the graph has no `input_stream: \"{}:...\"`",
             REQUEST_TAGS[0]
-        ));
+        );
+        return Err(match tensors::foreign_input(plan) {
+            Some((name, types)) => format!(
+                "{why}, and its input stream `{name}` takes `{}`, which no tensor can be: no request can enter it",
+                types.join("` or `")
+            ),
+            None => format!("{why}, so no request can enter it"),
+        });
     }
     if response_stream(plan).is_none() {
         return Err(format!(

@@ -6,4 +6,6 @@ mod ports;
 
 pub(crate) use declared::Declared;
 use declared::Described;
-pub(crate) use ports::{Port, inputs, is_served, outputs, takes_tensors, to_packet, to_tensor};
+pub(crate) use ports::{
+    Port, foreign_input, inputs, is_served, outputs, takes_tensors, to_packet, to_tensor,
+};

@@ -137,6 +137,14 @@ pub(crate) fn is_served(plan: &Plan) -> Result<bool, String> {
     Ok(any && inputs.all(|(tag, name)| carried(plan, tag, name).is_some()))
 }
 
+/// Returns the first input stream that no tensor can enter, with the types that it takes.
+pub(crate) fn foreign_input(plan: &Plan) -> Option<(&str, Vec<String>)> {
+    let mut inputs = plan.tagged_inputs();
+    let (_, name) = inputs.find(|(tag, name)| carried(plan, tag, name).is_none())?;
+    let types = plan.input_types(name).unwrap_or_default();
+    Some((name, types.iter().map(|kind| kind.name()).collect()))
+}
+
 /// Whether an input stream carries tensors as they are.
 pub(crate) fn takes_tensors(plan: &Plan, name: &str) -> bool {
     carried(plan, tag_of(plan, name), name) == Some(Carried::Tensor)

@@ -1,5 +1,7 @@
 //! Verbs that ask a running server.
 
+use std::fs;
+
 use crate::cli::support::{MODEL, Server, graphmill, text};
 
 #[test]
@@ -51,4 +53,48 @@ fn a_server_that_is_not_there_can_be_started() {
             assert!(said.contains(part), "{part} in {said}");
         }
     }
+}
+
+#[test]
+fn a_recording_that_cannot_be_written_is_not_begun() {
+    let server = Server::start(&[MODEL], |_| ());
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("file");
+    fs::write(&file, "").expect("writable");
+    let output = file.to_str().expect("UTF-8");
+    let refused = graphmill(&["record", &server.url, "model", "--output", output]);
+    let said = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(said.contains("cannot write to"), "{said}");
+}
+
+#[test]
+fn a_key_has_a_name_that_the_key_file_takes() {
+    for name in ["a b", ""] {
+        let refused = graphmill(&["key", name]);
+        assert_eq!(refused.status.code(), Some(1));
+        let said = text(&refused.stderr);
+        assert!(said.contains("1 to 64 letters, digits"), "{said}");
+    }
+}
+
+#[test]
+fn a_graph_that_no_tensor_can_enter_says_which_stream_takes_what() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let graph = folder.path().join("graph.pbtxt");
+    let nodes = r#"
+        input_stream: "texts"
+        output_stream: "out"
+        node { calculator: "BeginLoopStringCalculator" input_stream: "ITERABLE:texts"
+          output_stream: "ITEM:item" output_stream: "BATCH_END:end" }
+        node { calculator: "EndLoopStringCalculator" input_stream: "ITEM:item"
+          input_stream: "BATCH_END:end" output_stream: "ITERABLE:out" }
+    "#;
+    fs::write(&graph, nodes).expect("writable");
+    let refused = graphmill(&["serve", graph.to_str().expect("UTF-8"), "--rest_port", "0"]);
+    let said = text(&refused.stderr);
+    assert!(
+        said.contains("`texts` takes `string_vector`, which no tensor can be"),
+        "{said}"
+    );
 }

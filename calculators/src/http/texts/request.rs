@@ -104,12 +104,13 @@ impl Calculator for TextRequestNode {
                 (CHAT, "messages", said)
             };
             body.insert(field.to_owned(), input);
+            let body = Bytes::from(Value::Object(body).to_string());
             let request = HttpRequestPayload {
                 method: "POST".to_owned(),
                 uri: format!("/v3/{endpoint}"),
                 headers: Vec::new(),
-                body: Bytes::new(),
-                json: Some(Arc::new(JsonBody::of_value(&Value::Object(body))?)),
+                json: Some(Arc::new(JsonBody::scan(body.clone())?)),
+                body,
                 adapter: None,
             };
             cx.emit(io.request, request);
