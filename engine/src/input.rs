@@ -93,6 +93,11 @@ impl InputQueue {
         self.first.as_ref().filter(|_| !self.paused)
     }
 
+    /// Whether packets wait of which nothing is taken for now.
+    pub(crate) fn holds_paused(&self) -> bool {
+        self.paused && self.first.is_some()
+    }
+
     /// Takes nothing from it for now, or goes on.
     pub(crate) fn pause(&mut self, paused: bool) {
         self.paused = paused;

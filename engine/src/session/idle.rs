@@ -39,7 +39,7 @@ impl Running {
         if (0..self.nodes.len()).any(may_go_on) {
             return Idle::Waiting;
         }
-        if self.never_starts(frame) {
+        if self.never_starts(frame) || self.stays_paused(frame) {
             return Idle::Again;
         }
         Idle::Finished
@@ -59,6 +59,32 @@ impl Running {
             lower.name, lower.layer
         ));
         self.fail(frame, waiting, error);
+        true
+    }
+
+    /// Reports packets that a node will not take any more, because it has paused their stream and
+    /// will not be called again.
+    fn stays_paused(&mut self, frame: Frame<'_>) -> bool {
+        let mut inputs = frame.plan.inputs.iter().enumerate();
+        let paused = inputs.find(|&(input, plan)| {
+            let node = &self.nodes[usize::from(plan.node)];
+            node.status() == Status::Open && self.queues[input].holds_paused()
+        });
+        let Some((input, plan)) = paused else {
+            return false;
+        };
+        let queue = &self.queues[input];
+        let stream = &frame.plan.streams[plan.stream as usize].name;
+        let packets = match queue.len() {
+            1 => "1 packet waits".to_owned(),
+            many => format!("{many} packets wait"),
+        };
+        let error = Error::precondition(format!(
+            "deadlock: the node has paused stream `{stream}`, on which {packets}, the first at {}, and nothing can come \
+             after which it would take them",
+            queue.bound()
+        ));
+        self.fail(frame, usize::from(plan.node), error);
         true
     }
 

@@ -208,7 +208,8 @@ impl WaitGraph<'_> {
     /// The timestamp of the first packet in a node's queues.
     fn first(self, node: usize) -> Option<Timestamp> {
         let queues = self.running.queues.of(&self.plan.nodes[node].inputs);
-        queues.iter().filter_map(InputQueue::head).min()
+        let first = |queue: &InputQueue| queue.times().next();
+        queues.iter().filter_map(first).min()
     }
 
     fn readiness(self, node: usize) -> Readiness {
@@ -373,6 +374,11 @@ impl WaitGraph<'_> {
         let waiting = self.forward(node).unwrap_or(waiting);
         let input = plan.inputs.start + usize::from(waiting.stream);
         let stream = self.plan.inputs[input].stream;
+        if self.running.queues[input].holds_paused() {
+            return WaitsFor::root(Reason::Paused {
+                stream: self.stream(stream),
+            });
+        }
         let bound = self.running.queues[input].bound();
         let producer = match self.plan.streams[stream as usize].producer {
             Producer::Node(producer) => Some(usize::from(producer)),
@@ -398,17 +404,17 @@ impl WaitGraph<'_> {
         Some(Reason::Event { what })
     }
 
-    /// Of the inputs each of which can bring about a call of a node, the one that is furthest behind
-    /// and no back edge: a loop goes on only once something has got into it.
+    /// Of the inputs each of which can bring about a call of a node, the one that is furthest behind,
+    /// not paused, and no back edge: a loop goes on only once something has got into it.
     fn forward(self, node: usize) -> Option<Waiting> {
         let inputs = self.plan.nodes[node].inputs.clone();
         let queues = self.running.queues.of(&inputs);
         let waits = self.running.nodes[node].intake.waits_for(queues);
-        let is_back = |waiting: &Waiting| {
+        let is_inward = |waiting: &Waiting| {
             let input = inputs.start + usize::from(waiting.stream);
-            self.plan.inputs[input].back_edge
+            !self.plan.inputs[input].back_edge && !self.running.queues[input].holds_paused()
         };
-        let inward = waits.into_iter().filter(|waiting| !is_back(waiting));
+        let inward = waits.into_iter().filter(is_inward);
         inward.min_by_key(|waiting| waiting.until)
     }
 

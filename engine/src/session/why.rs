@@ -135,6 +135,12 @@ pub enum Reason {
         /// The back edge that closes the loop, if packets of other inputs wait with it.
         back_edge: Option<String>,
     },
+    /// Itself: it has paused a stream with packets, and goes on with it when it is called for
+    /// another.
+    Paused {
+        /// The stream.
+        stream: String,
+    },
     /// Its turn, which comes with the session's next poll.
     Turn,
     /// The end of the session: it has nothing more to do.
@@ -298,6 +304,10 @@ impl fmt::Display for Reason {
                     None => Ok(()),
                 }
             }
+            Self::Paused { stream } => write!(
+                f,
+                "has paused stream `{stream}`, and takes its packets once it is called for something else"
+            ),
             Self::Turn => f.write_str("waits for its turn"),
             Self::End => f.write_str("waits for the end of the session"),
         }

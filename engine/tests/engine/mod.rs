@@ -18,6 +18,7 @@ mod isolation;
 mod loops;
 mod nodes;
 mod offload;
+mod pausing;
 mod policies;
 mod resources;
 mod runtime;
