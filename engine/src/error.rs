@@ -7,6 +7,8 @@
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
+use crate::timestamp::Timestamp;
+
 /// The result of everything that can fail while a session runs.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -38,6 +40,8 @@ pub struct Error {
     pub kind: Kind,
     /// The name of the node it happened in, filled in by the session.
     pub node: Option<Arc<str>>,
+    /// The timestamp of the packets that the node was called with, filled in by the session.
+    pub time: Option<Timestamp>,
     /// What happened: lower case, no full stop.
     pub message: String,
     /// A machine-readable code for the client, such as `context_length_exceeded`.
@@ -54,6 +58,7 @@ impl Error {
         Self {
             kind,
             node: None,
+            time: None,
             message: message.into(),
             code: None,
             field: None,
@@ -119,6 +124,13 @@ impl Error {
     #[must_use]
     pub fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
+        self
+    }
+
+    /// Names the timestamp of the packet that is at fault, unless one is named already.
+    #[must_use]
+    pub fn at_time(mut self, time: Timestamp) -> Self {
+        self.time.get_or_insert(time);
         self
     }
 

@@ -137,7 +137,11 @@ impl Running {
                 if call == Call::Close || emits.panicked {
                     self.give_up(node);
                 }
-                return self.fail(frame, node, *error);
+                let error = match call {
+                    Call::Inputs(at) => error.at_time(at),
+                    Call::Event | Call::Source | Call::Close => *error,
+                };
+                return self.fail(frame, node, error);
             }
         };
         emits.merge_bounds();

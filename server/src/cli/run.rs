@@ -170,7 +170,10 @@ fn conclude(end: End, handle: &Handle, plan: &Plan) -> ExitCode {
             return ExitCode::SUCCESS;
         }
         End::Failed(error) if error.message == NOBODY_READS => return ExitCode::SUCCESS,
-        End::Failed(error) => report::error(&error.to_string()),
+        End::Failed(error) => report::error(&match error.time {
+            Some(time) => format!("{error} (packet at {time})"),
+            None => error.to_string(),
+        }),
         End::Stuck(why) => {
             report::error(&why);
         }
