@@ -14,8 +14,8 @@ use graphmill_llm::embed::{
 use graphmill_llm::{LlmEngineSpec, Token};
 use serde_json::{Value, json};
 
-const EMBEDDINGS: &str = include_str!("../../graphs/embeddings/graph.pbtxt");
-const RERANK: &str = include_str!("../../graphs/rerank/graph.pbtxt");
+pub(crate) const EMBEDDINGS: &str = include_str!("../../graphs/embeddings/graph.pbtxt");
+pub(crate) const RERANK: &str = include_str!("../../graphs/rerank/graph.pbtxt");
 
 /// Tokens of a text, at most.
 const CONTEXT: u32 = 12;
@@ -72,7 +72,7 @@ impl EmbeddingBackend for Held {
     }
 }
 
-fn model(task: EmbeddingTask) -> Arc<EmbeddingModel> {
+pub(crate) fn model(task: EmbeddingTask) -> Arc<EmbeddingModel> {
     model_of(task, Counting(task))
 }
 

@@ -7,6 +7,8 @@ mod chat_graph;
 mod chat_templates;
 mod conformance;
 mod embedding_graphs;
+mod one_packet;
+mod prompt_loops;
 mod shared;
 mod template_limits;
 mod tensors;

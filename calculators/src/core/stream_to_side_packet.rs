@@ -1,7 +1,7 @@
 //! `StreamToSidePacketCalculator`: the packet of a stream as a side packet.
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, OutSide, Packet, Payload, Result,
+    Calculator, Contract, Cx, Error, Flow, In, NoOptions, OpenCx, OutSide, Packet, Payload, Result,
     register,
 };
 
@@ -17,7 +17,10 @@ use graphmill_engine::{
 ///   output_side_packet: "result"
 /// }
 /// ```
-pub struct StreamToSidePacket;
+#[derive(Default)]
+pub struct StreamToSidePacket {
+    is_set: bool,
+}
 
 impl Calculator for StreamToSidePacket {
     const NAME: &'static str = "StreamToSidePacketCalculator";
@@ -30,12 +33,19 @@ impl Calculator for StreamToSidePacket {
     }
 
     fn open(_: &NoOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
-        Ok(Self)
+        Ok(Self::default())
     }
 
     fn process(&mut self, (input, side): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
         if let Some(packet) = cx.take_packet::<dyn Payload>(input) {
             let packet: Packet = packet;
+            if std::mem::replace(&mut self.is_set, true) {
+                let message = format!(
+                    "the packet at {} is a second one, and a side packet is set once",
+                    packet.time
+                );
+                return Err(Error::precondition(message));
+            }
             cx.out().side_packet(side, packet);
         }
         Ok(Flow::Continue)
@@ -69,7 +79,7 @@ mod tests {
         let error = harness().push("in", 1, "a").push("in", 2, "b").error();
         assert_eq!(
             error.to_string(),
-            "node `StreamToSidePacketCalculator`: output side packet `side` is already set"
+            "node `StreamToSidePacketCalculator`: the packet at 2 is a second one, and a side packet is set once"
         );
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use graphmill_engine::{
     Calculator, CancelToken, Contract, Cx, Error, Events, Flow, In, Offset, OpenCx, Out, Policy,
-    Res, Result, Run, register,
+    Res, Result, Run, Timestamp, register,
 };
 use graphmill_llm::Token;
 use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome};
@@ -18,9 +18,10 @@ use crate::payload::{Relevance, RerankRequest, Tally};
 /// Says how well each document of a request answers its query, batched with those of every other
 /// session of the same model.
 ///
-/// The request is read once, and its scores come out at the same timestamp. A document that is too
-/// long for the model beside the query is cut into pieces, and has the score of the best one. Runs
-/// on the executor `cpu`, because making tokens of many documents takes time.
+/// Requests are served one after the other, and their scores come out at their timestamps; those
+/// that wait stay in the queue. A document that is too long for the model beside the query is cut
+/// into pieces, and has the score of the best one. Runs on the executor `cpu`, because making tokens
+/// of many documents takes time.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"
@@ -41,6 +42,8 @@ pub struct Rank {
 }
 
 struct Running {
+    /// The timestamp of the request.
+    time: Timestamp,
     handle: EmbeddingHandle,
     /// Which of the texts given to the engine are pieces of which document.
     pieces: Vec<Range<usize>>,
@@ -76,6 +79,7 @@ impl Calculator for Rank {
     fn contract(c: &mut Contract, options: &RankOptions) -> RankPorts {
         c.policy(Policy::Immediate);
         c.offset(Offset::Unset);
+        c.process_timestamp_bounds();
         c.run(Run::Offload("cpu"));
         let spec = options.spec(c);
         RankPorts {
@@ -111,10 +115,12 @@ impl Calculator for Rank {
                 ));
             }
             let tokens = running.tokens;
-            cx.emit(io.relevance, Relevance { scores, tokens });
-            return Ok(Flow::Stop);
+            cx.emit_at(io.relevance, running.time, Relevance { scores, tokens });
+            cx.out().resume(io.request);
         }
+        let known = cx.settled(io.request);
         if let Some(request) = cx.take(io.request) {
+            cx.out().pause(io.request);
             engine::check_room(&self.model)?;
             drop(claim_room(0)?);
             let Pairs { pairs, pieces } = self.pairs(&request, &cx.run().cancel)?;
@@ -128,10 +134,17 @@ impl Calculator for Rank {
             }
             let handle = engine::submit(&self.model, pairs, cx.sender(io.events), field)?;
             self.running = Some(Running {
+                time: known,
                 handle,
                 pieces,
                 tokens,
             });
+        }
+        if self.running.is_none() && known >= Timestamp::MAX {
+            return Ok(Flow::Stop);
+        }
+        if self.running.is_none() {
+            cx.out().bound_at_least(io.relevance, known.next());
         }
         Ok(Flow::Continue)
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use graphmill_engine::{
     Calculator, CancelToken, Contract, Cx, Error, Events, Flow, In, Offset, OpenCx, Out, Policy,
-    Res, Result, Run, register,
+    Res, Result, Run, Timestamp, register,
 };
 use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome};
 use graphmill_llm::{Token, TokenizeError};
@@ -17,10 +17,10 @@ use crate::payload::{Embeddings, EmbeddingsRequest, Prompt, Tally, TemplatedProm
 /// Makes a vector of each text of a request, batched with those of every other session of the same
 /// model.
 ///
-/// The request is read once, and its vectors come out at the same timestamp. In text, the spelling
-/// of special tokens is text, and what the model wants around a text is added; texts that are
-/// tokens already are taken as they are. Runs on the executor `cpu`, because making tokens of many
-/// texts takes time.
+/// Requests are served one after the other, and their vectors come out at their timestamps; those
+/// that wait stay in the queue. In text, the spelling of special tokens is text, and what the model
+/// wants around a text is added; texts that are tokens already are taken as they are. Runs on the
+/// executor `cpu`, because making tokens of many texts takes time.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"
@@ -41,6 +41,8 @@ pub struct Embed {
 }
 
 struct Running {
+    /// The timestamp of the request.
+    time: Timestamp,
     handle: EmbeddingHandle,
     /// Tokens of all texts.
     tokens: u32,
@@ -70,6 +72,7 @@ impl Calculator for Embed {
     fn contract(c: &mut Contract, options: &EmbedOptions) -> EmbedPorts {
         c.policy(Policy::Immediate);
         c.offset(Offset::Unset);
+        c.process_timestamp_bounds();
         c.run(Run::Offload("cpu"));
         let spec = options.spec(c);
         EmbedPorts {
@@ -98,10 +101,12 @@ impl Calculator for Embed {
                 self.finish(vector, running.dimensions)?;
             }
             let tokens = running.tokens;
-            cx.emit(io.embeddings, Embeddings { vectors, tokens });
-            return Ok(Flow::Stop);
+            cx.emit_at(io.embeddings, running.time, Embeddings { vectors, tokens });
+            cx.out().resume(io.request);
         }
+        let known = cx.settled(io.request);
         if let Some(request) = cx.take(io.request) {
+            cx.out().pause(io.request);
             engine::check_room(&self.model)?;
             let (texts, dimensions) = request.form.field_names();
             self.check_dimensions(request.dimensions, dimensions)?;
@@ -129,10 +134,17 @@ impl Calculator for Embed {
             }
             let handle = engine::submit(&self.model, texts, cx.sender(io.events), field)?;
             self.running = Some(Running {
+                time: known,
                 handle,
                 tokens,
                 dimensions: request.dimensions,
             });
+        }
+        if self.running.is_none() && known >= Timestamp::MAX {
+            return Ok(Flow::Stop);
+        }
+        if self.running.is_none() {
+            cx.out().bound_at_least(io.embeddings, known.next());
         }
         Ok(Flow::Continue)
     }

@@ -1,6 +1,6 @@
 //! The bodies of requests and of answers.
 
-use graphmill_engine::{Error, Result};
+use graphmill_engine::{Error, Result, Timestamp};
 use serde::Serialize;
 
 use crate::payload::{HttpRequestPayload, HttpResponse, JsonBody};
@@ -8,6 +8,14 @@ use crate::payload::{HttpRequestPayload, HttpResponse, JsonBody};
 /// A header lists no more names than fit in about so many bytes, and no more of each.
 const MAX_IGNORED_BYTES: usize = 512;
 const MAX_NAME_CHARACTERS: usize = 64;
+
+/// The error of a node that writes one answer, when the packet at `time` is another request.
+pub(super) fn second_request(time: Timestamp) -> Error {
+    let message = format!(
+        "the packet at {time} of the input REQUEST is a second request, and the node answers one"
+    );
+    Error::precondition(message).at_time(time)
+}
 
 /// The fields of a body.
 pub(super) fn json(payload: &HttpRequestPayload) -> Result<&JsonBody> {

@@ -112,7 +112,8 @@ fn documents(body: Fields<'_>) -> Result<Arc<[String]>> {
     texts.collect()
 }
 
-/// Writes the answer of `rerank`: the documents' indices and scores, the best first.
+/// Writes the answer of `rerank`: the documents' indices and scores, the best first. There is one
+/// answer: a second request is an error.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"
@@ -125,7 +126,10 @@ fn documents(body: Fields<'_>) -> Result<Arc<[String]>> {
 ///   output_stream: "HTTP_RESPONSE_PAYLOAD:output"
 /// }
 /// ```
-pub struct RerankResponse;
+#[derive(Default)]
+pub struct RerankResponse {
+    answered: bool,
+}
 
 /// The ports of [`RerankResponse`].
 #[derive(Copy, Clone, Debug)]
@@ -151,16 +155,20 @@ impl Calculator for RerankResponse {
     }
 
     fn open(_: &NoOptions, _: RerankResponsePorts, _: &mut OpenCx<'_>) -> Result<Self> {
-        Ok(Self)
+        Ok(Self::default())
     }
 
     fn process(&mut self, io: RerankResponsePorts, cx: &mut Cx<'_>) -> Result<Flow> {
+        if self.answered && cx.packet(io.request).is_some() {
+            return Err(body::second_request(cx.time()));
+        }
         if let (Some(request), Some(relevance)) = (cx.get(io.request), cx.get(io.relevance)) {
             let packets = body::answer(&Answer::new(request, relevance), &request.ignored)?;
             for (timestamp, packet) in (0..).zip(packets) {
                 cx.emit_at(io.response, timestamp, packet);
             }
-            return Ok(Flow::Stop);
+            cx.out().close(io.response);
+            self.answered = true;
         }
         Ok(Flow::Continue)
     }

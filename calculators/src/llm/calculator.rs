@@ -146,7 +146,8 @@ impl Calculator for Llm {
         while self.work.is_none()
             && let Some((time, prompts, params)) = self.next(io, cx)
         {
-            self.serve(io, cx, (time, prompts), &params)?;
+            self.serve(io, cx, (time, prompts), &params)
+                .map_err(|error| error.at_time(time))?;
         }
         if let Some(replay) = &mut self.replay {
             replay.play(io.tokens, self.looped.then_some(io.again), cx)?;

@@ -106,7 +106,8 @@ fn texts(body: Fields<'_>, field: &'static str) -> Result<Arc<[Prompt]>> {
     Ok(prompts::read(body, form)?.into())
 }
 
-/// Writes the answer of `embeddings`, or of Cohere's `embed`.
+/// Writes the answer of `embeddings`, or of Cohere's `embed`. There is one answer: a second request is
+/// an error.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"
@@ -119,7 +120,10 @@ fn texts(body: Fields<'_>, field: &'static str) -> Result<Arc<[Prompt]>> {
 ///   output_stream: "HTTP_RESPONSE_PAYLOAD:output"
 /// }
 /// ```
-pub struct EmbeddingsResponse;
+#[derive(Default)]
+pub struct EmbeddingsResponse {
+    answered: bool,
+}
 
 /// The ports of [`EmbeddingsResponse`].
 #[derive(Copy, Clone, Debug)]
@@ -146,10 +150,13 @@ impl Calculator for EmbeddingsResponse {
     }
 
     fn open(_: &NoOptions, _: EmbeddingsResponsePorts, _: &mut OpenCx<'_>) -> Result<Self> {
-        Ok(Self)
+        Ok(Self::default())
     }
 
     fn process(&mut self, io: EmbeddingsResponsePorts, cx: &mut Cx<'_>) -> Result<Flow> {
+        if self.answered && cx.packet(io.request).is_some() {
+            return Err(body::second_request(cx.time()));
+        }
         if let (Some(request), Some(embeddings)) = (cx.get(io.request), cx.get(io.embeddings)) {
             let packets = match request.form {
                 VectorForm::List { base64 } => {
@@ -162,7 +169,8 @@ impl Calculator for EmbeddingsResponse {
             for (timestamp, packet) in (0..).zip(packets) {
                 cx.emit_at(io.response, timestamp, packet);
             }
-            return Ok(Flow::Stop);
+            cx.out().close(io.response);
+            self.answered = true;
         }
         Ok(Flow::Continue)
     }

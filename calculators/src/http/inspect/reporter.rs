@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Error, Events, Flow, In, NoOptions, OpenCx, Out, Res, Result,
-    register,
+    Calculator, Contract, Cx, Error, Events, Flow, In, NoOptions, Offset, OpenCx, Out, Res, Result,
+    Timestamp, register,
 };
 use graphmill_llm::{GenerationError, PromptPreview};
 use serde_json::{Map, Value, json};
@@ -40,8 +40,9 @@ use crate::payload::{Prompt, PromptQuestion, PromptReport, Prompts, QuestionKind
 /// ```
 pub struct PromptReporter {
     model: Arc<LanguageModel>,
-    /// An explanation that is not complete yet.
-    explanation: Option<Explanation>,
+    /// An explanation that is not complete yet, and the timestamp of its question. Other questions
+    /// wait in the queue meanwhile.
+    explanation: Option<(Timestamp, Explanation)>,
 }
 
 /// What the engine says about a prompt.
@@ -70,6 +71,8 @@ impl Calculator for PromptReporter {
     type Ports = PromptReporterPorts;
 
     fn contract(c: &mut Contract, _: &NoOptions) -> PromptReporterPorts {
+        c.offset(Offset::Unset);
+        c.process_timestamp_bounds();
         PromptReporterPorts {
             question: c.input("QUESTION"),
             prompts: c.input("PROMPT"),
@@ -88,14 +91,17 @@ impl Calculator for PromptReporter {
     }
 
     fn process(&mut self, io: PromptReporterPorts, cx: &mut Cx<'_>) -> Result<Flow> {
-        let report = match cx.event(io.previews) {
-            Some(Previewed { index, preview }) => {
-                self.explain(index, preview.map_err(llm::failed)?)
+        if let Some(Previewed { index, preview }) = cx.event(io.previews) {
+            if let Some((time, report)) = self.explain(index, preview.map_err(llm::failed)?) {
+                cx.emit_at(io.report, time, PromptReport(report));
+                cx.out().resume(io.question);
             }
-            None => self.answer(io, cx)?,
-        };
-        if let Some(report) = report {
+        } else if let Some(report) = self.answer(io, cx)? {
             cx.emit(io.report, PromptReport(report));
+        }
+        let known = cx.settled(io.question);
+        if self.explanation.is_none() && known < Timestamp::MAX {
+            cx.out().bound_at_least(io.report, known.next());
         }
         Ok(Flow::Continue)
     }
@@ -159,7 +165,9 @@ impl PromptReporter {
                 }
                 let model = Arc::clone(&question.model);
                 let explained = Arc::clone(explained);
-                self.explanation = Some(Explanation::new(model, explained, rendered));
+                let explanation = Explanation::new(model, explained, rendered);
+                self.explanation = Some((cx.time(), explanation));
+                cx.out().pause(io.question);
                 Ok(None)
             }
         }
@@ -186,10 +194,11 @@ impl PromptReporter {
         answer.into()
     }
 
-    /// Takes in what the engine says; the answer, when it is complete.
-    fn explain(&mut self, index: usize, preview: PromptPreview) -> Option<Value> {
-        let complete = self.explanation.as_mut()?.add(index, preview);
-        let explanation = self.explanation.take_if(|_| complete)?;
-        Some(explanation.report(&self.model.engine()))
+    /// Takes in what the engine says; the answer, with the timestamp of its question, when it is
+    /// complete.
+    fn explain(&mut self, index: usize, preview: PromptPreview) -> Option<(Timestamp, Value)> {
+        let complete = self.explanation.as_mut()?.1.add(index, preview);
+        let (time, explanation) = self.explanation.take_if(|_| complete)?;
+        Some((time, explanation.report(&self.model.engine())))
     }
 }

@@ -3,11 +3,11 @@
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, Flow, In, NoOptions, Offset, OpenCx, Out, Policy, Result,
-    register,
+    Timestamp, register,
 };
 
 use super::{
-    body::{ignored_fields, to_json, whole},
+    body::{ignored_fields, second_request, to_json, whole},
     dialect::AnswerWriter,
     dialect_table,
     usage::AnswerUsage,
@@ -43,6 +43,8 @@ pub struct OpenAIResponse {
     usage: AnswerUsage,
     /// The timestamp of the next event.
     next: i64,
+    /// The answer is whole.
+    ended: bool,
 }
 
 /// The ports of [`OpenAIResponse`].
@@ -80,11 +82,7 @@ impl Calculator for OpenAIResponse {
     fn process(&mut self, io: OpenAIResponsePorts, cx: &mut Cx<'_>) -> Result<Flow> {
         if let Some(request) = cx.take(io.request) {
             if self.request.is_some() {
-                let time = cx.settled(io.request);
-                let message = format!(
-                    "the packet at {time} of the input REQUEST is a second request, and the node answers one"
-                );
-                return Err(Error::precondition(message));
+                return Err(second_request(cx.settled(io.request)));
             }
             cx.out().resume(io.text);
             let endpoint = request.endpoint;
@@ -96,9 +94,9 @@ impl Calculator for OpenAIResponse {
         }
         if let Some(PromptReport(report)) = cx.take(io.report) {
             cx.emit_at(io.response, self.next, whole(to_json(&report)?));
-            return Ok(Flow::Stop);
+            return Ok(self.end(io, cx));
         }
-        let Some(chunk) = cx.take(io.text) else {
+        let Some(chunk) = cx.take(io.text).filter(|_| !self.ended) else {
             return Ok(Flow::Continue);
         };
         let (Some(request), Some(writer)) = (&self.request, &mut self.writer) else {
@@ -114,10 +112,26 @@ impl Calculator for OpenAIResponse {
             cx.emit_at(io.response, self.next, response);
             self.next += 1;
         }
-        Ok(if ended { Flow::Stop } else { Flow::Continue })
+        Ok(if ended {
+            self.end(io, cx)
+        } else {
+            Flow::Continue
+        })
     }
 }
 register!(OpenAIResponse);
+
+impl OpenAIResponse {
+    /// Ends the answer. The node goes on as long as another request can come, to refuse it.
+    fn end(&mut self, io: OpenAIResponsePorts, cx: &mut Cx<'_>) -> Flow {
+        self.ended = true;
+        if cx.settled(io.request) >= Timestamp::MAX {
+            return Flow::Stop;
+        }
+        cx.out().close(io.response);
+        Flow::Continue
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,10 @@
 //! `TextAnswerCalculator`: the text of an answer.
 
+use std::collections::VecDeque;
+
 use graphmill_engine::{
-    Calculator, Contract, Cx, Error, Flow, In, NoOptions, Offset, OpenCx, Out, Result, Side,
-    Timestamp, register,
+    Calculator, Contract, Cx, Error, Flow, In, NoOptions, Offset, OpenCx, Out, Payload, Policy,
+    Result, Side, Timestamp, register,
 };
 
 use crate::payload::TextChunk;
@@ -13,12 +15,19 @@ use crate::payload::TextChunk;
 /// The text of a prompt is at the timestamp of the prompt; where it comes in pieces, they follow one
 /// after the other from there, or from where those of the prompt before end. A prompt has one choice.
 ///
+/// The time line of `TEXT` says nothing of prompts that never come. `PROMPT`, what the language model
+/// takes on its input `TOKENS`, does: where it is connected, a timestamp without a prompt is a
+/// timestamp without an answer as soon as that is known. So a loop ends although its last item was
+/// dropped.
+///
 /// ```pbtxt
 /// input_stream: "TEXT:chunks"
+/// input_stream: "PROMPT:prompt_tokens"
 /// output_stream: "TEXT:text"
 /// node {
 ///   calculator: "TextAnswerCalculator"
 ///   input_stream: "TEXT:chunks"
+///   input_stream: "PROMPT:prompt_tokens"
 ///   output_stream: "TEXT:text"
 /// }
 /// ```
@@ -27,12 +36,17 @@ pub struct TextAnswer {
     text: String,
     /// The first timestamp that is free.
     next: Timestamp,
+    /// Prompts that came and have no whole answer yet.
+    awaited: VecDeque<Timestamp>,
+    /// The last prompt that has one.
+    answered: Timestamp,
 }
 
 /// The ports of [`TextAnswer`].
 #[derive(Copy, Clone, Debug)]
 pub struct TextAnswerPorts {
     chunks: In<TextChunk>,
+    prompt: In<dyn Payload>,
     text: Out<String>,
     finish: Out<String>,
     streams: Side<bool>,
@@ -46,8 +60,15 @@ impl Calculator for TextAnswer {
 
     fn contract(c: &mut Contract, _: &NoOptions) -> TextAnswerPorts {
         c.offset(Offset::Unset);
+        let chunks = c.input("TEXT");
+        let prompt: In<dyn Payload> = c.optional("PROMPT");
+        if prompt.is_connected() {
+            c.policy(Policy::Immediate);
+            c.process_timestamp_bounds();
+        }
         TextAnswerPorts {
-            chunks: c.input("TEXT"),
+            chunks,
+            prompt,
             text: c.output("TEXT"),
             finish: c.optional_output("FINISH_REASON"),
             streams: c.optional_side("STREAM"),
@@ -59,13 +80,37 @@ impl Calculator for TextAnswer {
             streams: cx.side(io.streams).copied().unwrap_or(false),
             text: String::new(),
             next: Timestamp::MIN,
+            awaited: VecDeque::new(),
+            answered: Timestamp::UNSET,
         })
     }
 
     fn process(&mut self, io: TextAnswerPorts, cx: &mut Cx<'_>) -> Result<Flow> {
-        let Some(chunk) = cx.take(io.chunks) else {
-            return Ok(Flow::Continue);
-        };
+        if let Some(chunk) = cx.take(io.chunks) {
+            self.take(io, cx, &chunk)?;
+        }
+        let known = cx.settled(io.prompt);
+        if cx.packet(io.prompt).is_some() {
+            self.awaited.push_back(known);
+        }
+        while self
+            .awaited
+            .pop_front_if(|prompt| *prompt <= self.answered)
+            .is_some()
+        {}
+        if io.prompt.is_connected() && known < Timestamp::MAX {
+            let next = self.awaited.front().copied().unwrap_or(known.next());
+            cx.out().bound_at_least(io.text, next);
+            cx.out().bound_at_least(io.finish, next);
+        }
+        Ok(Flow::Continue)
+    }
+}
+register!(TextAnswer);
+
+impl TextAnswer {
+    /// Takes a piece in, and gives what is complete with it.
+    fn take(&mut self, io: TextAnswerPorts, cx: &mut Cx<'_>, chunk: &TextChunk) -> Result<()> {
         if chunk.index != 0 {
             let message = format!(
                 "the prompt at {} of the input TEXT has more than one choice, and an answer is one text",
@@ -79,10 +124,10 @@ impl Calculator for TextAnswer {
             cx.emit_at(io.text, time, std::mem::take(&mut self.text));
             if let Some(finish) = chunk.finish {
                 cx.emit_at(io.finish, time, finish.as_str().to_owned());
+                self.answered = chunk.prompt;
             }
             self.next = time.next();
         }
-        Ok(Flow::Continue)
+        Ok(())
     }
 }
-register!(TextAnswer);
