@@ -3,6 +3,7 @@
 
 mod chat;
 mod check;
+mod documents;
 mod help;
 mod one_command;
 #[cfg(feature = "onnx")]
