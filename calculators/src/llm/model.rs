@@ -130,17 +130,33 @@ impl LanguageModel {
     /// The chat template for a conversation, with tools or without.
     ///
     /// # Errors
-    /// A model without a template cannot chat; one whose template does not compile says where.
+    /// A model without a template cannot chat, nor one whose own template cannot be used, which says
+    /// where.
     pub fn chat_template(&self, with_tools: bool) -> Result<&ChatTemplate> {
         let own = self.tool_template.as_ref().filter(|_| with_tools);
-        match own.or(self.template.as_ref()) {
-            Some(Ok(template)) => Ok(template),
-            Some(Err(error)) => Err(Error::internal(error.to_string()).with_source(error.clone())),
-            None => Err(Error::invalid(format!(
-                "the model `{}` has no chat template: use the completions endpoint, or put a `{TEMPLATE_FILE}` beside the model",
-                self.vocab.model_name()
-            ))),
-        }
+        let model = self.vocab.model_name();
+        let (why, cause) = match own.or(self.template.as_ref()) {
+            Some(Ok(template)) => return Ok(template),
+            Some(Err(error)) => (
+                format!(
+                    "the chat template in the file of the model `{model}` cannot be used: {error}"
+                ),
+                Some(error),
+            ),
+            None => (format!("the model `{model}` has no chat template"), None),
+        };
+        let instead =
+            format!("use the completions endpoint, or put a `{TEMPLATE_FILE}` beside the model");
+        let error = Error::invalid(format!("{why}; {instead}"));
+        Err(match cause {
+            Some(cause) => error.with_source(cause.clone()),
+            None => error,
+        })
+    }
+
+    /// Why it refuses conversations; none if it does not.
+    pub fn chat_refused(&self) -> Option<String> {
+        self.chat_template(false).err().map(|error| error.message)
     }
 }
 
@@ -297,7 +313,14 @@ fn read_template(path: &Path, files: &dyn FileSource) -> Result<ChatTemplate> {
         .map_err(|error| unreadable(error.to_string()).with_source(error))?;
     let source = String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8".to_owned()))?;
     ChatTemplate::new(&source).map_err(|error| {
-        Error::invalid(format!("`{}`: {error}", path.display())).with_source(error)
+        let file = path.display();
+        let message = match &error {
+            TemplateError::Syntax { line, message } => {
+                format!("chat template `{file}:{line}`: {message}")
+            }
+            other => format!("chat template `{file}`: {other}"),
+        };
+        Error::invalid(message).with_source(error)
     })
 }
 

@@ -26,6 +26,7 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
                 "state": health.state.as_str(),
                 "restarts": health.restarts,
                 "failure": health.failure.as_deref(),
+                "chat_refused": model.chat_refused(),
                 "sequences_running": engine.sequences_running,
                 "sequences_waiting": engine.sequences_waiting,
                 "requests_preparing": engine.requests_preparing,

@@ -5,9 +5,11 @@ use std::{sync::Arc, time::Duration};
 
 use graphmill_calculators::{
     embed::EmbeddingModel,
-    http::{self, dialect::Dialect, dialect_table},
+    http::{self, dialect_table, table},
     llm::LanguageModel,
+    text_nodes::ApplyChatTemplate,
 };
+use graphmill_engine::Calculator as _;
 use graphmill_llm::Vision;
 
 use super::{Choice, Servable, Servables, request_stream};
@@ -89,6 +91,18 @@ impl Servable {
         images.into_iter().chain(sounds).collect()
     }
 
+    /// Why it refuses conversations, once it is loaded; none if it does not, or asks its model for no
+    /// chat template.
+    pub(crate) fn chat_refused(&self) -> Option<String> {
+        let plan = self.plan().ok()?;
+        let mut nodes = plan.explain().nodes.iter();
+        nodes
+            .any(|node| *node.calculator == *ApplyChatTemplate::NAME)
+            .then(|| plan.resources::<LanguageModel>())?
+            .iter()
+            .find_map(|model| model.chat_refused())
+    }
+
     /// The ends of the paths that answer with it, once it is loaded, the most common one first. Empty
     /// where nodes of other crates read its requests.
     pub(crate) fn endpoints(&self) -> Vec<&'static str> {
@@ -103,12 +117,14 @@ impl Servable {
         let mut all: Vec<_> = nodes
             .flat_map(|node| http::endpoints(&node.calculator))
             .collect();
-        // A file is one of sound.
+        let chats = self.chat_refused().is_none();
         all.retain(|name| {
-            hears
-                || dialect_table::named(name)
-                    .and_then(Dialect::file_field)
-                    .is_none()
+            let Some(dialect) = dialect_table::named(name) else {
+                return true;
+            };
+            // A file is one of sound.
+            let is_read = hears || dialect.file_field().is_none();
+            is_read && (chats || dialect.native().endpoint() != table::CHAT)
         });
         all.dedup();
         all

@@ -70,6 +70,33 @@ fn folders_are_checked_as_they_are_served_and_else_all_that_is_in_them() {
 }
 
 #[test]
+fn a_chat_template_of_the_graph_that_cannot_be_used_is_refused_at_its_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path();
+    let long = format!("Hi\n\n{{{{ 1{} }}}}", "+1".repeat(100_000));
+    for (template, line) in [("Hi\n{% if %}", 2), (&long, 3)] {
+        fs::write(root.join("mine.jinja"), template).expect("writable");
+        let graph = graphmill(&["serve", MODEL, "--emit_graph"]);
+        let graph = text(&graph.stdout);
+        let graph = graph.replacen(
+            "models_path:",
+            "chat_template_file: \"mine.jinja\" models_path:",
+            1,
+        );
+        fs::write(root.join("graph.pbtxt"), graph).expect("writable");
+        let at = format!("mine.jinja:{line}`");
+        for command in [&["check"][..], &["serve", "--rest_port", "0"]] {
+            let output = graphmill(&[command, &[path(root)]].concat());
+            let said = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{said}");
+            assert!(said.contains(&at), "{at} in {said}");
+        }
+        let output = graphmill(&["check", "--skip_models", path(root)]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn folders_are_looked_at_beside_wrong_keys() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = folder.path().join("config.json");

@@ -68,6 +68,7 @@ mod stopping;
 mod streams;
 mod structured;
 mod support;
+mod templates;
 mod tiny_model;
 mod tls;
 mod tokens;

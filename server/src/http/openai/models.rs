@@ -133,6 +133,9 @@ fn object(model: &Model) -> Value {
     if !endpoints.is_empty() {
         object["endpoints"] = json!(endpoints);
     }
+    if let Some(why) = model.servable.chat_refused() {
+        object["chat_refused"] = why.into();
+    }
     if model.adapter.is_some() {
         object["parent"] = model.name.as_str().into();
     }
