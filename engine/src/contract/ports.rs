@@ -135,7 +135,7 @@ impl Contract {
     /// Output streams of which each carries what the input with its index carries. Their number has
     /// to be that of `inputs`.
     pub fn outputs_same_as(&mut self, tag: &str, inputs: Ins<dyn Payload>) -> Outs<dyn Payload> {
-        let arity = if inputs.is_empty() {
+        let arity = if inputs.is_empty() || self.may_lack(inputs) {
             OptionalRepeated
         } else {
             Repeated
@@ -289,6 +289,15 @@ impl Contract {
     pub fn events<T: Any + Send>(&mut self) -> Events<T> {
         self.event_types.push(TypeId::of::<T>());
         Events::new(self.event_types.len() as u16 - 1)
+    }
+
+    /// Whether a contract that is described declares inputs that a node need not have.
+    fn may_lack(&self, inputs: Ins<dyn Payload>) -> bool {
+        let mut declared = self.declared.iter().filter(|it| it.group == Inputs);
+        let first = inputs.iter().next().and_then(|input| input.index());
+        let declared = first.and_then(|first| declared.nth(first));
+        self.describing
+            && declared.is_some_and(|it| matches!(it.arity, Optional | OptionalRepeated))
     }
 
     /// Makes each of the ports carry what the input beside it carries.

@@ -3,6 +3,7 @@
 
 mod chat;
 mod check;
+mod describe;
 mod documents;
 mod help;
 mod one_command;

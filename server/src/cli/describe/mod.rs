@@ -1,6 +1,7 @@
 //! `graphmill describe`: all that is known of one calculator, container or subgraph, from the
 //! registry of this binary; or what the engines of a graph run with.
 
+mod example;
 mod text;
 
 use std::{

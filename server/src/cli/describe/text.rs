@@ -8,6 +8,8 @@ use graphmill_engine::{
 };
 use serde_json::{Value, json};
 
+use super::example::example;
+
 pub(super) fn subgraph_text(subgraph: &Subgraph) -> String {
     let mut out = format!("{} (subgraph)\n", subgraph.name);
     paragraph(&mut out, 2, &subgraph.doc);
@@ -122,35 +124,6 @@ fn option_list(out: &mut String, indent: usize, schema: &Value) {
 fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
     let properties = schema.get("properties").and_then(Value::as_object);
     properties.into_iter().flatten()
-}
-
-/// The node as a graph file has it: what is optional stands in comments.
-fn example(calculator: &Description) -> String {
-    let mut out = format!("node {{\n  calculator: \"{}\"\n", calculator.name);
-    for port in &calculator.ports {
-        let name = match port.tag.as_str() {
-            "" if port.kind.starts_with("input") => "in".to_owned(),
-            "" => "out".to_owned(),
-            tag => format!("{tag}:{}", tag.to_lowercase()),
-        };
-        let comment = if port.optional { "# " } else { "" };
-        let _ = writeln!(out, "  {comment}{}: \"{name}\"", port.kind);
-    }
-    let properties = calculator
-        .options
-        .as_value()
-        .get("properties")
-        .and_then(Value::as_object);
-    if properties.is_some_and(|options| !options.is_empty())
-        && let Some(name) = calculator.option_names.first()
-    {
-        let _ = writeln!(
-            out,
-            "  node_options {{ [type.googleapis.com/{name}] {{ .. }} }}"
-        );
-    }
-    out.push_str("}\n");
-    out
 }
 
 /// The type of an option in words, from its JSON schema.
