@@ -10,7 +10,7 @@ use std::{
 use clap::Args;
 use graphmill_engine::{Environment, Registry};
 
-use super::{registry, report};
+use super::{below, registry, report};
 use crate::{explain::Format, servable::compile};
 
 #[derive(Debug, Args)]
@@ -26,7 +26,33 @@ pub(super) struct Arguments {
     further: registry::Further,
 }
 
+/// Why a folder is not explained, with the graph files that may be meant.
+fn is_folder(folder: &Path) -> String {
+    const MOST: usize = 5;
+    let files = below::in_folder(folder, ".pbtxt");
+    let mut named: Vec<String> = files
+        .iter()
+        .take(MOST)
+        .map(|it| format!("`{}`", it.display()))
+        .collect();
+    if files.len() > MOST {
+        named.push(format!("{} more", files.len() - MOST));
+    }
+    let which = match named.join(", ") {
+        none if none.is_empty() => "it has no `*.pbtxt`".to_owned(),
+        named => format!("name one of {named}"),
+    };
+    format!(
+        "`{}` is a folder, and one graph is explained: {which}",
+        folder.display()
+    )
+}
+
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    if arguments.file.is_dir() {
+        report::error(&is_folder(&arguments.file));
+        return ExitCode::FAILURE;
+    }
     let base = arguments.file.parent().unwrap_or(Path::new(""));
     let compiled = arguments.further.named().and_then(|named| {
         let environment = Environment::new(Registry::global()).without_loading();

@@ -9,12 +9,15 @@ use std::{
 use clap::Args;
 use graphmill_grammar::{SourceMap, fmt};
 
-use super::report;
+use super::{below, report};
+
+/// How the names of graph files end.
+const ENDING: &str = ".pbtxt";
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// Graph files to rewrite.
+    /// Graph files to rewrite, or folders to search for files named `*.pbtxt`.
     #[arg(required_unless_present = "stdin", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Only lists the files that are not formatted: exit status 1 if there are any.
@@ -30,8 +33,13 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     if arguments.stdin {
         right &= standard_input(arguments.check);
     }
-    for file in &arguments.files {
-        right &= rewritten(file, arguments.check);
+    match below::files(&arguments.files, ENDING) {
+        Ok(files) => {
+            for file in &files {
+                right &= rewritten(file, arguments.check);
+            }
+        }
+        Err(nothing) => right &= failed(&nothing),
     }
     if right {
         ExitCode::SUCCESS

@@ -2,6 +2,7 @@
 //! Server, or with dashes.
 
 mod access;
+mod below;
 mod calculators;
 mod chat;
 mod check;

@@ -8,7 +8,7 @@ use std::{
 
 use clap::Args;
 
-use super::{registry, report};
+use super::{below, registry, report};
 use crate::offline::{
     test_file::{Outcome, TestFile},
     update,
@@ -42,14 +42,13 @@ struct Tally {
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    let mut files = Vec::new();
-    for path in &arguments.files {
-        if path.is_dir() {
-            files.extend(in_folder(path));
-        } else {
-            files.push(path.clone());
+    let files = match below::files(&arguments.files, ENDING) {
+        Ok(files) => files,
+        Err(nothing) => {
+            report::error(&nothing);
+            return ExitCode::FAILURE;
         }
-    }
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
@@ -76,31 +75,14 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         "{} passed, {} failed{updated}\n",
         tally.passed, tally.failed
     ));
+    if let (Some(part), 0) = (&arguments.only, tally.passed + tally.failed + tally.updated) {
+        report::error(&format!("no case has `{part}` in its name (--only)"));
+    }
     if tally.failed > 0 || tally.passed + tally.updated == 0 {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
     }
-}
-
-/// The test files in a folder and the folders in it, by path; hidden ones and links are left out.
-fn in_folder(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let (name, path) = (entry.file_name(), entry.path());
-        let name = name.to_string_lossy();
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if name.starts_with('.') {
-            continue;
-        }
-        if is_folder {
-            found.extend(in_folder(&path));
-        } else if name.ends_with(ENDING) {
-            found.push(path);
-        }
-    }
-    found.sort();
-    found
 }
 
 /// Runs the cases of a file. The error is about the file as a whole.

@@ -5,6 +5,7 @@ mod chat;
 mod check;
 mod describe;
 mod documents;
+mod folders;
 mod help;
 mod one_command;
 #[cfg(feature = "onnx")]

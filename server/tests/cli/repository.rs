@@ -75,6 +75,7 @@ fn graphs_are_listed_added_and_removed() {
         fs::create_dir_all(file.parent().expect("a folder")).expect("writable");
         fs::write(file, "").expect("writable");
     }
+    fs::copy(MODEL, root.join("models/c/m.gguf")).expect("writable");
     let models = root.join("models");
     let listed = graphmill(&["--list_models", "--model_repository_path", path(&models)]);
     assert_eq!(

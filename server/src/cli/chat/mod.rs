@@ -154,7 +154,11 @@ fn configuration(arguments: &Arguments) -> Result<Config, String> {
     match source {
         Source::Model(model) => source::one_model(&model, None, &arguments.model),
         Source::Graph { file, base } => source::one_graph(&file, &base, None),
-        Source::Repository(root) => source::all_in(&root),
+        Source::Repository(root) => {
+            let found = source::all_in(&root)?;
+            found.left_out.iter().for_each(|why| report::note(why));
+            Ok(found.config)
+        }
         Source::Configuration(file) => {
             let loaded = config::load(&file);
             report::show(&loaded.sources, &loaded.diagnostics);

@@ -17,7 +17,8 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case", next_help_heading = heading::EDITING)]
 pub(super) struct Editing {
-    /// Lists the folders of `--model_repository_path` that have a graph or a model, one per line.
+    /// Lists the folders of `--model_repository_path` that `serve` would serve, one per line; those
+    /// that it would leave out on standard error.
     #[arg(long, requires = "model_repository_path", conflicts_with_all = ["add_to_config", "remove_from_config"])]
     list_models: bool,
     /// Adds a graph to the file `--config_path`.
@@ -56,9 +57,13 @@ impl Editing {
 }
 
 fn list(root: &Path) -> Result<(), String> {
-    for name in source::folders_in(root)? {
+    let found = source::all_in(root)?;
+    for graph in &found.config.graphs {
         // Fails when the reader has read enough, as `head` does.
-        let _ = writeln!(io::stdout(), "{name}");
+        let _ = writeln!(io::stdout(), "{}", graph.name);
+    }
+    for why in &found.left_out {
+        report::note(why);
     }
     Ok(())
 }

@@ -28,7 +28,8 @@ pub(super) struct Sources {
     /// Model name in requests [default: the file name].
     #[arg(help_heading = heading::MODELS, long, value_name = "NAME")]
     pub(super) model_name: Option<String>,
-    /// Folder of folders, each with a graph or a model. Serves all of them, or only `--model_name`.
+    /// Folder of folders, each with a graph or a model. Serves all of them that can be served, or only
+    /// `--model_name`.
     #[arg(help_heading = heading::MODELS, long, value_name = "FOLDER")]
     pub(super) model_repository_path: Option<PathBuf>,
     /// Prints the graph that the model would be served on, and exits.
@@ -108,7 +109,11 @@ impl Sources {
             }
             Source::Repository(root) => {
                 refuse(flags.any()?, source)?;
-                source::all_in(root).map(Some)
+                let found = source::all_in(root)?;
+                for why in &found.left_out {
+                    tracing::warn!("{why}");
+                }
+                Ok(Some(found.config))
             }
             Source::Configuration(file) => {
                 refuse(name.map(|_| "model_name").or(flags.any()?), source)?;

@@ -14,7 +14,7 @@ use graphmill_llm::{BackendKind, ModelKind, kind_of};
 
 pub(super) use graph::text;
 pub(super) use options::ModelFlags;
-pub(super) use repository::{all_in, folders_in};
+pub(super) use repository::all_in;
 
 use crate::config::{self, Config, GraphEntry};
 

@@ -5,34 +5,56 @@ use std::{fs, path::Path};
 use super::{ModelFlags, Source, one_graph, one_model};
 use crate::config::Config;
 
-/// The configuration of all graphs and models of a repository, by the names of their folders.
-pub(in crate::cli) fn all_in(root: &Path) -> Result<Config, String> {
-    let mut all = Config::default();
+/// What a repository has.
+#[derive(Debug, Default)]
+pub(in crate::cli) struct Repository {
+    /// All graphs and models that can be served, by the names of their folders.
+    pub(in crate::cli) config: Config,
+    /// Why folders that have a graph or a model are left out.
+    pub(in crate::cli) left_out: Vec<String>,
+}
+
+/// Looks through a repository.
+///
+/// # Errors
+/// One that has nothing to serve.
+pub(in crate::cli) fn all_in(root: &Path) -> Result<Repository, String> {
+    let mut all = Repository::default();
     for name in folders_in(root)? {
-        let one = match Source::of(&root.join(&name))? {
-            Source::Graph { file, base } => one_graph(&file, &base, Some(&name))?,
-            Source::Model(model) => one_model(&model, Some(&name), &ModelFlags::default())?,
-            Source::Configuration(file) | Source::Repository(file) => {
-                return Err(format!(
-                    "`{}` lists graphs of its own: serve it with --config_path",
-                    file.display()
-                ));
-            }
-        };
-        all.graphs.extend(one.graphs);
+        match one_in(root, &name) {
+            Ok(one) => all.config.graphs.extend(one.graphs),
+            Err(why) => all.left_out.push(format!("`{name}` is left out: {why}")),
+        }
     }
-    if all.graphs.is_empty() {
-        return Err(format!(
-            "there is nothing to serve in `{shown}`: none of its folders has a graph or a model \
-             (`graphmill serve {shown}` serves the folder itself)",
-            shown = root.display()
-        ));
+    if !all.config.graphs.is_empty() {
+        return Ok(all);
     }
-    Ok(all)
+    let shown = root.display();
+    let why = if all.left_out.is_empty() {
+        format!(
+            "none of its folders has a graph or a model (`graphmill serve {shown}` serves the \
+             folder itself)"
+        )
+    } else {
+        all.left_out.join("; ")
+    };
+    Err(format!("there is nothing to serve in `{shown}`: {why}"))
+}
+
+/// What is served of one folder of a repository.
+fn one_in(root: &Path, name: &str) -> Result<Config, String> {
+    match Source::of(&root.join(name))? {
+        Source::Graph { file, base } => one_graph(&file, &base, Some(name)),
+        Source::Model(model) => one_model(&model, Some(name), &ModelFlags::default()),
+        Source::Configuration(file) | Source::Repository(file) => Err(format!(
+            "`{}` lists graphs of its own: serve it with --config_path",
+            file.display()
+        )),
+    }
 }
 
 /// The folders of a repository that have a graph or a model, by their path in it.
-pub(in crate::cli) fn folders_in(root: &Path) -> Result<Vec<String>, String> {
+fn folders_in(root: &Path) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
     look(root, root, &mut found)?;
     found.sort();
