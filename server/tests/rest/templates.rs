@@ -1,5 +1,7 @@
 //! Models whose own chat template cannot be used.
 
+use std::fs;
+
 use serde_json::json;
 
 use crate::rest::support::{CHAT, Setup, question, read};
@@ -37,6 +39,23 @@ async fn a_model_whose_own_template_cannot_be_used_says_so_and_completes_texts()
         json!(["completions", "generate", "generate_stream"]),
         "{models}"
     );
+}
+
+#[tokio::test]
+async fn a_reload_refuses_a_template_of_the_graph_that_cannot_be_used() {
+    let option = "chat_template_file: \"mine.jinja\" models_path:";
+    let setup = Setup::new().graph("chat", &CHAT.replacen("models_path:", option, 1));
+    let setup = setup.script(&json!({ "replies": [{ "text": "yes" }] }));
+    let template = setup.path().join("0/mine.jinja");
+    fs::write(&template, "{{ messages[0].content }}").expect("writable");
+    let server = setup.start().await;
+    fs::write(&template, "Hi\n{% if %}").expect("writable");
+    let reply = read(server.post("/v1/config/reload", "")).await;
+    assert_eq!(reply.status, 412, "{}", reply.text);
+    assert!(reply.text.contains("mine.jinja:2`"), "{}", reply.text);
+    // What was served before still is.
+    let reply = server.chat(&question("chat", "Hi")).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
 }
 
 #[tokio::test]
