@@ -40,8 +40,9 @@ pub struct Error {
     pub kind: Kind,
     /// The name of the node it happened in, filled in by the session.
     pub node: Option<Arc<str>>,
-    /// The timestamp of the packets that the node was called with, filled in by the session.
-    pub time: Option<Timestamp>,
+    /// The timestamp of the packets that the node was called with, filled in by the session;
+    /// [`Timestamp::UNSET`] if it was called for something else.
+    pub time: Timestamp,
     /// What happened: lower case, no full stop.
     pub message: String,
     /// A machine-readable code for the client, such as `context_length_exceeded`.
@@ -58,7 +59,7 @@ impl Error {
         Self {
             kind,
             node: None,
-            time: None,
+            time: Timestamp::UNSET,
             message: message.into(),
             code: None,
             field: None,
@@ -130,7 +131,9 @@ impl Error {
     /// Names the timestamp of the packet that is at fault, unless one is named already.
     #[must_use]
     pub fn at_time(mut self, time: Timestamp) -> Self {
-        self.time.get_or_insert(time);
+        if self.time == Timestamp::UNSET {
+            self.time = time;
+        }
         self
     }
 

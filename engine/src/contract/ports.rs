@@ -294,7 +294,7 @@ impl Contract {
     /// Whether a contract that is described declares inputs that a node need not have.
     fn may_lack(&self, inputs: Ins<dyn Payload>) -> bool {
         let mut declared = self.declared.iter().filter(|it| it.group == Inputs);
-        let first = inputs.iter().next().and_then(|input| input.index());
+        let first = inputs.iter().next().and_then(In::index);
         let declared = first.and_then(|first| declared.nth(first));
         self.describing
             && declared.is_some_and(|it| matches!(it.arity, Optional | OptionalRepeated))

@@ -10,7 +10,7 @@ use std::{
 };
 
 use clap::Args;
-use graphmill_engine::{Environment, Error, Handle, Plan, Registry, SidePackets};
+use graphmill_engine::{Environment, Error, Handle, Plan, Registry, SidePackets, Timestamp};
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 
@@ -171,8 +171,8 @@ fn conclude(end: End, handle: &Handle, plan: &Plan) -> ExitCode {
         }
         End::Failed(error) if error.message == NOBODY_READS => return ExitCode::SUCCESS,
         End::Failed(error) => report::error(&match error.time {
-            Some(time) => format!("{error} (packet at {time})"),
-            None => error.to_string(),
+            Timestamp::UNSET => error.to_string(),
+            time => format!("{error} (packet at {time})"),
         }),
         End::Stuck(why) => {
             report::error(&why);

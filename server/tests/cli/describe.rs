@@ -22,7 +22,7 @@ fn outside(node: &str) -> String {
             let written = line.trim().strip_prefix(kind);
             if let Some(written) = written.and_then(|rest| rest.strip_prefix(": \"")) {
                 let name = written.trim_end_matches('"').rsplit(':').next();
-                ports += &format!("{kind}: \"{}\"\n", name.expect("a name"));
+                ports.extend([kind, ": \"", name.expect("a name"), "\"\n"]);
             }
         }
     }

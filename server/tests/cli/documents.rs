@@ -31,8 +31,11 @@ fn map() -> String {
     )
 }
 
-/// The status, the lists of answers with their timestamps, and what is said of errors.
-fn run(lists: &[Vec<String>]) -> (Option<i32>, Vec<(i64, Vec<String>)>, String) {
+/// Lists of answers with their timestamps.
+type Answers = Vec<(i64, Vec<String>)>;
+
+/// The status, the answers, and what is said of errors.
+fn run(lists: &[Vec<String>]) -> (Option<i32>, Answers, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let (graph, input) = (
         folder.path().join("map.pbtxt"),
