@@ -88,8 +88,7 @@ impl Source {
         if lists_graphs(&config) {
             return Ok(Self::Configuration(config));
         }
-        let versions = [folder.join(GRAPH_FILE), folder.join("1").join(GRAPH_FILE)];
-        if let Some(file) = versions.into_iter().find(|file| file.is_file()) {
+        if let Some(file) = graph_in(folder) {
             let base = folder.to_owned();
             return Ok(Self::Graph { file, base });
         }
@@ -117,6 +116,12 @@ impl Source {
             }
         }
     }
+}
+
+/// Returns the graph file of a folder.
+fn graph_in(folder: &Path) -> Option<PathBuf> {
+    let versions = [folder.join(GRAPH_FILE), folder.join("1").join(GRAPH_FILE)];
+    versions.into_iter().find(|file| file.is_file())
 }
 
 /// A hint for a path that is written as the name of a model on Hugging Face: `Qwen/Qwen3-0.6B`.

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use super::{ModelFlags, Source, one_graph, one_model};
+use super::{ModelFlags, Source, graph_in, one_graph, one_model};
 use crate::config::Config;
 
 /// What a repository has.
@@ -43,7 +43,12 @@ pub(in crate::cli) fn all_in(root: &Path) -> Result<Repository, String> {
 
 /// What is served of one folder of a repository.
 fn one_in(root: &Path, name: &str) -> Result<Config, String> {
-    match Source::of(&root.join(name))? {
+    let folder = root.join(name);
+    // A `config.json` beside a graph is for those who serve the folder by itself.
+    if let Some(file) = graph_in(&folder) {
+        return one_graph(&file, &folder, Some(name));
+    }
+    match Source::of(&folder)? {
         Source::Graph { file, base } => one_graph(&file, &base, Some(name)),
         Source::Model(model) => one_model(&model, Some(name), &ModelFlags::default()),
         Source::Configuration(file) | Source::Repository(file) => Err(format!(
