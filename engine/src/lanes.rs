@@ -1,16 +1,19 @@
-//! Executors by name, and their lanes: the graphs that share an executor are served round-robin,
-//! and waiting jobs are counted and bounded.
+//! Executors by name, and their lanes: the graphs that share an executor, and the tenants of each
+//! graph, are served round-robin, and waiting jobs are counted and bounded.
 //!
-//! An executor runs jobs in order of arrival. Without lanes, a busy graph would delay the jobs of
-//! all others.
+//! An executor runs jobs in order of arrival. Without lanes, a busy graph or tenant would delay the
+//! jobs of all others. A job is not interrupted, so a tenant never has all threads of the executor
+//! `cpu`: one that has none running finds a thread there.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     fmt,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    thread::available_parallelism,
 };
 
 use crate::{
@@ -23,34 +26,94 @@ use crate::{
 /// have begun go on whatever waits: they have one job in each node at most.
 const MAX_WAITING: usize = 1024;
 
+/// Most jobs of a tenant of a graph that wait there, so that the others find room.
+const MAX_WAITING_OF_A_TENANT: usize = MAX_WAITING / 2;
+
+/// Whose jobs are run in order of arrival: those of a tenant in a lane. Sessions without a tenant
+/// are those of one.
+type Owner = (u64, Tenant);
+
+type Tenant = Option<Arc<str>>;
+
 /// An executor that graphs share.
 pub(crate) struct Junction {
     executor: Arc<dyn Executor>,
+    share: Option<Share>,
     queues: Mutex<Queues>,
+}
+
+/// What tenants can have of the threads of an executor.
+struct Share {
+    threads: usize,
+    /// Most threads of a tenant.
+    most: usize,
 }
 
 #[derive(Default)]
 struct Queues {
-    /// By lane, each with its number.
-    jobs: HashMap<u64, VecDeque<(u64, Job)>>,
-    /// The lanes that have jobs, each once: the first is next.
-    turns: VecDeque<u64>,
+    /// By owner, each with its number.
+    jobs: HashMap<Owner, VecDeque<(u64, Job)>>,
+    /// The owners that have jobs, each once: the first is next.
+    turns: VecDeque<Owner>,
+    /// Jobs that run, by tenant, of those that have any.
+    running: HashMap<Tenant, usize>,
+    /// Turns that were left to jobs which end later, as the tenants of all that waited had their
+    /// share.
+    left: usize,
     next_lane: u64,
     next_job: u64,
 }
 
-/// What one graph has of an executor.
-pub(crate) struct Lane {
+/// A queue of jobs for an executor, usually those of a graph.
+pub struct Lane {
     name: String,
     number: u64,
     junction: Arc<Junction>,
     refused: AtomicU64,
 }
 
+impl Queues {
+    /// Takes the job of the owner whose turn it is; if that is the one of this job, then this job.
+    fn take(&mut self, number: Option<u64>, share: Option<&Share>) -> Option<(Tenant, Job)> {
+        let running: usize = self.running.values().sum();
+        let may_run = |(_, tenant): &Owner| match (share, self.running.get(tenant)) {
+            (Some(Share { threads, most }), Some(own)) => own < most && running + 1 < *threads,
+            _ => true,
+        };
+        let turn = self.turns.iter().position(may_run)?;
+        let owner = self.turns.remove(turn)?;
+        let waiting = self.jobs.get_mut(&owner)?;
+        let own = waiting.iter().position(|(other, _)| Some(*other) == number);
+        let (_, job) = waiting.remove(own.unwrap_or(0))?;
+        let tenant = owner.1.clone();
+        if waiting.is_empty() {
+            self.jobs.remove(&owner);
+        } else {
+            self.turns.push_back(owner);
+        }
+        *self.running.entry(tenant.clone()).or_default() += 1;
+        Some((tenant, job))
+    }
+
+    fn ended(&mut self, tenant: Tenant) {
+        if let Some(running) = self.running.get_mut(&tenant) {
+            *running -= 1;
+            if *running == 0 {
+                self.running.remove(&tenant);
+            }
+        }
+    }
+}
+
 impl Junction {
     pub(crate) fn new(executor: Arc<dyn Executor>) -> Arc<Self> {
+        Self::shared(executor, None)
+    }
+
+    fn shared(executor: Arc<dyn Executor>, share: Option<Share>) -> Arc<Self> {
         Arc::new(Self {
             executor,
+            share,
             queues: Mutex::default(),
         })
     }
@@ -64,7 +127,6 @@ impl Junction {
         let mut queues = self.lock();
         let number = queues.next_lane;
         queues.next_lane += 1;
-        queues.jobs.insert(number, VecDeque::new());
         Lane {
             name: name.to_owned(),
             number,
@@ -73,24 +135,27 @@ impl Junction {
         }
     }
 
-    /// Runs a job of the lane whose turn it is; if that is the one of this job, then this job.
-    /// Called once for each job.
+    /// Runs the job whose turn it is, and those whose turn was left to it. Called once for each
+    /// job, of this number.
     fn run_next(&self, number: u64) {
-        let next = {
+        let mut next = {
             let mut queues = self.lock();
-            let Queues { jobs, turns, .. } = &mut *queues;
-            turns.pop_front().and_then(|lane| {
-                let waiting = jobs.get_mut(&lane)?;
-                let own = waiting.iter().position(|(other, _)| *other == number);
-                let (_, job) = waiting.remove(own.unwrap_or(0))?;
-                if !waiting.is_empty() {
-                    turns.push_back(lane);
-                }
-                Some(job)
-            })
+            let next = queues.take(Some(number), self.share.as_ref());
+            queues.left += usize::from(next.is_none());
+            next
         };
-        if let Some(job) = next {
-            job();
+        while let Some((tenant, job)) = next {
+            let ended = catch_unwind(AssertUnwindSafe(job));
+            let mut queues = self.lock();
+            queues.ended(tenant);
+            next = (queues.left > 0 && ended.is_ok())
+                .then(|| queues.take(None, self.share.as_ref()))
+                .flatten();
+            queues.left -= usize::from(next.is_some());
+            drop(queues);
+            if let Err(panic) = ended {
+                resume_unwind(panic);
+            }
         }
     }
 
@@ -100,16 +165,17 @@ impl Junction {
 }
 
 impl Lane {
-    /// Runs the job, some time. Returns its number.
-    pub(crate) fn spawn(&self, job: Job) -> u64 {
+    /// Runs a job of a tenant, some time. Returns its number.
+    pub fn spawn(&self, tenant: Option<&Arc<str>>, job: Job) -> u64 {
+        let owner = (self.number, tenant.cloned());
         let number = {
             let mut queues = self.junction.lock();
             let number = queues.next_job;
             queues.next_job += 1;
             let Queues { jobs, turns, .. } = &mut *queues;
-            let waiting = jobs.entry(self.number).or_default();
+            let waiting = jobs.entry(owner.clone()).or_default();
             if waiting.is_empty() {
-                turns.push_back(self.number);
+                turns.push_back(owner);
             }
             waiting.push_back((number, job));
             number
@@ -121,52 +187,70 @@ impl Lane {
         number
     }
 
-    /// How many jobs of the lane are before the job of this number; none if it has begun.
+    /// How many jobs of its tenant in the lane are before the job of this number; none if it has
+    /// begun.
     pub(crate) fn before(&self, number: u64) -> Option<usize> {
         let queues = self.junction.lock();
-        let mut waiting = queues.jobs.get(&self.number)?.iter();
-        waiting.position(|(other, _)| *other == number)
+        let place =
+            |waiting: &VecDeque<(u64, Job)>| waiting.iter().position(|(other, _)| *other == number);
+        self.own(&queues).find_map(place)
     }
 
     /// Makes sure that the executor has threads.
     ///
     /// # Errors
     /// If the system gives none.
-    pub(crate) fn start(&self) -> Result<()> {
+    pub fn start(&self) -> Result<()> {
         self.junction.executor.start()
     }
 
-    /// Lets a session begin here, before it has a job.
+    /// Lets a session of a tenant begin here, before it has a job.
     ///
     /// # Errors
     /// [`Kind::ResourceExhausted`](crate::Kind::ResourceExhausted) if as many jobs wait as may.
-    pub(crate) fn admit(&self) -> Result<()> {
-        if self.waiting() < MAX_WAITING {
+    pub fn admit(&self, tenant: Option<&Arc<str>>) -> Result<()> {
+        let message = if self.waiting() >= MAX_WAITING {
+            format!(
+                "{MAX_WAITING} jobs of this graph wait for the executor `{}`, as many as may",
+                self.name
+            )
+        } else if let Some(tenant) = tenant
+            && self.waiting_of(&(self.number, Some(Arc::clone(tenant)))) >= MAX_WAITING_OF_A_TENANT
+        {
+            format!(
+                "{MAX_WAITING_OF_A_TENANT} jobs of this graph for the key `{tenant}` wait for the executor `{}`, as many as those of a key may",
+                self.name
+            )
+        } else {
             return Ok(());
-        }
+        };
         self.refused.fetch_add(1, Ordering::Relaxed);
-        Err(Error::exhausted(format!(
-            "{MAX_WAITING} jobs of this graph wait for the executor `{}`, as many as may",
-            self.name
-        )))
+        Err(Error::exhausted(message))
     }
 
     /// How many jobs wait.
     pub(crate) fn waiting(&self) -> usize {
         let queues = self.junction.lock();
-        queues.jobs.get(&self.number).map_or(0, VecDeque::len)
+        self.own(&queues).map(VecDeque::len).sum()
+    }
+
+    fn own<'a>(&self, queues: &'a Queues) -> impl Iterator<Item = &'a VecDeque<(u64, Job)>> {
+        let number = self.number;
+        let own = queues
+            .jobs
+            .iter()
+            .filter(move |(owner, _)| owner.0 == number);
+        own.map(|(_, waiting)| waiting)
+    }
+
+    fn waiting_of(&self, owner: &Owner) -> usize {
+        let queues = self.junction.lock();
+        queues.jobs.get(owner).map_or(0, VecDeque::len)
     }
 
     /// How many sessions were not let in.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
-    }
-}
-
-/// Its jobs hold the plan that the lane is of, so none is left.
-impl Drop for Lane {
-    fn drop(&mut self) {
-        self.junction.lock().jobs.remove(&self.number);
     }
 }
 
@@ -204,8 +288,8 @@ impl Executors {
         Some(Arc::clone(self.junction(name)?.executor()))
     }
 
-    /// A graph's own lane of the executor of this name.
-    pub(crate) fn lane(&self, name: &str) -> Option<Lane> {
+    /// A lane of the executor of this name, of its own.
+    pub fn lane(&self, name: &str) -> Option<Lane> {
         Some(self.junction(name)?.lane(name))
     }
 
@@ -217,7 +301,15 @@ impl Executors {
         if name != Self::CPU {
             return None;
         }
-        let junction = Junction::new(Arc::new(ThreadPool::new(name, None)));
+        let cores = available_parallelism().map_or(1, usize::from);
+        // As many threads again as compute at a time, for other tenants: what runs is not
+        // interrupted.
+        let share = Share {
+            threads: 2 * cores,
+            most: cores,
+        };
+        let pool = Arc::new(ThreadPool::new(name, Some(share.threads)));
+        let junction = Junction::shared(pool, Some(share));
         named.insert(name.to_owned(), Arc::clone(&junction));
         Some(junction)
     }
@@ -242,9 +334,9 @@ mod tests {
             let order = Arc::clone(&order);
             Box::new(move || order.lock().expect("no panic").push(what))
         };
-        (0..1_000).for_each(|_| _ = busy.spawn(say("busy")));
-        calm.spawn(say("first"));
-        calm.spawn(say("second"));
+        (0..1_000).for_each(|_| _ = busy.spawn(None, say("busy")));
+        calm.spawn(None, say("first"));
+        calm.spawn(None, say("second"));
         assert_eq!((busy.waiting(), calm.waiting()), (1_000, 2));
         (0..4).for_each(|_| assert!(executor.run_one()));
         assert_eq!(
@@ -257,16 +349,61 @@ mod tests {
     }
 
     #[test]
+    fn tenants_of_a_graph_take_turns_and_never_have_all_threads() {
+        let executor = Arc::new(ManualExecutor::default());
+        let share = Share {
+            threads: 4,
+            most: 2,
+        };
+        let junction = Junction::shared(Arc::clone(&executor) as Arc<dyn Executor>, Some(share));
+        let lane = junction.lane("cpu");
+        let tenants = ["a", "b", "c"].map(Arc::<str>::from);
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let say = |tenant: &Arc<str>| -> Job {
+            let (order, tenant) = (Arc::clone(&order), Arc::clone(tenant));
+            Box::new(move || order.lock().expect("no panic").push(tenant))
+        };
+        let [a, b, c] = &tenants;
+        // Jobs of others that run, each in the job before.
+        let runs = |tenants: &[&Arc<str>]| {
+            let mut queues = junction.lock();
+            queues.running.clear();
+            for tenant in tenants {
+                *queues.running.entry(Some(Arc::clone(tenant))).or_default() += 1;
+            }
+        };
+        (0..3).for_each(|_| _ = lane.spawn(Some(a), say(a)));
+        lane.spawn(Some(b), say(b));
+        let said = || std::mem::take(&mut *order.lock().expect("no panic"));
+        runs(&[a, a]);
+        assert!(executor.run_one());
+        assert_eq!(said(), [Arc::clone(b)], "a has its share");
+        runs(&[a, a]);
+        assert!(executor.run_one());
+        assert_eq!(said(), [], "the turn is left");
+        runs(&[a, b, b]);
+        assert!(executor.run_one());
+        assert_eq!(said(), [], "the last thread is for those that have none");
+        lane.spawn(Some(c), say(c));
+        assert!(executor.run_one());
+        assert_eq!(said(), [Arc::clone(c)]);
+        runs(&[]);
+        assert!(executor.run_one());
+        assert_eq!(said(), [a, a, a].map(Arc::clone), "and what was left");
+        assert_eq!(lane.waiting(), 0);
+    }
+
+    #[test]
     fn a_full_lane_lets_nobody_begin_and_others_do() {
         let junction = Junction::new(Arc::new(ManualExecutor::default()));
         let (busy, calm) = (junction.lane("cpu"), junction.lane("cpu"));
         for _ in 0..MAX_WAITING {
-            busy.admit().expect("there is room");
-            busy.spawn(Box::new(|| {}));
+            busy.admit(None).expect("there is room");
+            busy.spawn(None, Box::new(|| {}));
         }
-        let refusal = busy.admit().expect_err("as many wait as may");
+        let refusal = busy.admit(None).expect_err("as many wait as may");
         assert_eq!(refusal.kind, crate::Kind::ResourceExhausted);
         assert_eq!((busy.refused(), calm.refused()), (1, 0));
-        calm.admit().expect("its own lane is empty");
+        calm.admit(None).expect("its own lane is empty");
     }
 }

@@ -42,7 +42,7 @@ pub use executor::{Executor, ThreadPool};
 pub use file_source::{FileSource, Files, TrackedFiles, read_regular};
 pub use file_stamps::FileStamps;
 pub use input::{InputQueue, InputSet};
-pub use lanes::Executors;
+pub use lanes::{Executors, Lane};
 pub use packet::{Packet, Payload, TypeInfo};
 pub use plan::{Edge, Explain, NodeTotals, Plan, Totals};
 pub use policy::{FixedSize, InputPolicy, Policy, Readiness, Waiting};

@@ -51,10 +51,10 @@ impl InFlight {
     }
 
     /// Has the session let in on an executor, once, whose threads are there then.
-    pub(super) fn admit(&mut self, executor: &Lane) -> Result<()> {
+    pub(super) fn admit(&mut self, executor: &Lane, tenant: Option<&Arc<str>>) -> Result<()> {
         executor.start()?;
         if !self.admitted {
-            executor.admit()?;
+            executor.admit(tenant)?;
             self.admitted = true;
         }
         Ok(())

@@ -65,7 +65,9 @@ impl Running {
         let executor = &frame.plan.executors[executor];
         let ready = match call {
             Call::Close => executor.start(),
-            _ => self.in_flight.admit(executor),
+            _ => self
+                .in_flight
+                .admit(executor, frame.shared.run.tenant.as_ref()),
         };
         if let Err(refusal) = ready {
             self.fail(frame, node, refusal);
@@ -78,35 +80,39 @@ impl Running {
         let inputs = if plan.lanes > 1 { plan.inputs.len() } else { 0 };
         let mut set = self.nodes[node].take_set(inputs);
         let (plan, shared) = (Arc::clone(frame.plan), Arc::clone(frame.shared));
-        let job = executor.spawn(Box::new(move || {
-            // A session that is gone wants no answer.
-            if shared.run.cancel.is_cancelled() {
-                return;
-            }
-            let frame = Frame {
-                plan: &plan,
-                shared: &shared,
-            };
-            let mut emits = Emits::default();
-            emits.start(free);
-            let started = Instant::now();
-            let site = frame.site(node);
-            let flow = guarded(site, &mut *instance, &mut set, &mut emits, call);
-            let returned = Returned {
-                slot,
-                node: instance,
-                set,
-                emits,
-                flow,
-                time: started.elapsed(),
-            };
-            let message = Message::Returned {
-                node: node as u16,
-                returned: Box::new(returned),
-            };
-            // If the session has ended meanwhile, the node is dropped here.
-            drop(shared.send(message));
-        }));
+        let tenant = shared.run.tenant.clone();
+        let job = executor.spawn(
+            tenant.as_ref(),
+            Box::new(move || {
+                // A session that is gone wants no answer.
+                if shared.run.cancel.is_cancelled() {
+                    return;
+                }
+                let frame = Frame {
+                    plan: &plan,
+                    shared: &shared,
+                };
+                let mut emits = Emits::default();
+                emits.start(free);
+                let started = Instant::now();
+                let site = frame.site(node);
+                let flow = guarded(site, &mut *instance, &mut set, &mut emits, call);
+                let returned = Returned {
+                    slot,
+                    node: instance,
+                    set,
+                    emits,
+                    flow,
+                    time: started.elapsed(),
+                };
+                let message = Message::Returned {
+                    node: node as u16,
+                    returned: Box::new(returned),
+                };
+                // If the session has ended meanwhile, the node is dropped here.
+                drop(shared.send(message));
+            }),
+        );
         self.nodes[node].given(slot, job);
     }
 
