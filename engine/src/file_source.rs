@@ -73,6 +73,15 @@ pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     std::fs::read(path)
 }
 
+/// Reads a file that has an end as text.
+///
+/// # Errors
+/// Those of the file system, and that it is not UTF-8 text.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    let text = String::from_utf8(read_regular(path)?);
+    text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
+}
+
 /// Looks before the file is opened, where a pipe would wait for its writer.
 fn check_regular(path: &Path) -> io::Result<()> {
     let kind = std::fs::metadata(path)?.file_type();

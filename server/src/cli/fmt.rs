@@ -51,7 +51,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
 /// Formats a file; false if it cannot be done or, with `check`, has not been done.
 fn rewritten(file: &Path, check: bool) -> bool {
     let name = file.display().to_string();
-    let text = match std::fs::read(file) {
+    let text = match graphmill_engine::read_regular(file) {
         Ok(text) => text,
         Err(error) => return failed(&format!("cannot read `{name}`: {error}")),
     };

@@ -160,7 +160,7 @@ pub fn json_schema() -> serde_json::Value {
 
 /// Reads a configuration file.
 pub fn load(path: &Path) -> Loaded {
-    match std::fs::read(path).map(String::from_utf8) {
+    match graphmill_engine::read_regular(path).map(String::from_utf8) {
         Ok(Ok(text)) => parse(path, &text),
         Ok(Err(_)) => unreadable(format!("`{}` is not UTF-8 text", path.display())),
         Err(error) => unreadable(format!(

@@ -205,7 +205,7 @@ fn in_folder(folder: &Path) -> Vec<Subgraph> {
     });
     files.sort();
     let typed = files.iter().filter_map(|file| {
-        let text = std::fs::read_to_string(file).ok()?;
+        let text = graphmill_engine::read_text(file).ok()?;
         Subgraph::typed(name_of(file), text)
     });
     typed.collect()
@@ -228,9 +228,7 @@ pub(crate) fn listed(path: &Path) -> Result<Vec<Subgraph>, String> {
             found => Ok(found),
         };
     }
-    let bytes = graphmill_engine::read_regular(path);
-    let text = bytes
-        .and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other))
+    let text = graphmill_engine::read_text(path)
         .map_err(|error| format!("cannot read `{}`: {error}", path.display()))?;
     let subgraph = Subgraph::typed(name_of(path), text);
     subgraph

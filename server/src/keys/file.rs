@@ -5,6 +5,7 @@
 
 use std::{collections::HashMap, fs, num::NonZeroU32, path::Path, sync::Arc};
 
+use graphmill_engine::read_regular;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -33,7 +34,7 @@ pub(super) fn read(path: &Path) -> Result<Entries, KeyError> {
     if size.len() > MAX_BYTES {
         return Err(unreadable(&"it has more than 16 MiB"));
     }
-    let bytes = fs::read(path).map_err(|error| unreadable(&error))?;
+    let bytes = read_regular(path).map_err(|error| unreadable(&error))?;
     let text = String::from_utf8(bytes).map_err(|_| unreadable(&"it is not UTF-8 text"))?;
     parse(&shown.to_string(), &text)
 }

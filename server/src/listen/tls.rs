@@ -6,10 +6,14 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use graphmill_engine::read_regular;
 use rustls::{
     RootCertStore, ServerConfig,
     crypto::ring,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    pki_types::{
+        CertificateDer, PrivateKeyDer,
+        pem::{Error, PemObject},
+    },
     server::WebPkiClientVerifier,
 };
 use tokio_rustls::TlsAcceptor;
@@ -86,7 +90,9 @@ fn read(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
     };
     let (certificate, key) = (&files.certificate, &files.key);
     let chain = certificates("tls_cert_file", certificate)?;
-    let private = PrivateKeyDer::from_pem_file(key)
+    let private = read_regular(key)
+        .map_err(Error::Io)
+        .and_then(|text| PrivateKeyDer::from_pem_slice(&text))
         .map_err(|error| wrong("tls_key_file", key, &told(&error)))?;
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -115,8 +121,9 @@ fn read(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
 /// The certificates of a file, at least one.
 fn certificates(flag: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let wrong = |error: String| TlsError(format!("`{}` (--{flag}): {error}", file.display()));
-    let certificates = CertificateDer::pem_file_iter(file)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+    let certificates = read_regular(file)
+        .map_err(Error::Io)
+        .and_then(|text| CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>())
         .map_err(|error| wrong(told(&error)))?;
     if certificates.is_empty() {
         return Err(wrong("it has no certificate in PEM".to_owned()));
@@ -125,8 +132,7 @@ fn certificates(flag: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>,
 }
 
 /// What is wrong with a file, without what is in it.
-fn told(error: &rustls::pki_types::pem::Error) -> String {
-    use rustls::pki_types::pem::Error;
+fn told(error: &Error) -> String {
     match error {
         Error::Io(error) => error.to_string(),
         Error::NoItemsFound => "it has none in PEM".to_owned(),

@@ -13,7 +13,7 @@ use std::{
 };
 
 use chrono::{SecondsFormat, Utc};
-use graphmill_engine::Subgraph;
+use graphmill_engine::{Subgraph, read_regular, read_text};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
@@ -153,7 +153,7 @@ impl Keeper {
 
     fn read(&self) -> Result<SavedConfig, String> {
         let file = self.file.display();
-        let text = fs::read(&self.file).map_err(|error| match error.kind() {
+        let text = read_regular(&self.file).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => format!(
                 "no configuration of `{}` was kept: `{file}` does not exist",
                 self.source.display()
@@ -211,7 +211,7 @@ impl SavedConfig {
             format: FORMAT,
             time: String::new(),
             source: source.to_owned(),
-            config: fs::read_to_string(source).ok().filter(is_served),
+            config: read_text(source).ok().filter(is_served),
             graphs,
             subgraphs: config.subgraphs.iter().map(SavedSubgraph::of).collect(),
             canaries: config.canaries.clone(),

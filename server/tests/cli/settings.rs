@@ -1,6 +1,6 @@
 //! Flags of OpenVINO Model Server, variables of the environment, and the file of the log.
 
-use std::fs;
+use std::{fs, process::Command};
 
 use crate::cli::support::{Server, command, graphmill, path, text};
 use crate::serving::{CHAT, Graphs};
@@ -140,4 +140,34 @@ fn the_log_goes_to_a_file_that_is_opened_again() {
         "{}",
         text(&output.stderr)
     );
+}
+
+#[test]
+fn what_has_no_end_is_not_read() {
+    let graphs = scripted();
+    let config = graphs.config();
+    let pipe = graphs.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo runs").success());
+    let (config, pipe) = (path(&config), path(&pipe));
+    for flags in [
+        &["--config_path", pipe][..],
+        &["--config_path", config, "--api_key_file", pipe],
+        &[
+            "--config_path",
+            config,
+            "--tls_cert_file",
+            pipe,
+            "--tls_key_file",
+            pipe,
+        ],
+    ] {
+        let output = graphmill(&[&["serve", "--rest_port", "0"], flags].concat());
+        assert!(!output.status.success(), "{flags:?}");
+        let said = text(&output.stderr);
+        assert!(
+            said.contains("is neither a file nor a link to one"),
+            "{said}"
+        );
+    }
 }

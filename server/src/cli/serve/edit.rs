@@ -7,6 +7,7 @@ use std::{
     path::Path,
 };
 
+use graphmill_engine::read_text;
 use serde::{
     Deserialize,
     de::{Deserializer, MapAccess, Visitor},
@@ -29,7 +30,7 @@ pub(super) fn change(
     change: impl FnOnce(&str) -> Result<String, String>,
 ) -> Result<(), String> {
     let shown = file.display();
-    let text = match fs::read_to_string(file) {
+    let text = match read_text(file) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => EMPTY.to_owned(),
         Err(error) => return Err(format!("cannot read `{shown}`: {error}")),

@@ -10,6 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use graphmill_engine::read_text;
 use graphmill_llm::{BackendKind, ModelKind, kind_of};
 
 pub(super) use graph::text;
@@ -150,7 +151,7 @@ const SERVED_ENDINGS: [&str; 3] = [".gguf", ".pbtxt", ".json"];
 
 /// Whether a file is the configuration of a server, rather than that of a model.
 fn lists_graphs(file: &Path) -> bool {
-    fs::read_to_string(file).is_ok_and(|text| text.contains("_config_list\""))
+    read_text(file).is_ok_and(|text| text.contains("_config_list\""))
 }
 
 fn is_model(path: &Path) -> bool {

@@ -9,6 +9,7 @@ use std::{
 };
 
 use axum::body::{Body, Bytes, to_bytes};
+use graphmill_engine::read_regular;
 use hyper::{StatusCode, Uri};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
@@ -39,7 +40,7 @@ pub(super) fn read(path: &Path) -> Result<KeySet, KeyError> {
     if size > MAX_BYTES as u64 {
         return Err(wrong(&"it has more than 1 MiB"));
     }
-    let text = fs::read(path).map_err(|error| wrong(&error))?;
+    let text = read_regular(path).map_err(|error| wrong(&error))?;
     KeySet::parse(&text).map_err(|why| wrong(&why))
 }
 
