@@ -288,30 +288,37 @@ impl Executors {
         Some(Arc::clone(self.junction(name)?.executor()))
     }
 
-    /// A lane of the executor of this name, of its own.
-    pub fn lane(&self, name: &str) -> Option<Lane> {
+    /// A lane of the executor `cpu`, of its own, for work beside that of graphs.
+    pub fn cpu(&self) -> Lane {
+        self.shared_cpu().lane(Self::CPU)
+    }
+
+    /// A graph's own lane of the executor of this name.
+    pub(crate) fn lane(&self, name: &str) -> Option<Lane> {
         Some(self.junction(name)?.lane(name))
     }
 
     fn junction(&self, name: &str) -> Option<Arc<Junction>> {
+        if name == Self::CPU {
+            return Some(self.shared_cpu());
+        }
+        self.named().get(name).map(Arc::clone)
+    }
+
+    fn shared_cpu(&self) -> Arc<Junction> {
         let mut named = self.named();
-        if let Some(junction) = named.get(name) {
-            return Some(Arc::clone(junction));
-        }
-        if name != Self::CPU {
-            return None;
-        }
-        let cores = available_parallelism().map_or(1, usize::from);
-        // As many threads again as compute at a time, for other tenants: what runs is not
-        // interrupted.
-        let share = Share {
-            threads: 2 * cores,
-            most: cores,
-        };
-        let pool = Arc::new(ThreadPool::new(name, Some(share.threads)));
-        let junction = Junction::shared(pool, Some(share));
-        named.insert(name.to_owned(), Arc::clone(&junction));
-        Some(junction)
+        let junction = named.entry(Self::CPU.to_owned()).or_insert_with(|| {
+            let cores = available_parallelism().map_or(1, usize::from);
+            // As many threads again as compute at a time, for other tenants: what runs is not
+            // interrupted.
+            let share = Share {
+                threads: 2 * cores,
+                most: cores,
+            };
+            let pool = Arc::new(ThreadPool::new(Self::CPU, Some(share.threads)));
+            Junction::shared(pool, Some(share))
+        });
+        Arc::clone(junction)
     }
 
     fn named(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Junction>>> {

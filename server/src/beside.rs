@@ -1,27 +1,35 @@
 //! Work on large bodies beside the threads that serve requests, and the memory for it.
 
+use std::sync::Arc;
+
+use graphmill_engine::Lane;
 use graphmill_llm::room::{self, Claim};
-use tokio::task::spawn_blocking;
+use tokio::sync::oneshot;
 
 use crate::errors::{Cause, Failure};
 
-/// What the stack of a thread takes of the address space: tokio's default.
-const STACK_BYTES: u64 = 2 << 20;
-
-/// Does work that may take long. `panicked` says what went wrong if it panics.
+/// Does work that may take long for a request of a key, where graphs compute: keys take turns
+/// there. `panicked` says what went wrong if it panics. Work that nobody waits for any more is not
+/// begun.
 ///
 /// # Errors
-/// If there is no memory for one more thread, or the work panics.
+/// If there are no threads, or the work panics.
 pub(crate) async fn beside<T: Send + 'static>(
+    lane: &Lane,
+    key: Option<&Arc<str>>,
     work: impl FnOnce() -> T + Send + 'static,
     panicked: &'static str,
 ) -> Result<T, Failure> {
-    let claim = claim(STACK_BYTES)?;
-    let working = spawn_blocking(move || {
-        let _claim = claim;
-        work()
-    });
-    working
+    lane.start()?;
+    let (done, result) = oneshot::channel();
+    let job = move || {
+        if !done.is_closed() {
+            // Fails when nobody waits for it any more.
+            let _ = done.send(work());
+        }
+    };
+    lane.spawn(key, Box::new(job));
+    result
         .await
         .map_err(|_| Failure::new(Cause::Panic, panicked))
 }

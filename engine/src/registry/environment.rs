@@ -59,6 +59,11 @@ impl Environment {
         &self.resources
     }
 
+    /// The executors that graphs share.
+    pub fn executors(&self) -> &Executors {
+        &self.executors
+    }
+
     /// Uses another registry.
     #[must_use]
     pub fn with_registry(mut self, registry: Registry) -> Self {

@@ -137,7 +137,11 @@ impl Server {
         let media_hosts = options.media_hosts.clone();
         let media = (!media_hosts.is_empty()).then(|| Media::new(media_hosts));
         let app = Arc::new(App {
-            bodies: Bodies::new(options.max_body_bytes, options.max_bodies_bytes),
+            bodies: Bodies::new(
+                options.max_body_bytes,
+                options.max_bodies_bytes,
+                served.now().executors(),
+            ),
             media: media.transpose().map_err(StartError::Media)?,
             document: Document::default(),
             options,

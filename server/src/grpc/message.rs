@@ -310,7 +310,7 @@ mod tests {
     }
 
     async fn tensor(body: Body) -> Bytes {
-        let bodies = Bodies::new(8 << 20, 8 << 20);
+        let bodies = Bodies::new(8 << 20, 8 << 20, &graphmill_engine::Executors::new());
         let messages =
             Messages::new(&HeaderMap::new(), body, bodies.share_of(None)).expect("no encoding");
         let message: ModelInferRequest = messages.only().await.expect("a message");
@@ -329,7 +329,7 @@ mod tests {
     #[tokio::test]
     async fn a_tensor_that_comes_in_many_frames_is_copied_once_into_the_message() {
         let (_, body) = request(4 << 20, 16 << 10);
-        let bodies = Bodies::new(8 << 20, 8 << 20);
+        let bodies = Bodies::new(8 << 20, 8 << 20, &graphmill_engine::Executors::new());
         let mut messages =
             Messages::new(&HeaderMap::new(), body, bodies.share_of(None)).expect("no encoding");
         let mut lease = bodies.share_of(None).lease();

@@ -21,6 +21,7 @@ use axum::{
     http::{Extensions, HeaderMap, header},
 };
 use bytes::Bytes;
+use graphmill_engine::{Executors, Lane};
 use graphmill_llm::room::Claim;
 
 use super::encoding::Encoding;
@@ -38,6 +39,8 @@ pub(crate) struct Bodies {
     /// Most bytes of all bodies.
     all: usize,
     taken: Mutex<Taken>,
+    /// Where work on them is done that takes long.
+    lane: Lane,
 }
 
 /// Bytes in memory.
@@ -65,9 +68,11 @@ const SMALL_BYTES: usize = 64 << 10;
 const DRAIN: Duration = Duration::from_secs(1);
 
 impl Bodies {
-    /// A budget of `all` bytes, of which a body can have `each`.
-    pub(crate) fn new(each: usize, all: usize) -> Arc<Self> {
+    /// A budget of `all` bytes, of which a body can have `each`. Work on them is done where graphs
+    /// compute that have these executors.
+    pub(crate) fn new(each: usize, all: usize, executors: &Executors) -> Arc<Self> {
         Arc::new(Self {
+            lane: executors.cpu(),
             each,
             all: all.max(each),
             taken: Mutex::default(),
@@ -173,6 +178,16 @@ impl Share {
         self.bodies.give_back(self.key.as_ref(), bytes);
     }
 
+    /// Does work for the request that may take long, beside the threads that serve requests.
+    /// `panicked` says what went wrong if it panics.
+    pub(crate) async fn beside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+        panicked: &'static str,
+    ) -> Result<T, Failure> {
+        beside(&self.bodies.lane, self.key.as_ref(), work, panicked).await
+    }
+
     fn take(&self, more: usize, room: usize) -> Result<(), Failure> {
         self.bodies.take(self.key.as_ref(), more, room)?;
         *self.lock() += more;
@@ -251,7 +266,7 @@ impl Share {
             decoded.shrink_to_fit();
             Ok(lease.keeps(decoded.into()))
         };
-        beside(decode, "the body could not be decoded").await?
+        self.beside(decode, "the body could not be decoded").await?
     }
 
     async fn collect<B>(
@@ -422,7 +437,7 @@ mod tests {
 
     #[tokio::test]
     async fn bytes_are_taken_as_they_come_and_given_back_with_the_last_use() {
-        let bodies = Bodies::new(100, 1_000);
+        let bodies = Bodies::new(100, 1_000, &Executors::new());
         for body in [
             Body::from(vec![b'x'; 60]),
             pieces(&[60]),
@@ -440,7 +455,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_long_body_is_refused_whether_it_says_so_or_not() {
-        let bodies = Bodies::new(1 << 10, 1 << 20);
+        let bodies = Bodies::new(1 << 10, 1 << 20, &Executors::new());
         for body in [Body::from(vec![b'x'; 1_025]), pieces(&[1_000, 25])] {
             let failure = read(&bodies, body).await.expect_err("too long");
             assert_eq!(failure.cause, Cause::BodyTooLarge);
@@ -454,7 +469,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_finds_no_room_is_refused_and_does_not_wait() {
-        let bodies = Bodies::new(100, 150);
+        let bodies = Bodies::new(100, 150, &Executors::new());
         let held = read(&bodies, pieces(&[100])).await.expect("it fits");
         let failure = read(&bodies, pieces(&[30, 30])).await.expect_err("full");
         assert_eq!(failure.cause, Cause::BodiesFull);
@@ -466,7 +481,7 @@ mod tests {
 
     #[tokio::test]
     async fn large_bodies_leave_room_for_small_ones() {
-        let bodies = Bodies::new(1 << 20, 4 << 20);
+        let bodies = Bodies::new(1 << 20, 4 << 20, &Executors::new());
         let mut held = Vec::new();
         for _ in 0..3 {
             held.push(read(&bodies, pieces(&[1 << 20])).await.expect("it fits"));
@@ -480,7 +495,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_has_no_more_memory_than_bytes() {
-        let bodies = Bodies::new(1 << 20, 1 << 20);
+        let bodies = Bodies::new(1 << 20, 1 << 20, &Executors::new());
         let (mut lease, mut buffer) = (bodies.share_of(None).lease(), Vec::new());
         for (more, most, room) in [
             (10, 1_000, 10),

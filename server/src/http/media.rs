@@ -37,7 +37,6 @@ use tower::Service;
 
 use super::bodies::Share;
 use crate::{
-    beside::beside,
     errors::{Cause, Failure},
     owner::Owner,
 };
@@ -130,7 +129,9 @@ impl Media {
         share: &Arc<Share>,
     ) -> Result<Option<JsonBody>, Failure> {
         let asked = Arc::clone(json);
-        let images = beside(move || RemoteImage::all(&asked), PANICKED).await??;
+        let images = share
+            .beside(move || RemoteImage::all(&asked), PANICKED)
+            .await??;
         if images.is_empty() {
             return Ok(None);
         }
@@ -156,7 +157,7 @@ impl Media {
             let url = |file: Bytes| format!("data:image/*;base64,{}", STANDARD.encode(file));
             RemoteImage::replace(&asked, &images, files.into_iter().map(url).collect())
         };
-        Ok(Some(beside(replace, PANICKED).await??))
+        Ok(Some(share.beside(replace, PANICKED).await??))
     }
 
     /// The turns of an owner: slow hosts that one asks for hold up no other.

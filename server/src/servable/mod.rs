@@ -27,7 +27,7 @@ use std::{
 };
 
 use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel, tensor::batch::Batcher};
-use graphmill_engine::{Environment, FileStamps, Registry, Resource, shortened};
+use graphmill_engine::{Environment, Executors, FileStamps, Registry, Resource, shortened};
 use graphmill_grammar::suggest;
 
 pub(crate) use demand::{Patience, Ready};
@@ -187,6 +187,11 @@ impl Servables {
         let environment = self.environment.clone().without_loading();
         let entry = self.entry(servable)?;
         Some(load::compile_in_place(text, entry, &environment))
+    }
+
+    /// Where graphs compute.
+    pub(crate) fn executors(&self) -> &Executors {
+        self.environment.executors()
     }
 
     /// What a graph is compiled with that takes models from those that are served, and loads none.

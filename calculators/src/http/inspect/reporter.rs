@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, Events, Flow, In, NoOptions, Offset, OpenCx, Out, Res, Result,
-    Timestamp, register,
+    Run, Timestamp, register,
 };
 use graphmill_llm::{GenerationError, PromptPreview};
 use serde_json::{Map, Value, json};
@@ -22,7 +22,8 @@ use crate::payload::{Prompt, PromptQuestion, PromptReport, Prompts, QuestionKind
 /// `PROMPT` and `TOKENS` are those that the LLM node would get, so the report shows what the model
 /// would see, whatever nodes have made them. The report goes to the response node, which sends it.
 /// Nothing is generated, and the request takes no place in the batches; `?explain=1` asks the
-/// engine which tokens it has already, between two of its steps.
+/// engine which tokens it has already, between two of its steps. Runs on the executor `cpu`, because
+/// a prompt can have millions of tokens.
 ///
 /// ```pbtxt
 /// input_stream: "QUESTION:question"
@@ -73,6 +74,7 @@ impl Calculator for PromptReporter {
     fn contract(c: &mut Contract, _: &NoOptions) -> PromptReporterPorts {
         c.offset(Offset::Unset);
         c.process_timestamp_bounds();
+        c.run(Run::Offload("cpu"));
         PromptReporterPorts {
             question: c.input("QUESTION"),
             prompts: c.input("PROMPT"),

@@ -12,8 +12,8 @@ use graphmill_calculators::payload::JsonBody;
 use serde_json::Value;
 
 use crate::{
-    beside::beside,
     errors::{Cause, Failure},
+    http::bodies::Share,
     kserve::wrong,
     listen::time_allowed,
 };
@@ -30,11 +30,11 @@ pub(super) struct ParsedBody {
 
 impl ParsedBody {
     /// Scans what was read.
-    pub(super) async fn parse(bytes: Bytes) -> Result<Self, Failure> {
+    pub(super) async fn parse(bytes: Bytes, share: &Share) -> Result<Self, Failure> {
         let json = if bytes.len() > INLINE_BYTES {
             let bytes = bytes.clone();
             let scan = move || JsonBody::scan(bytes);
-            beside(scan, "the body could not be parsed").await??
+            share.beside(scan, "the body could not be parsed").await??
         } else {
             JsonBody::scan(bytes.clone())?
         };

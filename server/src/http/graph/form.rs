@@ -1,7 +1,7 @@
 //! Bodies that are forms (`multipart/form-data`), as JSON: what reads the fields of a dialect then
 //! reads those of a form, too.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, sync::Arc};
 
 use axum::http::{HeaderMap, header};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -13,9 +13,8 @@ use multer::Multipart;
 use serde_json::{Map, Value};
 
 use crate::{
-    beside::beside,
     errors::{Cause, Failure},
-    http::bodies::Lease,
+    http::bodies::Share,
 };
 
 /// What ends the name of a field that is one of several in a list.
@@ -28,16 +27,17 @@ fn boundary(headers: &HeaderMap) -> Option<String> {
 }
 
 /// A body as JSON: as it is, or the object that a form with a `file` of this name stands for.
-/// `lease` is the part of the budget of bodies that the object is kept in.
+/// `share` is what the request has of the budget of bodies.
 pub(super) async fn as_json(
     headers: &HeaderMap,
     file: Option<&'static str>,
     body: Bytes,
-    mut lease: Lease,
+    share: &Arc<Share>,
 ) -> Result<Bytes, Failure> {
     let (Some(file), Some(boundary)) = (file, boundary(headers)) else {
         return Ok(body);
     };
+    let mut lease = share.lease();
     let encode = move || {
         let mut object = Map::new();
         // All of the body is there: nothing is waited for.
@@ -49,7 +49,7 @@ pub(super) async fn as_json(
         let json = Value::Object(object).to_string();
         Ok(lease.keeps(json.into()))
     };
-    beside(encode, "the form could not be read").await?
+    share.beside(encode, "the form could not be read").await?
 }
 
 /// The fields of a form, in order.

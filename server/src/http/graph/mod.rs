@@ -100,8 +100,8 @@ async fn read(app: &App, request: Request) -> (Head, Result<ParsedBody, Failure>
         let bytes = head.share.read(&head.headers, body).await?;
         let dialect = dialect_table::of_path(head.uri.path());
         let file = dialect.and_then(Dialect::file_field);
-        let bytes = form::as_json(&head.headers, file, bytes, head.share.lease()).await?;
-        ParsedBody::parse(bytes).await
+        let bytes = form::as_json(&head.headers, file, bytes, &head.share).await?;
+        ParsedBody::parse(bytes, &head.share).await
     };
     let body = tokio::select! {
         // A body that does not come is told of by the connection.

@@ -6,9 +6,9 @@ use graphmill_engine::shortened;
 
 use super::{RequestContext, RunRequest, answer, binary, request::InferRequest, run};
 use crate::{
-    beside::beside,
     errors::Failure,
     http::{
+        bodies::Share,
         state::App,
         timings::{self, SERVER_TIMING, Timings},
     },
@@ -32,7 +32,7 @@ pub(super) async fn infer(
     let body = app.read_share(&share, &parts, body).await?;
     who.find(app, name, version)?;
     let json = binary::json_length(&parts.headers)?;
-    let request = read(body, json).await?;
+    let request = read(body, json, &share).await?;
     if request.graph.as_ref().is_some_and(|graph| graph != name) {
         let why = format!("the path names the graph `{}`", shortened(name, 100));
         return Err(kserve::wrong("model_name".to_owned(), why));
@@ -70,10 +70,10 @@ pub(super) async fn infer(
     Ok(response)
 }
 
-async fn read(body: Bytes, json: Option<usize>) -> Result<InferRequest, Failure> {
+async fn read(body: Bytes, json: Option<usize>, share: &Share) -> Result<InferRequest, Failure> {
     if json.unwrap_or(body.len()) <= INLINE_BYTES {
         return InferRequest::read(&body, json);
     }
     let read = move || InferRequest::read(&body, json);
-    beside(read, "the body could not be read").await?
+    share.beside(read, "the body could not be read").await?
 }

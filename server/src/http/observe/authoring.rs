@@ -12,7 +12,6 @@ use graphmill_engine::shortened;
 use graphmill_grammar::{Diagnostic, SourceMap, render, suggest};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
-use tokio::task::spawn_blocking;
 
 use super::SHOWN_BYTES;
 use crate::{
@@ -48,7 +47,8 @@ pub(super) async fn check(
     request: Request,
 ) -> Result<Json<Value>, Failure> {
     let (parts, body) = request.into_parts();
-    let body = app.read_body(&parts, body).await?;
+    let share = app.bodies.share(&parts.extensions);
+    let body = app.read_share(&share, &parts, body).await?;
     let GraphText { graph } = read(&body)?;
     if graph.len() > MAX_GRAPH_BYTES {
         let message = format!(
@@ -59,16 +59,15 @@ pub(super) async fn check(
     }
     let servables = app.servables();
     // It may take a while, and this thread serves requests.
-    let checked = spawn_blocking(move || {
+    let check = move || {
         let compiled = servables.check_text(graph);
         json!({
             "diagnostics": diagnostics(&compiled),
             "plan": compiled.plan.as_ref().map(|plan| json!(plan.explain())),
             "note": compiled.plan.as_ref().and_then(|plan| answers(plan).err()),
         })
-    });
-    let failed = |_| Failure::new(Cause::Panic, "the check failed");
-    checked.await.map(Json).map_err(failed)
+    };
+    share.beside(check, "the check failed").await.map(Json)
 }
 
 /// What is said of a text.

@@ -15,7 +15,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{
     sync::{OwnedSemaphorePermit, oneshot},
-    task::spawn_blocking,
     time::timeout,
 };
 
@@ -27,7 +26,7 @@ use super::{
 use crate::{
     config::Observation,
     errors::{Cause, Failure},
-    http::state::App,
+    http::{bodies::Share, state::App},
     keys::Caller,
     observe::{self, Audit},
     offline::{
@@ -71,7 +70,8 @@ pub(super) async fn run(
 ) -> Result<Response, Failure> {
     let place = app.sessions.trial()?;
     let (parts, body) = request.into_parts();
-    let body = app.read_body(&parts, body).await?;
+    let share = app.bodies.share(&parts.extensions);
+    let body = app.read_share(&share, &parts, body).await?;
     if body.len() > MAX_GRAPH_BYTES {
         let message = format!(
             "the body has {} bytes, at most {MAX_GRAPH_BYTES}",
@@ -101,16 +101,16 @@ pub(super) async fn run(
     let servables = app.servables();
     let observation = servables.observation().clone();
     // Compiling may take a while, and this thread serves requests.
-    let made = spawn_blocking(move || make(&servables, beside.as_deref(), &graph, input));
-    let made = made.await;
-    let made = made.unwrap_or_else(|_| Err(Failure::new(Cause::Panic, "the compilation failed")));
+    let make = move || make(&servables, beside.as_deref(), &graph, input);
+    let made = share.beside(make, "the compilation failed").await;
+    let made = made.unwrap_or_else(Err);
     match made.inspect_err(|_| audited.ends("refused"))? {
         Made::Refused(response) => {
             audited.ends("refused");
             Ok(response)
         }
         Made::Ready(plan, case) => {
-            let told = play(plan, case, place, observation).await?;
+            let told = play(plan, case, place, observation, &share).await?;
             let went_well = told["error"].is_null();
             audited.ends(if went_well { "done" } else { "failed" });
             Ok(Json(told).into_response())
@@ -210,6 +210,7 @@ async fn play(
     case: Case,
     place: OwnedSemaphorePermit,
     observation: Observation,
+    share: &Share,
 ) -> Result<Value, Failure> {
     let outputs = Outputs::default();
     let (done, timeline) = oneshot::channel();
@@ -232,9 +233,8 @@ async fn play(
     let timeline = timeline.and_then(Result::ok);
     let outputs = std::mem::take(&mut *outputs.lock().unwrap_or_else(PoisonError::into_inner));
     // Payloads may be large, and this thread serves requests.
-    let told = spawn_blocking(move || tell(&plan, &outputs, timeline, failure, &observation));
-    let failed = |_| Failure::new(Cause::Panic, "the outputs could not be written");
-    told.await.map_err(failed)
+    let tell = move || tell(&plan, &outputs, timeline, failure, &observation);
+    share.beside(tell, "the outputs could not be written").await
 }
 
 /// Keeps what comes out of the graph, as far as there is room.

@@ -47,7 +47,9 @@ pub(super) async fn predict(
     kserve::takes_tensors(ready.plan(), name)?;
     let content_type = parts.headers.get(header::CONTENT_TYPE);
     let content_type = content_type.and_then(|value| value.to_str().ok());
-    let input = input::read(ready.plan(), content_type.unwrap_or_default(), body)?;
+    let content_type = content_type.unwrap_or_default().to_owned();
+    let read = move || input::read(ready.plan(), &content_type, body);
+    let input = share.beside(read, "the body could not be read").await??;
     let asked = RunRequest {
         graph: name.to_owned(),
         version: version.to_owned(),
