@@ -234,7 +234,7 @@ pub enum TokenizeError {
     },
     /// A part of the text that has to be tokenized at once is too large for that.
     #[error(
-        "{bytes} bytes of the text have no line and no sentence that ends; this model's tokenizer takes {limit} bytes of that kind"
+        "{bytes} bytes of the text are one piece for this model's tokenizer, which takes {limit} at most: shorten the text, or end lines, sentences or words in it sooner"
     )]
     Uncut {
         /// Size of the part.

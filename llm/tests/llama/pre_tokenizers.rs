@@ -25,7 +25,7 @@ use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::model::params::LlamaModelParams;
 
-use self::gguf::Gguf;
+use self::gguf::{F32, Gguf, I32, LIST};
 
 /// The names in `llama-vocab.cpp`, a line for each split.
 #[rustfmt::skip]
@@ -165,6 +165,83 @@ fn tokens_are_those_of_llama_cpp_wherever_a_text_is_cut() {
                 Err(TokenizeError::Uncut { .. }) if name == "superbpe" => {}
                 Err(error) => panic!("{name}: {error}"),
             }
+        }
+    });
+}
+
+/// Does something with a WordPiece model of this repository, and with SentencePiece models of the
+/// tokens of another: one puts a space before texts, one does not.
+fn with_other_kinds(work: impl Fn(&str, &Path, &Arc<dyn Vocab>)) {
+    let demos = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("model.gguf");
+    let load = || load_vocab(&path).expect("a vocabulary");
+    let read = |name: &str| fs::read(demos.join(name)).expect("a model of this repository");
+    let mut model = Gguf::parse(&read("tiny_embed/embed.gguf"));
+    model.set_u32("bert.context_length", CONTEXT);
+    fs::write(&path, model.bytes()).expect("writable");
+    work("WordPiece", &path, &load());
+    let mut model = Gguf::parse(&read("tiny_chat/model.gguf"));
+    model.set_u32("llama.context_length", CONTEXT);
+    model.set_text("tokenizer.ggml.model", "llama");
+    model.remove("tokenizer.ggml.merges");
+    let mut tokens = model.texts("tokenizer.ggml.tokens");
+    let mut scores = Vec::new();
+    for (index, token) in tokens.iter_mut().enumerate() {
+        // What a byte-pair vocabulary writes for a space and a line end.
+        *token = token
+            .replace('\u{120}', "\u{2581}")
+            .replace('\u{10a}', "\n");
+        scores.push((-(index as f32 * 7.0 % 97.0)).to_le_bytes());
+    }
+    // A byte for what is in no token, and tokens with a space inside.
+    let bytes: Vec<String> = (0..=255).map(|byte| format!("<0x{byte:02X}>")).collect();
+    let (from, until) = (tokens.len() - 256 - 3, tokens.len() - 3);
+    tokens[from..until].clone_from_slice(&bytes);
+    tokens[from - 3..from]
+        .clone_from_slice(&["s\u{2581}t", "e\u{2581}n", ".\u{2581}It"].map(str::to_owned));
+    model.set_texts("tokenizer.ggml.tokens", &tokens);
+    model.set("tokenizer.ggml.scores", LIST, gguf::list(F32, &scores));
+    let kinds: Vec<[u8; 4]> = (0..tokens.len())
+        .map(|token| {
+            if (from..until).contains(&token) {
+                6_u32
+            } else {
+                1
+            }
+            .to_le_bytes()
+        })
+        .collect();
+    model.set("tokenizer.ggml.token_type", LIST, gguf::list(I32, &kinds));
+    for adds_space in [true, false] {
+        model.set("tokenizer.ggml.add_space_prefix", 7, [u8::from(adds_space)]);
+        fs::write(&path, model.bytes()).expect("writable");
+        work("SentencePiece", &path, &load());
+    }
+}
+
+#[test]
+fn texts_of_other_kinds_are_cut_where_tokens_stay_the_same() {
+    let corpus = corpus();
+    with_other_kinds(|kind, path, vocab| {
+        let backend = ManuallyDrop::new(LlamaBackend {});
+        let params = LlamaModelParams::default().with_vocab_only(true);
+        let model = LlamaModel::load_from_file(&backend, path, &params).expect("a vocabulary");
+        for (add_special, parse_special) in [(false, false), (true, true)] {
+            let expected = model
+                .vocab()
+                .tokenize(corpus.as_bytes(), add_special, parse_special);
+            let expected: Vec<Token> = expected.into_iter().map(|token| token.0).collect();
+            let tokens = vocab.tokenize(&corpus, add_special, parse_special);
+            assert!(
+                tokens.as_ref() == Ok(&expected),
+                "{kind}: the tokens differ"
+            );
+            // Between two pieces it is asked for.
+            let asked = AtomicUsize::new(0);
+            let goes_on = || asked.fetch_add(1, Ordering::Relaxed) < 1;
+            let ended = vocab.tokenize_while(&corpus, add_special, parse_special, &goes_on);
+            assert_eq!(ended, Err(TokenizeError::Cancelled), "{kind}");
         }
     });
 }

@@ -43,12 +43,24 @@ pub(super) struct Tokenizer {
 impl Tokenizer {
     /// A tokenizer of texts that have `limit` bytes at most.
     pub(super) fn new(model: Arc<LlamaModel>, limit: usize) -> Self {
-        let has_expressions = ffi::vocabulary_kind(&model) == sys::LLAMA_VOCAB_TYPE_BPE;
+        let kind = ffi::vocabulary_kind(&model);
+        let has_expressions = kind == sys::LLAMA_VOCAB_TYPE_BPE;
         let entry = |key| model.meta_val_str(key).unwrap_or_default();
-        let cuts = if has_expressions {
-            Cuts::of_pairs(&entry("tokenizer.ggml.model"), &entry("tokenizer.ggml.pre"))
-        } else {
-            Cuts::NONE
+        let cuts = match kind {
+            sys::LLAMA_VOCAB_TYPE_BPE => {
+                Cuts::of_pairs(&entry("tokenizer.ggml.model"), &entry("tokenizer.ggml.pre"))
+            }
+            sys::LLAMA_VOCAB_TYPE_WPM => Cuts::of_words(),
+            sys::LLAMA_VOCAB_TYPE_SPM => {
+                let vocab = model.vocab();
+                let tokens = vocab.tokens().filter_map(|token| vocab.text(token));
+                let tokens = tokens.map(|text| text.to_string_lossy().into_owned());
+                let tokens: Vec<String> = tokens.collect();
+                let adds_space = entry("tokenizer.ggml.add_space_prefix") != "false";
+                Cuts::of_merges(tokens.iter().map(String::as_str), adds_space)
+            }
+            sys::LLAMA_VOCAB_TYPE_UGM => Cuts::of_unigrams(),
+            _ => Cuts::NONE,
         };
         Self {
             specials: Specials::new(&model),

@@ -6,6 +6,11 @@
 //!
 //! - behind a line end that is between a visible character and a letter, both ASCII;
 //! - before a space that is between a stop and a letter, both ASCII.
+//!
+//! A WordPiece tokenizer looks for tokens in the words between white space: its texts can be cut
+//! before a space between two letters. A SentencePiece tokenizer joins neighbors to tokens, never
+//! across a place that is in no token: its texts can be cut there, which is usually before each
+//! space. A unigram tokenizer weighs the whole text, which is bounded.
 
 use crate::model::vocab::TokenizeError;
 
@@ -27,6 +32,8 @@ const SPACES: Run = Run {
     is_of: char::is_whitespace,
     most: 512,
 };
+/// What SentencePiece writes for a space.
+const SPACE: char = '\u{2581}';
 /// What ends a part of a sentence.
 const STOPS: &[u8] = b".,;:!?";
 
@@ -44,6 +51,10 @@ struct Run {
 pub(super) struct Cuts {
     lines: bool,
     sentences: bool,
+    /// Before a space that is between one of these characters and a letter.
+    words: [bool; 128],
+    /// The tokenizer puts a space before each text: it stands for the one that a piece begins with.
+    adds_space: bool,
     /// Most bytes of a piece.
     most: usize,
     run: Option<Run>,
@@ -54,6 +65,8 @@ impl Cuts {
     pub(super) const NONE: Self = Self {
         lines: false,
         sentences: false,
+        words: [false; 128],
+        adds_space: false,
         most: usize::MAX,
         run: None,
     };
@@ -65,7 +78,7 @@ impl Cuts {
             lines: true,
             sentences: true,
             most: MOST,
-            run: None,
+            ..Self::NONE
         };
         match expressions {
             // A word has no end but a number.
@@ -74,6 +87,7 @@ impl Cuts {
                 sentences: false,
                 most: MOST_IF_SQUARE,
                 run: Some(DIGITS),
+                ..cuts
             },
             "deepseek-llm" | "jais-2" => Self {
                 most: MOST_IF_SQUARE,
@@ -95,6 +109,47 @@ impl Cuts {
         }
     }
 
+    /// Those of a WordPiece tokenizer.
+    pub(super) fn of_words() -> Self {
+        let is_letter = |byte: u8| byte.is_ascii_alphabetic();
+        Self {
+            words: std::array::from_fn(|byte| is_letter(byte as u8)),
+            most: MOST,
+            ..Self::NONE
+        }
+    }
+
+    /// Those of a SentencePiece tokenizer with these tokens. `adds_space`: it puts a space before
+    /// each text.
+    pub(super) fn of_merges<'a>(tokens: impl Iterator<Item = &'a str>, adds_space: bool) -> Self {
+        let mut words = std::array::from_fn(|byte| (byte as u8).is_ascii_graphic());
+        for token in tokens {
+            let mut before = None;
+            for character in token.chars() {
+                if let (' ' | SPACE, Some(before)) = (character, before)
+                    && let Some(may_end) = words.get_mut(before as usize)
+                {
+                    *may_end = false;
+                }
+                before = Some(character);
+            }
+        }
+        Self {
+            words,
+            adds_space,
+            most: MOST,
+            ..Self::NONE
+        }
+    }
+
+    /// Those of a unigram tokenizer: none.
+    pub(super) fn of_unigrams() -> Self {
+        Self {
+            most: MOST,
+            ..Self::NONE
+        }
+    }
+
     /// Cuts a text into pieces.
     pub(super) fn cut<'a>(&self, mut text: &'a str) -> Result<Vec<&'a str>, TokenizeError> {
         let mut pieces = Vec::new();
@@ -103,7 +158,10 @@ impl Cuts {
         {
             let (piece, rest) = text.split_at(at);
             pieces.push(piece);
-            text = rest;
+            text = rest
+                .strip_prefix(' ')
+                .filter(|_| self.adds_space)
+                .unwrap_or(rest);
         }
         pieces.push(text);
         for piece in &pieces {
@@ -130,7 +188,10 @@ impl Cuts {
             && byte(at).is_ascii_alphabetic();
         let is_sentence =
             byte(at) == b' ' && STOPS.contains(&byte(at - 1)) && byte(at + 1).is_ascii_alphabetic();
-        (self.lines && is_line) || (self.sentences && is_sentence)
+        let is_word = byte(at) == b' '
+            && self.words.get(usize::from(byte(at - 1))) == Some(&true)
+            && byte(at + 1).is_ascii_alphabetic();
+        (self.lines && is_line) || (self.sentences && is_sentence) || is_word
     }
 }
 
@@ -150,6 +211,21 @@ mod tests {
             cuts.cut(&text),
             Ok(pieces.iter().map(String::as_str).collect())
         );
+    }
+
+    #[test]
+    fn texts_are_cut_where_no_token_goes_on() {
+        let tokens = ["\u{2581}b", "a\u{2581}b", "c d"];
+        let long = "x".repeat(USUAL);
+        let pieces = [format!("{long}a {long}c {long}e"), long.clone()];
+        let text = pieces.join(" ");
+        for adds_space in [true, false] {
+            let cuts = Cuts::of_merges(tokens.into_iter(), adds_space);
+            let space = if adds_space { "" } else { " " };
+            let second = format!("{space}{}", pieces[1]);
+            let cut = cuts.cut(&text);
+            assert_eq!(cut, Ok(vec![pieces[0].as_str(), second.as_str()]));
+        }
     }
 
     #[test]
