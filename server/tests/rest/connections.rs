@@ -472,3 +472,24 @@ async fn a_body_ends_where_every_server_on_its_way_sees_its_end() {
     let answer = until(&mut server.sends(&chunked).await, "\r\n\r\n").await;
     assert!(!answer.contains("transfer-encoding` is not"), "{answer}");
 }
+
+#[tokio::test]
+async fn lines_that_end_in_a_line_feed_alone_hide_no_request() {
+    let server = actor(|_| ()).await;
+    let lone = GET.replace("\r\n", "\n");
+    let answer = until(&mut server.sends(&lone).await, "\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    for fields in [
+        "content-length: 6\ntransfer-encoding: chunked\n",
+        "transfer-encoding: chunked\ncontent-length: 6\n",
+        "transfer-encoding: chunked\ntransfer-encoding: identity\n",
+        "transfer-encoding:\n chunked\n",
+        "x-field: a\n content-length: 5\n",
+        "content-length: 5\ncontent-length: 6\n",
+    ] {
+        let head = format!("POST /v3/tokenize HTTP/1.1\nhost: localhost\n{fields}\n0\r\n\r\n{GET}");
+        let answer = rest(&mut server.sends(&head).await).await;
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{fields:?}: {answer}");
+        assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{answer}");
+    }
+}
