@@ -95,11 +95,11 @@ impl Queues {
         Some((tenant, job))
     }
 
-    fn ended(&mut self, tenant: Tenant) {
-        if let Some(running) = self.running.get_mut(&tenant) {
+    fn ended(&mut self, tenant: &Tenant) {
+        if let Some(running) = self.running.get_mut(tenant) {
             *running -= 1;
             if *running == 0 {
-                self.running.remove(&tenant);
+                self.running.remove(tenant);
             }
         }
     }
@@ -147,7 +147,7 @@ impl Junction {
         while let Some((tenant, job)) = next {
             let ended = catch_unwind(AssertUnwindSafe(job));
             let mut queues = self.lock();
-            queues.ended(tenant);
+            queues.ended(&tenant);
             next = (queues.left > 0 && ended.is_ok())
                 .then(|| queues.take(None, self.share.as_ref()))
                 .flatten();
