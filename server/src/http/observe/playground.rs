@@ -101,8 +101,8 @@ pub(super) async fn run(
     let servables = app.servables();
     let observation = servables.observation().clone();
     // Compiling may take a while, and this thread serves requests.
-    let make = move || make(&servables, beside.as_deref(), &graph, input);
-    let made = share.beside(make, "the compilation failed").await;
+    let work = move || make(&servables, beside.as_deref(), &graph, input);
+    let made = share.beside(work, "the compilation failed").await;
     let made = made.unwrap_or_else(Err);
     match made.inspect_err(|_| audited.ends("refused"))? {
         Made::Refused(response) => {
