@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::payload::{
     JsonBody,
-    json::{Allowance, Given},
+    json::{Allowance, Given, unreadable},
 };
 
 /// What errors about a field have as their code.
@@ -70,6 +70,14 @@ impl<'a> Fields<'a> {
         match self {
             Self::Body(body) => body.given(name).filter(|_| body.has(name)),
             Self::Object(_) => self.get(name).ok().flatten().map(Given::Value),
+        }
+    }
+
+    /// The error of a field whose text could not be read.
+    pub(super) fn unreadable(self, name: &str, error: &serde_json::Error) -> Error {
+        match self {
+            Self::Body(body) => body.unreadable(name, error),
+            Self::Object(_) => unreadable(&[], name, error),
         }
     }
 

@@ -10,15 +10,13 @@ use std::{
 use graphmill_engine::{Error, Result};
 use graphmill_llm::Token;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
 
 use super::{
-    fields::{Fields, invalid, missing, wrong_kind},
+    fields::{Fields, invalid, missing, whole, written, wrong_kind},
     limits::MAX_TOKENS,
 };
-use crate::payload::{
-    Prompt,
-    json::{Given, INVALID_JSON},
-};
+use crate::payload::{Prompt, json::Given};
 
 /// What a field of prompts takes.
 #[derive(Copy, Clone)]
@@ -51,9 +49,8 @@ pub(super) fn read(body: Fields<'_>, form: Form) -> Result<Vec<Prompt>> {
         Given::Value(value) => whole.deserialize(value),
     };
     let found = read.map_err(|error| {
-        reader.failure.into_inner().unwrap_or_else(|| {
-            invalid(form.field, format!("is not JSON: {error}")).with_code(INVALID_JSON)
-        })
+        let failure = reader.failure.into_inner();
+        failure.unwrap_or_else(|| body.unreadable(form.field, &error))
     })?;
     Ok(match found {
         Found::Prompt(prompt) => vec![prompt],
@@ -133,7 +130,7 @@ impl Place<'_> {
 
     fn id<E: serde::de::Error>(
         self,
-        number: impl TryInto<Token> + fmt::Display + Copy,
+        number: impl TryInto<Token> + Into<Value> + Copy,
     ) -> Result<Found, E> {
         if let At::Whole | At::Prompt(_) = self.at {
             return self.wrong("an integer");
@@ -148,11 +145,14 @@ impl Place<'_> {
                 }
                 Ok(Found::Id(token))
             }
-            _ => self.refuse(invalid(
-                self.path(),
-                format!("must be a token id, not {number}"),
-            )),
+            _ => self.no_id(number),
         }
+    }
+
+    fn no_id<E: serde::de::Error>(self, number: impl Into<Value>) -> Result<Found, E> {
+        let number = written(&number.into());
+        let message = format!("must be a token id, not {number}");
+        self.refuse(invalid(self.path(), message))
     }
 
     /// The other tokens of a prompt, behind those that have been read.
@@ -199,7 +199,10 @@ impl<'de> Visitor<'de> for Place<'_> {
 
     fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Found, E> {
         match self.at {
-            At::First | At::Token(..) if number.fract() == 0.0 => self.id(number as i64),
+            At::First | At::Token(..) if number.fract() == 0.0 => match whole(&number.into()) {
+                Some(number) => self.id(number),
+                None => self.no_id(number),
+            },
             At::First => self
                 .at(At::Token(None, 0))
                 .wrong("a number with a fraction"),
@@ -270,7 +273,7 @@ impl<'de> Visitor<'de> for Place<'_> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::payload::JsonBody;
@@ -354,6 +357,11 @@ mod tests {
                 json!([[1], [-2]]),
                 "`prompt[1][0]` must be a token id, not -2",
             ),
+            (
+                json!([[1], [9_000_000_000_u64]]),
+                "`prompt[1][0]` must be a token id, not 9000000000",
+            ),
+            (json!([1e20]), "`prompt[0]` must be a token id, not 1e+20"),
             (json!(["a", ""]), "`prompt[1]` must not be empty"),
             (json!([[], [1]]), "`prompt[0]` must have at least one token"),
             (

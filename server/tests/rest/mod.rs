@@ -49,6 +49,7 @@ mod random_model;
 mod random_projector;
 mod recovery;
 mod reference;
+mod refusals;
 mod reload;
 mod residence;
 mod rollback;

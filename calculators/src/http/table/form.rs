@@ -106,12 +106,13 @@ impl Form {
             }
             Self::Integer(least, most) => {
                 typed(is_whole(value), "an integer")?;
-                within(whole(value).is_some_and(|number| (least..=most).contains(&number)))
+                not_above(name, value, most)?;
+                within(whole(value).is_some_and(|number| number >= least))
             }
             Self::Limit(least) => {
                 typed(is_whole(value), "an integer")?;
-                let is_limit = |number| number == -1 || (least..=MOST).contains(&number);
-                within(whole(value).is_some_and(is_limit))
+                not_above(name, value, MOST)?;
+                within(whole(value).is_some_and(|number| number == -1 || number >= least))
             }
             Self::OneOf(texts) => within(value.as_str().is_some_and(|text| texts.contains(&text))),
             Self::Only(values) => {
@@ -183,6 +184,23 @@ fn compound(given: Given<'_>) -> Option<&'static str> {
 /// Whether a number has no fraction, however large it is.
 fn is_whole(value: &Value) -> bool {
     value.as_f64().is_some_and(|number| number.fract() == 0.0)
+}
+
+/// Refuses a whole number that is larger than the largest, which the form has no words for where it
+/// is only what a number can be.
+fn not_above(name: &str, value: &Value, most: i64) -> Result<()> {
+    let is_above = match whole(value) {
+        Some(number) => number > most,
+        None => value.as_f64().is_some_and(|number| number > 0.0),
+    };
+    if !is_above {
+        return Ok(());
+    }
+    let value = written(value);
+    Err(invalid(
+        name,
+        format!("must be at most {most}, not {value}"),
+    ))
 }
 
 /// Equal, where 1 and 1.0 are.

@@ -16,7 +16,7 @@ use serde::de::{
 };
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{Allowance, INVALID_JSON};
+use super::{Allowance, INVALID_JSON, value::unreadable};
 
 /// Most fields of a body, a hundred times as many as any endpoint knows: each takes some 200 bytes.
 pub const MAX_FIELDS: usize = 16_384;
@@ -148,7 +148,9 @@ impl JsonBody {
         if text == b"null" {
             return Ok(None);
         }
-        let value = self.allowance.parse(text, name)?;
+        let value = self
+            .allowance
+            .parse_behind(self.before(field), text, name)?;
         Ok(Some(field.value.get_or_init(|| value)))
     }
 
@@ -228,6 +230,18 @@ impl JsonBody {
 
     fn field(&self, name: &str) -> Option<&Field> {
         self.fields.get(name)
+    }
+
+    /// The error of a field whose text could not be read.
+    pub(crate) fn unreadable(&self, name: &str, error: &serde_json::Error) -> Error {
+        let before = self.field(name).map_or(&[][..], |field| self.before(field));
+        unreadable(before, name, error)
+    }
+
+    /// The text before that of a field.
+    fn before(&self, field: &Field) -> &[u8] {
+        let end = field.place.as_ref().map_or(0, |place| place.start);
+        self.text(0..end)
     }
 
     /// JSON, which was found to be UTF-8.

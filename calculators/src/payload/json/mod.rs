@@ -8,7 +8,7 @@ mod value;
 
 pub(crate) use body::Given;
 pub use body::{JsonBody, MAX_FIELDS};
-pub(crate) use value::Allowance;
+pub(crate) use value::{Allowance, unreadable};
 pub use value::{MAX_DEPTH, MAX_VALUES};
 
 /// What errors about a text that is no JSON have as their code.

@@ -35,9 +35,14 @@ impl Allowance {
     /// Reads a value whose text is that of the request's `field`, or inside of it.
     ///
     /// # Errors
-    /// If the text is not JSON, is nested too deep or has too many values, each named with the
+    /// If the text cannot be read, is nested too deep or has too many values, each named with the
     /// field.
     pub(crate) fn parse(&self, text: &[u8], field: &str) -> Result<Value> {
+        self.parse_behind(&[], text, field)
+    }
+
+    /// The same for a text that stands behind another one: errors tell places in both together.
+    pub(super) fn parse_behind(&self, before: &[u8], text: &[u8], field: &str) -> Result<Value> {
         let excess = Cell::new(None);
         let mut deserializer = serde_json::Deserializer::from_slice(text);
         let seed = Bounded {
@@ -50,6 +55,7 @@ impl Allowance {
             .and_then(|value| deserializer.end().map(|()| value));
         value.map_err(|error| {
             let (why, code) = match excess.get() {
+                None => return unreadable(before, field, &error),
                 Some(Excess::Values) => (
                     format!("has too many JSON values: a request may have {MAX_VALUES}"),
                     "too_many_values",
@@ -58,7 +64,6 @@ impl Allowance {
                     format!("is nested deeper than {MAX_DEPTH} levels"),
                     "nested_too_deep",
                 ),
-                None => (format!("is not JSON: {error}"), INVALID_JSON),
             };
             Error::invalid(format!("`{field}` {why}"))
                 .with_field(field.to_owned())
@@ -73,6 +78,24 @@ impl Allowance {
             .fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
         taken.is_ok()
     }
+}
+
+/// The error of a field whose text, behind another one, could not be read. JSON has numbers and
+/// characters that no reader takes, so the text may well be JSON.
+pub(crate) fn unreadable(before: &[u8], field: &str, error: &serde_json::Error) -> Error {
+    let (mut line, mut column) = (error.line(), error.column());
+    let said = error.to_string();
+    let place = format!(" at line {line} column {column}");
+    let said = said.strip_suffix(&place).unwrap_or(&said);
+    let last_line = before.rsplit(|byte| *byte == b'\n').next();
+    if line == 1 {
+        column += last_line.map_or(0, <[u8]>::len);
+    }
+    line += before.iter().filter(|byte| **byte == b'\n').count();
+    let message = format!("`{field}` cannot be read: {said} at line {line} column {column}");
+    Error::invalid(message)
+        .with_field(field.to_owned())
+        .with_code(INVALID_JSON)
 }
 
 #[derive(Copy, Clone)]
@@ -232,7 +255,7 @@ mod tests {
             let error = refused(text);
             assert_eq!(error.code.as_deref(), Some(INVALID_JSON), "{text}");
             assert!(
-                error.message.starts_with("`tools` is not JSON"),
+                error.message.starts_with("`tools` cannot be read: "),
                 "{}",
                 error.message
             );
