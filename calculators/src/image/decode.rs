@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Payload, Result, Run, TypeInfo,
     register,
@@ -14,6 +12,7 @@ use serde::Deserialize;
 
 use super::file::{self, Size};
 use super::pixels::made;
+use crate::payload::base64;
 use crate::tensor::{Datatype, Tensor, shown};
 
 /// Options of [`ImageDecode`].
@@ -193,7 +192,7 @@ fn plain(file: &[u8]) -> Result<Cow<'_, [u8]>> {
         Some(uri) => uri.split_once(";base64,").ok_or_else(unknown)?.1,
         None => text,
     };
-    let bytes = STANDARD.decode(text).ok();
+    let bytes = base64::decode(text).ok();
     let bytes = bytes.filter(|bytes| file::is_known(bytes));
     bytes.map(Cow::from).ok_or_else(unknown)
 }

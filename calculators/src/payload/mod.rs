@@ -8,6 +8,7 @@
 //! the nodes in between serve every dialect.
 
 mod account;
+pub(crate) mod base64;
 mod chunks;
 mod embedding;
 mod generation;

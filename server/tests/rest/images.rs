@@ -89,6 +89,32 @@ pub(crate) fn is_same(one: &Value, other: &Value) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn base64_is_read_with_broken_lines_and_without_padding() {
+    let server = server().await;
+    let file = png(20, 21, 7);
+    let whole = url(&file);
+    let lines = whole.as_bytes().chunks(76).map(String::from_utf8_lossy);
+    let broken = lines.collect::<Vec<_>>().join("\r\n");
+    let unpadded = whole.trim_end_matches('=').to_owned();
+    assert_ne!(whole, unpadded);
+    let expected = server.chat(&chat("sees", &[whole.clone()])).await;
+    assert_eq!(expected.status, 200, "{}", expected.text);
+    for url in [broken, unpadded] {
+        let reply = server.chat(&chat("sees", &[url])).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        assert_eq!(said(&reply.json()), said(&expected.json()));
+    }
+    let data = whole.strip_prefix("data:image/png;base64,").expect("a URL");
+    let other = format!("data:image/png;base64,{}", data.replace(['+', '/'], "-"));
+    assert_ne!(whole, other);
+    let reply = server.chat(&chat("sees", &[other])).await;
+    let error = &reply.json()["error"];
+    assert_eq!(error["code"], "invalid_image", "{error}");
+    let message = error["message"].as_str().expect("a message");
+    assert!(message.contains("not `-` and `_`"), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_image_is_read_counted_and_known_again() {
     let server = server().await;
     let plain = server.chat(&chat("sees", &[])).await.json();

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use graphmill_engine::Result;
 use graphmill_llm::{Bitmap, Medium, Vision};
 
-use super::{bytes_of, decoded, unreadable, wrong};
+use super::{decoded, unreadable, wrong};
 #[cfg(feature = "image")]
 use crate::image::file::{self, Size};
-use crate::payload::MediaSource;
+use crate::payload::{MediaSource, base64::least_bytes};
 
 /// The code of an error about an image that cannot be read.
 pub(super) const INVALID: &str = "invalid_image";
@@ -52,7 +52,7 @@ impl ImageLimits {
                 );
                 return Err(wrong(&image.field, &message, "too_many_images"));
             }
-            self.check_bytes(image, bytes_of(base64(image)?))?;
+            self.check_bytes(image, least_bytes(base64(image)?))?;
         }
         Ok(())
     }

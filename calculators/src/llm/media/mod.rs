@@ -9,13 +9,11 @@ mod tags;
 
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use graphmill_engine::{Error, Result};
 use graphmill_llm::{LlmEngine, Medium, Vision};
 
 use super::claim_room;
-use crate::payload::{MediaKind, MediaSource};
+use crate::payload::{MediaKind, MediaSource, base64};
 
 pub use images::ImageLimits;
 pub use sounds::SoundLimits;
@@ -102,17 +100,10 @@ pub(crate) fn unreadable(kind: MediaKind, field: &str, why: &str) -> Error {
 
 /// The bytes of a file that is given as Base64, with memory claimed for them; `invalid` is the code
 /// of an error.
-fn decoded(field: &str, base64: &str, invalid: &'static str) -> Result<Vec<u8>> {
-    let claim = claim_room(base64.len());
+fn decoded(field: &str, text: &str, invalid: &'static str) -> Result<Vec<u8>> {
+    let claim = claim_room(text.len());
     let _claim = claim.map_err(|error| error.with_field(field.to_owned()))?;
-    STANDARD
-        .decode(base64)
-        .map_err(|error| wrong(field, "is not Base64", invalid).with_source(error))
-}
-
-/// Bytes that so much Base64 has at least.
-fn bytes_of(base64: &str) -> u64 {
-    (base64.len() as u64 / 4 * 3).saturating_sub(2)
+    base64::decode(text).map_err(|why| wrong(field, &why, invalid))
 }
 
 /// An error about an image or a sound of a request.

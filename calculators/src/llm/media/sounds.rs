@@ -8,8 +8,8 @@ use graphmill_llm::{Medium, Sound, Vision};
 
 #[cfg(feature = "sound")]
 use super::samples::{self, Fault};
-use super::{bytes_of, decoded, unreadable, wrong};
-use crate::payload::MediaSource;
+use super::{decoded, unreadable, wrong};
+use crate::payload::{MediaSource, base64::least_bytes};
 
 /// The code of an error about a sound that cannot be read.
 pub(super) const INVALID: &str = "invalid_audio";
@@ -51,7 +51,7 @@ impl SoundLimits {
                 );
                 return Err(wrong(&sound.field, &message, "too_many_audios"));
             }
-            self.check_bytes(sound, bytes_of(&sound.data))?;
+            self.check_bytes(sound, least_bytes(&sound.data))?;
         }
         Ok(())
     }
