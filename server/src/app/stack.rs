@@ -9,6 +9,7 @@ use axum::{
     middleware::{self, Next},
     response::{IntoResponse as _, Response},
 };
+use percent_encoding::percent_decode_str;
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 
@@ -80,7 +81,9 @@ fn stacked(
         // key.
         .option_layer(gate)
         // Inside of what lets pages read answers: they may read this one.
-        .layer(middleware::from_fn_with_state(Arc::clone(app), draining));
+        .layer(middleware::from_fn_with_state(Arc::clone(app), draining))
+        // Before the handlers, which take names out of the path.
+        .layer(middleware::from_fn(legible));
     routes.with_state(Arc::clone(app)).layer(layers)
 }
 
@@ -99,6 +102,17 @@ async fn draining(State(app): State<Arc<App>>, request: Request, next: Next) -> 
         return Failure::new(Cause::Draining, "the server is stopping").into_response();
     }
     next.run(request).await
+}
+
+/// Refuses paths whose percent-encoded bytes are no text.
+async fn legible(request: Request, next: Next) -> Response {
+    match percent_decode_str(request.uri().path()).decode_utf8() {
+        Ok(_) => next.run(request).await,
+        Err(_) => {
+            let why = "the path is not UTF-8 where it is percent-encoded";
+            Failure::new(Cause::BadRequest, why).into_response()
+        }
+    }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the layer gives it away")]
