@@ -47,6 +47,12 @@ pub(super) const FIELDS: &[Field] = &[
         "The first so many numbers of each vector, made of length 1 again, where the node has `allow_dimensions: true`. The model's own number is always right.",
     )
     .refusing(&[refused(r#"{"dimensions": 100000}"#, "dimensions", VALUE)]),
+    field(
+        "truncate_prompt_tokens",
+        &[EMBEDDINGS, RERANK],
+        Form::Only(&[]),
+        "No text is cut to so many tokens.",
+    ),
     field("user", &[EMBEDDINGS], Form::Text, "Without effect."),
     field("texts", &[EMBED], Form::Array(MAX_TEXTS), "The texts, as `input` of `embeddings`.").refusing(&[
         refused(r#"{"texts": null}"#, "texts", MISSING),
