@@ -44,8 +44,13 @@ impl Names {
                 Some(inside) => format!(".{}{inside}", self.parameters),
                 None => rest.to_owned(),
             };
+            let tool = self.renamed(tool).unwrap_or_else(|| tool.to_owned());
             return Some(format!("{tool}{rest}"));
         }
+        self.renamed(field)
+    }
+
+    fn renamed(&self, field: &str) -> Option<String> {
         self.fields.iter().find_map(|(chat, own)| {
             let rest = field.strip_prefix(chat)?;
             (rest.is_empty() || rest.starts_with(['.', '['])).then(|| format!("{own}{rest}"))

@@ -13,6 +13,7 @@ const NAMES: &Names = &Names {
     fields: &[
         ("tool_choice.function.name", "function_call.name"),
         ("tool_choice", "function_call"),
+        ("tools", "functions"),
     ],
     parameters: "parameters",
 };

@@ -111,17 +111,40 @@ fn check(tool: &Value, path: &str) -> Result<()> {
     let path = format!("{path}.function");
     match tool.get("function") {
         Some(Value::Object(function)) => {
-            if !function.get("name").is_some_and(Value::is_string) {
-                return Err(missing(format!("{path}.name")));
+            match function.get("name") {
+                Some(Value::String(name)) if name.is_empty() => {
+                    return Err(invalid(format!("{path}.name"), "must not be empty"));
+                }
+                Some(Value::String(_)) => {}
+                None | Some(Value::Null) => return Err(missing(format!("{path}.name"))),
+                Some(other) => {
+                    return Err(wrong_type(format!("{path}.name"), "a string", other));
+                }
             }
             match function.get("parameters") {
-                None | Some(Value::Null | Value::Object(_)) => Ok(()),
+                None | Some(Value::Null) => Ok(()),
+                Some(Value::Object(schema)) => takes_object(schema, &path),
                 Some(other) => Err(wrong_type(format!("{path}.parameters"), "an object", other)),
             }
         }
         Some(other) => Err(wrong_type(path, "an object", other)),
         None => Err(missing(path)),
     }
+}
+
+/// Refuses a schema that no arguments match, because they are an object.
+fn takes_object(schema: &Map<String, Value>, path: &str) -> Result<()> {
+    let kind = match schema.get("type") {
+        Some(Value::String(kind)) if kind != "object" => kind,
+        _ => return Ok(()),
+    };
+    Err(invalid(
+        format!("{path}.parameters.type"),
+        format!(
+            "must be `object`, as arguments are one, not `{}`",
+            shown(kind)
+        ),
+    ))
 }
 
 /// The arguments of a call as a string has them.

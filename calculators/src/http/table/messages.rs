@@ -60,7 +60,9 @@ pub(super) const FIELDS: &[Field] = &[
         refused(r#"{"tools": [5]}"#, "tools[0]", TYPE),
         refused(r#"{"tools": [{"name": "f"}]}"#, "tools[0].input_schema", MISSING),
         refused(r#"{"tools": [{"input_schema": {}}]}"#, "tools[0].name", MISSING),
+        refused(r#"{"tools": [{"name": "", "input_schema": {}}]}"#, "tools[0].name", VALUE),
         refused(r#"{"tools": [{"name": "f", "input_schema": []}]}"#, "tools[0].input_schema", TYPE),
+        refused(r#"{"tools": [{"name": "f", "input_schema": {"type": "array"}}]}"#, "tools[0].input_schema.type", VALUE),
         refused(r#"{"tools": [{"type": "web_search_20250305", "name": "f"}]}"#, "tools[0].type", UNSUPPORTED),
     ]),
     field("tool_choice", &[MESSAGES], Form::Object, "Whether it calls one: `auto`, `any`, `tool` or `none`.").refusing(&[

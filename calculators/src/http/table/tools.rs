@@ -15,7 +15,14 @@ pub(super) const FIELDS: &[Field] = &[
         refused(r#"{"tools": [{"type": "function"}]}"#, "tools[0].function", MISSING),
         refused(r#"{"tools": [{"type": "function", "function": "f"}]}"#, "tools[0].function", TYPE),
         refused(r#"{"tools": [{"type": "function", "function": {}}]}"#, "tools[0].function.name", MISSING),
+        refused(r#"{"tools": [{"type": "function", "function": {"name": 5}}]}"#, "tools[0].function.name", TYPE),
+        refused(r#"{"tools": [{"type": "function", "function": {"name": ""}}]}"#, "tools[0].function.name", VALUE),
         refused(r#"{"tools": [{"type": "function", "function": {"name": "f", "parameters": []}}]}"#, "tools[0].function.parameters", TYPE),
+        refused(
+            r#"{"tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "array"}}}]}"#,
+            "tools[0].function.parameters.type",
+            VALUE,
+        ),
     ]),
     field(
         "tool_choice",
@@ -42,6 +49,8 @@ pub(super) const FIELDS: &[Field] = &[
         refused(r#"{"functions": [{}]}"#, "functions[0].name", MISSING),
         refused(r#"{"functions": [{"name": 5}]}"#, "functions[0].name", TYPE),
         refused(r#"{"functions": [{"name": "f", "parameters": []}]}"#, "functions[0].parameters", TYPE),
+        refused(r#"{"functions": [{"name": ""}]}"#, "functions[0].name", VALUE),
+        refused(r#"{"functions": [{"name": "f", "parameters": {"type": "array"}}]}"#, "functions[0].parameters.type", VALUE),
         refused(r#"{"functions": [{"name": "f"}], "tools": []}"#, "functions", VALUE),
     ]),
     field("function_call", &[CHAT], Form::Own("`none`, `auto`, or an object that names a function"), "The form that `tool_choice` had before.").refusing(&[
