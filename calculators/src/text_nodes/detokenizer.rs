@@ -115,7 +115,13 @@ impl Calculator for Detokenizer {
         };
         let text = choice.decode(vocab, &chunk, spelled);
         let echo = chunk.echo.map(|echo| Box::new(echoed(vocab, &echo)));
-        if !text.is_empty() || chunk.finish.is_some() || echo.is_some() {
+        let has_text = !text.is_empty() || chunk.finish.is_some();
+        if has_text || echo.is_some() {
+            let logprobs = if has_text {
+                std::mem::take(&mut choice.logprobs)
+            } else {
+                Vec::new()
+            };
             cx.emit(
                 io.text,
                 TextChunk {
@@ -123,7 +129,7 @@ impl Calculator for Detokenizer {
                     index: chunk.index,
                     echo,
                     text,
-                    logprobs: std::mem::take(&mut choice.logprobs),
+                    logprobs,
                     finish: chunk.finish,
                     usage: chunk.usage,
                     stop: chunk.stop,

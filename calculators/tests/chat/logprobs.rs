@@ -216,41 +216,49 @@ fn a_prompt_can_be_repeated_alone_and_without_its_log_probabilities() {
     );
 }
 
-#[test]
-fn a_repeated_prompt_comes_first_in_a_stream_and_is_not_searched_for_stop_strings() {
-    let chat = Chat::new(&json!({}));
-    let more = json!({"max_tokens": 4, "logprobs": 1, "stop": ["bc", "h"]});
-    let whole = echoed(&chat, &json!(["abcd", "xy"]), &more);
-    assert_eq!(whole["choices"][0]["text"], "abcdefg");
-    let mut request = json!({"model": "m", "prompt": ["abcd", "xy"], "echo": true, "stream": true});
+/// Asserts that the stream of an answer that repeats its prompts tells what the whole answer tells,
+/// which it gives.
+fn streamed_as_whole(chat: &Chat, prompts: &Value, more: &Value) -> Value {
+    let whole = echoed(chat, prompts, more);
+    let mut more = more.clone();
+    more["stream"] = true.into();
+    let mut request = json!({"model": "m", "prompt": prompts, "echo": true, "temperature": 0});
     for (name, value) in more.as_object().expect("fields") {
         request[name] = value.clone();
     }
     let events = events(&chat.ask("/v3/completions", &request));
-    for index in 0..2 {
+    for choice in whole["choices"].as_array().expect("choices") {
         let mine = || {
-            events
-                .iter()
-                .map(|event| &event["choices"][0])
-                .filter(|choice| choice["index"] == index)
+            let choices = events.iter().map(|event| &event["choices"][0]);
+            choices.filter(|streamed| streamed["index"] == choice["index"])
         };
-        let text: String = mine()
-            .filter_map(|choice| choice["text"].as_str())
-            .collect();
-        assert_eq!(whole["choices"][index]["text"], text);
+        let texts = mine().filter_map(|streamed| streamed["text"].as_str());
+        assert_eq!(choice["text"], texts.collect::<String>());
         for list in ["tokens", "token_logprobs", "text_offset"] {
-            let joined: Vec<Value> = mine()
-                .filter_map(|choice| choice["logprobs"][list].as_array())
-                .flatten()
-                .cloned()
-                .collect();
-            assert_eq!(
-                Value::from(joined),
-                whole["choices"][index]["logprobs"][list],
-                "{list}"
-            );
+            let lists = mine().filter_map(|streamed| streamed["logprobs"][list].as_array());
+            let joined: Vec<Value> = lists.flatten().cloned().collect();
+            assert_eq!(Value::from(joined), choice["logprobs"][list], "{list}");
         }
     }
+    whole
+}
+
+#[test]
+fn a_repeated_prompt_comes_first_in_a_stream_and_is_not_searched_for_stop_strings() {
+    let chat = Chat::new(&json!({}));
+    let more = json!({"max_tokens": 4, "logprobs": 1, "stop": ["bc", "h"]});
+    let whole = streamed_as_whole(&chat, &json!(["abcd", "xy"]), &more);
+    assert_eq!(whole["choices"][0]["text"], "abcdefg");
+}
+
+#[test]
+fn a_stream_keeps_the_log_probability_of_a_first_token_that_is_no_whole_character() {
+    let chat = Chat::new(&json!({}));
+    // 0xC2 comes next, which begins a character.
+    let more = json!({"max_tokens": 3, "logprobs": 1});
+    let whole = streamed_as_whole(&chat, &json!([[97, 193]]), &more);
+    let tokens = &whole["choices"][0]["logprobs"]["tokens"];
+    assert_eq!(tokens[2], "bytes:\\xc2", "{tokens}");
 }
 
 #[test]
