@@ -33,7 +33,7 @@ pub use chunks::{Finish, StopSignal, TextChunk, TokenChunk, ToolCallDelta, ToolC
 pub use embedding::{Embeddings, EmbeddingsRequest, Relevance, RerankRequest, VectorForm};
 pub use generation::{GenerationParams, SpecialTokens, TextConstraint};
 pub use http::{HttpRequestPayload, HttpResponse};
-pub use json::{JsonBody, MAX_DEPTH, MAX_FIELDS, MAX_VALUES};
+pub use json::{JsonBody, MAX_DEPTH, MAX_FIELDS, MAX_VALUES, without_mark};
 pub use logprobs::{EchoedText, EchoedTokens, HeldLogprobs, TextLogprob};
 pub use question::{
     Explained, PromptQuestion, PromptReport, QuestionKind, ResolvedValue, Tokenization, ValueSource,

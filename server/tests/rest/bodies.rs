@@ -62,6 +62,32 @@ async fn a_longer_body_than_the_limit_is_refused_with_the_limit() {
     assert_eq!(bytes(&server.status().await), 0);
 }
 
+#[tokio::test]
+async fn a_byte_order_mark_before_the_json_is_left_out() {
+    let server = small_server(1 << 20, 4 << 20).await;
+    let infer = json!({ "inputs": [] }).to_string();
+    for (path, body, status) in [
+        (
+            "/v3/chat/completions",
+            question("chat", "Hi").to_string(),
+            200,
+        ),
+        ("/v3/check", json!({ "graph": "" }).to_string(), 200),
+        ("/v2/repository/index", "{}".to_owned(), 200),
+        ("/v2/models/chat/infer", infer, 400),
+    ] {
+        let plain = read(server.post(path, body.clone())).await;
+        let marked = read(server.post(path, format!("\u{feff}{body}"))).await;
+        assert_eq!(
+            (plain.status, marked.status),
+            (status, status),
+            "{path}: {}",
+            marked.text
+        );
+        assert_eq!(plain.json()["error"], marked.json()["error"]);
+    }
+}
+
 /// A body that was compressed, and what its header says.
 fn compressed(body: &[u8]) -> [(&'static str, Vec<u8>); 4] {
     use flate2::{Compression, bufread};

@@ -55,7 +55,8 @@ async fn a_body_that_is_no_request_is_refused() {
         "\"text\"",
         "null",
         "{\"model\": }",
-        "\u{feff}{}",
+        "\u{feff}",
+        "\u{feff}\u{feff}{}",
         &"[".repeat(100_000),
     ] {
         let reply = read(server.post("/v3/chat/completions", body.to_owned())).await;

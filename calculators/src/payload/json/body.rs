@@ -16,7 +16,7 @@ use serde::de::{
 };
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{Allowance, INVALID_JSON, value::unreadable};
+use super::{Allowance, INVALID_JSON, value::unreadable, without_mark};
 
 /// Most fields of a body, a hundred times as many as any endpoint knows: each takes some 200 bytes.
 pub const MAX_FIELDS: usize = 16_384;
@@ -86,6 +86,7 @@ impl JsonBody {
     /// If it is no JSON object, or one of more than [`MAX_FIELDS`] fields.
     pub fn scan(bytes: Bytes) -> Result<Self> {
         let refused = |why: String| Error::invalid(why).with_code(INVALID_JSON);
+        let bytes = bytes.slice(bytes.len() - without_mark(&bytes).len()..);
         let text = std::str::from_utf8(&bytes)
             .map_err(|error| refused(format!("the body is not JSON: {error}")))?;
         let first = text.trim_ascii_start().bytes().next();

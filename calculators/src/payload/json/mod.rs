@@ -11,5 +11,10 @@ pub use body::{JsonBody, MAX_FIELDS};
 pub(crate) use value::{Allowance, unreadable};
 pub use value::{MAX_DEPTH, MAX_VALUES};
 
+/// JSON without the byte order mark that some programs begin their files with.
+pub fn without_mark(json: &[u8]) -> &[u8] {
+    json.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(json)
+}
+
 /// What errors about a text that is no JSON have as their code.
 pub(crate) const INVALID_JSON: &str = "invalid_json";

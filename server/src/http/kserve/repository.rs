@@ -8,6 +8,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
+use graphmill_calculators::payload::without_mark;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
@@ -35,7 +36,7 @@ fn read<T: Default + DeserializeOwned>(body: &Bytes) -> Result<T, Failure> {
     if body.trim_ascii().is_empty() {
         return Ok(T::default());
     }
-    serde_json::from_slice(body).map_err(|error| {
+    serde_json::from_slice(without_mark(body)).map_err(|error| {
         Failure::new(
             Cause::BadRequest,
             format!("the body cannot be read: {error}"),

@@ -1,6 +1,7 @@
 //! The JSON of a request for a run, and the tensors behind it.
 
 use bytes::Bytes;
+use graphmill_calculators::payload::without_mark;
 use graphmill_calculators::tensor::{Datatype, Tensor, data_from_json, shape_of};
 use graphmill_engine::shortened;
 use serde::Deserialize;
@@ -122,10 +123,11 @@ impl InferRequest {
             Some(length) => (body.slice(..length), Behind::new(body.slice(length..))),
             None => (body.clone(), Behind::new(Bytes::new())),
         };
-        let written: Written<'_> = serde_json::from_slice(&json).map_err(|error| {
-            let why = format!("the body is no inference request: {error}");
-            Failure::new(Cause::BadRequest, why)
-        })?;
+        let written: Written<'_> =
+            serde_json::from_slice(without_mark(&json)).map_err(|error| {
+                let why = format!("the body is no inference request: {error}");
+                Failure::new(Cause::BadRequest, why)
+            })?;
         let wanted = written.outputs.unwrap_or_default();
         if written.inputs.len().max(wanted.len()) > MAX_TENSORS {
             let why = format!("a request has at most {MAX_TENSORS} inputs and outputs");

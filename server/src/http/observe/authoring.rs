@@ -8,6 +8,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use graphmill_calculators::http::dialect;
+use graphmill_calculators::payload::without_mark;
 use graphmill_engine::shortened;
 use graphmill_grammar::{Diagnostic, SourceMap, render, suggest};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -33,7 +34,7 @@ struct GraphText {
 /// Reads a body of these fields.
 pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
     // A list of the fields' values is refused, although serde accepts it.
-    let fields = serde_json::from_slice::<Map<String, Value>>(body);
+    let fields = serde_json::from_slice::<Map<String, Value>>(without_mark(body));
     let asked = fields.and_then(|fields| serde_json::from_value(fields.into()));
     asked.map_err(|error| {
         let message = format!("the body cannot be read: {error}");

@@ -8,6 +8,7 @@ use axum::{
     http::{HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
+use graphmill_calculators::payload::without_mark;
 use graphmill_engine::{Timeline, shortened};
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Map, Number, Value, json};
@@ -183,7 +184,7 @@ fn read(body: &[u8]) -> Result<RecordingRequest, Failure> {
         return Ok(RecordingRequest::default());
     }
     // A list of the fields' values is refused, although serde accepts it.
-    let fields = serde_json::from_slice::<Map<String, Value>>(body);
+    let fields = serde_json::from_slice::<Map<String, Value>>(without_mark(body));
     let asked = fields.and_then(|fields| serde_json::from_value(fields.into()));
     asked.map_err(|error| {
         let message = format!("the body cannot be read: {error}");

@@ -1,6 +1,7 @@
 //! The body of a prediction as the tensor of a graph's one input.
 
 use bytes::Bytes;
+use graphmill_calculators::payload::without_mark;
 use graphmill_calculators::tensor::{Datatype, Tensor, data_from_json};
 use graphmill_engine::Plan;
 use serde_json::value::RawValue;
@@ -65,7 +66,7 @@ pub(super) fn read(
 /// Elements that are written as JSON: arrays in each other, or one by itself. A text that is not
 /// called JSON may be any.
 fn of_json(port: &Port, datatype: Datatype, is_json: bool, body: &[u8]) -> Result<Tensor, String> {
-    let json: Result<&RawValue, _> = serde_json::from_slice(body);
+    let json: Result<&RawValue, _> = serde_json::from_slice(without_mark(body));
     let json = match json {
         Ok(json) => json.get(),
         Err(error) if is_json => return Err(format!("it is no JSON: {error}")),
