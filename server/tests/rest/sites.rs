@@ -130,23 +130,37 @@ async fn what_pages_of_others_post_is_refused() {
     );
 }
 
+/// The answer to a browser that asks for what a page wants to send.
+async fn preflight(server: &TestServer, origin: &str) -> Reply {
+    let url = format!("{}/v3/chat/completions", server.url);
+    let request = server.client.request(reqwest::Method::OPTIONS, url);
+    let request = request
+        .header("origin", origin)
+        .header("access-control-request-method", "POST")
+        .header(
+            "access-control-request-headers",
+            "content-type,authorization",
+        );
+    read(request).await
+}
+
+#[tokio::test]
+async fn a_preflight_is_refused_as_the_request_that_it_asks_for() {
+    for allowed in [&[][..], &["https://chat.example.com"]] {
+        let server = server(&[], allowed).await;
+        let asked = preflight(&server, "http://localhost:3000").await;
+        let sent = post(&server, &[("origin", "http://localhost:3000")]).await;
+        assert_eq!(code(&asked), (403, "origin_not_allowed".to_owned()));
+        assert_eq!(asked.json(), sent.json());
+        assert_eq!(asked.header("access-control-allow-origin"), None);
+    }
+}
+
 #[tokio::test]
 async fn pages_of_allowed_origins_may_send_and_read() {
     let server = server(&[], &["https://chat.example.com", "http://localhost:*"]).await;
     for origin in ["https://chat.example.com", "http://localhost:5173"] {
-        let preflight = server
-            .client
-            .request(
-                reqwest::Method::OPTIONS,
-                format!("{}/v3/chat/completions", server.url),
-            )
-            .header("origin", origin)
-            .header("access-control-request-method", "POST")
-            .header(
-                "access-control-request-headers",
-                "content-type,authorization",
-            );
-        let reply = read(preflight).await;
+        let reply = preflight(&server, origin).await;
         assert_eq!(reply.status, 200, "{}", reply.text);
         assert_eq!(reply.header("access-control-allow-origin"), Some(origin));
         assert_eq!(
