@@ -106,13 +106,12 @@ async fn draining(State(app): State<Arc<App>>, request: Request, next: Next) -> 
 
 /// Refuses paths whose percent-encoded bytes are no text.
 async fn legible(request: Request, next: Next) -> Response {
-    match percent_decode_str(request.uri().path()).decode_utf8() {
-        Ok(_) => next.run(request).await,
-        Err(_) => {
-            let why = "the path is not UTF-8 where it is percent-encoded";
-            Failure::new(Cause::BadRequest, why).into_response()
-        }
+    let path = percent_decode_str(request.uri().path());
+    if path.decode_utf8().is_err() {
+        let why = "the path is not UTF-8 where it is percent-encoded";
+        return Failure::new(Cause::BadRequest, why).into_response();
     }
+    next.run(request).await
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the layer gives it away")]

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use graphmill_engine::{Error, Result, shortened};
 use indexmap::IndexMap;
 use serde::de::{
@@ -84,9 +84,10 @@ impl JsonBody {
     ///
     /// # Errors
     /// If it is no JSON object, or one of more than [`MAX_FIELDS`] fields.
-    pub fn scan(bytes: Bytes) -> Result<Self> {
+    pub fn scan(mut bytes: Bytes) -> Result<Self> {
         let refused = |why: String| Error::invalid(why).with_code(INVALID_JSON);
-        let bytes = bytes.slice(bytes.len() - without_mark(&bytes).len()..);
+        let mark = bytes.len() - without_mark(&bytes).len();
+        bytes.advance(mark);
         let text = std::str::from_utf8(&bytes)
             .map_err(|error| refused(format!("the body is not JSON: {error}")))?;
         let first = text.trim_ascii_start().bytes().next();

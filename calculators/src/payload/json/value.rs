@@ -87,11 +87,12 @@ pub(crate) fn unreadable(before: &[u8], field: &str, error: &serde_json::Error) 
     let said = error.to_string();
     let place = format!(" at line {line} column {column}");
     let said = said.strip_suffix(&place).unwrap_or(&said);
-    let last_line = before.rsplit(|byte| *byte == b'\n').next();
+    let mut lines = before.split(|byte| *byte == b'\n');
+    let last = lines.next_back().map_or(0, <[u8]>::len);
     if line == 1 {
-        column += last_line.map_or(0, <[u8]>::len);
+        column += last;
     }
-    line += before.iter().filter(|byte| **byte == b'\n').count();
+    line += lines.count();
     let message = format!("`{field}` cannot be read: {said} at line {line} column {column}");
     Error::invalid(message)
         .with_field(field.to_owned())
