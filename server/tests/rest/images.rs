@@ -97,7 +97,9 @@ async fn base64_is_read_with_broken_lines_and_without_padding() {
     let broken = lines.collect::<Vec<_>>().join("\r\n");
     let unpadded = whole.trim_end_matches('=').to_owned();
     assert_ne!(whole, unpadded);
-    let expected = server.chat(&chat("sees", &[whole.clone()])).await;
+    let expected = server
+        .chat(&chat("sees", std::slice::from_ref(&whole)))
+        .await;
     assert_eq!(expected.status, 200, "{}", expected.text);
     for url in [broken, unpadded] {
         let reply = server.chat(&chat("sees", &[url])).await;
