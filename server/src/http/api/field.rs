@@ -147,13 +147,18 @@ fn token(vocabulary: usize) -> Value {
 
 /// A tool that a request offers.
 fn tool(endpoint: &str) -> Value {
-    let text = json!({ "type": "string" });
-    let parameters = json!({ "type": ["object", "null"] });
+    let text = json!({ "type": "string", "minLength": 1 });
+    // A `type` that is a text is that of an object, as arguments are one.
+    let properties = json!({ "type": { "anyOf": [
+        { "const": "object" },
+        { "type": ["array", "boolean", "null", "number", "object"] },
+    ] } });
+    let parameters = json!({ "type": ["object", "null"], "properties": properties });
     let kind = json!({ "type": "string", "enum": ["function"] });
     match endpoint {
         "messages" => json!({
             "type": "object", "required": ["name", "input_schema"],
-            "properties": { "name": text, "input_schema": { "type": "object" } },
+            "properties": { "name": text, "input_schema": { "type": "object", "properties": properties } },
         }),
         "responses" => json!({
             "type": "object", "required": ["type", "name"],
