@@ -4,6 +4,7 @@ request gets a 5xx or a status that the document does not name. And the page of 
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import urllib.request
@@ -11,7 +12,7 @@ import urllib.request
 import pytest
 from playwright.sync_api import expect
 
-from conftest import MODEL, violations
+from conftest import MODEL, ROOT, violations
 
 SCHEMATHESIS = pathlib.Path(sys.executable).with_name("schemathesis")
 # For longer runs: 50 make some 4,000 cases.
@@ -24,8 +25,8 @@ def quick(scripted):
     return scripted([{"text": "Hello there."}])
 
 
-# What no schema describes: the playground takes a graph, and transcriptions a file of sound.
-BEYOND = ["/v3/playground", "/v3/audio/transcriptions"]
+# What no schema describes: the playground takes a graph, transcriptions a file of sound, and runs the tensors of their graph.
+BEYOND = ["/v3/playground", "/v3/audio/transcriptions", "/v2/models/{name}/infer"]
 OTHERS = [word for path in BEYOND for word in ("--exclude-path", path)]
 THESE = [word for path in BEYOND for word in ("--include-path", path)]
 
@@ -117,6 +118,57 @@ def test_the_page_lists_all_operations_and_calls_one_of_each_kind(scripted, open
 
     page.get_by_label("Find operations").fill("rerank")
     expect(page.locator("details")).to_have_count(1)
+
+
+@pytest.mark.parametrize("flags", [[], ["--allow_graph_edits"]], ids=["served", "edited"])
+def test_what_every_form_is_filled_with_succeeds(start_server, open_page, tmp_path, flags):
+    for part in ("config.json", "graphs", "demos"):
+        (shutil.copytree if (ROOT / part).is_dir() else shutil.copy)(ROOT / part, tmp_path / part)
+    server = start_server(tmp_path / "config.json", flags=flags)
+    server.wait_until(server.is_ready, "ready")
+    page = open_page(server.url + "/docs")
+    results = send_all(page)
+    lacks = {name for name, result in results.items() if result == "lacks"}
+    assert lacks == {"post-/v3/audio/transcriptions", "post-/v2/models/{name}/infer"}
+    # They need what nobody but the reader knows.
+    needs = {name: result for name, result in results.items() if isinstance(result, list)}
+    sessions = {f"get-/v3/sessions/{{id}}/{what}": ["id"] for what in ("why", "trace", "recording")}
+    texts = {"get-/v3/graphs/{name}/tap": ["stream"], "put-/v3/graphs/{name}/file": ["Body"]}
+    assert needs == {"delete-/v3/requests/{id}": ["id"], **sessions, **texts}
+    answered = {name: result for name, result in results.items() if result != "lacks" and not isinstance(result, list)}
+    assert {name: result for name, result in answered.items() if not result.startswith("2")} == {}
+
+
+def test_a_run_is_shown_for_a_graph_of_tensors(tensors, open_page):
+    results = send_all(open_page(f"http://{tensors.rest}/docs"))
+    assert results["post-/v2/models/{name}/infer"].startswith("200")
+    assert results["post-/v3/chat/completions"] == "lacks"
+
+
+def send_all(page):
+    """Presses "Send" in every form as it is filled: the status, or "lacks" where the form says that the server cannot, or the names of what has to be filled in."""
+    expect(page.locator("details").first).to_be_visible()
+    results = {}
+    for name in page.locator("details").evaluate_all("all => all.map((each) => each.id)"):
+        operation = page.locator(f'details[id="{name}"]')
+        operation.locator("summary").click()
+        form = operation.get_by_role("form")
+        send = form.get_by_role("button", name="Send")
+        expect(send).to_be_visible()
+        if form.get_by_role("note").count():
+            results[name] = "lacks"
+        elif send.is_disabled():
+            labels = form.locator("label").filter(has_text="required").all()
+            results[name] = [label.inner_text().split()[0] for label in labels if label.locator("input").count() == 0 or label.locator("input").input_value() == ""]
+        else:
+            send.click()
+            expect(form.get_by_role("status")).not_to_have_text("…")
+            results[name] = form.get_by_role("status").inner_text()
+            if name.endswith("/events"):
+                form.get_by_role("button", name="Stop").click()
+            expect(send).to_be_enabled()
+        operation.locator("summary").click()
+    return results
 
 
 def test_the_page_shows_every_form_without_an_error(server, open_page):

@@ -248,14 +248,14 @@ def test_a_text_is_checked_while_it_is_typed(server, open_page):
 
 def test_a_text_is_tried_beside_the_served_graph(server, open_page):
     page = open_page(server.url + "/#/playground")
-    page.get_by_role("button", name="Run").last.click()
+    page.get_by_role("button", name="Run").click()
     tried = page.get_by_role("region", name="Try it")
     expect(tried.get_by_role("heading", name="Outputs")).to_be_visible()
     expect(tried.locator("pre")).to_have_text("1")
     page.get_by_label("Begin with").select_option("chat")
     page.get_by_label("Compare with the served chat").check()
     page.get_by_label("Body").fill(json.dumps({"model": "chat", "messages": [{"role": "user", "content": "Say this is a test"}], "max_tokens": 20}))
-    page.get_by_role("button", name="Run").last.click()
+    page.get_by_role("button", name="Run").click()
     expect(tried.get_by_text("This is a test.").first).to_be_visible()
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("the server runs without")).to_be_visible()
@@ -404,7 +404,8 @@ def test_the_server_tab_shows_engines_and_reads_the_configuration_again(server, 
     engine = page.get_by_role("region", name="Engine of tiny-chat")
     expect(engine).to_contain_text("of 131,072")
     expect(engine.get_by_text("Nothing yet since this tab was opened")).to_have_count(2)
-    expect(page.locator(".page-head")).to_contain_text(re.compile(r" 1 request open| \d\d+ requests open| [02-9] requests open"))
+    # Nothing but what this tab asks itself.
+    expect(page.locator(".page-head")).to_contain_text(", 0 requests open.")
     page.get_by_role("button", name="Read the configuration again").click()
     expect(page.get_by_text("Read again: nothing has changed.")).to_be_visible()
 

@@ -5,7 +5,7 @@ use graphmill_engine::Plan;
 use serde_json::{Map, Value, json};
 
 use super::{
-    operation::{Body, Operation},
+    operation::{Body, Operation, Parameter},
     operations,
 };
 use crate::{
@@ -35,6 +35,9 @@ const QUESTION: &str = "What is a side packet?";
 /// A graph, as a text.
 const GRAPH: &str = "input_stream: \"in\"\noutput_stream: \"out\"\nnode { calculator: \"PassThroughCalculator\" input_stream: \"in\" output_stream: \"out\" }\n";
 
+/// What enters it.
+const TEST: &str = "[[case]]\nname = \"a try\"\ninput = [\n  { stream = \"in\", value = \"What is a side packet?\" },\n]\n";
+
 /// A body with the fields that it has to have.
 pub(super) fn of_body(body: Body, model: Option<&&str>) -> Value {
     let has = |name: &str| {
@@ -52,10 +55,34 @@ pub(super) fn of_body(body: Body, model: Option<&&str>) -> Value {
     Value::Object(values.collect())
 }
 
-/// A body of texts that are no fields of a graph's requests.
-pub(super) fn of_fields(names: &[&str]) -> Value {
-    let values = names.iter().map(|name| ((*name).to_owned(), value(name)));
+/// A body of fields that are none of a graph's requests.
+pub(super) fn of_fields(fields: &[Parameter]) -> Value {
+    let values = fields.iter().filter_map(|field| {
+        let value = match field.name {
+            "graph" => json!(GRAPH),
+            "test" => json!(TEST),
+            "inputs" => json!([tensor("in", "FP32", &[1, 2], vec![json!(0.5); 2])]),
+            _ => return None,
+        };
+        Some((field.name.to_owned(), value))
+    });
     Value::Object(values.collect::<Map<_, _>>())
+}
+
+/// The body of a run of a graph. None where its tensors are too large, or have no form in JSON.
+pub(super) fn of_run(plan: &Plan) -> Option<Value> {
+    let ports = tensors::inputs(plan).into_iter();
+    let tensors: Option<Vec<Value>> = ports
+        .map(|port| {
+            let (datatype, shape, data) = elements(plan, &port)?;
+            Some(tensor(&port.name, datatype, &shape, data))
+        })
+        .collect();
+    Some(json!({ "inputs": tensors? }))
+}
+
+fn tensor(name: &str, datatype: &str, shape: &[i64], data: Vec<Value>) -> Value {
+    json!({ "name": name, "datatype": datatype, "shape": shape, "data": data })
 }
 
 fn value(field: &str) -> Value {
@@ -70,7 +97,6 @@ fn value(field: &str) -> Value {
         ]),
         "tokens" => json!([1, 2, 3]),
         "max_tokens" => json!(TOKENS),
-        "graph" => json!(GRAPH),
         _ => json!(""),
     }
 }
@@ -111,23 +137,29 @@ fn packets(plan: &Plan) -> Option<String> {
 
 /// The packet that a tensor for an input becomes.
 fn packet(plan: &Plan, port: &Port) -> Option<Value> {
+    let (datatype, shape, mut data) = elements(plan, port)?;
+    if !tensors::takes_tensors(plan, &port.name) {
+        return Some(json!({ "stream": port.name, "value": data.pop()? }));
+    }
+    let tensor = json!({ "datatype": datatype, "shape": shape, "data": data });
+    Some(json!({ "stream": port.name, "type": "tensor", "value": tensor }))
+}
+
+/// The datatype, the shape and the elements of a tensor for an input.
+fn elements(plan: &Plan, port: &Port) -> Option<(&'static str, Vec<i64>, Vec<Value>)> {
     let mut nodes = plan.explain().nodes.iter();
     let is_file = nodes.any(|node| {
         let mut inputs = node.inputs.iter();
         inputs.any(|input| input.name == port.name && input.port == FILE)
     });
-    let element = element(port.datatype.unwrap_or(Datatype::Fp32), is_file)?;
-    if !tensors::takes_tensors(plan, &port.name) {
-        return Some(json!({ "stream": port.name, "value": element }));
-    }
-    let datatype = port.datatype.unwrap_or(Datatype::Fp32).name();
+    let datatype = port.datatype.unwrap_or(Datatype::Fp32);
+    let element = element(datatype, is_file)?;
     let shape: Vec<i64> = port.shape.iter().map(|&side| side.max(1)).collect();
     let mut sides = shape.iter();
     let count = sides.try_fold(1_i64, |count, &side| count.checked_mul(side));
     let count = count.filter(|&count| count <= MAX_ELEMENTS)?;
     let data = vec![element; usize::try_from(count).ok()?];
-    let tensor = json!({ "datatype": datatype, "shape": shape, "data": data });
-    Some(json!({ "stream": port.name, "type": "tensor", "value": tensor }))
+    Some((datatype.name(), shape, data))
 }
 
 /// An element of a tensor; none where it has no form in JSON.

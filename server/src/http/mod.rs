@@ -190,8 +190,8 @@ async fn wrong_method(method: Method, uri: Uri) -> Response {
         ),
     );
     let mut response = failure.into_response();
-    if kserve::only_posts(uri.path()) {
-        let allowed = HeaderValue::from_static("POST");
+    if let Some(methods) = kserve::methods(uri.path()) {
+        let allowed = HeaderValue::from_static(methods);
         response.headers_mut().insert(ALLOW, allowed);
     }
     response

@@ -59,6 +59,10 @@ pub(crate) enum Kind {
     OptionalText,
     /// An object.
     Object,
+    /// An array of objects.
+    Objects,
+    /// The same, which may be left out.
+    OptionalObjects,
     /// One of these texts.
     OneOf(&'static [&'static str]),
     /// A text; may be given several times.
@@ -68,6 +72,13 @@ pub(crate) enum Kind {
     /// A whole number from 1 to this.
     Count(u64),
     Boolean,
+}
+
+impl Kind {
+    /// Whether a request has to have it, be it behind the path or in the body.
+    pub(super) fn is_required(self) -> bool {
+        matches!(self, Self::Text | Self::Texts | Self::Objects)
+    }
 }
 
 impl Parameter {
@@ -260,9 +271,15 @@ impl Operation {
     /// A POST of a body for a graph whose name is in the middle of the path, which no route can
     /// have.
     pub(crate) fn post_behind(path: impl Into<String>, body: Body) -> Self {
-        let mut operation = Self::new("post", path.into(), MethodRouter::new(), OF_GRAPHS);
-        operation.handler = None;
+        let mut operation = Self::behind("post", path).refuses(OF_GRAPHS);
         operation.body = Some(body);
+        operation
+    }
+
+    /// What the handler of a shorter path serves, which ends in `{*name}`.
+    pub(crate) fn behind(method: &'static str, path: impl Into<String>) -> Self {
+        let mut operation = Self::new(method, path.into(), MethodRouter::new(), &[]);
+        operation.handler = None;
         operation
     }
 
@@ -371,7 +388,7 @@ impl Operation {
         self
     }
 
-    /// The fields of its body, which may be left out unless it is of one text.
+    /// The fields of its body, which may be left out where none is required.
     pub(crate) fn takes(mut self, fields: &'static [Parameter]) -> Self {
         self.fields = fields;
         self

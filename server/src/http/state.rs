@@ -9,6 +9,7 @@ use std::{
 
 use axum::{body::Body, http::request::Parts};
 use bytes::Bytes;
+use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{
@@ -298,6 +299,8 @@ impl Document {
 pub(super) struct Described {
     /// The names of the graphs, and the endpoints of each.
     pub(super) models: Vec<(String, Vec<&'static str>)>,
+    /// A graph of tensors, and the body of a run of it.
+    pub(super) run: Option<(String, Value)>,
     /// Sizes of the smallest vocabularies, of models that generate and of those that embed.
     pub(super) vocabularies: [usize; 2],
 }

@@ -15,7 +15,7 @@ use graphmill_llm::Vision;
 use super::{Choice, Servable, Servables, request_stream};
 
 /// The endpoint of graphs that take tensors.
-const INFER: &str = "infer";
+pub(crate) const INFER: &str = "infer";
 
 /// What the `model` of a request names.
 pub(crate) struct Named {

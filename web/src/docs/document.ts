@@ -25,14 +25,17 @@ export interface Parameter {
   required: boolean;
   description?: string;
   schema: Schema;
+  example?: unknown;
 }
 
 export interface Described {
   summary: string;
   tags: string[];
   parameters?: Parameter[];
-  requestBody?: { content: Record<string, { schema?: Schema; example?: unknown }> };
+  requestBody?: { required?: boolean; content: Record<string, { schema?: Schema; example?: unknown }> };
   responses: Record<string, { description: string }>;
+  /** What this server lacks for it, in a sentence. */
+  "x-lacks"?: string;
 }
 
 export interface Document {
@@ -65,14 +68,35 @@ export function parts(document: Document): [name: string, operations: Operation[
   return [...found].sort(([one], [other]) => place(one) - place(other));
 }
 
-/** The media type of an operation's body, and a body to begin with; null where it takes none. */
-export function bodyOf({ method, described }: Operation): { type: string; text: string; isOptional: boolean } | null {
-  const content = described.requestBody?.content;
-  const json = content?.["application/json"];
-  if (json) return { type: "application/json", text: JSON.stringify(json.example ?? {}, null, 2), isOptional: false };
-  const type = Object.keys(content ?? {})[0];
-  if (type) return { type, text: "", isOptional: false };
-  return method === "post" || method === "put" ? { type: "application/json", text: "", isOptional: true } : null;
+export interface Body {
+  /** The media type. */
+  type: string;
+  /** A body to begin with. */
+  text: string;
+  isRequired: boolean;
+  /** The fields that it has to have. */
+  required: string[];
+}
+
+/** The body of an operation; null where it takes none. */
+export function bodyOf({ method, described }: Operation): Body | null {
+  const { content = {}, required: isRequired = false } = described.requestBody ?? {};
+  const json = content["application/json"];
+  if (json) return { type: "application/json", text: JSON.stringify(json.example ?? {}, null, 2), isRequired, required: json.schema?.required ?? [] };
+  const type = Object.keys(content)[0];
+  if (type) return { type, text: "", isRequired, required: [] };
+  return method === "post" || method === "put" ? { type: "application/json", text: "", isRequired, required: [] } : null;
+}
+
+/** The fields that a text leaves empty although the body has to have them. */
+export function emptyFields({ required }: Body, text: string): string[] {
+  try {
+    const fields = JSON.parse(text) as Record<string, unknown>;
+    return required.filter((name) => fields[name] === undefined || fields[name] === "");
+  } catch {
+    // The server says what is wrong with it.
+    return [];
+  }
 }
 
 /** Sends a request with the key that is for such, or else with the other one. */

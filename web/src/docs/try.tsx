@@ -3,7 +3,8 @@
 import type { JSX } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { words } from "../api/client";
-import { bodyOf, sendAny, type Operation, type Parameter } from "./document";
+import { Rich } from "../ui/rich";
+import { bodyOf, emptyFields, sendAny, type Operation, type Parameter } from "./document";
 
 interface Answer {
   status: string;
@@ -14,13 +15,15 @@ export function TryIt({ operation, part }: { operation: Operation; part: string 
   const field = useId();
   const begin = bodyOf(operation);
   const parameters = operation.described.parameters ?? [];
-  const [values, setValues] = useState<Record<string, string>>(() => Object.fromEntries(parameters.map((each) => [each.name, each.required ? String(each.schema.enum?.[0] ?? "") : ""])));
+  const [values, setValues] = useState<Record<string, string>>(() => Object.fromEntries(parameters.map((each) => [each.name, each.required ? String(each.schema.enum?.[0] ?? each.example ?? "") : ""])));
   const [body, setBody] = useState(begin?.text ?? "");
   const [answer, setAnswer] = useState<Answer | null>(null);
   const [sending, setSending] = useState<AbortController | null>(null);
   const last = useRef<AbortController | null>(null);
   useEffect(() => () => last.current?.abort(), []);
-  const ready = parameters.every((each) => !each.required || values[each.name]);
+  const empty = begin ? emptyFields(begin, body) : [];
+  const ready = parameters.every((each) => !each.required || values[each.name]) && (!begin?.isRequired || body.trim() !== "") && empty.length === 0;
+  const lacks = operation.described["x-lacks"];
   const send = async (): Promise<void> => {
     const ending = new AbortController();
     last.current = ending;
@@ -56,14 +59,23 @@ export function TryIt({ operation, part }: { operation: Operation; part: string 
         void send();
       }}
     >
+      {lacks && <p role="note">{lacks}</p>}
       {parameters.map((each) => (
         <ParameterView key={each.name} parameter={each} value={values[each.name] ?? ""} set={(value) => setValues((before) => ({ ...before, [each.name]: value }))} />
       ))}
       {begin && (
         <>
-          <label for={field}>{begin.isOptional ? "Body, if any" : "Body"}</label>
-          <textarea id={field} class="code" rows={Math.min(16, Math.max(2, body.split("\n").length))} spellcheck={false} value={body} onInput={(event) => setBody(event.currentTarget.value)} />
+          <label for={field}>
+            {begin.isRequired ? "Body" : "Body, if any"}
+            {begin.isRequired && <small> required</small>}
+          </label>
+          <textarea id={field} required={begin.isRequired} class="code" rows={Math.min(16, Math.max(2, body.split("\n").length))} spellcheck={false} value={body} onInput={(event) => setBody(event.currentTarget.value)} />
         </>
+      )}
+      {empty.length > 0 && (
+        <p class="hint">
+          <Rich text={`Fill in ${empty.map((name) => `\`${name}\``).join(", ")}: required.`} />
+        </p>
       )}
       <footer>
         <button type="submit" class="primary" disabled={!ready || sending !== null}>
@@ -94,9 +106,9 @@ function ParameterView({ parameter, value, set }: { parameter: Parameter; value:
     <label>
       <span>
         <code>{parameter.name}</code>
-        <small>{parameter.required ? " required" : ` ${parameter.description ?? ""}`}</small>
+        <small>{[parameter.required ? " required" : "", parameter.description ?? ""].join(" ").trimEnd()}</small>
       </span>
-      <input value={value} list={choices.length > 0 ? list : undefined} onInput={(event) => set(event.currentTarget.value)} />
+      <input required={parameter.required} value={value} list={choices.length > 0 ? list : undefined} onInput={(event) => set(event.currentTarget.value)} />
       {choices.length > 0 && (
         <datalist id={list}>
           {choices.map((each) => (

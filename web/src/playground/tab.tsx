@@ -47,7 +47,7 @@ export default function Playground(): JSX.Element {
       <section class="try panel" aria-label="Try it">
         <div class="choices" role="group" aria-label="Show">
           <button type="button" aria-pressed={view === "run"} onClick={() => setView("run")}>
-            Run
+            Input
           </button>
           <button type="button" aria-pressed={view === "drawing"} onClick={() => setView("drawing")}>
             Drawing

@@ -36,7 +36,8 @@ export default function Server(): JSX.Element {
     );
   }
   if (!now) return <p class="loading">Reading the status …</p>;
-  const open = metrics.value.find((sample) => sample.name === "graphmill_requests_open")?.value ?? 0;
+  // The request that asked for the metrics is one of them.
+  const open = Math.max(0, (metrics.value.find((sample) => sample.name === "graphmill_requests_open")?.value ?? 0) - 1);
   return (
     <div class="page">
       <header class="page-head">

@@ -13,6 +13,7 @@ use crate::{
         operation::{Answer, Kind, Operation, Parameter},
         torchserve,
     },
+    servable::INFER,
 };
 
 /// The document of some operations on graphs of which so much is known.
@@ -44,6 +45,7 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
         "tags": [operation.group.name()],
         "responses": responses(operation, is_of_messages),
     });
+    let mut lacks = false;
     if let Some(body) = operation.body {
         let schema = schema::body(body, known);
         described["requestBody"] = json!({
@@ -53,6 +55,7 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
                 "example": example::of_body(body, known.names_at(body.endpoint).first()),
             } },
         });
+        lacks = !known.answers_at(body.endpoint);
         let dialect = dialect_table::named(body.endpoint);
         if let Some(file) = dialect.and_then(Dialect::file_field) {
             let mut schema = schema::body(body, known);
@@ -65,10 +68,9 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
         let fields = operation.fields.iter();
         let fields = fields.map(|field| (field.name.to_owned(), described_field(field)));
         let fields: Map<String, Value> = fields.collect();
-        // What has a text cannot do without it.
-        let texts = operation.fields.iter();
-        let texts = texts.filter(|field| matches!(field.kind, Kind::Text));
-        let required: Vec<&str> = texts.map(|field| field.name).collect();
+        let needed = operation.fields.iter();
+        let needed = needed.filter(|field| field.kind.is_required());
+        let required: Vec<&str> = needed.map(|field| field.name).collect();
         let schema = json!({
             "type": "object", "properties": fields, "required": required,
             "additionalProperties": false,
@@ -76,9 +78,25 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
         described["requestBody"] = json!({
             "required": !required.is_empty(),
             "content": { "application/json": {
-                "schema": schema, "example": example::of_fields(&required),
+                "schema": schema, "example": example::of_fields(operation.fields),
             } },
         });
+    }
+    let mut names = operation
+        .body
+        .map_or_else(|| known.names(), |body| known.names_at(body.endpoint));
+    if operation.path == kserve::INFER {
+        names = known.names_at(INFER);
+        if let Some((name, run)) = known.run {
+            // The graph of the example comes first.
+            names.retain(|other| other != name);
+            names.insert(0, name);
+            described["requestBody"]["content"]["application/json"]["example"] = run.clone();
+        }
+        lacks = known.run.is_none();
+    }
+    if lacks {
+        described["x-lacks"] = "No graph of this server answers at this path.".into();
     }
     if operation.takes_text {
         described["requestBody"] = json!({
@@ -94,17 +112,18 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
     }
     if path.contains("{name}") {
         parameters.push(json!({
-            "name": "name", "in": "path", "required": true, "schema": { "type": "string", "enum": known.names() },
+            "name": "name", "in": "path", "required": true, "schema": { "type": "string", "enum": names },
         }));
     }
     if path.contains("{calculator}") {
         parameters.push(json!({
             "name": "calculator", "in": "path", "required": true, "schema": { "type": "string" },
+            "example": "PassThroughCalculator",
         }));
     }
     parameters.extend(operation.query.iter().map(|parameter| {
         json!({
-            "name": parameter.name, "in": "query", "required": false,
+            "name": parameter.name, "in": "query", "required": parameter.kind.is_required(),
             "description": parameter.about, "schema": kind(parameter.kind),
         })
     }));
@@ -125,6 +144,9 @@ fn kind(kind: Kind) -> Value {
     match kind {
         Kind::Text | Kind::OptionalText => json!({ "type": "string" }),
         Kind::Object => json!({ "type": "object" }),
+        Kind::Objects | Kind::OptionalObjects => {
+            json!({ "type": "array", "items": { "type": "object" } })
+        }
         Kind::OneOf(texts) => json!({ "type": "string", "enum": texts }),
         Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
         Kind::Share => json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }),

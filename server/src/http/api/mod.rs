@@ -11,11 +11,12 @@ use axum::{Extension, extract::State, http::header, response::IntoResponse};
 use schema::Known;
 
 use super::{
+    example,
     operation::{Answer, Group, Operation},
     page,
     state::{App, Described},
 };
-use crate::keys::Caller;
+use crate::{keys::Caller, tensors};
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -47,13 +48,21 @@ async fn openapi(
         .map(|servable| (servable.graph().to_owned(), servable.endpoints()))
         .collect();
     models.dedup_by(|next, kept| next.0 == kept.0);
+    let mut visible = servables.iter().filter(|servable| sees(&servable.graph()));
+    let run = visible.find_map(|servable| {
+        let plan = servable.plan().ok();
+        let plan = plan.filter(|plan| tensors::is_served(plan).is_ok_and(|is_served| is_served))?;
+        Some((servable.graph().to_owned(), example::of_run(&plan)?))
+    });
     let described = Described {
         models,
+        run,
         vocabularies: [vocabulary, embedding_vocabulary],
     };
     let document = app.document.of(&described, || {
         let known = Known {
             models: &described.models,
+            run: described.run.as_ref(),
             vocabulary,
             embedding_vocabulary,
         };

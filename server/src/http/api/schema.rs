@@ -15,6 +15,8 @@ pub(super) struct Known<'a> {
     /// The names that requests can have for `model`, each with the endpoints that answer for it;
     /// none where that is not known.
     pub(super) models: &'a [(String, Vec<&'static str>)],
+    /// A graph of tensors that a run can be shown for, and the body of the run.
+    pub(super) run: Option<&'a (String, Value)>,
     /// Tokens of the smallest vocabulary of a model that generates.
     pub(super) vocabulary: usize,
     /// Tokens of the smallest vocabulary of a model that embeds.
@@ -29,20 +31,28 @@ impl Known<'_> {
 
     /// The names of those that answer at an endpoint; of all where none is known to.
     pub(super) fn names_at(&self, endpoint: &str) -> Vec<&str> {
-        let at = |(_, endpoints): &&(String, Vec<&str>)| {
+        if self.answers_at(endpoint) {
+            self.serving(endpoint).collect()
+        } else {
+            self.names()
+        }
+    }
+
+    /// Whether a graph is known to answer at an endpoint, or may once it is loaded.
+    pub(super) fn answers_at(&self, endpoint: &str) -> bool {
+        self.serving(endpoint).next().is_some()
+    }
+
+    fn serving(&self, endpoint: &str) -> impl Iterator<Item = &str> {
+        // What has tokens continues prompts.
+        let endpoint = match endpoint {
+            table::TOKENIZE | table::DETOKENIZE => table::COMPLETIONS,
+            _ => endpoint,
+        };
+        let at = move |(_, endpoints): &&(String, Vec<&str>)| {
             endpoints.is_empty() || endpoints.contains(&endpoint)
         };
-        let serving: Vec<&str> = self
-            .models
-            .iter()
-            .filter(at)
-            .map(|it| it.0.as_str())
-            .collect();
-        if serving.is_empty() {
-            self.names()
-        } else {
-            serving
-        }
+        self.models.iter().filter(at).map(|it| it.0.as_str())
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) use run::{Request as RunRequest, run};
 
 use super::{
     graph,
-    operation::{Answer, Group, Operation, Side},
+    operation::{Answer, Group, Kind, Operation, Parameter, Side},
     state::App,
     unknown_route,
 };
@@ -66,6 +66,24 @@ const OF_REQUESTS: &[Cause] = &[
     Cause::RateLimited,
 ];
 
+/// The path of a run of a graph.
+pub(super) const INFER: &str = "/v2/models/{name}/infer";
+
+const OF_A_RUN: &[Parameter] = &[
+    Parameter::new(
+        "inputs",
+        Kind::Objects,
+        "The tensors: `name`, `datatype`, `shape` and `data` of each",
+    ),
+    Parameter::new(
+        "outputs",
+        Kind::OptionalObjects,
+        "The only outputs that are answered: `name` of each; all",
+    ),
+    Parameter::new("id", Kind::OptionalText, "What the answer has for `id`"),
+    Parameter::new("parameters", Kind::Object, "The side packets of the run"),
+];
+
 /// Shared memory, of which there is none.
 const SHARED_MEMORY: [&str; 2] = ["systemsharedmemory", "cudasharedmemory"];
 
@@ -90,17 +108,30 @@ pub(super) fn operations() -> Vec<Operation> {
             .about(Group::Server, "Counts and times of the requests, by graph")
             .answers(Answer::Json(&["model_stats"])),
         Operation::get("/v2/models/{*name}", of_model)
-            .about(
-                Group::Server,
-                "The tensors of a graph; behind its name `/ready`, `/config` or `/stats`",
-            )
+            .about(Group::Server, "The tensors that a graph takes and gives")
+            .answers(Answer::Json(&["name", "versions", "inputs", "outputs"]))
+            .refuses(OF_A_GRAPH),
+        Operation::behind("get", "/v2/models/{name}/ready")
+            .about(Group::Server, "Whether requests to a graph would be served")
             .answers(Answer::Health)
             .refuses(OF_A_GRAPH),
-        Operation::command("/v2/models/{*name}", infer)
+        Operation::behind("get", "/v2/models/{name}/config")
             .about(
-                Group::Tensors,
-                "Runs a graph with tensors: its name, then `/infer`",
+                Group::Server,
+                "Its tensors, in the form of Triton's configuration",
             )
+            .answers(Answer::Json(&["name", "input", "output"]))
+            .refuses(OF_A_GRAPH),
+        Operation::behind("get", "/v2/models/{name}/stats")
+            .about(Group::Server, "Counts and times of its requests")
+            .answers(Answer::Json(&["model_stats"]))
+            .refuses(OF_A_GRAPH),
+        Operation::command("/v2/models/{*name}", infer)
+            .refuses(OF_REQUESTS)
+            .listed(false),
+        Operation::behind("post", INFER)
+            .about(Group::Tensors, "Runs a graph with tensors")
+            .takes(OF_A_RUN)
             .answers(Answer::Json(&["model_name", "model_version", "outputs"]))
             .refuses(OF_REQUESTS),
         Operation::command("/v2/repository/index", repository::index)
@@ -112,9 +143,13 @@ pub(super) fn operations() -> Vec<Operation> {
             .refuses(OF_REQUESTS)
             .on(Side::Management),
         Operation::command("/v2/repository/models/{*name}", repository::change)
+            .refuses(OF_REQUESTS)
+            .on(Side::Management)
+            .listed(false),
+        Operation::behind("post", "/v2/repository/models/{name}/load")
             .about(
                 Group::Models,
-                "Reads the configuration again: the name of a graph, then `/load`",
+                "Reads the configuration again, for Triton's clients",
             )
             .refuses(OF_REQUESTS)
             .on(Side::Management),
@@ -167,12 +202,15 @@ pub(super) fn owns(path: &str) -> bool {
             })
 }
 
-/// Whether a path takes nothing but POST. Its route takes GET, too, for what else graphs are asked.
-pub(super) fn only_posts(path: &str) -> bool {
-    path.starts_with("/v2/models/")
-        && ["/infer", "/generate", "/generate_stream"]
-            .iter()
-            .any(|end| path.ends_with(end))
+/// The methods of a path, where its route takes more: those of all paths behind a graph.
+pub(super) fn methods(path: &str) -> Option<&'static str> {
+    let path = path.strip_prefix("/v2/models/")?;
+    match OfModel::read(path).asked {
+        ModelQuestion::Tracing => None,
+        ModelQuestion::Infer => Some("POST"),
+        _ if path.ends_with("/generate") || path.ends_with("/generate_stream") => Some("POST"),
+        _ => Some("GET,HEAD"),
+    }
 }
 
 /// A failure as KServe's clients expect it: its message is a string.
@@ -230,9 +268,10 @@ async fn infer(
     match asked {
         ModelQuestion::Infer => infer::infer(&app, name, version, request).await,
         ModelQuestion::Tracing => Err(metadata::set_tracing().await),
+        // What is only asked.
         _ => {
             let (parts, _) = request.into_parts();
-            Err(unknown_route(parts.method, parts.uri).await)
+            Ok(super::wrong_method(parts.method, parts.uri).await)
         }
     }
 }

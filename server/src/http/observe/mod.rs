@@ -53,7 +53,8 @@ const WITH_AN_EDIT: &[Cause] = &[
 /// The same of a graph that is tried.
 const WITH_A_TRIAL: &[Cause] = &[Cause::BadRequest, Cause::UnknownModel, Cause::QueueFull];
 
-const ONE_SESSION: Parameter = Parameter::new("session", Kind::Text, "The id of the only session");
+const ONE_SESSION: Parameter =
+    Parameter::new("session", Kind::OptionalText, "The id of the only session");
 
 const OF_A_PICTURE: &[Parameter] = &[Parameter::new(
     "format",
@@ -65,12 +66,16 @@ const OF_EVENTS: &[Parameter] = &[ONE_SESSION];
 
 const OF_SESSIONS: &[Parameter] = &[Parameter::new(
     "graph",
-    Kind::Text,
+    Kind::OptionalText,
     "The only graph whose sessions are listed",
 )];
 
 const OF_A_TAP: &[Parameter] = &[
-    Parameter::new("stream", Kind::Texts, "The streams"),
+    Parameter::new(
+        "stream",
+        Kind::Texts,
+        "The streams, as `GET /v3/graphs/{name}` lists them",
+    ),
     ONE_SESSION,
     Parameter::new("rate", Kind::Share, "The share of the packets; 1"),
     Parameter::new(

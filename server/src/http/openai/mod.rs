@@ -112,7 +112,7 @@ pub(super) fn operations() -> Vec<Operation> {
 
 const OF_A_TOKENIZER: &[Parameter] = &[Parameter::new(
     "model",
-    Kind::Text,
+    Kind::OptionalText,
     "The graph; without it, the only one with a language model",
 )];
 
