@@ -3,9 +3,9 @@
 use crate::{
     errors::{Cause, Failure},
     servable::Servable,
-    tensors,
+    tensors::{self, Port},
 };
-use graphmill_engine::shortened;
+use graphmill_engine::{Plan, shortened};
 
 /// The name of the server.
 pub(crate) const NAME: &str = "Graphmill";
@@ -24,21 +24,24 @@ pub(crate) const EXTENSIONS: [&str; 4] = [
     "model_configuration",
 ];
 
-/// The tensors of a graph.
+/// The tensors of a graph: none of one that takes HTTP requests, as no tensor can enter it.
 pub(crate) struct Metadata {
     pub(crate) label: Label,
-    pub(crate) inputs: Vec<tensors::Port>,
-    pub(crate) outputs: Vec<tensors::Port>,
+    pub(crate) inputs: Vec<Port>,
+    pub(crate) outputs: Vec<Port>,
 }
 
 impl Metadata {
     /// Those of a graph that is available.
     pub(crate) fn of(servable: &Servable) -> Result<Self, Failure> {
         let plan = servable.plan()?;
+        let is_of_tensors = tensors::is_served(&plan).is_ok_and(|is_served| is_served);
+        let of_tensors =
+            |ports: fn(&Plan) -> Vec<Port>| is_of_tensors.then(|| ports(&plan)).unwrap_or_default();
         Ok(Self {
             label: Label::of(servable),
-            inputs: tensors::inputs(&plan),
-            outputs: tensors::outputs(&plan),
+            inputs: of_tensors(tensors::inputs),
+            outputs: of_tensors(tensors::outputs),
         })
     }
 }

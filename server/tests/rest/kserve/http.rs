@@ -316,6 +316,20 @@ async fn metadata_and_statistics_are_told() {
     );
     let config = server.get("/v2/models/mirror/config").await.json();
     assert_eq!(config["backend"], "graphmill");
+    // No tensor enters a graph that takes HTTP requests.
+    for (path, fields) in [
+        ("/v2/models/actor", ["inputs", "outputs"]),
+        ("/v2/models/actor/config", ["input", "output"]),
+    ] {
+        let told = server.get(path).await.json();
+        assert_eq!(fields.map(|field| &told[field]), [&json!([]); 2], "{told}");
+    }
+    for path in ["/v2/models/mirror", "/v2/models/mirror/stats"] {
+        let refused = server.post(path, "{}".to_owned());
+        let refused = refused.send().await.unwrap();
+        assert_eq!(refused.status(), 405, "{path}");
+        assert_eq!(refused.headers()["allow"], "GET,HEAD");
+    }
     infer(&server, "mirror", &mirrored()).await;
     infer(&server, "mirror", &json!({ "inputs": [] })).await;
     server
