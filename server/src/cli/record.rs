@@ -69,7 +69,7 @@ async fn record(arguments: &Arguments) -> Result<(), String> {
             Err(error) => Err(format!("cannot listen for signals: {error}")),
         },
     };
-    // The rule may have ended by itself.
+    // A server that is gone records nothing.
     let _ = client.delete(&path).await;
     match written? {
         0 => Err(format!(

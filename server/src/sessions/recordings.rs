@@ -335,10 +335,9 @@ impl Sessions {
         state.recordings.rules.insert(graph.to_owned(), rule);
     }
 
-    /// Records no more sessions of a graph from now on. False: none would have been.
-    pub(crate) fn record_no_more(&self, graph: &str) -> bool {
-        let rule = self.lock().recordings.rules.remove(graph);
-        rule.is_some_and(|rule| rule.is_active())
+    /// Records no more sessions of a graph from now on.
+    pub(crate) fn record_no_more(&self, graph: &str) {
+        self.lock().recordings.rules.remove(graph);
     }
 
     /// The rule of a graph, if it still counts, and what was recorded of it, the newest first.
