@@ -171,7 +171,8 @@ impl Server {
                 public.clone(),
             ));
         }
-        let grpc = stack::grpc(&app, grpc_site);
+        let rest_port = addresses.first().map_or(0, SocketAddr::port);
+        let grpc = stack::grpc(&app, grpc_site, rest_port);
         for listener in grpc_listeners {
             serving.spawn(listen::accept(
                 listener,

@@ -32,16 +32,22 @@ pub(super) fn rest(app: &Arc<App>, audience: Side, site: Site) -> Router {
 }
 
 /// The whole service of a listener for gRPC.
-pub(super) fn grpc(app: &Arc<App>, site: Site) -> Router {
+pub(super) fn grpc(app: &Arc<App>, site: Site, rest_port: u16) -> Router {
     let routes = grpc::routes(app);
-    stacked(app, routes, grpc::needs(), site, Protocol::Grpc)
+    stacked(
+        app,
+        routes,
+        grpc::needs(),
+        site,
+        Protocol::Grpc { rest_port },
+    )
 }
 
 /// In which form failures are told.
 #[derive(Copy, Clone)]
 enum Protocol {
     Rest,
-    Grpc,
+    Grpc { rest_port: u16 },
 }
 
 /// Routes with the layers around them. They are one layer for the router, which copies and boxes
@@ -91,7 +97,7 @@ fn stacked(
 async fn told(State(protocol): State<Protocol>, request: Request, next: Next) -> Response {
     match protocol {
         Protocol::Rest => http::dialect_errors::layer(request, next).await,
-        Protocol::Grpc => grpc::layer(request, next).await,
+        Protocol::Grpc { rest_port } => grpc::layer(request, next, rest_port).await,
     }
 }
 

@@ -9,6 +9,7 @@ use clap::{Args, value_parser};
 
 use super::heading;
 use crate::{
+    app::Server,
     http::state::Options,
     listen::{self, Limits},
 };
@@ -141,6 +142,24 @@ impl Listening {
         };
         Ok(())
     }
+}
+
+/// Where a server listens, and for what.
+pub(super) fn told(server: &Server, scheme: &str) -> String {
+    let listeners = [
+        (server.addresses(), "REST"),
+        (server.grpc_addresses(), "gRPC"),
+        (
+            server.management_addresses(),
+            "health, metrics, status and config",
+        ),
+    ];
+    let listeners = listeners.iter().filter(|(at, _)| !at.is_empty());
+    let told = listeners.map(|(addresses, what)| {
+        let urls = addresses.iter().map(|it| format!("{scheme}://{it}"));
+        format!("{} for {what}", urls.collect::<Vec<_>>().join(" and "))
+    });
+    told.collect::<Vec<_>>().join(", ")
 }
 
 /// Warns of listeners that others than this machine reach.

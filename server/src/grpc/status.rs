@@ -54,11 +54,12 @@ pub(super) fn trailers(failure: Option<&Failure>) -> HeaderMap {
 }
 
 /// Turns every failure into a gRPC status, in whatever layer it arose; refuses other requests.
-pub(crate) async fn layer(request: Request, next: Next) -> Response {
+pub(crate) async fn layer(request: Request, next: Next, rest_port: u16) -> Response {
     let media_type = request.headers().get(header::CONTENT_TYPE);
     let is_grpc = media_type.is_some_and(|it| it.as_bytes().starts_with(MEDIA_TYPE.as_bytes()));
     if !is_grpc {
-        let why = "this port speaks gRPC; the REST API is at another\n";
+        let why =
+            format!("this port speaks gRPC; the REST API is at port {rest_port} (`--rest_port`)\n");
         return (StatusCode::UNSUPPORTED_MEDIA_TYPE, why).into_response();
     }
     let response = next.run(request).await;

@@ -75,7 +75,7 @@ fn the_environment_gives_flags_and_the_command_line_counts_more() {
     }
     // Neither what Kubernetes says of services, nor what the packaged service passes on.
     assert_eq!(said.matches("has no effect").count(), 4, "{said}");
-    assert!(said.contains("listening on http://127.0.0.2:"), "{said}");
+    assert!(said.contains(" and http://127.0.0.2:"), "{said}");
     assert!(!said.contains("gRPC"), "{said}");
 
     let wrong = command(&["serve", path(&config)])

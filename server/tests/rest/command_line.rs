@@ -176,6 +176,24 @@ fn check_reports_what_is_wrong_with_names_and_options_together() {
     }
 }
 
+#[test]
+fn a_port_of_grpc_alone_is_told_apart_from_that_of_rest() {
+    let setup = Setup::new();
+    let config = setup.path().join("config.json");
+    std::fs::write(&config, r#"{"model_config_list": []}"#).expect("writable");
+    let config = config.to_str().expect("UTF-8");
+    // No machine has this address, so nothing is served.
+    let flags = ["--rest_bind_address", "192.0.2.1", "--port", "9"];
+    let serve = ["serve", "--wait_for_models", "--config_path", config];
+    for (rest_port, is_told) in [(&[][..], true), (&["--rest_port", "8000"][..], false)] {
+        let output = graphmill(&[&serve[..], &flags, rest_port].concat());
+        assert_eq!(output.status.code(), Some(1));
+        let said = text(&output.stderr);
+        let hint = "`--port` is the port of gRPC; REST is at 8000, and `--rest_port` chooses another";
+        assert_eq!(said.contains(hint), is_told, "{said}");
+    }
+}
+
 /// A server that is ready, with gRPC beside REST.
 fn started(config: &Path, environment: &[(&str, &str)]) -> Process {
     let (address, port) = own_address();
@@ -196,10 +214,15 @@ fn a_signal_stops_the_server_well() {
     for signal in ["-INT", "-TERM"] {
         let mut server = started(&config, &[]);
         let said = server.last_words();
+        let listening = said.lines().find(|line| line.contains("listening on"));
+        let listening = listening.expect("it says where it listens");
         assert!(
-            said.contains("for gRPC") && said.contains("graph `chat` is available"),
+            listening.contains(" for REST, ") && listening.ends_with(" for gRPC"),
             "{said}"
         );
+        assert!(said.contains("graph `chat` is available"), "{said}");
+        // Its port was given.
+        assert!(!said.contains("chooses another"), "{said}");
         server.signal(signal);
         assert_eq!(server.child.wait().expect("it ends").code(), Some(0));
     }

@@ -163,7 +163,8 @@ impl Process {
         let line = self.said.iter().find(|line| line.contains(WORDS)).cloned();
         // The first such line is of REST.
         let line = line.unwrap_or_else(|| self.says(WORDS));
-        let port = line.rsplit(':').next().and_then(|port| port.parse().ok());
+        let url = line.split(" for REST").next().unwrap_or_default();
+        let port = url.rsplit(':').next().and_then(|port| port.parse().ok());
         port.unwrap_or_else(|| panic!("no port in `{line}`"))
     }
 

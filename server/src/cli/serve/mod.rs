@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use clap::{ArgMatches, Args, CommandFactory as _, value_parser};
+use clap::{ArgMatches, Args, CommandFactory as _, parser::ValueSource, value_parser};
 use graphmill_engine::Registry;
 use graphmill_llm::{backend, trial};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -251,6 +251,14 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
     arguments
         .listening
         .apply(arguments.rest_port, arguments.port, &mut options)?;
+    if !options.grpc.is_empty()
+        && given.value_source("rest_port") == Some(ValueSource::DefaultValue)
+    {
+        tracing::info!(
+            "`--port` is the port of gRPC; REST is at {}, and `--rest_port` chooses another",
+            arguments.rest_port
+        );
+    }
     arguments.access.apply(&mut options)?;
     arguments.loading.apply(&mut options);
     arguments.sequences.apply(&mut options);
@@ -301,18 +309,12 @@ async fn serve(options: Options, started: Instant, prints_address: bool) -> Resu
         };
         format!("{error}{hint}")
     })?;
-    for address in server.addresses() {
-        tracing::info!("listening on {scheme}://{address}");
-        if prints_address {
+    tracing::info!("listening on {}", listening::told(&server, scheme));
+    if prints_address {
+        for address in server.addresses() {
             // Nobody may want to know it.
             let _ = writeln!(io::stdout(), "{scheme}://{address}");
         }
-    }
-    for address in server.grpc_addresses() {
-        tracing::info!("listening on {scheme}://{address} for gRPC");
-    }
-    for address in server.management_addresses() {
-        tracing::info!("listening on {scheme}://{address} for health, metrics, status and config");
     }
     if !has_keys && !asks_for_certificates {
         listening::warn_of_strangers(server.addresses());

@@ -174,8 +174,12 @@ async fn damaged_messages_are_refused_and_hurt_nobody() {
     );
     assert_eq!(unknown.await.header("grpc-status"), Some("12"));
     let plain = read(server.client.get(format!("http://{address}/v2"))).await;
+    let rest = format!(
+        "the REST API is at port {}",
+        server.server.addresses()[0].port()
+    );
     assert!(
-        plain.status == 415 && plain.text.contains("this port speaks gRPC"),
+        plain.status == 415 && plain.text.contains(&rest),
         "{plain:?}"
     );
     let asked = with_input(request("repeat"), "x", "INT8", &[1], vec![1]);
