@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import json
 import pathlib
-import socket
 import statistics
 import subprocess
 import tempfile
@@ -14,12 +13,6 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 MODEL = "graphmill/tiny-chat"
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 async def ask(port, key, max_tokens):
@@ -75,9 +68,9 @@ async def main():
     with tempfile.TemporaryDirectory() as folder:
         keys = pathlib.Path(folder) / "keys.json"
         keys.write_text(json.dumps({"keys": [{"name": name, "key": name} for name in ["loud", "quiet"]]}))
-        port = free_port()
-        command = [arguments.server, "serve", "--config_path", ROOT / "bench/soak/config.json", "--rest_port", str(port), "--api_key_file", keys, "--log_level", "ERROR"]
-        server = subprocess.Popen(command, cwd=ROOT)
+        command = [arguments.server, "serve", "--config_path", ROOT / "bench/soak/config.json", "--rest_port", "0", "--api_key_file", keys, "--log_level", "ERROR"]
+        server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        port = int(server.stdout.readline().rpartition(":")[2])
         try:
             while True:
                 try:

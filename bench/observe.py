@@ -22,12 +22,6 @@ EVENTS = f"/v3/graphs/{GRAPH}/events"
 TICK = os.sysconf("SC_CLK_TCK")
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
 class Viewers:
     """Connections that follow streams of events. One thread reads them all, and counts their events."""
 
@@ -103,8 +97,9 @@ def main():
     parser.add_argument("--viewers", type=int, default=50)
     parser.add_argument("--server", type=pathlib.Path, default=ROOT / "target/release/graphmill")
     arguments = parser.parse_args()
-    port = free_port()
-    server = subprocess.Popen([arguments.server, "serve", "--config_path", "config.json", "--rest_port", str(port), "--log_level", "ERROR"], cwd=ROOT)
+    command = [arguments.server, "serve", "--config_path", "config.json", "--rest_port", "0", "--log_level", "ERROR"]
+    server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    port = int(server.stdout.readline().rpartition(":")[2])
     parts = {"nobody": [], "tap of all packets": [TAP], "tap of one in 14": [f"{TAP}&rate=0.07"], f"{arguments.viewers} viewers": [EVENTS] * arguments.viewers}
     rates, costs, events = {part: [] for part in parts}, {part: [] for part in parts}, {}
     try:

@@ -4,7 +4,6 @@
 import json
 import pathlib
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -22,18 +21,11 @@ WIDE = {"width": 1200, "height": 750}
 PHONE = {"width": 390, "height": 780}
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
 def started():
     """A server of the shipped configuration, once it is ready: the process and its URL."""
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    command = [ROOT / "target" / "release" / "graphmill", "serve", "--config_path", "config.json", "--rest_port", str(port)]
-    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
+    command = [ROOT / "target" / "release" / "graphmill", "serve", "--config_path", "config.json", "--rest_port", "0"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    url = process.stdout.readline().strip()
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
         try:
@@ -92,7 +84,7 @@ def playground(page):
     page.get_by_label("Begin with").select_option(MODEL)
     body = {"model": MODEL, "messages": [{"role": "user", "content": "What is a side packet?"}], "max_tokens": 60}
     page.get_by_label("Body").fill(json.dumps(body))
-    page.get_by_role("button", name="Run").last.click()
+    page.get_by_role("button", name="Run").click()
     expect(page.get_by_role("region", name="Try it").get_by_role("heading", name="Outputs")).to_be_visible(timeout=20_000)
 
 
