@@ -136,6 +136,23 @@ def test_a_server_that_went_is_told_of_once_and_its_return_goes_on(scripted, ope
     expect(last_answer(page)).to_contain_text("Hello.")
 
 
+def test_a_server_that_goes_again_and_again_is_awaited_each_time(scripted, open_page):
+    server = scripted([{"text": "Hello."}])
+    page = open_page(server.url + "/")
+    expect(page.get_by_label("Model", exact=True)).to_have_value("chat")
+    there = [("Graph", "Node llm, LLMCalculator"), ("Playground", "Drawing"), ("Server", "Read the configuration again")]
+    for tab, button in there:
+        assert server.stop() == 0
+        page.get_by_role("link", name=tab, exact=True).click()
+        expect(page.get_by_role("main", name=tab)).to_contain_text("when the server answers again")
+        server.start()
+        server.wait_until(server.is_ready, "ready")
+        expect(page.get_by_role("button", name=button)).to_be_visible()
+    # The editor is a part of its own.
+    page.get_by_role("link", name="Playground", exact=True).click()
+    expect(page.locator(".cm-content")).to_be_visible()
+
+
 def test_a_picture_is_shown_to_a_model_that_reads_it(start_server, open_page):
     demo = ROOT / "demos" / "tiny_vision"
     server = start_server(demo / "config.json")

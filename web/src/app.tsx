@@ -112,7 +112,8 @@ function Content({ tab }: { tab: Tab }): JSX.Element {
   const back = returns.value;
   useEffect(() => {
     if (back === 0) return;
-    if (problem) reload();
+    // It went and is back, so this happens no more often than that.
+    if (problem) location.reload();
     else void readModels();
   }, [back]);
   const Shown = loaded.get(tab);
