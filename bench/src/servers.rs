@@ -81,22 +81,17 @@ impl Server {
         });
         let config_path = folder.path().join("config.json");
         fs::write(&config_path, config.to_string())?;
-        let port = free_port()?;
         let mut command = Command::new(program);
         command.arg("serve").arg("--config_path").arg(config_path);
-        command.args([
-            "--rest_bind_address",
-            "127.0.0.1",
-            "--rest_port",
-            &port.to_string(),
-        ]);
-        let mut server = Self::start(command, port, folder, "/v2/health/ready", client).await?;
+        // It prints the address that it gets.
+        command.args(["--rest_bind_address", "127.0.0.1", "--rest_port", "0"]);
+        let mut server = Self::start(command, None, folder, "/v2/health/ready", client).await?;
         "graphmill".clone_into(&mut server.name);
         Ok(server)
     }
 
     /// Starts a server by a command line in which `{model}` and `{port}` stand for what they say,
-    /// and waits until `ready_path` answers with success.
+    /// and waits until `ready_path` answers with success. The port was free just before.
     ///
     /// # Errors
     ///
@@ -115,14 +110,15 @@ impl Server {
         let mut shell = Command::new("sh");
         // `exec`: the process that is measured and ended is the server, not the shell.
         shell.arg("-c").arg(format!("exec {line}"));
-        let mut server = Self::start(shell, port, tempfile::tempdir()?, ready_path, client).await?;
+        let mut server =
+            Self::start(shell, Some(port), tempfile::tempdir()?, ready_path, client).await?;
         "peer".clone_into(&mut server.name);
         Ok(server)
     }
 
     async fn start(
         mut command: Command,
-        port: u16,
+        port: Option<u16>,
         folder: TempDir,
         ready_path: &str,
         client: &Client,
@@ -135,11 +131,10 @@ impl Server {
             .stdout(log.try_clone()?)
             .stderr(log)
             .spawn()?;
-        let address = format!("http://127.0.0.1:{port}");
-        let mut server = Self::at(&format!("{address}/v1"), Some(child.id()));
+        let mut address = port.map(|port| format!("http://127.0.0.1:{port}"));
+        let mut server = Self::at("", Some(child.id()));
         server.child = Some(child);
         server.folder = Some(folder);
-        let ready_url = format!("{address}{ready_path}");
         while begun.elapsed() < READY_WITHIN {
             if server.has_ended()? {
                 let log = fs::read_to_string(&log_path).unwrap_or_default();
@@ -148,10 +143,15 @@ impl Server {
                     tail(&log, 20)
                 )));
             }
-            let answer = client.get(&ready_url).send().await;
-            if answer.is_ok_and(|answer| answer.status().is_success()) {
-                server.ready_after = Some(begun.elapsed());
-                return Ok(server);
+            address = address.or_else(|| printed_address(&log_path));
+            if let Some(address) = &address {
+                let answer = client.get(format!("{address}{ready_path}")).send().await;
+                if answer.is_ok_and(|answer| answer.status().is_success()) {
+                    server.base_url = format!("{address}/v1");
+                    server.address.clone_from(address);
+                    server.ready_after = Some(begun.elapsed());
+                    return Ok(server);
+                }
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -273,6 +273,17 @@ fn found(model: &Path) -> io::Result<PathBuf> {
     let named =
         |error: io::Error| io::Error::new(error.kind(), format!("`{}`: {error}", model.display()));
     model.canonicalize().map_err(named)
+}
+
+/// The line of what a server has printed that is an address.
+fn printed_address(log: &Path) -> Option<String> {
+    let printed = fs::read_to_string(log).ok()?;
+    // The last line may not be complete.
+    let mut lines = printed
+        .split_inclusive('\n')
+        .filter(|line| line.ends_with('\n'));
+    let address = lines.find(|line| line.starts_with("http://"))?;
+    Some(address.trim_end().to_owned())
 }
 
 fn free_port() -> io::Result<u16> {

@@ -189,7 +189,8 @@ fn a_port_of_grpc_alone_is_told_apart_from_that_of_rest() {
         let output = graphmill(&[&serve[..], &flags, rest_port].concat());
         assert_eq!(output.status.code(), Some(1));
         let said = text(&output.stderr);
-        let hint = "`--port` is the port of gRPC; REST is at 8000, and `--rest_port` chooses another";
+        let hint =
+            "`--port` is the port of gRPC; REST is at 8000, and `--rest_port` chooses another";
         assert_eq!(said.contains(hint), is_told, "{said}");
     }
 }
