@@ -61,7 +61,7 @@ pub(super) fn of_fields(fields: &[Parameter]) -> Value {
         let value = match field.name {
             "graph" => json!(GRAPH),
             "test" => json!(TEST),
-            "inputs" => json!([tensor("in", "FP32", &[1, 2], vec![json!(0.5); 2])]),
+            "inputs" => json!([tensor("in", "FP32", &[1, 2], &[json!(0.5), json!(0.5)])]),
             _ => return None,
         };
         Some((field.name.to_owned(), value))
@@ -75,13 +75,13 @@ pub(super) fn of_run(plan: &Plan) -> Option<Value> {
     let tensors: Option<Vec<Value>> = ports
         .map(|port| {
             let (datatype, shape, data) = elements(plan, &port)?;
-            Some(tensor(&port.name, datatype, &shape, data))
+            Some(tensor(&port.name, datatype, &shape, &data))
         })
         .collect();
     Some(json!({ "inputs": tensors? }))
 }
 
-fn tensor(name: &str, datatype: &str, shape: &[i64], data: Vec<Value>) -> Value {
+fn tensor(name: &str, datatype: &str, shape: &[i64], data: &[Value]) -> Value {
     json!({ "name": name, "datatype": datatype, "shape": shape, "data": data })
 }
 

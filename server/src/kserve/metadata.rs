@@ -5,7 +5,7 @@ use crate::{
     servable::Servable,
     tensors::{self, Port},
 };
-use graphmill_engine::{Plan, shortened};
+use graphmill_engine::shortened;
 
 /// The name of the server.
 pub(crate) const NAME: &str = "Graphmill";
@@ -36,12 +36,15 @@ impl Metadata {
     pub(crate) fn of(servable: &Servable) -> Result<Self, Failure> {
         let plan = servable.plan()?;
         let is_of_tensors = tensors::is_served(&plan).is_ok_and(|is_served| is_served);
-        let of_tensors =
-            |ports: fn(&Plan) -> Vec<Port>| is_of_tensors.then(|| ports(&plan)).unwrap_or_default();
+        let (inputs, outputs) = if is_of_tensors {
+            (tensors::inputs(&plan), tensors::outputs(&plan))
+        } else {
+            (Vec::new(), Vec::new())
+        };
         Ok(Self {
             label: Label::of(servable),
-            inputs: of_tensors(tensors::inputs),
-            outputs: of_tensors(tensors::outputs),
+            inputs,
+            outputs,
         })
     }
 }
