@@ -123,6 +123,7 @@ impl ApplyChatTemplate {
             variables.insert(name.clone(), value.clone());
         }
         let template = self.model.chat_template(chat.tools.is_some())?;
+        check_roles(&chat.messages, template.source())?;
         let text = template
             .render_until(&Value::Object(variables), cancel)
             .map_err(rejected)?;
@@ -131,6 +132,29 @@ impl ApplyChatTemplate {
             _ => Ok(text),
         }
     }
+}
+
+/// The roles of chats.
+const ROLES: [&str; 4] = ["system", "user", "assistant", "tool"];
+
+/// Refuses roles that neither chats have nor the template names: most templates would write them
+/// into the prompt as they are.
+fn check_roles(messages: &[Value], template: &str) -> Result<()> {
+    for (index, message) in messages.iter().enumerate() {
+        let role = message["role"].as_str().unwrap_or_default();
+        let is_named = |quote: char| template.contains(&format!("{quote}{role}{quote}"));
+        if !ROLES.contains(&role) && !is_named('\'') && !is_named('"') {
+            let field = format!("messages[{index}].role");
+            let message = format!(
+                "`{field}` is none that the chat template of this model names: expected `system`, \
+                 `developer`, `user`, `assistant`, `tool` or `function`"
+            );
+            return Err(Error::invalid(message)
+                .with_field(field)
+                .with_code("invalid_value"));
+        }
+    }
+    Ok(())
 }
 
 /// The byte of a rendered conversation where the content of the last message of a user begins.

@@ -215,7 +215,15 @@ pub fn main() -> ExitCode {
 
 /// The command line with the variables of the environment.
 fn command() -> Command {
-    let command = Cli::command().mut_subcommand("serve", serve::environment::read);
+    let command = Cli::command()
+        .mut_subcommand("serve", serve::environment::read)
+        // `-1` is a wrong number, and no unknown flag.
+        .mut_subcommands(|verb| {
+            verb.mut_args(|argument| {
+                let is_flag = argument.get_long().is_some() && argument.get_action().takes_values();
+                argument.allow_negative_numbers(is_flag)
+            })
+        });
     let template = template(&command);
     command.help_template(template)
 }

@@ -109,3 +109,28 @@ fn folders_are_looked_at_beside_wrong_keys() {
         assert!(said.contains(part), "{part} in {said}");
     }
 }
+
+#[test]
+fn a_model_that_is_cut_off_is_wrong() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let whole = fs::read(MODEL).expect("the model");
+    let cut = folder.path().join("cut.gguf");
+    for length in [whole.len() / 2, whole.len() - 1_000] {
+        fs::write(&cut, &whole[..length]).expect("writable");
+        let output = graphmill(&["check", path(&cut)]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("it is cut off: its"), "{said}");
+    }
+    fs::write(&cut, &whole).expect("writable");
+    let output = graphmill(&["check", path(&cut)]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_negative_number_is_out_of_range_and_no_flag() {
+    let output = graphmill(&["serve", MODEL, "--cache_size", "-1"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("-1 is not in 0..="), "{said}");
+}

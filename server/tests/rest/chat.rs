@@ -220,3 +220,24 @@ async fn a_path_that_chat_graphs_do_not_serve_is_not_found() {
     let reply = read(server.post("/v3/nonsense", question("org/chat", "greet").to_string())).await;
     assert_eq!(reply.status, 404, "{}", reply.text);
 }
+
+#[tokio::test]
+async fn a_role_that_nobody_knows_is_refused() {
+    let script = json!({ "replies": [{ "text": "fine" }] });
+    let server = Setup::new()
+        .graph("chat", CHAT)
+        .script(&script)
+        .start()
+        .await;
+    for (role, status) in [("usr", 400), ("developer", 200), ("user", 200)] {
+        let mut body = question("chat", "hi");
+        body["messages"][0]["role"] = role.into();
+        let reply = server.chat(&body).await;
+        assert_eq!(reply.status, status, "{role}: {}", reply.text);
+        if status == 400 {
+            let error = &reply.json()["error"];
+            assert_eq!(error["param"], "messages[0].role");
+            assert_eq!(error["code"], "invalid_value");
+        }
+    }
+}

@@ -8,6 +8,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
+use super::ffi::tensor_bytes;
 use crate::model::ModelKind;
 use crate::model::files::FileState;
 use crate::protocol::LoadError;
@@ -20,6 +21,10 @@ const MAX_TEXT: u64 = 16 << 20;
 const MAX_KEY: u64 = 65_535;
 /// Numbers of a list that are kept: as many as there can be layers.
 const KEPT: u64 = MAX_LAYERS as u64;
+/// Maximum number of dimensions of a tensor, as ggml has it.
+const MAX_DIMENSIONS: u32 = 4;
+/// Multiple of bytes at which the data of tensors begins, where the file does not say it.
+const ALIGNMENT: u64 = 32;
 /// Bytes that the shortest entry of each kind takes.
 const MIN_ENTRY: u64 = 13;
 const MIN_TENSOR: u64 = 24;
@@ -80,6 +85,7 @@ fn read<T>(path: &Path, look: impl FnOnce(&Header) -> Result<T, String>) -> Resu
     })?;
     let mut reader = Reader {
         from: BufReader::new(file),
+        length: state.bytes(),
         left: state.bytes(),
     };
     let looked = reader.header().and_then(|header| look(&header));
@@ -178,6 +184,7 @@ fn shown(text: &str) -> &str {
 /// Reads a file that may say anything, within its length.
 struct Reader<R> {
     from: R,
+    length: u64,
     /// Bytes that the file still has.
     left: u64,
 }
@@ -211,7 +218,48 @@ impl<R: Read> Reader<R> {
             }
             header.0.insert(key, value);
         }
+        self.tensors(tensors, header.integers("general.alignment"))?;
         Ok(header)
+    }
+
+    /// Checks that the file holds the data of its tensors, as far as their types are known.
+    fn tensors(&mut self, count: u64, alignment: &[i128]) -> Result<(), String> {
+        let mut last = (0, String::new());
+        for _ in 0..count {
+            let name = self.text("a tensor", MAX_KEY)?;
+            let dimensions = u32::from_le_bytes(self.bytes(&name)?);
+            if dimensions > MAX_DIMENSIONS {
+                return Err(format!(
+                    "the tensor `{}` has {dimensions} dimensions, expected at most {MAX_DIMENSIONS}",
+                    shown(&name)
+                ));
+            }
+            let mut elements = 1_u64;
+            for _ in 0..dimensions {
+                elements = elements.saturating_mul(u64::from_le_bytes(self.bytes(&name)?));
+            }
+            let kind = u32::from_le_bytes(self.bytes(&name)?);
+            let offset = u64::from_le_bytes(self.bytes(&name)?);
+            let end = offset.saturating_add(tensor_bytes(kind, elements));
+            if end > last.0 {
+                last = (end, name);
+            }
+        }
+        let alignment = match alignment {
+            [alignment] => u64::try_from(*alignment).unwrap_or(0).max(1),
+            _ => ALIGNMENT,
+        };
+        let read = self.length - self.left;
+        let data = read.next_multiple_of(alignment).min(self.length);
+        let (end, name) = last;
+        if end > self.length - data {
+            return Err(format!(
+                "it is cut off: its {} bytes end before the data of the tensor `{}` does",
+                self.length,
+                shown(&name)
+            ));
+        }
+        Ok(())
     }
 
     fn value(&mut self, key: &str) -> Result<Value, String> {

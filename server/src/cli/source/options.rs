@@ -49,7 +49,7 @@ pub(in crate::cli) struct ModelFlags {
     pub(super) max_num_batched_tokens: Option<u32>,
     /// Maximum size of the KV cache in GB; 0 chooses.
     #[arg(long, value_name = "GB")]
-    pub(super) cache_size: Option<u64>,
+    pub(super) cache_size: Option<u32>,
     /// Maximum number of tokens in a sequence [default: what the model was trained for].
     #[arg(long, value_name = "TOKENS")]
     pub(super) max_context: Option<u32>,
@@ -159,7 +159,11 @@ impl ModelFlags {
                 "max_num_batched_tokens",
                 number(self.max_num_batched_tokens.map(u64::from)),
             ),
-            ("cache_size", "cache_size", number(self.cache_size)),
+            (
+                "cache_size",
+                "cache_size",
+                number(self.cache_size.map(u64::from)),
+            ),
             (
                 "max_context",
                 "max_context",

@@ -112,3 +112,16 @@ mod tests {
         assert_eq!(features(text), "SSE3, OPENMP, ARCHS");
     }
 }
+
+/// Returns the bytes of a tensor's data; 0 for types that ggml does not know, which llama.cpp refuses.
+pub(in crate::backend::llama) fn tensor_bytes(kind: u32, elements: u64) -> u64 {
+    if kind >= sys::GGML_TYPE_COUNT {
+        return 0;
+    }
+    // SAFETY: both look the type up in a table that has all types below `GGML_TYPE_COUNT`.
+    let (block, bytes) = unsafe { (sys::ggml_blck_size(kind), sys::ggml_type_size(kind)) };
+    match u64::try_from(block) {
+        Ok(block @ 1..) => (elements / block).saturating_mul(bytes as u64),
+        _ => 0,
+    }
+}
