@@ -82,6 +82,8 @@ impl WaitsFor {
 enum Asked {
     /// For a look at this node alone.
     Itself,
+    /// For a look at the packets in its queues, whatever holds the node.
+    Packets,
     /// Another node has a packet at this timestamp, if any, and waits for this stream.
     Stream(usize, Option<Timestamp>),
     /// Another node waits for this side packet.
@@ -103,15 +105,27 @@ impl WaitGraph<'_> {
         let all = 0..self.plan.nodes.len();
         // What has work goes first; what is away on a call matters by itself only if nobody waits
         // for it.
-        let mut starts: Vec<usize> = all.clone().filter(|&node| self.is_held_up(node)).collect();
-        starts.extend(all.filter(|&node| self.is_away(node)));
-        for start in starts {
+        let mut starts = Vec::new();
+        for node in all.clone().filter(|&node| self.is_held_up(node)) {
+            starts.push((node, Asked::Itself));
+            if self.first(node).is_some() && self.outside(node).is_some() {
+                starts.push((node, Asked::Packets));
+            }
+        }
+        starts.extend(
+            all.filter(|&node| self.is_away(node))
+                .map(|node| (node, Asked::Itself)),
+        );
+        for (start, asked) in starts {
             let name = self.name(start);
             let mut seen = chains.iter().flatten();
-            if self.is_away(start) && seen.any(|wait| wait.node == name) {
+            if matches!(asked, Asked::Itself)
+                && self.is_away(start)
+                && seen.any(|wait| wait.node == name)
+            {
                 continue;
             }
-            let chain = self.chain(start);
+            let chain = self.chain(start, asked);
             let known = |other: &Vec<Wait>| matches!((other.last(), chain.last()), (Some(one), Some(other)) if same_root(one, other));
             if !chains.iter().any(known) {
                 chains.push(chain);
@@ -136,10 +150,10 @@ impl WaitGraph<'_> {
         state.is_away() || (state.status() == Status::Open && state.is_held())
     }
 
-    fn chain(self, start: usize) -> Vec<Wait> {
+    fn chain(self, start: usize, mut asked: Asked) -> Vec<Wait> {
         let mut chain = Vec::new();
         let mut path: Vec<(usize, Option<usize>)> = Vec::new();
-        let (mut node, mut asked) = (start, Asked::Itself);
+        let mut node = start;
         loop {
             if let Some(at) = path.iter().position(|(seen, _)| *seen == node) {
                 // What comes from outside gets into the loop, too, if there is room for it.
@@ -162,7 +176,7 @@ impl WaitGraph<'_> {
                     // waits for.
                     let passed_on = match asked {
                         Asked::Stream(_, needed) => needed,
-                        Asked::Itself | Asked::Side(_) => None,
+                        Asked::Itself | Asked::Packets | Asked::Side(_) => None,
                     };
                     Asked::Stream(stream, self.first(node).or(passed_on))
                 }
@@ -251,7 +265,7 @@ impl WaitGraph<'_> {
                 Asked::Side(side) => Reason::NeverSet {
                     side_packet: self.plan.sides[side].name.to_string(),
                 },
-                Asked::Itself | Asked::Stream(..) => Reason::End,
+                Asked::Itself | Asked::Packets | Asked::Stream(..) => Reason::End,
             }),
         }
     }
@@ -353,10 +367,8 @@ impl WaitGraph<'_> {
             }
             Readiness::Close | Readiness::Process(_) => return WaitsFor::root(Reason::Turn),
         };
-        // What waits in its own queues waits for another input, whatever comes from outside.
-        let by_packets = matches!(asked, Asked::Itself) && self.first(node).is_some();
         if let Some(outside) = outside
-            && !by_packets
+            && !matches!(asked, Asked::Packets)
         {
             return outside;
         }

@@ -62,6 +62,29 @@ impl Calculator for Listen {
     }
 }
 
+/// Waits for events that nobody sends, once it has had a packet of each input.
+struct Pair(Option<EventSender<()>>);
+
+impl Calculator for Pair {
+    const NAME: &'static str = "PairCalculator";
+    type Options = NoOptions;
+    type Ports = (In<i64>, In<i64>, Out<i64>, Events<()>);
+
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
+        c.offset(Offset::Unset);
+        (c.input("A"), c.input("B"), c.output(""), c.events())
+    }
+
+    fn open(_: &NoOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
+        Ok(Self(None))
+    }
+
+    fn process(&mut self, (.., events): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        self.0 = Some(cx.sender(events));
+        Ok(Flow::Continue)
+    }
+}
+
 /// Waits for words from outside once it was asked for some. Each brings its own credit around the
 /// loop.
 struct Words {
@@ -222,6 +245,7 @@ fn plan(text: &str) -> Arc<Plan> {
         .with::<Words>()
         .with::<Gate>()
         .with::<Listen>()
+        .with::<Pair>()
         .with::<Lopsided>()
         .with::<Needy>();
     let executors = Executors::new();
@@ -590,6 +614,28 @@ fn on_an_event() {
         expected,
         "also when nothing more can come"
     );
+}
+
+#[test]
+fn on_what_holds_a_node_before_the_input_that_its_packets_wait_for() {
+    let (mut session, handle) = start(
+        r#"input_stream: "a" input_stream: "b" output_stream: "c"
+        node { calculator: "PairCalculator" input_stream: "A:a" input_stream: "B:b" output_stream: "c" }"#,
+    );
+    for (stream, time) in [("a", 1), ("b", 1), ("a", 2)] {
+        push(&handle, stream, time, 0_i64);
+    }
+    let why = ask(&mut session);
+    let held = "`PairCalculator` waits for an event, or the release of its holds";
+    let roots: Vec<String> = why.roots().map(ToString::to_string).collect();
+    assert_eq!(
+        roots,
+        [
+            held,
+            "`PairCalculator` waits for graph input `b`, known before 2; it is not closed; 1 packet waits with it, at 2",
+        ]
+    );
+    assert_eq!(why.nodes[0].to_string(), held);
 }
 
 #[test]
