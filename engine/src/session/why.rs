@@ -155,6 +155,13 @@ impl Why {
         }
     }
 
+    /// Whether the session cannot go on by itself: all that it waits for is its client, or will not
+    /// come. No call goes on, none is due, and nothing that could send an event holds a node.
+    pub fn is_stuck(&self) -> bool {
+        let mut waits = self.chains.iter().flatten().chain(&self.nodes);
+        !self.ended && !self.nodes.is_empty() && !waits.any(|wait| wait.reason.is_at_work())
+    }
+
     /// What everything else waits for in the end; none if nothing that is on its way is held up.
     pub fn roots(&self) -> impl Iterator<Item = &Wait> {
         self.chains.iter().filter_map(|chain| chain.last())
@@ -224,6 +231,16 @@ impl fmt::Display for Wait {
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl Reason {
+    /// Whether something is at work that ends the wait.
+    fn is_at_work(&self) -> bool {
+        matches!(
+            self,
+            Self::Executor { .. } | Self::Future { .. } | Self::Event { .. } | Self::Turn
+        )
     }
 }
 

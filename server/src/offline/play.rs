@@ -14,7 +14,7 @@ use futures_util::FutureExt as _;
 use graphmill_calculators::{llm::RecordedTokens, payload::Account};
 use graphmill_engine::{
     Error, Handle, Packet, Plan, Result, RunCx, Session, SidePackets, Summary, Timeline, Timestamp,
-    session::{Reason, Wait, Why},
+    Why,
 };
 use tokio::{
     sync::{Notify, mpsc},
@@ -187,7 +187,7 @@ async fn attend(
             () = sleep_until(silent_since + ask_after) => {
                 ask_after *= 2;
                 let waiting = complete || sending.load(Relaxed);
-                if waiting && let Some(why) = ask(handle).await.filter(waits_for_itself) {
+                if waiting && let Some(why) = ask(handle).await.filter(Why::is_stuck) {
                     return End::Stuck(format!("the graph cannot go on\n{why}"));
                 }
             }
@@ -218,18 +218,6 @@ async fn in_words(handle: &Handle) -> String {
     why.unwrap_or_else(|| {
         "a call of a node does not end, so the session cannot be asked".to_owned()
     })
-}
-
-/// Whether nothing outside of the session, and nothing that goes on elsewhere, can bring it on.
-fn waits_for_itself(why: &Why) -> bool {
-    let elsewhere = |wait: &Wait| {
-        matches!(
-            wait.reason,
-            Reason::Executor { .. } | Reason::Future { .. } | Reason::Event { .. } | Reason::Turn
-        )
-    };
-    let waits = why.chains.iter().flatten().chain(&why.nodes);
-    !why.ended && !why.nodes.is_empty() && !waits.into_iter().any(elsewhere)
 }
 
 /// What to make of a line that could not be sent: how the session ended, if it has ended, else that

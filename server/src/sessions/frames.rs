@@ -123,7 +123,7 @@ impl Frame {
             }
         }
         for (_, seen) in Sessions::see(open).await {
-            frame.add(&seen.view);
+            frame.add(&seen);
         }
         frame.is_not_behind(before);
         frame
@@ -133,8 +133,8 @@ impl Frame {
     async fn of_session(session: &OpenSession, before: Option<&Self>) -> Option<Self> {
         let seen = session.see().await?;
         let mut frame = Self::new(session.plan(), before);
-        frame.add(&seen.view);
-        for (edge, seen) in frame.edges.iter_mut().zip(&seen.view.edges) {
+        frame.add(&seen);
+        for (edge, seen) in frame.edges.iter_mut().zip(&seen.edges) {
             edge.bound = seen.bound;
         }
         frame.is_not_behind(before);

@@ -17,11 +17,11 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use graphmill_engine::{Handle, Session, SidePackets};
+use graphmill_engine::{Handle, Session, SidePackets, View};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use frames::{Followed, Frame};
-pub(crate) use open::{OpenSession, SessionView};
+pub(crate) use open::OpenSession;
 pub(crate) use recording_rule::{RecordingOptions, RecordingRule};
 pub(crate) use recordings::{MAX_EVENTS, Recording, trace_events};
 pub(crate) use run_on_thread::run_on_thread;
@@ -142,7 +142,7 @@ impl Sessions {
     }
 
     /// What each of some sessions does now. Those that have ended are left out.
-    pub(crate) async fn see(sessions: &[Arc<OpenSession>]) -> Vec<(Arc<OpenSession>, SessionView)> {
+    pub(crate) async fn see(sessions: &[Arc<OpenSession>]) -> Vec<(Arc<OpenSession>, View)> {
         let seen = sessions.iter().map(async |session| {
             let seen = session.see().await?;
             Some((Arc::clone(session), seen))

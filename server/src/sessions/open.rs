@@ -15,7 +15,7 @@ use super::About;
 /// inside of a node answers in microseconds.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// How long nothing has to move in a session before it is called stalled.
+/// How long a session that cannot go on by itself has to stand still before it is called stalled.
 const STALLED: Duration = Duration::from_secs(5);
 
 /// A session that is open.
@@ -31,22 +31,8 @@ pub(crate) struct OpenSession {
     pub(crate) began: Instant,
     pub(crate) started: SystemTime,
     pub(crate) viewer: Viewer,
-    last: Mutex<Last>,
-}
-
-/// What is known of a session from before.
-#[derive(Default)]
-struct Last {
-    view: Option<View>,
-    /// Since when it does not answer.
-    silent: Option<Instant>,
-}
-
-/// A session at one moment.
-pub(crate) struct SessionView {
-    pub(crate) view: View,
-    /// The node in which it computes, and since when, where it does not answer.
-    pub(crate) inside: Option<(usize, Duration)>,
+    /// What it did when it last answered.
+    last: Mutex<Option<View>>,
 }
 
 impl OpenSession {
@@ -77,23 +63,20 @@ impl OpenSession {
 
     /// What it does now; of one that does not answer, what it did before, and in which node it is.
     /// None once it has ended.
-    pub(crate) async fn see(&self) -> Option<SessionView> {
+    pub(crate) async fn see(&self) -> Option<View> {
         let answer = timeout(PATIENCE, self.viewer.look()).await;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Ok(view) = answer {
-            last.silent = None;
-            last.view.clone_from(&view);
-            return view.map(|view| SessionView { view, inside: None });
+            last.clone_from(&view);
+            return view;
         }
-        let silent = *last.silent.get_or_insert_with(Instant::now);
-        let mut view = last.view.clone().unwrap_or_else(|| nothing(self.plan()));
+        let mut view = last.clone().unwrap_or_else(|| nothing(self.plan()));
         drop(last);
         let inside = self.viewer.inside();
         if let Some(node) = inside.and_then(|node| view.nodes.get_mut(node)) {
             node.activity = Activity::Running;
         }
-        let inside = inside.map(|node| (node, silent.elapsed()));
-        Some(SessionView { view, inside })
+        Some(view)
     }
 
     /// What it waits for; none if it does not say within this time.
@@ -125,12 +108,11 @@ impl OpenSession {
         }
     }
 
-    /// Whether nothing moves in it although something is on its way, and the reason, or what else
-    /// is to be said of it, in a sentence.
-    pub(crate) fn stalled(&self, seen: &SessionView, why: Option<&Why>) -> (bool, String) {
+    /// Whether it stands still with something on its way and cannot go on by itself, and the reason,
+    /// or what else is to be said of it, in a sentence.
+    fn stalled(&self, why: Option<&Why>) -> (bool, String) {
         let Some(why) = why else {
-            let silent = seen.inside.is_some_and(|(_, silent)| silent >= STALLED);
-            return (silent, self.silence());
+            return (false, self.silence());
         };
         let Some(root) = why.roots().next() else {
             let said = why.to_string();
@@ -139,13 +121,13 @@ impl OpenSession {
         let waits = why.chains.iter().flatten().chain(&why.nodes);
         let moved = waits.filter_map(|wait| wait.since).min();
         let since = moved.unwrap_or_else(|| self.began.elapsed());
-        (since >= STALLED, root.to_string())
+        (why.is_stuck() && since >= STALLED, root.to_string())
     }
 
     /// In the list of sessions.
-    pub(crate) fn json(&self, seen: &SessionView, why: Option<&Why>) -> Value {
-        let (stalled, why) = self.stalled(seen, why);
-        let nodes = self.plan().node_names().zip(&seen.view.nodes);
+    pub(crate) fn json(&self, seen: &View, why: Option<&Why>) -> Value {
+        let (stalled, why) = self.stalled(why);
+        let nodes = self.plan().node_names().zip(&seen.nodes);
         let nodes = nodes.map(|(name, node)| json!({ "name": name, "state": node.activity }));
         json!({
             "id": self.id,

@@ -25,32 +25,42 @@ use crate::rest::{
     support::{ACTOR, CHAT, Setup, TestServer},
 };
 
-/// What the list of sessions says about one.
-async fn listed(server: &TestServer, id: &str) -> Option<String> {
+/// The line of a session in the list of them.
+async fn listed(server: &TestServer, id: &str) -> Option<Value> {
     let list = server.get("/v3/sessions").await.json();
     let sessions = list["sessions"].as_array().expect("a list");
-    let session = sessions.iter().find(|session| session["id"] == id)?;
-    Some(session["why"].as_str().expect("a sentence").to_owned())
+    let session = sessions.iter().find(|session| session["id"] == id);
+    session.cloned()
 }
 
-/// Waits until a session says what is wanted, and gives that back. Nothing that it says on the way
-/// is that it waits for itself.
-async fn until(server: &TestServer, id: &str, wanted: impl Fn(&str) -> bool) -> String {
-    let mut said = None;
+fn why(session: &Value) -> &str {
+    session["why"].as_str().expect("a sentence")
+}
+
+/// Waits until the line of a session is as wanted. Nothing that it says on the way is that it waits
+/// for itself.
+async fn until_listed(server: &TestServer, id: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    let mut last = None;
     let asked = async {
         loop {
-            said = listed(server, id).await;
-            if let Some(said) = &said {
-                assert!(!said.contains("waits for itself"), "{said}");
-                if wanted(said) {
-                    return said.clone();
+            last = listed(server, id).await;
+            if let Some(session) = &last {
+                assert!(!why(session).contains("waits for itself"), "{session}");
+                if wanted(session) {
+                    return session.clone();
                 }
             }
             tokio::task::yield_now().await;
         }
     };
     let found = tokio::time::timeout(PATIENCE, asked).await;
-    found.unwrap_or_else(|_| panic!("`{id}` says {said:?}"))
+    found.unwrap_or_else(|_| panic!("`{id}` is {last:?}"))
+}
+
+/// Waits until a session says what is wanted, and gives that back.
+async fn until(server: &TestServer, id: &str, wanted: impl Fn(&str) -> bool) -> String {
+    let session = until_listed(server, id, |session| wanted(why(session))).await;
+    why(&session).to_owned()
 }
 
 async fn until_waits(server: &TestServer, id: &str, what: &str) {
@@ -162,12 +172,8 @@ async fn a_real_model_is_waited_for_token_by_token() {
     tokio::join!(one_of("first"), one_of("second"));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_does_not_read_is_what_its_session_waits_for() {
-    let setup = Setup::new()
-        .graph("actor", ACTOR)
-        .bodies(64 << 20, 256 << 20);
-    let server = setup.start().await;
+/// A client that asks the graph `actor` for a long answer, and reads nothing of it.
+async fn read_nothing(server: &TestServer, id: &str) -> TcpStream {
     // More than the buffers between server and client take.
     let event = json!({ "event": "x".repeat(100_000) });
     let body = json!({ "model": "actor", "actions": vec![event; 200] }).to_string();
@@ -176,11 +182,56 @@ async fn a_client_that_does_not_read_is_what_its_session_waits_for() {
     socket.set_recv_buffer_size(4_096).expect("a small buffer");
     let mut client: TcpStream = socket.connect(address).await.expect("a connection");
     let head = format!(
-        "POST /v3/chat/completions HTTP/1.1\r\nhost: {address}\r\nx-request-id: slow\r\ncontent-length: {}\r\n\r\n",
+        "POST /v3/chat/completions HTTP/1.1\r\nhost: {address}\r\nx-request-id: {id}\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
     client.write_all(head.as_bytes()).await.expect("sent");
     client.write_all(body.as_bytes()).await.expect("sent");
+    client
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_is_stalled_if_nothing_is_at_work_for_it() {
+    let graph = CHAT.replace("max_num_seqs: 4", "max_num_seqs: 1");
+    let setup = Setup::new()
+        .graph("chat", &graph)
+        .graph("actor", ACTOR)
+        .bodies(64 << 20, 256 << 20);
+    let go_on = setup.path().join("go_on");
+    let script =
+        json!({ "name": "m", "release": go_on, "replies": [{ "text": "abc", "then": "hang" }] });
+    let server = setup.script(&script).start().await;
+    // All of these make no progress for longer than the client that reads nothing.
+    let _first = ask(&server, "generates", &json!({}));
+    until_waits(
+        &server,
+        "generates",
+        "tokens of engine `m`: slot 0, 3 of 1,200 tokens",
+    )
+    .await;
+    let _second = ask(&server, "queued", &json!({}));
+    until_waits(&server, "queued", "tokens of engine `m`: 1st in its queue").await;
+    let hangs = json!({ "model": "actor", "actions": [{ "hang": true }] });
+    let _third = send(&server, "/v3/chat/completions", "held", &hangs);
+    until(&server, "held", |_| true).await;
+
+    let _client = read_nothing(&server, "unread").await;
+    let stalled = until_listed(&server, "unread", |session| session["stalled"] == true).await;
+    assert!(why(&stalled).contains("reads too slowly"), "{stalled}");
+    for id in ["generates", "queued", "held"] {
+        let session = listed(&server, id).await.expect("it goes on");
+        assert_eq!(session["stalled"], false, "{session}");
+    }
+    std::fs::write(&go_on, "").expect("writable");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_does_not_read_is_what_its_session_waits_for() {
+    let setup = Setup::new()
+        .graph("actor", ACTOR)
+        .bodies(64 << 20, 256 << 20);
+    let server = setup.start().await;
+    let _client = read_nothing(&server, "slow").await;
     let reader = "the reader of output `output`, which reads too slowly: 16 packets wait for it";
     until_waits(&server, "slow", reader).await;
 }
