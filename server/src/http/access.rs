@@ -24,6 +24,7 @@ use crate::{
     errors::Failure,
     http::state::App,
     keys::Label,
+    listen::Exchange,
     metrics::Taken,
     observe::{
         log,
@@ -57,6 +58,8 @@ struct Facts {
     /// What went wrong.
     failure: OnceLock<Refused>,
     tally: Arc<Tally>,
+    /// The request as the listener sees it.
+    exchange: Option<Arc<Exchange>>,
     /// Where traces are collected.
     trace: Option<RequestTrace>,
 }
@@ -73,6 +76,12 @@ struct Refused {
 }
 
 impl Facts {
+    fn is_unread(&self) -> bool {
+        self.exchange
+            .as_ref()
+            .is_some_and(|exchange| exchange.is_unread())
+    }
+
     /// How long the first part of an answer took, of one that language models generated.
     fn first_token(&self, tally: &Tallied) -> Option<Duration> {
         tally.first?;
@@ -232,6 +241,9 @@ impl<'a> Fields<'a> {
             }) => format!("failed: {message}"),
             Some(Refused { message, .. }) => format!("refused: {message}"),
             None if whole => "done".to_owned(),
+            None if facts.is_unread() => {
+                "cut off: the client did not read the answer in time".to_owned()
+            }
             None => "client left".to_owned(),
         };
         let (method, path) = (log::shown(facts.method.as_str()), log::shown(&facts.path));
@@ -326,6 +338,7 @@ pub(crate) async fn layer(
         answered: OnceLock::new(),
         failure: OnceLock::new(),
         tally: Arc::default(),
+        exchange: request.extensions().get().cloned(),
         trace,
     }));
     request.extensions_mut().insert(entry.clone());

@@ -104,6 +104,8 @@ pub(crate) struct Exchange {
     pub(super) due: AtomicU64,
     /// Whether its body did not come in time.
     pub(super) late: AtomicBool,
+    /// Set when its client did not read the answer in time.
+    pub(super) unread: AtomicBool,
     /// Whether its body is a stream that may take as long as it likes.
     pub(super) open_ended: AtomicBool,
     /// Ends it alone: a stream of HTTP/2 is a task.
@@ -114,6 +116,11 @@ impl Exchange {
     /// Whether the request's body did not come in time.
     pub(crate) fn body_was_late(&self) -> bool {
         self.late.load(Relaxed)
+    }
+
+    /// Returns true if the client did not read the answer in time.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.unread.load(Relaxed)
     }
 
     /// Says that the body comes for as long as the client has something to say.
@@ -251,6 +258,7 @@ impl Connection {
         for exchange in lock(&self.exchanges).iter() {
             let due = exchange.due.load(Relaxed);
             if due != 0 && now > due {
+                exchange.unread.store(true, Relaxed);
                 match exchange.task.get() {
                     Some(stream) => stream.abort(),
                     None => self.tell(Verdict::Cut),

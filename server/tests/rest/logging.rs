@@ -7,6 +7,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 
 use crate::rest::support::{CHAT, Setup, question, read, streamed};
 use crate::serving::printed_url;
@@ -498,4 +499,35 @@ fn what_is_wrong_with_the_configuration_is_said_in_the_form_of_the_log() {
     assert_eq!(output.status.code(), Some(1));
     let lines = objects(&String::from_utf8_lossy(&output.stderr));
     assert!(!lines.is_empty());
+}
+
+#[tokio::test]
+async fn a_reader_that_was_cut_off_has_not_left() {
+    let script = json!({ "name": "fast", "context": 60_000, "cells": 200_000, "replies": [
+        { "text": "on and on ".repeat(100), "then": "repeat" },
+    ] });
+    let setup = Setup::new().graph("chat", CHAT).script(&script);
+    let config = setup.config();
+    let mut server = Logging::start(&config, &["--write_timeout_seconds", "1"]);
+    let body = streamed("chat", "forever").to_string();
+    // The smallest buffer there is, so that it fills.
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(1 << 10).expect("small");
+    let address = server.url.trim_start_matches("http://").parse();
+    let stream = socket.connect(address.expect("an address")).await;
+    let mut stream = stream.expect("it listens");
+    let head = format!(
+        "POST /v3/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.expect("writable");
+    let mut line = String::new();
+    while !line.contains("/v3/chat/completions") {
+        line.clear();
+        let read = server.log.read_line(&mut line).expect("text");
+        assert!(read > 0, "it ended");
+    }
+    let words = "cut off: the client did not read the answer in time";
+    assert!(line.contains(words), "{line}");
+    drop(stream);
 }
