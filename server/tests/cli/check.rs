@@ -134,3 +134,36 @@ fn a_negative_number_is_out_of_range_and_no_flag() {
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("-1 is not in 0..="), "{said}");
 }
+
+/// Two nodes whose options cannot be read: the side packet that these define is missing for no
+/// reason of its own.
+const WRONG_OPTIONS: &str = r#"
+input_stream: "HTTP_REQUEST_PAYLOAD:in"
+input_side_packet: "route"
+output_stream: "HTTP_RESPONSE_PAYLOAD:out"
+node {
+  calculator: "SwitchContainer"
+  input_side_packet: "SELECT:route"
+  input_stream: "HTTP_REQUEST_PAYLOAD:in"
+  output_stream: "HTTP_RESPONSE_PAYLOAD:out"
+  node_options { [type.googleapis.com/mediapipe.SwitchContainerOptions] {
+    contained_node { calculator: "HttpLLMCalculator" options { [type.googleapis.com/mediapipe.LLMCalculatorOptions] { models_path: "x.gguf" } } }
+    contained_node { calculator: "HttpLLMCalculator" node_options { [type.googleapis.com/mediapipe.LLMCalculatorOptions] { models_path: "y.gguf" max_num_seks: 3 } } }
+  } }
+}
+"#;
+
+#[test]
+fn consequences_of_wrong_options_are_not_shown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let graph = folder.path().join("graph.pbtxt");
+    fs::write(&graph, WRONG_OPTIONS).expect("writable");
+    let output = graphmill(&["check", path(&graph)]);
+    let said = text(&output.stderr);
+    let errors: Vec<&str> = said
+        .lines()
+        .filter(|line| line.starts_with("error["))
+        .collect();
+    assert_eq!(errors.len(), 2, "{said}");
+    assert!(said.contains("no field `max_num_seks`"), "{said}");
+}

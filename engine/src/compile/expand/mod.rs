@@ -220,6 +220,9 @@ impl Expansion<'_, '_> {
             return None;
         };
         let outer_node = &outer.config;
+        // Side packets may be missing inside only because the node's options could not be read.
+        let refused = &outer_node.refused;
+        self.draft.sides_in_doubt |= refused.may_be("options") || refused.may_be("node_options");
         let mut configs = inner.node.clone();
         let inner_names = canonical_names(inner.node.iter());
         let primary = part.primary(&configs, &inner_names);
