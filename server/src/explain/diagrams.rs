@@ -15,7 +15,7 @@ pub(super) fn dot(drawing: &Drawing) -> String {
     let block = |_, (_, block): (NodeIndex, &Block)| {
         let shape = match block.kind {
             BlockKind::Node => "",
-            BlockKind::Input | BlockKind::Output => " shape=oval",
+            BlockKind::Border => " shape=oval",
         };
         format!("label={}{shape}", json!(block.text().join("\n")))
     };
@@ -87,7 +87,7 @@ fn mermaid_box(at: usize, block: &Block) -> String {
     let label = lines.join("<br/>");
     match block.kind {
         BlockKind::Node => format!("n{at}[\"{label}\"]"),
-        BlockKind::Input | BlockKind::Output => format!("n{at}([\"{label}\"])"),
+        BlockKind::Border => format!("n{at}([\"{label}\"])"),
     }
 }
 

@@ -22,9 +22,9 @@ pub(super) struct Block {
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum BlockKind {
-    Input,
+    /// An input or output of the graph.
+    Border,
     Node,
-    Output,
 }
 
 /// An arrow from box to box.
@@ -60,10 +60,7 @@ pub(super) fn draw(explain: &Explain) -> Drawing {
         (&explain.side_inputs, &mut sides, "input side packet"),
     ] {
         for name in names {
-            producers.insert(
-                name.as_str(),
-                drawing.add_node(border(BlockKind::Input, name, word)),
-            );
+            producers.insert(name.as_str(), drawing.add_node(border(name, word)));
         }
     }
     let mut nodes = Vec::new();
@@ -115,7 +112,7 @@ pub(super) fn draw(explain: &Explain) -> Drawing {
         ),
     ] {
         for name in names {
-            let to = drawing.add_node(border(BlockKind::Output, name, word));
+            let to = drawing.add_node(border(name, word));
             if let Some(&from) = producers.get(name.as_str()) {
                 let label = String::new();
                 drawing.add_edge(from, to, Arrow { label, kind });
@@ -126,9 +123,9 @@ pub(super) fn draw(explain: &Explain) -> Drawing {
 }
 
 /// The box of an input or output of the graph.
-fn border(kind: BlockKind, name: &str, word: &str) -> Block {
+fn border(name: &str, word: &str) -> Block {
     Block {
-        kind,
+        kind: BlockKind::Border,
         name: name.to_owned(),
         lines: vec![word.to_owned()],
         within: Vec::new(),

@@ -2,8 +2,6 @@
 
 mod diagrams;
 mod drawing;
-mod layout;
-mod svg;
 mod text;
 
 use clap::ValueEnum;
@@ -22,8 +20,6 @@ pub(crate) enum Format {
     Dot,
     /// A diagram in the language of Mermaid.
     Mermaid,
-    /// A picture.
-    Svg,
 }
 
 impl Format {
@@ -34,7 +30,6 @@ impl Format {
             Self::Json => format!("{:#}\n", serde_json::json!(explain)),
             Self::Dot => diagrams::dot(&draw(explain)),
             Self::Mermaid => diagrams::mermaid(&draw(explain)),
-            Self::Svg => svg::svg(&draw(explain)),
         }
     }
 
@@ -42,7 +37,6 @@ impl Format {
     pub(crate) fn media_type(self) -> &'static str {
         match self {
             Self::Json => "application/json",
-            Self::Svg => "image/svg+xml",
             Self::Text | Self::Dot | Self::Mermaid => "text/plain; charset=utf-8",
         }
     }

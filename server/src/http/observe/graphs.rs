@@ -47,7 +47,7 @@ pub(super) async fn one(
         Some(format) => Format::from_str(format, false).map_err(|_| {
             wrong(
                 "format",
-                "is none: expected `json`, `svg`, `dot`, `mermaid` or `text`",
+                "is none: expected `json`, `dot`, `mermaid` or `text`",
             )
         })?,
     };
@@ -74,13 +74,6 @@ pub(super) async fn one(
         }
         return Ok(Json(graph).into_response());
     }
-    let headers = [
-        (header::CONTENT_TYPE, format.media_type()),
-        // A picture that is opened by itself can do nothing.
-        (
-            header::CONTENT_SECURITY_POLICY,
-            "default-src 'none'; style-src 'unsafe-inline'",
-        ),
-    ];
+    let headers = [(header::CONTENT_TYPE, format.media_type())];
     Ok((headers, format.write(plan.explain())).into_response())
 }

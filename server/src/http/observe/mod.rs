@@ -58,7 +58,7 @@ const ONE_SESSION: Parameter =
 
 const OF_A_PICTURE: &[Parameter] = &[Parameter::new(
     "format",
-    Kind::OneOf(&["json", "svg", "dot", "mermaid", "text"]),
+    Kind::OneOf(&["json", "dot", "mermaid", "text"]),
     "Its form; `json`",
 )];
 

@@ -34,7 +34,6 @@ async fn graphs_are_listed_and_shown_as_they_run() {
     assert!(file.ends_with("graph.pbtxt"), "{file}");
     assert_eq!(graph["plan"]["nodes"][0]["calculator"], "ActorCalculator");
     for (format, media_type, begins) in [
-        ("svg", "image/svg+xml", "<svg"),
         ("dot", "text/plain; charset=utf-8", "digraph {"),
         ("mermaid", "text/plain; charset=utf-8", "flowchart TB"),
         ("text", "text/plain; charset=utf-8", "takes in"),
