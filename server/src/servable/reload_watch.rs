@@ -51,7 +51,10 @@ pub(crate) async fn reload_on_change(served: Arc<Served>, poll: Duration) {
         let Some(files) = wait_for(&served, Served::files).await else {
             return;
         };
-        folders.watch(&files);
+        if folders.watch(&files) {
+            // What changed before a folder was watched is told by nothing else.
+            served.hint.notify_one();
+        }
     }
 }
 
@@ -107,8 +110,8 @@ impl Folders {
         }
     }
 
-    /// Watches the folders of these files.
-    fn watch(&mut self, files: &FileStamps) {
+    /// Watches the folders of these files. Returns true if others were watched before.
+    fn watch(&mut self, files: &FileStamps) -> bool {
         let folder = |path: &Path| {
             let folder = if path.is_dir() {
                 Some(path)
@@ -124,8 +127,9 @@ impl Folders {
         };
         let wanted: BTreeSet<PathBuf> = files.paths().filter_map(folder).collect();
         if wanted == self.watched {
-            return;
+            return false;
         }
+        let before = self.watched.clone();
         self.forget();
         for folder in wanted {
             let watcher = self.watcher.as_mut();
@@ -134,5 +138,6 @@ impl Folders {
                 self.watched.insert(folder);
             }
         }
+        self.watched != before
     }
 }
