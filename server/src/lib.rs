@@ -27,6 +27,7 @@ mod errors;
 mod explain;
 mod grpc;
 mod http;
+mod http_client;
 mod keys;
 mod kserve;
 mod listen;

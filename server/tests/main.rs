@@ -3,6 +3,7 @@
 
 mod cli;
 mod diagnostics;
+mod http;
 #[cfg(all(unix, feature = "llama"))]
 mod models;
 mod rest;

@@ -12,6 +12,7 @@ use graphmill_bench::{
     tables,
 };
 use reqwest::Client;
+use rustls::crypto::ring;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
@@ -207,6 +208,8 @@ impl Contest {
 /// A connection for each request: servers end idle ones when they like, and a request that is sent
 /// just then fails.
 pub(super) fn client() -> reqwest::Result<Client> {
+    // Fails where it is installed already.
+    let _ = ring::default_provider().install_default();
     Client::builder().pool_max_idle_per_host(0).build()
 }
 

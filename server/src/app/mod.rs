@@ -27,6 +27,7 @@ use crate::{
         media::Media,
         state::{App, Document, Options},
     },
+    http_client,
     keys::{self, KeyError, Keys},
     kserve::{Sequences, Statistics},
     listen::{self, Connections, Tls, TlsError},
@@ -60,8 +61,8 @@ pub enum StartError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// Images cannot be fetched: this machine knows no certificates.
-    #[error("cannot fetch images (--allowed_media_domains): {0}")]
-    Media(#[source] io::Error),
+    #[error("cannot fetch images (--allowed_media_domains): {}", http_client::reason(.0))]
+    Media(#[source] reqwest::Error),
 }
 
 /// A running server. Dropping it aborts it; [`Server::stop`] ends it well.

@@ -3,7 +3,7 @@
 use std::{env, path::PathBuf};
 
 use clap::Args;
-use hyper::Uri;
+use reqwest::Url;
 
 use super::heading;
 use crate::{
@@ -93,13 +93,12 @@ impl Access {
 
 /// Reads where a key set is.
 fn jwks_source(text: &str) -> Result<JwksSource, String> {
-    let Some((scheme, _)) = text.split_once("://") else {
+    if !text.contains("://") {
         return Ok(JwksSource::File(text.into()));
-    };
-    let url: Option<Uri> = text.parse().ok();
-    match url.filter(|url| url.host().is_some_and(|host| !host.is_empty())) {
-        Some(url) if ["https", "http"].contains(&scheme) => {
-            if scheme == "http" {
+    }
+    match Url::parse(text) {
+        Ok(url) if ["https", "http"].contains(&url.scheme()) => {
+            if url.scheme() == "http" {
                 tracing::warn!(
                     "--jwt_jwks: the issuer's keys come over http, so whoever is between can replace them"
                 );

@@ -1,17 +1,11 @@
 //! HTTP to a server of this program: what the verbs that ask one use.
 
-use std::{error::Error as _, iter::successors};
-
-use axum::body::{Body, BodyDataStream, to_bytes};
-use futures_util::StreamExt as _;
-use hyper::{Request, StatusCode, Uri, body::Incoming, header};
-use hyper_util::{
-    client::legacy::{Client as Http, connect::HttpConnector},
-    rt::TokioExecutor,
-};
+use bytes::Bytes;
+use reqwest::{Client as Http, Method, RequestBuilder, Response, StatusCode, Url, header};
 use serde_json::Value;
 
 use super::server::is_url;
+use crate::http_client;
 
 /// Where servers are unless somebody says otherwise.
 pub(super) const USUAL_URL: &str = "http://127.0.0.1:8000";
@@ -21,7 +15,7 @@ const LONGEST: usize = 64 << 20;
 
 /// A server by its address.
 pub(super) struct Client {
-    http: Http<HttpConnector, Body>,
+    http: Http,
     base: String,
     key: Option<String>,
 }
@@ -29,12 +23,6 @@ pub(super) struct Client {
 impl Client {
     /// Of the server at `url`, whose path may be that of the API. Connects when it is asked.
     pub(super) fn new(url: &str, key: Option<String>) -> Result<Self, String> {
-        if url.starts_with("https://") {
-            return Err(format!(
-                "cannot ask `{url}`: only http:// is spoken here, which a proxy on this machine can \
-                 pass on"
-            ));
-        }
         let base = url.trim_end_matches('/');
         let base = ["/v3", "/v1"]
             .iter()
@@ -45,19 +33,14 @@ impl Client {
         } else {
             base.to_owned()
         };
-        let parsed: Uri = base
-            .parse()
-            .map_err(|error| format!("`{url}` is no URL: {error}"))?;
-        if parsed.scheme_str() != Some("http") || parsed.host().is_none() {
-            return Err(format!(
-                "`{url}` is no URL: expected one such as {USUAL_URL}"
-            ));
-        }
-        Ok(Self {
-            http: Http::builder(TokioExecutor::new()).build_http(),
-            base,
-            key,
-        })
+        let parsed = Url::parse(&base).ok();
+        let parsed = parsed.filter(|url| ["http", "https"].contains(&url.scheme()));
+        let parsed =
+            parsed.ok_or_else(|| format!("`{url}` is no URL: expected one such as {USUAL_URL}"))?;
+        let http = http_client::builder_for(&parsed).build();
+        let http =
+            http.map_err(|error| format!("cannot ask `{url}`: {}", http_client::reason(&error)))?;
+        Ok(Self { http, base, key })
     }
 
     pub(super) fn url(&self) -> &str {
@@ -66,11 +49,7 @@ impl Client {
 
     /// The body of an answer. The error is the server's message, or why there is none.
     pub(super) async fn get(&self, path: &str) -> Result<String, String> {
-        let request = Request::get(format!("{}{path}", self.base));
-        let answer = self
-            .send(request.header(header::ACCEPT, "*/*"), Body::empty())
-            .await?;
-        whole(answer).await
+        whole(self.send(self.request(Method::GET, path)).await?).await
     }
 
     /// As [`Client::get`], read as JSON.
@@ -82,14 +61,13 @@ impl Client {
 
     /// Posts a request whose answer is a stream of events.
     pub(super) async fn stream(&self, path: &str, body: &Value) -> Result<Events, String> {
-        Ok(Events::of(self.post(path, body).await?))
+        Ok(Events::new(self.post(path, body).await?))
     }
 
     /// Listens to a stream of events.
     pub(super) async fn listen(&self, path: &str) -> Result<Events, String> {
-        let request = Request::get(format!("{}{path}", self.base));
-        let answer = self.send(request, Body::empty()).await?;
-        Ok(Events::of(answer))
+        let answer = self.send(self.request(Method::GET, path)).await?;
+        Ok(Events::new(answer))
     }
 
     /// Posts JSON, and reads the answer as JSON.
@@ -101,50 +79,55 @@ impl Client {
 
     /// Deletes what is at a path.
     pub(super) async fn delete(&self, path: &str) -> Result<(), String> {
-        let request = Request::delete(format!("{}{path}", self.base));
-        self.send(request, Body::empty()).await.map(drop)
+        let request = self.request(Method::DELETE, path);
+        self.send(request).await.map(drop)
     }
 
-    async fn post(&self, path: &str, body: &Value) -> Result<Incoming, String> {
-        let request = Request::post(format!("{}{path}", self.base));
-        let request = request.header(header::CONTENT_TYPE, "application/json");
-        self.send(request, Body::from(body.to_string())).await
+    async fn post(&self, path: &str, body: &Value) -> Result<Response, String> {
+        self.send(self.request(Method::POST, path).json(body)).await
     }
 
-    async fn send(
-        &self,
-        request: hyper::http::request::Builder,
-        body: Body,
-    ) -> Result<Incoming, String> {
-        let request = match &self.key {
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = self.http.request(method, format!("{}{path}", self.base));
+        match &self.key {
             Some(key) => request.header(header::AUTHORIZATION, format!("Bearer {key}")),
             None => request,
-        };
-        let request = request
-            .body(body)
-            .map_err(|error| format!("cannot ask: {error}"))?;
-        let answer = self.http.request(request).await.map_err(|error| {
-            let causes = successors(error.source(), |&cause| cause.source());
-            let causes: Vec<String> = causes.map(ToString::to_string).collect();
+        }
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Response, String> {
+        let answer = request.send().await.map_err(|error| {
             let hint = if error.is_connect() {
                 "; `graphmill serve MODEL` starts a server, `graphmill chat MODEL` needs none"
             } else {
                 ""
             };
-            format!("cannot reach {}: {}{hint}", self.base, causes.join(": "))
+            let reason = http_client::reason(&error);
+            format!("cannot reach {}: {reason}{hint}", self.base)
         })?;
         let status = answer.status();
         if status.is_success() {
-            return Ok(answer.into_body());
+            return Ok(answer);
         }
-        Err(refusal(status, &whole(answer.into_body()).await?))
+        Err(refusal(status, &whole(answer).await?))
     }
 }
 
-async fn whole(body: Incoming) -> Result<String, String> {
-    let read = to_bytes(Body::new(body), LONGEST).await;
-    let bytes = read.map_err(|error| format!("the answer ends early: {error}"))?;
+async fn whole(mut answer: Response) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    while let Some(more) = next(&mut answer).await? {
+        bytes.extend_from_slice(&more);
+        if bytes.len() > LONGEST {
+            return Err("the answer is too long".to_owned());
+        }
+    }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Returns the next bytes of an answer; `None` at its end.
+async fn next(answer: &mut Response) -> Result<Option<Bytes>, String> {
+    let read = answer.chunk().await;
+    read.map_err(|error| format!("the answer breaks off: {}", http_client::reason(&error)))
 }
 
 /// What a server says of a request that it does not serve.
@@ -164,15 +147,15 @@ fn message(body: &Value) -> Option<String> {
 
 /// The events of a stream.
 pub(super) struct Events {
-    stream: BodyDataStream,
+    answer: Response,
     /// What has been read and is no whole line yet.
     read: Vec<u8>,
 }
 
 impl Events {
-    fn of(answer: Incoming) -> Self {
+    fn new(answer: Response) -> Self {
         Self {
-            stream: Body::new(answer).into_data_stream(),
+            answer,
             read: Vec::new(),
         }
     }
@@ -200,9 +183,8 @@ impl Events {
             if self.read.len() > LONGEST {
                 return Err("an event of the answer is too long".to_owned());
             }
-            match self.stream.next().await {
-                Some(Ok(more)) => self.read.extend_from_slice(&more),
-                Some(Err(error)) => return Err(format!("the answer breaks off: {error}")),
+            match next(&mut self.answer).await? {
+                Some(more) => self.read.extend_from_slice(&more),
                 None => return Err("the answer breaks off: the connection was closed".to_owned()),
             }
         }

@@ -7,15 +7,11 @@
 
 use std::{
     collections::HashMap,
-    future::Future,
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    pin::Pin,
     str::FromStr,
     sync::{Arc, Mutex, PoisonError, Weak},
-    task::{Context, Poll},
     time::Duration,
-    vec,
 };
 
 use axum::body::Body;
@@ -23,21 +19,16 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use graphmill_calculators::{http::RemoteImage, payload::JsonBody};
 use hyper::{HeaderMap, StatusCode, Uri, header};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::{
-    client::legacy::{
-        Client,
-        connect::{HttpConnector, dns::Name},
-    },
-    rt::TokioExecutor,
+use reqwest::{
+    Client, Url,
+    dns::{Addrs, Name, Resolve, Resolving},
 };
-use rustls::crypto::ring;
 use tokio::{net::lookup_host, sync::Semaphore, time::timeout};
-use tower::Service;
 
 use super::bodies::Share;
 use crate::{
     errors::{Cause, Failure},
+    http_client,
     owner::Owner,
 };
 
@@ -81,41 +72,28 @@ impl FromStr for MediaHost {
 }
 
 impl MediaHost {
-    fn is_of(&self, uri: &Uri) -> bool {
-        let usual = if uri.scheme_str() == Some("https") {
-            443
-        } else {
-            80
-        };
-        let same = uri
-            .host()
-            .is_some_and(|host| host.eq_ignore_ascii_case(&self.name));
-        same && uri.port_u16().unwrap_or(usual) == self.port.unwrap_or(usual)
+    fn is_of(&self, url: &Url) -> bool {
+        let usual = if url.scheme() == "https" { 443 } else { 80 };
+        url.host_str() == Some(&self.name)
+            && url.port().unwrap_or(usual) == self.port.unwrap_or(usual)
     }
 }
 
 /// Fetches images.
 pub(crate) struct Media {
     hosts: Vec<MediaHost>,
-    client: Client<HttpsConnector<HttpConnector<Public>>, Body>,
+    client: Client,
     /// By owner; of those that fetch nothing, nothing is left.
     fetching: Mutex<HashMap<Option<Owner>, Weak<Semaphore>>>,
 }
 
 impl Media {
     /// Fetches from these hosts.
-    pub(crate) fn new(hosts: Vec<MediaHost>) -> io::Result<Self> {
-        let mut http = HttpConnector::new_with_resolver(Public);
-        http.enforce_http(false);
-        http.set_connect_timeout(Some(PATIENCE));
-        let https = HttpsConnectorBuilder::new()
-            .with_provider_and_native_roots(ring::default_provider())?
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(http);
+    pub(crate) fn new(hosts: Vec<MediaHost>) -> reqwest::Result<Self> {
+        let client = http_client::builder().dns_resolver(Public);
         Ok(Self {
             hosts,
-            client: Client::builder(TokioExecutor::new()).build(https),
+            client: client.build()?,
             fetching: Mutex::default(),
         })
     }
@@ -144,8 +122,8 @@ impl Media {
         let _turn = turns.acquire().await.map_err(closed)?;
         let mut files = Vec::new();
         for image in &images {
-            let uri = self.allowed(image)?;
-            let fetched = timeout(PATIENCE, self.get(image, uri, share)).await;
+            let url = self.allowed(image)?;
+            let fetched = timeout(PATIENCE, self.get(image, url, share)).await;
             let file = fetched.unwrap_or_else(|_| {
                 let why = format!("is the URL of an image that did not come within {PATIENCE:?}");
                 Err(refused(image, &why))
@@ -173,19 +151,14 @@ impl Media {
     }
 
     /// The URL of an image, if it may be fetched.
-    fn allowed(&self, image: &RemoteImage) -> Result<Uri, Failure> {
-        let uri: Uri = image
-            .url
-            .parse()
-            .map_err(|_| refused(image, "is no URL that can be fetched"))?;
-        if uri.authority().is_none_or(|it| it.as_str().contains('@')) {
-            return Err(refused(
-                image,
-                "is a URL without a host, or with a password",
-            ));
+    fn allowed(&self, image: &RemoteImage) -> Result<Url, Failure> {
+        let url =
+            Url::parse(&image.url).map_err(|_| refused(image, "is no URL that can be fetched"))?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(refused(image, "is a URL with a user name or a password"));
         }
-        if self.hosts.iter().any(|host| host.is_of(&uri)) {
-            return Ok(uri);
+        if self.hosts.iter().any(|host| host.is_of(&url)) {
+            return Ok(url);
         }
         let why = "is the URL of an image on a host that this server fetches none from (--allowed_media_domains)";
         Err(refused(image, why).with_code("unsupported_parameter"))
@@ -194,17 +167,13 @@ impl Media {
     async fn get(
         &self,
         image: &RemoteImage,
-        uri: Uri,
+        url: Url,
         share: &Arc<Share>,
     ) -> Result<Bytes, Failure> {
-        let answer = self.client.get(uri).await.map_err(|error| {
-            refused(
-                image,
-                &format!(
-                    "is the URL of an image that cannot be fetched: {}",
-                    chain(&error)
-                ),
-            )
+        let answer = self.client.get(url).send().await.map_err(|error| {
+            let reason = http_client::reason(&error);
+            let why = format!("is the URL of an image that cannot be fetched: {reason}");
+            refused(image, &why)
         })?;
         if answer.status() != StatusCode::OK {
             let why = format!(
@@ -221,7 +190,7 @@ impl Media {
         }
         // Bytes are taken as they are, whatever the answer says of an encoding.
         let headers = HeaderMap::new();
-        let read = share.read(&headers, Body::new(answer.into_body()));
+        let read = share.read(&headers, Body::new(reqwest::Body::from(answer)));
         read.await.map_err(|failure| match failure.cause {
             Cause::BodyTooLarge => {
                 let why = "is the URL of an image with more bytes than a body can have (--max_body_bytes)";
@@ -240,41 +209,20 @@ fn refused(image: &RemoteImage, why: &str) -> Failure {
         .with_code("invalid_image_url")
 }
 
-/// An error and what it comes from.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut why = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        why = format!("{why}: {error}");
-        source = error.source();
-    }
-    why
-}
-
 /// Finds addresses of names, if all of them are public. What is an address already is not looked
 /// up: those that may be used are named one by one.
 #[derive(Clone, Copy, Debug)]
 struct Public;
 
-impl Service<Name> for Public {
-    type Response = vec::IntoIter<SocketAddr>;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, name: Name) -> Self::Future {
+impl Resolve for Public {
+    fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
             let found: Vec<SocketAddr> = lookup_host((name.as_str(), 0)).await?.collect();
             if found.iter().all(|address| is_public(address.ip())) {
-                return Ok(found.into_iter());
+                return Ok(Box::new(found.into_iter()) as Addrs);
             }
-            Err(io::Error::new(
-                io::ErrorKind::PermissionDenied,
-                "its name stands for an address that is not public",
-            ))
+            let why = "its name stands for an address that is not public";
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, why).into())
         })
     }
 }
@@ -374,8 +322,8 @@ mod tests {
     fn hosts_are_named_with_or_without_a_port() {
         let host = |text: &str| text.parse::<MediaHost>();
         let is_of = |text: &str, url: &str| {
-            let uri = url.parse().expect("a URL");
-            host(text).expect("a host").is_of(&uri)
+            let url = url.parse().expect("a URL");
+            host(text).expect("a host").is_of(&url)
         };
         assert!(is_of("a.example", "https://A.example/x?y"));
         assert!(is_of("a.example", "http://a.example:80/"));

@@ -84,9 +84,9 @@ fn what_keeps_an_answer_away_is_told() {
             "cannot reach http://127.0.0.1:1",
         ),
         (
-            &["https://example.com"],
+            &["https://127.0.0.1:1"],
             "Hi",
-            "only http:// is spoken here",
+            "cannot reach https://127.0.0.1:1",
         ),
         (&["http://"], "Hi", "is no URL"),
         (

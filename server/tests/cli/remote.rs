@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::cli::support::{MODEL, Server, graphmill, text};
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+
+use crate::cli::support::{MODEL, Server, command, graphmill, path, text};
 
 #[test]
 fn the_server_on_this_machine_needs_no_address() {
@@ -97,4 +99,45 @@ fn a_graph_that_no_tensor_can_enter_says_which_stream_takes_what() {
         said.contains("`texts` takes `string_vector`, which no tensor can be"),
         "{said}"
     );
+}
+
+#[test]
+fn a_server_with_tls_is_reached() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let names = ["127.0.0.1".to_owned()];
+    let CertifiedKey { cert, signing_key } =
+        generate_simple_self_signed(names).expect("a certificate");
+    let (certificate, key) = (
+        folder.path().join("cert.pem"),
+        folder.path().join("key.pem"),
+    );
+    fs::write(&certificate, cert.pem()).expect("writable");
+    fs::write(&key, signing_key.serialize_pem()).expect("writable");
+    let files = [
+        "--tls_cert_file",
+        path(&certificate),
+        "--tls_key_file",
+        path(&key),
+    ];
+    let arguments: Vec<&str> = [MODEL].into_iter().chain(files).collect();
+    let server = Server::start(&arguments, |_| ());
+    let url = server.url.replace("http://", "https://");
+
+    let asked = |trusted: &str| {
+        let mut why = command(&["why", &url]);
+        why.env("SSL_CERT_FILE", trusted).output().expect("it runs")
+    };
+    let trusting = asked(path(&certificate));
+    assert_eq!(
+        text(&trusting.stdout),
+        "no session is open\n",
+        "{}",
+        text(&trusting.stderr)
+    );
+    let other = generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
+    let wrong = folder.path().join("other.pem");
+    fs::write(&wrong, other.cert.pem()).expect("writable");
+    let refusing = asked(path(&wrong));
+    let said = text(&refusing.stderr);
+    assert!(said.contains("invalid peer certificate"), "{said}");
 }

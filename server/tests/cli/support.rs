@@ -88,14 +88,14 @@ impl Server {
     }
 
     pub(crate) fn post(&self, path: &str, body: &Value) -> Value {
-        let client = reqwest::Client::new();
+        let client = crate::http::client();
         let request = client.post(format!("{}{path}", self.url));
         let request = request.header("content-type", "application/json");
         answer(request.body(body.to_string()))
     }
 
     pub(crate) fn get(&self, path: &str) -> Value {
-        answer(reqwest::Client::new().get(format!("{}{path}", self.url)))
+        answer(crate::http::client().get(format!("{}{path}", self.url)))
     }
 
     pub(crate) fn signal(&self, signal: &str) {

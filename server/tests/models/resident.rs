@@ -54,7 +54,7 @@ impl Server {
         Self {
             process,
             url,
-            client: reqwest::Client::new(),
+            client: crate::http::client(),
             folder,
         }
     }

@@ -43,7 +43,7 @@ impl Graphs {
         Served {
             url: format!("http://127.0.0.1:{}", process.port()),
             process,
-            client: reqwest::Client::new(),
+            client: crate::http::client(),
             graphs: self.0,
         }
     }

@@ -29,7 +29,7 @@ fn waiting(status: &Value) -> u64 {
 /// A request whose client leaves when the value is dropped.
 fn leaving(server: &TestServer, body: &Value) -> tokio::task::JoinHandle<()> {
     // A connection of its own: dropping the request closes it.
-    let request = reqwest::Client::new()
+    let request = crate::http::client()
         .post(format!("{}/v3/chat/completions", server.url))
         .body(body.to_string());
     tokio::spawn(async move {

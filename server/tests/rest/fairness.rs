@@ -32,7 +32,7 @@ impl Drop for Open {
 
 fn open(server: &TestServer, path: &str, body: &Value) -> Open {
     // A connection of its own: dropping the request closes it.
-    let request = reqwest::Client::new()
+    let request = crate::http::client()
         .post(format!("{}{path}", server.url))
         .body(body.to_string());
     Open(tokio::spawn(async move {

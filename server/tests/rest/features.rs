@@ -169,7 +169,7 @@ async fn two_hundred_requests_with_fields_of_their_own_get_what_each_gets_alone(
     let mut server = Server::start(options, Registry::global()).expect("it starts");
     assert_eq!(server.loaded().await, None);
     let url = format!("http://{}", server.addresses()[0]);
-    let client = reqwest::Client::new();
+    let client = crate::http::client();
     let requests: Vec<(&str, Value)> = QUESTIONS
         .iter()
         .flat_map(|question| {

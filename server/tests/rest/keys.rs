@@ -267,7 +267,7 @@ async fn the_file_is_read_again_and_a_bad_edit_changes_nothing() {
     server.says("ready after");
     let url = format!("http://127.0.0.1:{}/v3/models", server.port());
     let status = async |key: &str| {
-        let request = reqwest::Client::new().get(&url).header("x-api-key", key);
+        let request = crate::http::client().get(&url).header("x-api-key", key);
         read(request).await.status
     };
     assert_eq!((status("one").await, status("two").await), (200, 401));

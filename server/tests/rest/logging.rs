@@ -70,7 +70,7 @@ impl Logging {
             log,
             said: String::new(),
             url,
-            client: reqwest::Client::new(),
+            client: crate::http::client(),
         }
     }
 

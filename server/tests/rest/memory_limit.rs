@@ -58,7 +58,7 @@ impl Limited {
         let mut limited = Self {
             server,
             url,
-            client: reqwest::Client::new(),
+            client: crate::http::client(),
             _setup: setup,
         };
         let deadline = Instant::now() + Duration::from_mins(1);

@@ -38,7 +38,7 @@ impl Drop for Open {
 
 fn open(server: &TestServer, key: &str, text: &str) -> Open {
     // A connection of its own: dropping the request closes it.
-    let request = reqwest::Client::new()
+    let request = crate::http::client()
         .post(format!("{}/v3/chat/completions", server.url))
         .header("x-api-key", key)
         .body(streamed("chat", text).to_string());

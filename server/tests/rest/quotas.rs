@@ -126,7 +126,7 @@ async fn sequences_at_once_are_limited_and_free_again_when_a_client_leaves() {
     let mut endless = question("chat", "endless");
     endless["n"] = 2.into();
     endless["stream"] = true.into();
-    let request = reqwest::Client::new()
+    let request = crate::http::client()
         .post(format!("{}/v3/chat/completions", server.url))
         .header("x-api-key", "s")
         .body(endless.to_string());

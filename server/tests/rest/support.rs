@@ -137,7 +137,7 @@ impl Setup {
         TestServer {
             url,
             server,
-            client: reqwest::Client::new(),
+            client: crate::http::client(),
             _graphs: self.graphs,
         }
     }

@@ -32,7 +32,7 @@ async fn thirty_two_streams_on_two_graphs_have_the_text_that_one_request_has_alo
     let mut server = Server::start(options, Registry::global()).expect("it starts");
     assert_eq!(server.loaded().await, None);
     let url = format!("http://{}/v3/chat/completions", server.addresses()[0]);
-    let client = reqwest::Client::new();
+    let client = crate::http::client();
     let ask = |graph: &str, question: &str, stream: bool| {
         let messages = json!([{ "role": "user", "content": question }]);
         let body = json!({ "model": graph, "temperature": 0, "max_tokens": 48, "messages": messages, "stream": stream });

@@ -397,7 +397,7 @@ async fn a_file_of_keys_is_read_again_and_a_damaged_one_changes_nothing() {
     let mut server = Process::start(&graphs.config(), &flags);
     server.says("ready after");
     let url = format!("http://127.0.0.1:{}/v3/models", server.port());
-    let client = reqwest::Client::new();
+    let client = crate::http::client();
     let status = async |signer: &Signer| {
         let token = signer.sign(&claims(json!({})));
         read(client.get(&url).bearer_auth(token)).await.status

@@ -15,11 +15,11 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
-use hyper::Uri;
 use jsonwebtoken::{
     Validation, decode, decode_header,
     errors::{Error, ErrorKind},
 };
+use reqwest::Url;
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
@@ -55,7 +55,7 @@ pub enum JwksSource {
     /// A file, which is read again when it changes.
     File(PathBuf),
     /// An address with `http` or `https`, which is asked again now and then.
-    Url(Uri),
+    Url(Url),
 }
 
 /// By how many seconds the issuer's clock may differ from this machine's.

@@ -8,19 +8,13 @@ use std::{
     time::Duration,
 };
 
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, to_bytes};
 use graphmill_engine::read_regular;
-use hyper::{StatusCode, Uri};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::{
-    client::legacy::{Client, connect::HttpConnector},
-    rt::TokioExecutor,
-};
-use rustls::crypto::ring;
+use reqwest::{Client, StatusCode, Url};
 use tokio::time::{sleep, timeout};
 
 use super::{KeySet, Tokens};
-use crate::{keys::KeyError, poll_files::PolledFiles};
+use crate::{http_client, keys::KeyError, poll_files::PolledFiles};
 
 /// Most bytes of a set: a few dozen keys with their certificates.
 const MAX_BYTES: usize = 1 << 20;
@@ -59,17 +53,13 @@ pub(super) async fn follow(path: PathBuf, opened: PolledFiles, tokens: Weak<Toke
     opened.follow(reload).await;
 }
 
-type HttpsClient = Client<HttpsConnector<HttpConnector>, Body>;
-
 /// Asks an address now and then, and when tokens come whose key is not known.
-pub(super) async fn ask(url: Uri, tokens: Weak<Tokens>) {
-    let connector = HttpsConnectorBuilder::new()
-        .with_provider_and_native_roots(ring::default_provider())
-        .map(|builder| builder.https_or_http().enable_http1().build());
-    let client: HttpsClient = match connector {
-        Ok(connector) => Client::builder(TokioExecutor::new()).build(connector),
+pub(super) async fn ask(url: Url, tokens: Weak<Tokens>) {
+    let client = match http_client::builder_for(&url).build() {
+        Ok(client) => client,
         Err(error) => {
-            tracing::error!("the issuer's keys cannot be asked for: {error}");
+            let reason = http_client::reason(&error);
+            tracing::error!("the issuer's keys cannot be asked for: {reason}");
             return;
         }
     };
@@ -107,20 +97,13 @@ pub(super) async fn ask(url: Uri, tokens: Weak<Tokens>) {
     }
 }
 
-async fn fetch(client: &HttpsClient, url: &Uri) -> Result<KeySet, String> {
-    let answer = client.get(url.clone()).await.map_err(|error| {
-        let mut why = error.to_string();
-        let mut source = std::error::Error::source(&error);
-        while let Some(error) = source {
-            why = format!("{why}: {error}");
-            source = error.source();
-        }
-        why
-    })?;
+async fn fetch(client: &Client, url: &Url) -> Result<KeySet, String> {
+    let answer = client.get(url.clone()).send().await;
+    let answer = answer.map_err(|error| http_client::reason(&error))?;
     if answer.status() != StatusCode::OK {
         return Err(format!("it answers with status {}", answer.status()));
     }
-    let body: Bytes = to_bytes(Body::new(answer.into_body()), MAX_BYTES)
+    let body = to_bytes(Body::new(reqwest::Body::from(answer)), MAX_BYTES)
         .await
         .map_err(|error| error.to_string())?;
     KeySet::parse(&body)

@@ -1,0 +1,36 @@
+//! The HTTP client of the program: for images that requests name, keys of issuers, and servers that
+//! the command line asks.
+
+use std::{error::Error, iter::successors};
+
+use reqwest::{Certificate, ClientBuilder, Url, redirect::Policy};
+use rustls::crypto::ring;
+
+/// Begins a client that goes where it is told and nowhere else: it follows no redirects and uses no
+/// proxy. For https it trusts the certificates of the system, or those in `SSL_CERT_FILE`.
+pub(crate) fn builder() -> ClientBuilder {
+    // Fails where a program that this server is a part of has chosen another provider.
+    let _ = ring::default_provider().install_default();
+    ClientBuilder::new().no_proxy().redirect(Policy::none())
+}
+
+/// Begins a client for one address. Certificates of the system are needed for https alone.
+pub(crate) fn builder_for(url: &Url) -> ClientBuilder {
+    let builder = builder();
+    if url.scheme() == "https" {
+        builder
+    } else {
+        builder.tls_certs_only(None::<Certificate>)
+    }
+}
+
+/// Returns the causes of an error, without the URL, which the reader knows.
+pub(crate) fn reason(error: &reqwest::Error) -> String {
+    let causes = successors(error.source(), |&cause| cause.source());
+    let causes: Vec<String> = causes.map(ToString::to_string).collect();
+    if causes.is_empty() {
+        error.to_string()
+    } else {
+        causes.join(": ")
+    }
+}
