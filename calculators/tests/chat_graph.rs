@@ -267,6 +267,29 @@ fn one_node_is_the_same_as_the_seven_with_and_without_a_sync_set_for_its_loop() 
 }
 
 #[test]
+fn a_session_ends_if_its_prompts_end_after_the_last_token() {
+    let one = include_str!("../../graphs/ovms_llm/graph.pbtxt");
+    let (node, _) = one.split_once("input_stream_handler").expect("the last");
+    let without = format!("{node}}}");
+    for graph in [GRAPH, one, &without] {
+        let chat = Chat::with_graph(graph, &script(&[("", "Hello.")]));
+        let request = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]});
+        let (mut harness, input) = chat.open("/v3/chat/completions", &request);
+        let output = harness
+            .plan()
+            .graph_outputs()
+            .next()
+            .expect("one")
+            .to_owned();
+        harness.block_until(|harness| harness.count(&output) > 0);
+        chat.wait_until_idle();
+        harness.settle().close(&input);
+        harness.block_until(Harness::ended);
+        harness.finish();
+    }
+}
+
+#[test]
 fn two_conversations_at_once_do_not_mix() {
     let chat = Chat::new(&script(&[
         ("first", "One, one, one."),

@@ -109,6 +109,8 @@ impl Calculator for Llm {
     fn contract(c: &mut Contract, options: &LlmOptions) -> LlmPorts {
         c.policy(Policy::Immediate);
         c.offset(Offset::Unset);
+        // The end of the prompts may come after the last token.
+        c.process_timestamp_bounds();
         options.warn_of_ignored();
         let spec = options.model_spec(c);
         LlmPorts {

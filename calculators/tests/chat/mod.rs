@@ -72,6 +72,15 @@ impl Chat {
 
     /// A session with a request in it.
     pub(crate) fn start(&self, uri: &str, request: &Value) -> Harness {
+        let (mut harness, input) = self.open(uri, request);
+        if !harness.ended() {
+            harness.close(&input);
+        }
+        harness
+    }
+
+    /// A session with a request in it that may get others, and the name of its input.
+    pub(crate) fn open(&self, uri: &str, request: &Value) -> (Harness, String) {
         let mut harness = self.harness();
         let payload = HttpRequestPayload {
             method: "POST".to_owned(),
@@ -88,10 +97,7 @@ impl Chat {
             .expect("one input")
             .to_owned();
         harness.push(&input, 0, payload);
-        if !harness.ended() {
-            harness.close(&input);
-        }
-        harness
+        (harness, input)
     }
 
     /// The whole answer to a request.

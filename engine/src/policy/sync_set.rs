@@ -1,7 +1,9 @@
 //! Sync sets: the default policy within each set of inputs, independently of the other sets.
 //!
 //! One set is delivered per call, the one with the smallest timestamp that is ready; among equals,
-//! the first. Timestamps ascend within a set only. The node closes when every set is done.
+//! the first. Timestamps ascend within a set only. The node closes when every set is done. In bounds
+//! mode, when one set becomes done while others go on, there is one more call, without packets, so
+//! that the node can notice.
 
 use crate::{
     input::{InputQueue, InputSet},
@@ -11,7 +13,14 @@ use crate::{
 use super::{InputPolicy, Readiness, Waiting, settle::Settled};
 
 pub(super) struct SyncSets {
-    sets: Vec<(Vec<u16>, Settled)>,
+    sets: Vec<Set>,
+}
+
+struct Set {
+    members: Vec<u16>,
+    settled: Settled,
+    /// Set once the node has been called since the set became done.
+    done_seen: bool,
 }
 
 impl SyncSets {
@@ -25,14 +34,20 @@ impl SyncSets {
         }
         let sets = all
             .into_iter()
-            .map(|set| (set, Settled::new(bounds)))
+            .map(|members| Set {
+                members,
+                settled: Settled::new(bounds),
+                done_seen: false,
+            })
             .collect();
         Self { sets }
     }
 
     fn set_readiness(&self, set: usize, queues: &[InputQueue]) -> Readiness {
-        let (members, settled) = &self.sets[set];
-        settled.readiness(queues, members.iter().map(|&member| usize::from(member)))
+        let set = &self.sets[set];
+        let members = set.members.iter();
+        set.settled
+            .readiness(queues, members.map(|&member| usize::from(member)))
     }
 }
 
@@ -40,17 +55,20 @@ impl InputPolicy for SyncSets {
     fn readiness(&self, queues: &[InputQueue]) -> Readiness {
         let mut ready: Option<Timestamp> = None;
         let mut waiting: Option<Waiting> = None;
-        for set in 0..self.sets.len() {
-            match self.set_readiness(set, queues) {
+        let mut newly_done = false;
+        for (number, set) in self.sets.iter().enumerate() {
+            match self.set_readiness(number, queues) {
                 Readiness::Process(at) => ready = Some(ready.map_or(at, |first| first.min(at))),
                 Readiness::Waiting(new) if waiting.is_none_or(|old| new.until < old.until) => {
                     waiting = Some(new);
                 }
-                Readiness::Waiting(_) | Readiness::Close => {}
+                Readiness::Close => newly_done |= set.settled.with_bounds() && !set.done_seen,
+                Readiness::Waiting(_) => {}
             }
         }
         match (ready, waiting) {
             (Some(at), _) => Readiness::Process(at),
+            (None, Some(waiting)) if newly_done => Readiness::Process(waiting.until),
             (None, Some(waiting)) => Readiness::Waiting(waiting),
             (None, None) => Readiness::Close,
         }
@@ -62,19 +80,23 @@ impl InputPolicy for SyncSets {
     }
 
     fn fill(&mut self, at: Timestamp, queues: &mut [InputQueue], set: &mut InputSet) {
-        let chosen = (0..self.sets.len())
-            .find(|&set| self.set_readiness(set, queues) == Readiness::Process(at));
-        for (number, (members, settled)) in self.sets.iter_mut().enumerate() {
-            for &member in &*members {
+        let mut is_chosen = false;
+        for number in 0..self.sets.len() {
+            let readiness = self.set_readiness(number, queues);
+            let fills = !is_chosen && readiness == Readiness::Process(at);
+            is_chosen |= fills;
+            let sync_set = &mut self.sets[number];
+            sync_set.done_seen |= readiness == Readiness::Close;
+            for &member in &sync_set.members {
                 let member = usize::from(member);
-                if chosen == Some(number) {
+                if fills {
                     set.fill(member, &mut queues[member], at);
                 } else {
                     set.hold_back(member, &queues[member]);
                 }
             }
-            if chosen == Some(number) {
-                settled.reached(at);
+            if fills {
+                sync_set.settled.reached(at);
             }
         }
     }

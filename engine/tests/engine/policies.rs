@@ -125,6 +125,18 @@ fn inputs_in_no_sync_set_form_one_more() {
 }
 
 #[test]
+fn sync_sets_tell_once_that_one_of_them_is_done_in_bounds_mode() {
+    let options = r#"bounds options { [mediapipe.SyncSetInputStreamHandlerOptions.ext] { sync_set { tag_index: ":1" } } }"#;
+    let mut h = probe(&["request", "loopback"], "SyncSet", options);
+    h.push("request", 0, "r").push("loopback", 7, "l7");
+    assert_eq!(calls(&mut h), ["0: r -Unstarted", "7: -0 l7"]);
+    h.close("request");
+    assert_eq!(calls(&mut h), ["8: -Max -7"]);
+    h.push("loopback", 8, "l8").close("loopback");
+    assert_eq!(calls(&mut h), ["8: -Max l8", "close"]);
+}
+
+#[test]
 fn immediate_waits_for_nobody() {
     let mut h = probe(&["a", "b"], "Immediate", "");
     h.push("b", 5, "b5");
