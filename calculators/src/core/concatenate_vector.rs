@@ -1,9 +1,10 @@
 //! `Concatenate...VectorCalculator`: one vector of several.
 
-use std::marker::PhantomData;
+use std::{any::Any, marker::PhantomData};
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Flow, Ins, OpenCx, Out, Packet, Payload, Result, TypeInfo, register,
+    Calculator, Contract, Cx, Error, Flow, Ins, OpenCx, Out, Packet, Payload, Result, TypeInfo,
+    register,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,8 +18,11 @@ pub struct ConcatenateVectorOptions {
     pub only_emit_if_all_present: bool,
 }
 
+/// Maximum size of a joined vector, in bytes: a chain of nodes can double it at each step.
+const MAX_BYTES: usize = 64 << 20;
+
 /// Joins the inputs of a timestamp, in their order, to one vector. An input carries vectors or
-/// single elements.
+/// single elements. A vector of more than 64 MiB is an error.
 ///
 /// Integers are 64 bits wide and floats double, whatever the name says. For a type of one's own:
 /// `register!(ConcatenateVector<Face> as "ConcatenateFaceVectorCalculator")`.
@@ -71,6 +75,12 @@ impl<T: Payload + Clone> Calculator for ConcatenateVector<T> {
         if self.all && packets.len() < inputs.len() {
             return Ok(Flow::Continue);
         }
+        let bytes: usize = packets.iter().map(bytes_of::<T>).sum();
+        if bytes > MAX_BYTES {
+            return Err(Error::exhausted(format!(
+                "the joined vector would have {bytes} bytes, more than {MAX_BYTES}"
+            )));
+        }
         let mut joined: Vec<T> = Vec::new();
         for packet in packets {
             if packet.is::<T>() {
@@ -83,6 +93,20 @@ impl<T: Payload + Clone> Calculator for ConcatenateVector<T> {
         Ok(Flow::Continue)
     }
 }
+
+/// Returns the size of an element or a vector, with the text of strings.
+fn bytes_of<T: Payload>(packet: &Packet) -> usize {
+    let of_one = |value: &T| {
+        let text = (value as &dyn Any).downcast_ref::<String>();
+        size_of::<T>() + text.map_or(0, String::len)
+    };
+    let values = packet.get::<Vec<T>>();
+    values.map_or_else(
+        || packet.get::<T>().map_or(0, of_one),
+        |values| values.iter().map(of_one).sum(),
+    )
+}
+
 register!(ConcatenateVector<i64> as "ConcatenateInt32VectorCalculator");
 register!(ConcatenateVector<u64> as "ConcatenateUInt64VectorCalculator");
 register!(ConcatenateVector<f64> as "ConcatenateFloatVectorCalculator");
@@ -108,6 +132,22 @@ mod tests {
         h.push("a", 3, Vec::<i64>::new()).push("b", 3, 5_i64);
         h.expect("out", [(1, vec![1_i64, 2, 3]), (2, vec![4]), (3, vec![5])]);
         h.finish();
+    }
+
+    #[test]
+    fn a_vector_does_not_grow_beyond_its_limit() {
+        let nodes: String = (0..40)
+            .map(|at| {
+                format!(
+                    "node {{ calculator: \"ConcatenateStringVectorCalculator\" input_stream: \"v{at}\" input_stream: \"v{at}\" output_stream: \"v{}\" }}\n",
+                    at + 1
+                )
+            })
+            .collect();
+        let mut h = Harness::global(&nodes);
+        h.push("v0", 1, vec!["a".repeat(1 << 20)]);
+        let error = h.error();
+        assert!(error.message.contains("more than 67108864"), "{error}");
     }
 
     #[test]

@@ -1,15 +1,20 @@
 //! `MakePairCalculator`: two packets as one.
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Packet, Payload, Result, register,
+    Calculator, Contract, Cx, Error, Flow, In, NoOptions, OpenCx, Out, Packet, Payload, Result,
+    register,
 };
 
 /// What `MakePairCalculator` emits: the packets of its two inputs at one timestamp, each as it
 /// came, if it came.
 pub type Pair = (Option<Packet>, Option<Packet>);
 
+/// Maximum number of pairs inside of a pair, each as often as it is there. Pairs share their
+/// packets, so that without it few nodes would make more than can be written, or dropped.
+const MAX_INSIDE: usize = 16;
+
 /// Emits the packets that its two inputs have at a timestamp as one [`Pair`], also if one of them
-/// has none.
+/// has none. A pair that would hold more than 16 others is an error.
 ///
 /// ```pbtxt
 /// input_stream: "question"
@@ -40,17 +45,45 @@ impl Calculator for MakePair {
 
     fn process(&mut self, (first, second, pair): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
         let both = (cx.take_packet(first), cx.take_packet(second));
+        if pairs_inside(&both) > MAX_INSIDE {
+            return Err(Error::exhausted(format!(
+                "a pair can hold at most {MAX_INSIDE} others"
+            )));
+        }
         cx.emit(pair, both);
         Ok(Flow::Continue)
     }
 }
 register!(MakePair);
 
+/// Counts the pairs inside of a pair whose own parts are within the limit.
+fn pairs_inside(pair: &Pair) -> usize {
+    let sides = [&pair.0, &pair.1].into_iter().flatten();
+    let pairs = sides.filter_map(|packet| packet.get::<Pair>());
+    pairs.map(|inside| 1 + pairs_inside(inside)).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use graphmill_engine::testing::Harness;
 
     use super::Pair;
+
+    #[test]
+    fn pairs_do_not_hold_more_pairs_than_can_be_written() {
+        let nodes: String = (0..40)
+            .map(|at| {
+                format!(
+                    "node {{ calculator: \"MakePairCalculator\" input_stream: \"p{at}\" input_stream: \"p{at}\" output_stream: \"p{}\" }}\n",
+                    at + 1
+                )
+            })
+            .collect();
+        let mut h = Harness::global(&nodes);
+        h.push("p0", 1, 7_i64);
+        let error = h.error();
+        assert!(error.message.contains("at most 16 others"), "{error}");
+    }
 
     #[test]
     fn packets_of_a_timestamp_are_paired() {

@@ -183,6 +183,7 @@ async fn only_a_token_that_the_issuer_has_signed_for_this_server_and_for_now_cou
         ),
         ("other audience", json!({ "aud": "graphmill2" })),
         ("no audience", json!({ "aud": null })),
+        ("a list of issuers", json!({ "iss": [ISSUER] })),
         ("no issuer", json!({ "iss": null })),
         ("no end", json!({ "exp": null })),
         ("an end that is a text", json!({ "exp": "never" })),

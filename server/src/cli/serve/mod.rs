@@ -337,7 +337,7 @@ async fn serve(options: Options, started: Instant, prints_address: bool) -> Resu
                     if let (Some(nothing), false) = (server.nothing_to_serve(), waits) {
                         return Err(format!("there is nothing to serve: {nothing}"));
                     }
-                    tracing::error!("not ready: {reason}");
+                    tracing::error!("not ready: {}", log::shown(&reason));
                 }
             }
             service::started(unready.as_deref());

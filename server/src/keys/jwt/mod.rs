@@ -154,7 +154,12 @@ impl Tokens {
         validation.set_audience(&[&self.options.audience]);
         validation.set_required_spec_claims(&["exp", "iss", "aud"]);
         let token = decode(token, key, &validation).map_err(|error| refused(&error))?;
-        Ok(token.claims)
+        let claims: Map<String, Value> = token.claims;
+        // The library takes a list that has the issuer.
+        if !claims["iss"].is_string() {
+            return Err(invalid("the token's `iss` is no text"));
+        }
+        Ok(claims)
     }
 
     /// The first plan that the claim names, else the default one.
