@@ -44,10 +44,10 @@ pub(crate) async fn accept(
     let mut pause = first;
     loop {
         let error = match listener.accept().await {
-            Ok((stream, _)) => {
+            Ok((stream, client)) => {
                 pause = first;
                 let acceptor = tls.as_ref().map(|tls| tls.acceptor());
-                match (connections.admit(), &acceptor) {
+                match (connections.admit(client.into()), &acceptor) {
                     (Some(place), _) => {
                         connection::spawn(stream, acceptor, place, service.clone());
                     }

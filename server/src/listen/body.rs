@@ -15,7 +15,7 @@ use hyper::body::{Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{
-    connections::Connections,
+    connections::RequestPlace,
     limits::BODY_BYTES_A_SECOND,
     watch::{Connection, Exchange, Patience},
 };
@@ -26,7 +26,8 @@ pub(crate) const ON_ITS_WAY: Duration = Duration::from_millis(25);
 
 /// A request that is being answered; it has ended when this is dropped.
 pub(super) struct Guard {
-    pub(super) connections: Arc<Connections>,
+    /// None for one that is refused.
+    pub(super) _place: Option<RequestPlace>,
     pub(super) connection: Arc<Connection>,
     pub(super) exchange: Arc<Exchange>,
 }
@@ -34,7 +35,6 @@ pub(super) struct Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         self.connection.end(&self.exchange);
-        self.connections.request_ended();
     }
 }
 

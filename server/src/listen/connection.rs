@@ -36,10 +36,7 @@ use super::{
     stream::Stream,
     watch::{Exchange, Patience, Verdict},
 };
-use crate::{
-    errors::{Cause, Failure},
-    owner::Peer,
-};
+use crate::errors::{Cause, Failure};
 
 /// Requests of one HTTP/2 connection at the same time: a proxy has few connections for many
 /// clients.
@@ -68,12 +65,11 @@ pub(super) fn spawn(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!("TCP_NODELAY: {error}");
     }
-    let peer = stream.peer_addr().ok().map(Peer::from);
     tokio::spawn(async move {
         match acceptor {
-            None => serve(Stream::Plain(stream), peer, place, service).await,
+            None => serve(Stream::Plain(stream), place, service).await,
             Some(acceptor) => match shake_hands(stream, &acceptor, &place).await {
-                Ok(stream) => serve(Stream::Tls(Box::new(stream)), peer, place, service).await,
+                Ok(stream) => serve(Stream::Tls(Box::new(stream)), place, service).await,
                 Err(error) => tracing::debug!("a TLS handshake failed: {error}"),
             },
         }
@@ -98,16 +94,14 @@ async fn shake_hands(
     .await
 }
 
-async fn serve(stream: Stream, peer: Option<Peer>, place: Place, service: Router) {
+async fn serve(stream: Stream, place: Place, service: Router) {
     let connection = Arc::clone(&place.connection);
     let refusals = Arc::clone(&place.connections.refusals);
     let socket = Socket::new(stream, Arc::clone(&connection), refusals);
     let streams = Streams(Arc::new(Slot::default()));
     let builder = builder(&streams);
     let answering = service_fn(|mut request: Request<Incoming>| {
-        if let Some(peer) = peer {
-            request.extensions_mut().insert(peer);
-        }
+        request.extensions_mut().insert(connection.client);
         answer(request, &place, &streams, &service)
     });
     let mut serving = pin!(builder.serve_connection(TokioIo::new(socket), answering));
@@ -163,9 +157,10 @@ fn answer(
     let (connection, connections) = (&place.connection, &place.connections);
     let (exchange, arrived) = connection.begin();
     streams.0.put(&exchange);
-    let is_room = connections.request_begins();
+    let room = connections.request_begins(connection.client);
+    let is_room = room.is_some();
     let guard = Guard {
-        connections: Arc::clone(connections),
+        _place: room,
         connection: Arc::clone(connection),
         exchange: Arc::clone(&exchange),
     };
@@ -193,10 +188,13 @@ fn answer(
             Ok(answer) => answer.await?,
             Err(refusal) => refusal,
         };
+        let mut patience = Patience::new(limit);
+        // The library asks for no body before the client of HTTP/2 has room for some of it.
+        patience.ask(0, &guard.connection.clock, &guard.exchange);
         Ok(response.map(|body| Download {
             body,
             guard,
-            patience: Patience::new(limit),
+            patience,
         }))
     }
 }

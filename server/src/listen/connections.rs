@@ -19,9 +19,14 @@ use super::{
     refusal::Refusals,
     watch::{Clock, Connection, Verdict},
 };
+use crate::owner::Peer;
 
 /// Connections over the limit while those that they replace are still closing.
 const CLOSING: usize = 32;
+
+/// How many places a client may have for each that is free. One that sends all it can leaves a
+/// ninth to others.
+const PLACES_FOR_A_FREE_ONE: usize = 8;
 
 /// How long an answer that was handed over may take to leave, when everything else has ended.
 const FLUSH: Duration = Duration::from_millis(250);
@@ -32,7 +37,7 @@ pub(crate) struct Connections {
     pub(super) refusals: Arc<Refusals>,
     clock: Arc<Clock>,
     /// By number. At most [`Limits::connections`] and [`CLOSING`].
-    open: Mutex<HashMap<u64, Arc<Connection>>>,
+    open: Mutex<Open>,
     next: AtomicU64,
     requests: AtomicUsize,
     refused: AtomicU64,
@@ -54,6 +59,33 @@ impl Drop for Place {
     }
 }
 
+/// A request's place, until it is dropped.
+pub(super) struct RequestPlace(Arc<Connections>);
+
+impl Drop for RequestPlace {
+    fn drop(&mut self) {
+        if self.0.requests.fetch_sub(1, Relaxed) == 1 {
+            self.0.left.notify_waiters();
+        }
+    }
+}
+
+/// Whether a client that has so many places needs one that is taken, because too few are free.
+fn is_crowded(own: usize, free: usize) -> bool {
+    own >= PLACES_FOR_A_FREE_ONE * free
+}
+
+type Open = HashMap<u64, Arc<Connection>>;
+
+fn of_client(open: &Open, client: Peer) -> impl Iterator<Item = &Arc<Connection>> {
+    open.values().filter(move |it| it.client == client)
+}
+
+fn of_all_or(open: &Open, client: Option<Peer>) -> impl Iterator<Item = &Arc<Connection>> {
+    let is_meant = move |it: &&Arc<Connection>| client.is_none_or(|client| it.client == client);
+    open.values().filter(is_meant)
+}
+
 impl Connections {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
@@ -69,21 +101,25 @@ impl Connections {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Connection>>> {
+    fn lock(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A place for one more connection. Where all are taken, the one that does the least has to
-    /// leave, unless all do something.
-    pub(super) fn admit(self: &Arc<Self>) -> Option<Place> {
+    /// leave, unless all do something; of a client that has its share, one of its own.
+    pub(super) fn admit(self: &Arc<Self>, client: Peer) -> Option<Place> {
         self.clock.tick();
         let mut open = self.lock();
-        let most = self.limits.connections;
-        if open.len() >= most && (open.len() >= most + CLOSING || !self.make_room(&open)) {
-            self.refused.fetch_add(1, Relaxed);
-            return None;
+        let (most, all) = (self.limits.connections, open.len());
+        let own = of_client(&open, client).count();
+        if is_crowded(own, most.saturating_sub(all)) {
+            let of = (all < most).then_some(client);
+            if all >= most + CLOSING || !self.make_room(&open, of) {
+                self.refused.fetch_add(1, Relaxed);
+                return None;
+            }
         }
-        let connection = Arc::new(Connection::new(Arc::clone(&self.clock)));
+        let connection = Arc::new(Connection::new(client, Arc::clone(&self.clock)));
         let number = self.next.fetch_add(1, Relaxed);
         open.insert(number, Arc::clone(&connection));
         drop(open);
@@ -95,35 +131,54 @@ impl Connections {
         })
     }
 
-    /// Has the most dispensable connection leave. One that has just come is not: its request may be
-    /// on the way.
-    fn make_room(&self, open: &HashMap<u64, Arc<Connection>>) -> bool {
-        let young = (self.limits.header / 10).as_millis() as u64;
-        let before = self.clock.now().saturating_sub(young);
-        let candidates = open.values().filter_map(|connection| {
-            let (rank, since) = connection.dispensable()?;
+    /// Has the most dispensable connection leave, of all or of a client. One that has just come is
+    /// not: its request may be on the way.
+    fn make_room(&self, open: &Open, of: Option<Peer>) -> bool {
+        let before = self.clock.now().saturating_sub(self.limits.young());
+        let candidates = of_all_or(open, of).filter_map(|connection| {
+            let (rank, since) = connection.dispensable(self.limits.write)?;
             (since < before).then_some((rank, std::cmp::Reverse(since), connection))
         });
         let chosen = candidates.max_by_key(|(rank, since, _)| (*rank, *since));
         chosen
-            .inspect(|(.., connection)| connection.evict())
+            .inspect(|(rank, _, connection)| connection.evict(*rank))
             .is_some()
     }
 
     /// Has a connection that does nothing give its descriptor back.
     pub(super) fn free_descriptor(&self) {
-        self.make_room(&self.lock());
+        self.make_room(&self.lock(), None);
     }
 
-    /// Takes a request in, if there is room for it: streams of HTTP/2 are many to a connection.
-    pub(super) fn request_begins(&self) -> bool {
-        self.requests.fetch_add(1, Relaxed) < self.limits.connections + CLOSING
-    }
-
-    pub(super) fn request_ended(&self) {
-        if self.requests.fetch_sub(1, Relaxed) == 1 {
-            self.left.notify_waiters();
+    /// A place for a request: streams of HTTP/2 are many to a connection. Where all are taken, one
+    /// whose answer nobody reads has to end, as for a connection.
+    pub(super) fn request_begins(self: &Arc<Self>, client: Peer) -> Option<RequestPlace> {
+        let place = RequestPlace(Arc::clone(self));
+        let all = self.requests.fetch_add(1, Relaxed);
+        let most = self.limits.connections + CLOSING;
+        let free = most.saturating_sub(all);
+        // Nobody has more than all have.
+        if is_crowded(all, free) {
+            let open = self.lock();
+            let own = of_client(&open, client).map(|it| it.requests()).sum();
+            let of = (free > 0).then_some(client);
+            if is_crowded(own, free) && (all >= most + CLOSING || !self.end_unread(&open, of)) {
+                return None;
+            }
         }
+        Some(place)
+    }
+
+    /// Ends the request whose answer has waited longest for its client, of all or of a client.
+    fn end_unread(&self, open: &Open, of: Option<Peer>) -> bool {
+        let before = self.clock.now().saturating_sub(self.limits.young());
+        let unread = of_all_or(open, of)
+            .filter_map(|connection| {
+                Some((connection.unread_since(self.limits.write)?, connection))
+            })
+            .filter(|(since, _)| *since < before);
+        let longest = unread.min_by_key(|(since, _)| *since);
+        longest.is_some_and(|(_, connection)| connection.end_unread())
     }
 
     /// How many connections are open, and how many were refused.

@@ -34,6 +34,14 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// For how many milliseconds a connection that has just come, or an answer that has just been
+    /// written, does not give way to another.
+    pub(super) fn young(&self) -> u64 {
+        (self.header / 10).as_millis() as u64
+    }
+}
+
 /// A body that comes at this rate is never cut, however long it is: half a megabit a second.
 pub(super) const BODY_BYTES_A_SECOND: u64 = 64 << 10;
 

@@ -16,6 +16,7 @@ use futures_util::task::AtomicWaker;
 use tokio::task::AbortHandle;
 
 use super::limits::{ANSWER_BYTES_A_SECOND, Limits};
+use crate::owner::Peer;
 
 /// Milliseconds since a listener was opened, and one more: 0 stands for never.
 pub(super) type Millis = u64;
@@ -71,9 +72,23 @@ pub(super) enum Verdict {
     Cut,
 }
 
+/// What a connection does that may have to leave for another: what is later leaves sooner.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rank {
+    /// It sends bodies.
+    Upload,
+    /// It sends a head.
+    Head,
+    /// It reads no answer.
+    Unread,
+    /// Nothing.
+    Idle,
+}
+
 /// A connection, as all that works for it sees it.
 #[derive(Debug)]
 pub(super) struct Connection {
+    pub(super) client: Peer,
     pub(super) clock: Arc<Clock>,
     waker: AtomicWaker,
     verdict: AtomicU8,
@@ -128,6 +143,11 @@ impl Exchange {
         self.open_ended.store(true, Relaxed);
     }
 
+    /// Until when the client has to take what was written, if something waits for it.
+    fn due(&self) -> Option<Millis> {
+        Some(self.due.load(Relaxed)).filter(|due| *due != 0)
+    }
+
     pub(super) fn is_task(&self, task: AbortHandle) {
         self.task.get_or_init(|| task);
     }
@@ -140,9 +160,10 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Connection {
-    pub(super) fn new(clock: Arc<Clock>) -> Self {
+    pub(super) fn new(client: Peer, clock: Arc<Clock>) -> Self {
         let now = clock.now();
         Self {
+            client,
             clock,
             waker: AtomicWaker::new(),
             verdict: AtomicU8::new(Verdict::Serve as u8),
@@ -256,45 +277,78 @@ impl Connection {
 
     fn judge_exchanges(&self, now: Millis) {
         for exchange in lock(&self.exchanges).iter() {
-            let due = exchange.due.load(Relaxed);
-            if due != 0 && now > due {
-                exchange.unread.store(true, Relaxed);
-                match exchange.task.get() {
-                    Some(stream) => stream.abort(),
-                    None => self.tell(Verdict::Cut),
-                }
+            if exchange.due().is_some_and(|due| now > due) {
+                self.end_exchange(exchange);
             }
         }
     }
 
-    /// How dispensable the connection is: the higher the first number the more, and then the lower
-    /// the second. `None` if it is answering something.
-    pub(super) fn dispensable(&self) -> Option<(u8, Millis)> {
+    fn end_exchange(&self, exchange: &Exchange) {
+        exchange.unread.store(true, Relaxed);
+        match exchange.task.get() {
+            Some(stream) => stream.abort(),
+            None => self.tell(Verdict::Cut),
+        }
+    }
+
+    /// How many requests are being answered.
+    pub(super) fn requests(&self) -> usize {
+        self.open.load(Relaxed) as usize
+    }
+
+    /// Since when the client lets the answer wait that it has let wait longest. What it read counts
+    /// for it, as far as `limit`, which is the longest that it may wait.
+    pub(super) fn unread_since(&self, limit: Duration) -> Option<Millis> {
+        if self.verdict() == Verdict::Cut {
+            return None;
+        }
+        let due = lock(&self.exchanges).iter().filter_map(|it| it.due()).min();
+        due.map(|due| due.saturating_sub(limit.as_millis() as u64))
+    }
+
+    /// Ends the request whose answer waits longest for the client, if there is one.
+    pub(super) fn end_unread(&self) -> bool {
+        let exchanges = lock(&self.exchanges);
+        let waiting = exchanges.iter().filter(|it| it.due().is_some());
+        let longest = waiting.min_by_key(|it| it.due());
+        longest
+            .inspect(|exchange| {
+                self.end_exchange(exchange);
+                // It is on its way out, so that the next to make room is another one.
+                exchange.due.store(0, Relaxed);
+            })
+            .is_some()
+    }
+
+    /// How dispensable the connection is, and since when. `None` if it is answering something.
+    pub(super) fn dispensable(&self, limit: Duration) -> Option<(Rank, Millis)> {
         if self.verdict() != Verdict::Serve {
             return None;
         }
         if self.open.load(Relaxed) == 0 {
             return Some(match self.head.load(Relaxed) {
-                0 => (2, self.quiet.load(Relaxed)),
-                head => (1, head),
+                0 => (Rank::Idle, self.quiet.load(Relaxed)),
+                head => (Rank::Head, head),
             });
         }
         let exchanges = lock(&self.exchanges);
-        let uploads = exchanges
-            .iter()
-            .map(|exchange| exchange.uploads.load(Relaxed));
-        uploads
-            .min()
-            .filter(|since| *since != 0)
-            .map(|since| (0, since))
+        let are_unread = exchanges.iter().all(|it| it.due().is_some());
+        let uploads = exchanges.iter().map(|it| it.uploads.load(Relaxed)).min();
+        drop(exchanges);
+        match self.unread_since(limit).filter(|_| are_unread) {
+            Some(since) => Some((Rank::Unread, since)),
+            None => uploads
+                .filter(|since| *since != 0)
+                .map(|since| (Rank::Upload, since)),
+        }
     }
 
     /// Makes room for another connection.
-    pub(super) fn evict(&self) {
-        self.tell(match self.dispensable() {
-            Some((2, _)) => Verdict::Finish,
-            Some((1, _)) => Verdict::Late,
-            _ => Verdict::Cut,
+    pub(super) fn evict(&self, rank: Rank) {
+        self.tell(match rank {
+            Rank::Idle => Verdict::Finish,
+            Rank::Head => Verdict::Late,
+            Rank::Unread | Rank::Upload => Verdict::Cut,
         });
     }
 }

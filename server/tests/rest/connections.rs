@@ -339,16 +339,7 @@ async fn an_idle_connection_gives_way_and_none_that_works_does() {
     assert!(answer.contains("retry-after: 1"), "{answer}");
     // There is room again when one has left.
     drop(working.pop());
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let mut stream = server
-            .sends(&GET.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n"))
-            .await;
-        if rest(&mut stream).await.contains("{\"live\":true}") {
-            break;
-        }
-        assert!(Instant::now() < deadline);
-    }
+    until_live(&server).await;
 }
 
 #[tokio::test]
@@ -433,6 +424,124 @@ async fn http2_without_tls_is_served_and_limited() {
     assert!(refused.count() >= 10);
     drop(answers);
     server.until_idle().await;
+}
+
+/// Opens so many streams of a connection, with these windows for their answers, and waits for their
+/// statuses. What it returns holds them open.
+async fn streams(
+    server: &TestServer,
+    count: usize,
+    window: u32,
+    request: impl Fn() -> Request<Body>,
+) -> Vec<hyper::Response<hyper::body::Incoming>> {
+    let stream = TokioIo::new(server.connect().await);
+    let (client, connection) = http2::Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(window)
+        .handshake(stream)
+        .await
+        .expect("it speaks HTTP/2");
+    tokio::spawn(connection);
+    let sent = (0..count).map(|_| client.clone().send_request(request()));
+    let answers = timeout(PATIENCE, futures_util::future::join_all(sent)).await;
+    let answers = answers.expect("all are answered").into_iter();
+    answers.map(|answer| answer.expect("an answer")).collect()
+}
+
+fn refused(answers: &[hyper::Response<hyper::body::Incoming>]) -> usize {
+    let refused = answers.iter().filter(|answer| answer.status() == 503);
+    refused.count()
+}
+
+/// Asks on new connections until one is answered, not refused.
+async fn until_live(server: &TestServer) {
+    let ask = GET.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let answer = rest(&mut server.sends(&ask).await).await;
+        if answer.contains("{\"live\":true}") {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn answers_that_nobody_reads_give_way_to_requests() {
+    let server = actor(|limits| {
+        limits.connections = 8;
+        // A tenth of it protects answers that have just begun.
+        limits.header = Duration::from_secs(5);
+    })
+    .await;
+    let live = format!("{}/v2/health/live", server.url);
+    let request = || Request::get(&live).body(Body::empty()).expect("a request");
+    let unread = streams(&server, 100, 0, request).await;
+    assert!(refused(&unread) > 0);
+    until_live(&server).await;
+    drop(unread);
+}
+
+#[tokio::test]
+async fn connections_whose_answers_nobody_reads_give_way() {
+    let script = json!({ "name": "fast", "context": 60_000, "cells": 200_000, "replies": [
+        { "text": "on and on ".repeat(100), "then": "repeat" },
+    ] });
+    let setup = Setup::new().graph("chat", CHAT).script(&script);
+    let server = setup
+        .with(limits(|limits| {
+            limits.connections = 2;
+            limits.header = Duration::from_secs(5);
+        }))
+        .start()
+        .await;
+    let body = streamed("chat", "forever").to_string();
+    let mut unread = Vec::new();
+    for _ in 0..2 {
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        socket.set_recv_buffer_size(1 << 10).expect("small");
+        let address = server.server.addresses()[0];
+        let mut stream = socket.connect(address).await.expect("it listens");
+        let request = post(&body, body.len());
+        stream
+            .write_all(request.as_bytes())
+            .await
+            .expect("writable");
+        unread.push(stream);
+    }
+    until_live(&server).await;
+    drop(unread);
+}
+
+#[tokio::test]
+async fn a_client_with_all_the_places_it_can_have_leaves_some_to_others() {
+    let server = actor(|limits| limits.connections = 64).await;
+    let hang =
+        json!({ "model": "actor", "actions": [{ "event": "1" }, { "hang": true }] }).to_string();
+    let request = || {
+        let request = Request::post(format!("{}/v3/chat/completions", server.url));
+        request.body(Body::from(hang.clone())).expect("a request")
+    };
+    let busy = streams(&server, 200, 1 << 16, request).await;
+    assert!(refused(&busy) > 0);
+    let mut connections = Vec::new();
+    loop {
+        let mut stream = server.sends("GET / HT").await;
+        let refused = timeout(SOON, stream.read_u8()).await.is_ok();
+        connections.push(stream);
+        if refused {
+            break;
+        }
+    }
+    // Another client.
+    let other = reqwest::Client::builder().local_address(Some([127, 0, 0, 2].into()));
+    let reply = read(
+        other
+            .build()
+            .expect("a client")
+            .get(format!("{}/v2/health/live", server.url)),
+    );
+    assert_eq!(reply.await.status, 200);
+    drop((busy, connections));
 }
 
 #[tokio::test]
