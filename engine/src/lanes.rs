@@ -218,7 +218,7 @@ impl Lane {
             && self.waiting_of(&(self.number, Some(Arc::clone(tenant)))) >= MAX_WAITING_OF_A_TENANT
         {
             format!(
-                "{MAX_WAITING_OF_A_TENANT} jobs of this graph for the key `{tenant}` wait for the executor `{}`, as many as those of a key may",
+                "{MAX_WAITING_OF_A_TENANT} jobs of this graph for `{tenant}` wait for the executor `{}`, as many as those of a key or client may",
                 self.name
             )
         } else {

@@ -8,15 +8,15 @@ use tokio::sync::oneshot;
 
 use crate::errors::{Cause, Failure};
 
-/// Does work that may take long for a request of a key, where graphs compute: keys take turns
-/// there. `panicked` says what went wrong if it panics. Work that nobody waits for any more is not
+/// Does work that may take long for a request of an owner, where graphs compute: owners take
+/// turns there. `panicked` says what went wrong if it panics. Work that nobody waits for any more is not
 /// begun.
 ///
 /// # Errors
 /// If there are no threads, or the work panics.
 pub(crate) async fn beside<T: Send + 'static>(
     lane: &Lane,
-    key: Option<&Arc<str>>,
+    owner: Option<&Arc<str>>,
     work: impl FnOnce() -> T + Send + 'static,
     panicked: &'static str,
 ) -> Result<T, Failure> {
@@ -28,7 +28,7 @@ pub(crate) async fn beside<T: Send + 'static>(
             let _ = done.send(work());
         }
     };
-    lane.spawn(key, Box::new(job));
+    lane.spawn(owner, Box::new(job));
     result
         .await
         .map_err(|_| Failure::new(Cause::Panic, panicked))

@@ -3,12 +3,18 @@
 use std::{
     fmt,
     net::{IpAddr, Ipv6Addr, SocketAddr},
+    num::NonZero,
     sync::Arc,
 };
 
 use axum::http::Extensions;
+use graphmill_llm::Tenant;
 
 use crate::keys::Caller;
+
+/// How many places, of connections and in queues, an address may have for each that is free. One
+/// that sends all it can leaves a ninth to others: it may be a proxy, with all clients behind it.
+pub(crate) const PLACES_OF_A_CLIENT: u32 = 8;
 
 /// The address of a client, in the extensions of its requests. Of version 6 it is the network, in
 /// which a client has addresses without number.
@@ -34,12 +40,52 @@ pub(crate) enum Owner {
     Client(Peer),
 }
 
+impl Peer {
+    /// The client among others of a server without keys.
+    fn tenant(self) -> Tenant {
+        let number = match self.0 {
+            IpAddr::V4(address) => address.to_bits().into(),
+            IpAddr::V6(network) => (network.to_bits() >> 64) as u64,
+        };
+        Tenant {
+            number,
+            weight: NonZero::<u32>::MIN,
+            places: PLACES_OF_A_CLIENT,
+        }
+    }
+}
+
+/// Whose turns a request takes in an LLM engine.
+pub(crate) fn tenant(caller: Option<&Arc<Caller>>, owner: Option<&Owner>) -> Option<Tenant> {
+    match (caller, owner) {
+        (Some(caller), _) => caller.tenant(),
+        (None, Some(Owner::Client(peer))) => Some(peer.tenant()),
+        (None, _) => None,
+    }
+}
+
 impl Owner {
     /// The owner of the request with these extensions.
     pub(crate) fn of(extensions: &Extensions) -> Option<Self> {
         match extensions.get::<Arc<Caller>>() {
             Some(caller) => Some(Self::Key(Arc::clone(caller.name()))),
             None => extensions.get().copied().map(Self::Client),
+        }
+    }
+
+    /// The name of the key.
+    pub(crate) fn key(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Key(name) => Some(name),
+            Self::Client(_) => None,
+        }
+    }
+
+    /// The name by which it is told from others.
+    pub(crate) fn name(&self) -> Arc<str> {
+        match self {
+            Self::Key(name) => Arc::clone(name),
+            Self::Client(Peer(address)) => address.to_string().into(),
         }
     }
 }

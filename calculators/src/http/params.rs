@@ -12,7 +12,7 @@ use super::{
     limits::{MAX_STOP_CHARS, MAX_STOPS},
     logprobs, sampling, structured,
 };
-use crate::payload::{GenerationParams, SpecialTokens, Terms};
+use crate::payload::{Account, GenerationParams, SpecialTokens, Terms};
 
 /// Reads the fields; `defaults` fills in what the request leaves open.
 pub(super) fn read(
@@ -86,9 +86,10 @@ pub(super) fn read(
     })
 }
 
-/// Holds a request to what its key demands.
-pub(super) fn hold_to(terms: &Terms, params: &mut GenerationParams) {
-    params.tenant = terms.tenant;
+/// Holds a request to what its account says.
+pub(super) fn hold_to(account: &Account, params: &mut GenerationParams) {
+    params.tenant = account.tenant;
+    let Some(terms) = &account.terms else { return };
     if let Some(most) = terms.max_priority {
         params.priority = params.priority.min(most);
     }

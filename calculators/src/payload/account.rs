@@ -15,6 +15,8 @@ use crate::llm::RecordedTokens;
 pub struct Account {
     /// Where the tokens of the request are counted.
     pub tally: Arc<Tally>,
+    /// Who the request is scheduled for; none where nobody competes with it.
+    pub tenant: Option<Tenant>,
     /// What the sender's key allows and demands; none where there are no keys.
     pub terms: Option<Terms>,
     /// What language models generated in an earlier run, and generate in this one.
@@ -26,8 +28,6 @@ pub struct Account {
 /// What the key of a request allows and demands.
 #[derive(Clone, Debug)]
 pub struct Terms {
-    /// Who the request is scheduled for; none where nobody competes with it.
-    pub tenant: Option<Tenant>,
     /// The highest priority it may have.
     pub max_priority: Option<i32>,
     /// What was computed is shared only among requests of the same salt. One that a request names

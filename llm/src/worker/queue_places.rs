@@ -42,23 +42,25 @@ pub struct QueuePlace {
 }
 
 impl Places {
-    /// Takes one of `limit` places. A tenant gets no more than are left to others after it, so that
-    /// none fills the queue, nor do a few of them.
+    /// Takes one of `limit` places. A tenant gets no more than its [`places`](Tenant::places) for
+    /// each that is left to others after it, so that none fills the queue, nor do a few of them.
     ///
     /// # Errors
     /// That none is left, or none for the tenant.
     pub(crate) fn enter(&self, limit: u32, tenant: Option<Tenant>) -> Result<(), Full> {
-        let take = |own: u32| {
-            let fits = |taken: u32| (taken < limit && own < limit - taken).then_some(taken + 1);
+        let take = |own: u32, each: u32| {
+            let has_share = |free: u32| own < free.saturating_mul(each);
+            let fits =
+                |taken: u32| (taken < limit && has_share(limit - taken)).then_some(taken + 1);
             self.taken
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
         };
         let entered = match tenant {
-            None => take(0).map_err(Full::All),
+            None => take(0, 1).map_err(Full::All),
             Some(tenant) => {
                 let mut tenants = self.of_tenants();
                 let own = tenants.get(&tenant.number).copied().unwrap_or_default();
-                take(own)
+                take(own, tenant.places)
                     .inspect(|_| *tenants.entry(tenant.number).or_default() += 1)
                     .map_err(|taken| match own {
                         own if own > 0 && taken < limit => Full::Share(own),

@@ -311,8 +311,8 @@ mod tests {
 
     async fn tensor(body: Body) -> Bytes {
         let bodies = Bodies::new(8 << 20, 8 << 20, &graphmill_engine::Executors::new());
-        let messages =
-            Messages::new(&HeaderMap::new(), body, bodies.share_of(None)).expect("no encoding");
+        let messages = Messages::new(&HeaderMap::new(), body, bodies.share_of(None, None))
+            .expect("no encoding");
         let message: ModelInferRequest = messages.only().await.expect("a message");
         let tensors = convert::tensors(message.inputs, message.raw_input_contents);
         let (_, tensor) = tensors.expect("a tensor").remove(0);
@@ -330,9 +330,9 @@ mod tests {
     async fn a_tensor_that_comes_in_many_frames_is_copied_once_into_the_message() {
         let (_, body) = request(4 << 20, 16 << 10);
         let bodies = Bodies::new(8 << 20, 8 << 20, &graphmill_engine::Executors::new());
-        let mut messages =
-            Messages::new(&HeaderMap::new(), body, bodies.share_of(None)).expect("no encoding");
-        let mut lease = bodies.share_of(None).lease();
+        let mut messages = Messages::new(&HeaderMap::new(), body, bodies.share_of(None, None))
+            .expect("no encoding");
+        let mut lease = bodies.share_of(None, None).lease();
         let head = messages.take(HEAD_BYTES, &mut lease).await.expect("a head");
         let length = head.expect("a head").slice(1..).get_u32() as usize;
         // The frames are put together here, and the tensor is a part of what comes of that.

@@ -29,6 +29,7 @@ use crate::{
     beside::{beside, claim},
     errors::{Cause, Failure},
     keys::Caller,
+    owner::Owner,
 };
 
 /// The budget of all bodies.
@@ -56,6 +57,8 @@ pub(crate) struct Share {
     bodies: Arc<Bodies>,
     /// Where requests of other keys compete with it.
     key: Option<Arc<str>>,
+    /// Who takes turns with others where work on it is done.
+    owner: Option<Arc<str>>,
     bytes: Mutex<usize>,
 }
 
@@ -91,14 +94,20 @@ impl Bodies {
     /// The share of the request with these extensions, which has nothing yet.
     pub(crate) fn share(self: &Arc<Self>, extensions: &Extensions) -> Arc<Share> {
         let caller = extensions.get::<Arc<Caller>>();
-        self.share_of(caller.and_then(|caller| caller.rival()).cloned())
+        let key = caller.and_then(|caller| caller.rival()).cloned();
+        self.share_of(key, Owner::of(extensions).map(|owner| owner.name()))
     }
 
-    /// The share of a request of this key.
-    pub(crate) fn share_of(self: &Arc<Self>, key: Option<Arc<str>>) -> Arc<Share> {
+    /// The share of a request of this key, whose work is that of this owner.
+    pub(crate) fn share_of(
+        self: &Arc<Self>,
+        key: Option<Arc<str>>,
+        owner: Option<Arc<str>>,
+    ) -> Arc<Share> {
         Arc::new(Share {
             bodies: Arc::clone(self),
             key,
+            owner,
             bytes: Mutex::default(),
         })
     }
@@ -185,7 +194,7 @@ impl Share {
         work: impl FnOnce() -> T + Send + 'static,
         panicked: &'static str,
     ) -> Result<T, Failure> {
-        beside(&self.bodies.lane, self.key.as_ref(), work, panicked).await
+        beside(&self.bodies.lane, self.owner.as_ref(), work, panicked).await
     }
 
     fn take(&self, more: usize, room: usize) -> Result<(), Failure> {
@@ -431,7 +440,7 @@ mod tests {
     }
 
     async fn read(bodies: &Arc<Bodies>, body: Body) -> Result<Bytes, Failure> {
-        let share = bodies.share_of(None);
+        let share = bodies.share_of(None, None);
         share.read(&HeaderMap::new(), body).await
     }
 
@@ -496,7 +505,7 @@ mod tests {
     #[tokio::test]
     async fn a_body_has_no_more_memory_than_bytes() {
         let bodies = Bodies::new(1 << 20, 1 << 20, &Executors::new());
-        let (mut lease, mut buffer) = (bodies.share_of(None).lease(), Vec::new());
+        let (mut lease, mut buffer) = (bodies.share_of(None, None).lease(), Vec::new());
         for (more, most, room) in [
             (10, 1_000, 10),
             (1, 1_000, 20),

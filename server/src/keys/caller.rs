@@ -88,15 +88,19 @@ impl Caller {
         self.counts.refused(&self.key.label, "model");
     }
 
+    /// Its key among others, where requests of other keys compete with it.
+    pub(crate) fn tenant(&self) -> Option<Tenant> {
+        self.competes.then_some(Tenant {
+            number: self.key.usage.number,
+            weight: self.key.entry.weight,
+            places: 1,
+        })
+    }
+
     /// What nodes have to know of the key.
     pub(crate) fn terms(self: &Arc<Self>) -> Terms {
         let entry = &self.key.entry;
-        let tenant = Tenant {
-            number: self.key.usage.number,
-            weight: entry.weight,
-        };
         Terms {
-            tenant: self.competes.then_some(tenant),
             max_priority: entry.max_priority,
             cache_salt: Arc::clone(&entry.salt),
             quota: Arc::clone(self) as Arc<dyn Quota>,

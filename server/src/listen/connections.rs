@@ -19,14 +19,10 @@ use super::{
     refusal::Refusals,
     watch::{Clock, Connection, Verdict},
 };
-use crate::owner::Peer;
+use crate::owner::{PLACES_OF_A_CLIENT, Peer};
 
 /// Connections over the limit while those that they replace are still closing.
 const CLOSING: usize = 32;
-
-/// How many places a client may have for each that is free. One that sends all it can leaves a
-/// ninth to others.
-const PLACES_FOR_A_FREE_ONE: usize = 8;
 
 /// How long an answer that was handed over may take to leave, when everything else has ended.
 const FLUSH: Duration = Duration::from_millis(250);
@@ -72,7 +68,7 @@ impl Drop for RequestPlace {
 
 /// Whether a client that has so many places needs one that is taken, because too few are free.
 fn is_crowded(own: usize, free: usize) -> bool {
-    own >= PLACES_FOR_A_FREE_ONE * free
+    own >= PLACES_OF_A_CLIENT as usize * free
 }
 
 type Open = HashMap<u64, Arc<Connection>>;

@@ -9,6 +9,7 @@ use super::{Listed, Running};
 use crate::{
     errors::Failure,
     observe::request_id::Id,
+    owner::Owner,
     servable::{InUse, Ready},
     sessions::{About, Entered, RecordingOptions, Sessions},
 };
@@ -18,8 +19,7 @@ pub(crate) struct RequestInfo {
     pub(crate) id: Id,
     /// When the session ends at the latest.
     pub(crate) deadline: Option<Instant>,
-    /// The name of its key, where there are keys.
-    pub(crate) key: Option<Arc<str>>,
+    pub(crate) owner: Option<Owner>,
     pub(crate) account: Account,
     /// What nodes tell others that they ask.
     pub(crate) traceparent: Option<Arc<str>>,
@@ -52,15 +52,16 @@ pub(crate) fn open(
 ) -> Result<Opened, Failure> {
     let mut run = RunCx::new(request.id.text.clone());
     run.deadline = request.deadline;
-    run.tenant.clone_from(&request.key);
+    run.tenant = request.owner.as_ref().map(Owner::name);
     run.extension = Some(Arc::new(request.account));
     run.trace.traceparent = request.traceparent;
-    let listed = running.list(&request.id, request.key.clone(), run.cancel.clone());
+    let key = request.owner.as_ref().and_then(Owner::key);
+    let listed = running.list(&request.id, key.cloned(), run.cancel.clone());
     let (mut session, handle) = Session::new(&ready.plan, run, sides.clone())?;
     let about = About {
         servable: &ready.servable,
         request: &request.id.text,
-        key: request.key.as_ref(),
+        key,
         label,
         sides,
         records: request.records,

@@ -91,6 +91,32 @@ async fn a_chat_is_answered_beside_a_request_of_hundreds_of_prompts() {
 }
 
 #[tokio::test]
+async fn clients_without_keys_take_turns_by_their_addresses() {
+    let server = endless("").await;
+    let long = question("chat", "go");
+    let busy: Vec<Open> = (0..20)
+        .map(|_| open(&server, "/v3/chat/completions", &long))
+        .collect();
+    server
+        .until("queued", |status| engine_numbers(status)[..2] == [4, 16])
+        .await;
+    let other = reqwest::Client::builder().local_address(Some([127, 0, 0, 2].into()));
+    let other = other.build().expect("a client");
+    for _ in 0..3 {
+        let request = other.post(format!("{}/v3/chat/completions", server.url));
+        let reply = read(request.body(question("chat", "brief").to_string())).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+    }
+    assert_eq!(
+        sessions(&server.status().await),
+        20,
+        "none has ended for it"
+    );
+    drop(busy);
+    server.until_idle().await;
+}
+
+#[tokio::test]
 async fn choices_of_a_chat_take_turns_with_other_requests() {
     let server = endless("").await;
     let mut many = question("chat", "go");

@@ -22,8 +22,8 @@ use super::{
 };
 use crate::llm::{GenerationConfig, LanguageModel, claim_room, refused};
 use crate::payload::{
-    GenerationParams, HttpRequestPayload, JsonBody, MediaSource, PromptQuestion, RequestInput,
-    Terms, TextRequest,
+    Account, GenerationParams, HttpRequestPayload, JsonBody, MediaSource, PromptQuestion,
+    RequestInput, Terms, TextRequest,
 };
 
 /// Reads the body of `chat/completions`, `completions`, `responses`, Anthropic's `messages` and
@@ -207,7 +207,7 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
         asked,
         model: Arc::from(model),
         id: &run.id.0,
-        terms: Terms::of(run),
+        account: Account::of(run),
         adapter: payload.adapter.clone(),
         echo: Map::new(),
         function_call: false,
@@ -233,7 +233,7 @@ struct Head<'a> {
     asked: Asked,
     model: Arc<str>,
     id: &'a str,
-    terms: Option<&'a Terms>,
+    account: Option<&'a Account>,
     adapter: Option<Arc<str>>,
     echo: Map<String, Value>,
     function_call: bool,
@@ -260,8 +260,8 @@ impl Head<'_> {
         let ignored = table::check(json, native)?;
         let mut params = params::read(body, native == table::CHAT, &defaults.values)?;
         params.adapter = self.adapter.take();
-        if let Some(terms) = self.terms {
-            params::hold_to(terms, &mut params);
+        if let Some(account) = self.account {
+            params::hold_to(account, &mut params);
         }
         self.dialect.complete(&mut self.echo, &params);
         let stream = body.bool("stream")?.unwrap_or(false);

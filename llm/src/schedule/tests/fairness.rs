@@ -160,7 +160,11 @@ fn extreme_ranks_do_not_overflow() {
 fn of(number: u64, weight: u32, job: Job) -> Job {
     let weight = weight.try_into().expect("above 0");
     Job {
-        tenant: Some(Tenant { number, weight }),
+        tenant: Some(Tenant {
+            number,
+            weight,
+            places: 1,
+        }),
         ..job
     }
 }

@@ -45,7 +45,7 @@ use crate::{
     kserve::{self, Label},
     listen::{Arrival, ON_ITS_WAY, time_allowed},
     observe::{request_id::Id, trace::RunTrace},
-    owner::Owner,
+    owner::{self, Owner},
     requests::{Answer, RequestInfo},
     servable::{Choice, Servable},
     stage::cut,
@@ -282,12 +282,14 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
     if let Some(caller) = &caller {
         caller.is_tallied(head.entry.tally());
     }
+    let tenant = owner::tenant(caller.as_ref(), head.owner.as_ref());
     let request = RequestInfo {
         id: head.id,
         deadline,
-        key: caller.as_ref().map(|caller| Arc::clone(caller.name())),
+        owner: head.owner,
         account: Account {
             tally: head.entry.tally(),
+            tenant,
             terms: caller.as_ref().map(Caller::terms),
             priority: 0,
             recorded: None,

@@ -16,7 +16,7 @@ use crate::{
     kserve::{self, Driver, Inference, Settings},
     listen::{Arrival, time_allowed},
     observe::{request_id::Id, trace::RequestTrace},
-    owner::Owner,
+    owner::{self, Owner},
     requests::RequestInfo,
     servable::{Choice, Ready, Servable},
 };
@@ -170,9 +170,10 @@ impl RequestContext {
         let request = RequestInfo {
             id: self.id.clone(),
             deadline,
-            key: self.key(),
+            owner: self.owner(),
             account: Account {
                 tally: self.entry.tally(),
+                tenant: owner::tenant(self.caller.as_ref(), self.owner.as_ref()),
                 terms: self.caller.as_ref().map(Caller::terms),
                 priority,
                 recorded: None,
