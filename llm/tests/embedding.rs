@@ -1,5 +1,6 @@
 //! The embedding engine on a backend that a test holds between steps.
 
+use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 
@@ -8,7 +9,7 @@ use graphmill_llm::embed::{
     EmbeddingBackend, EmbeddingCapacity, EmbeddingEngine, EmbeddingError, EmbeddingHandle,
     EmbeddingRefusal, EmbeddingRequest, EmbeddingSpec, EmbeddingTask, PairForm, Pooling,
 };
-use graphmill_llm::{ErrorKind, LlmEngineSpec, LlmEngineState, Supervised, Token};
+use graphmill_llm::{ErrorKind, LlmEngineSpec, LlmEngineState, Supervised, Tenant, Token};
 
 /// Tells the test what each step computes, and waits for its word. A text's numbers are its length
 /// and its first token; the token [`POISON`] fails the batch that has it, and [`PANIC`] panics.
@@ -90,12 +91,25 @@ impl Bench {
         name: &'static str,
         texts: &[&[Token]],
     ) -> Result<EmbeddingHandle, EmbeddingRefusal> {
+        self.engine.submit(self.request(name, texts))
+    }
+
+    fn request(&self, name: &'static str, texts: &[&[Token]]) -> EmbeddingRequest {
         let results = self.results.clone();
         let texts = texts.iter().map(|text| text.to_vec()).collect();
-        self.engine
-            .submit(EmbeddingRequest::new(texts, move |outcome| {
-                results.send((name, outcome)).expect("the test listens");
-            }))
+        EmbeddingRequest::new(texts, move |outcome| {
+            results.send((name, outcome)).expect("the test listens");
+        })
+    }
+
+    fn submit_for(&self, tenant: u64, name: &'static str, texts: &[&[Token]]) -> EmbeddingHandle {
+        let mut request = self.request(name, texts);
+        request.tenant = Some(Tenant {
+            number: tenant,
+            weight: NonZero::<u32>::MIN,
+            places: 1,
+        });
+        self.engine.submit(request).expect("a good request")
     }
 
     fn submit(&self, name: &'static str, texts: &[&[Token]]) -> EmbeddingHandle {
@@ -136,6 +150,26 @@ fn requests_share_batches_in_turn() {
     let measured = bench.engine.measurements();
     assert_eq!(measured.finished[0], ("done", 3));
     assert_eq!(measured.step_texts.sum as u32, 6);
+}
+
+#[test]
+fn tenants_take_turns_however_many_requests_each_has() {
+    let bench = Bench::new(99);
+    // Each text fills a batch.
+    let text: &[Token] = &[7; 6];
+    let _many: Vec<_> = (0..40)
+        .map(|_| bench.submit_for(1, "many", &[text, text]))
+        .collect();
+    bench.step();
+    let _few = bench.submit_for(2, "few", &[&[6; 6], &[6; 6]]);
+    let mut steps = 0;
+    while !bench.outcomes.try_iter().any(|(name, _)| name == "few") {
+        bench.go();
+        bench.step();
+        steps += 1;
+        assert!(steps <= 6, "every other step is for it");
+    }
+    drop(bench.go); // the step that waits fails
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Shared by the nodes that embed and rank: submitting texts to an engine, and turning its refusals
 //! into errors for the client.
 
-use graphmill_engine::{Error, EventSender, Result};
+use graphmill_engine::{Error, EventSender, Result, RunCx};
 use graphmill_llm::Token;
 use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome, EmbeddingRefusal, EmbeddingRequest};
 
 use super::EmbeddingModel;
+use crate::payload::Account;
 
 /// Refuses a request that the engine would not take, before anything is computed for it.
 pub(super) fn check_room(model: &EmbeddingModel) -> Result<()> {
@@ -19,12 +20,14 @@ pub(super) fn submit(
     model: &EmbeddingModel,
     texts: Vec<Vec<Token>>,
     events: EventSender<EmbeddingOutcome>,
+    run: &RunCx,
     field: impl Fn(usize) -> String,
 ) -> Result<EmbeddingHandle> {
-    let request = EmbeddingRequest::new(texts, move |outcome| {
+    let mut request = EmbeddingRequest::new(texts, move |outcome| {
         // a session that has ended dropped its handle, so nobody waits for this
         events.send(outcome).ok();
     });
+    request.tenant = Account::of(run).and_then(|account| account.tenant);
     let taken = model.engine().submit(request);
     taken.map_err(|refusal| refused(refusal, field))
 }

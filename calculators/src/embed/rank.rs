@@ -132,7 +132,7 @@ impl Calculator for Rank {
             if let Some(tally) = Tally::of(cx.run()) {
                 tally.count(cx.node_name(), |counts| counts.prompt += tokens);
             }
-            let handle = engine::submit(&self.model, pairs, cx.sender(io.events), field)?;
+            let handle = engine::submit(&self.model, pairs, cx.sender(io.events), cx.run(), field)?;
             self.running = Some(Running {
                 time: known,
                 handle,

@@ -175,6 +175,7 @@ impl EmbeddingEngine {
             id,
             computed: Arc::clone(&computed),
             texts: request.texts,
+            tenant: request.tenant,
             receiver,
             submitted: Instant::now(),
             results: Vec::new(),

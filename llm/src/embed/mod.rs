@@ -4,7 +4,7 @@
 //! A sibling of the generating [`LlmEngine`](crate::LlmEngine), with the same devices, threads and
 //! limits. One thread owns the model. Each step computes a batch of whole texts of many requests
 //! under a token budget, each request giving one text in turn, so that a long list does not hold up
-//! a single text. Nothing is kept from step to step.
+//! a single text, and requests of different tenants come first in turn. Nothing is kept from step to step.
 
 mod batch;
 mod engine;

@@ -1,6 +1,6 @@
 //! What goes into an embedding engine and comes out of it.
 
-use crate::protocol::{GenerationError, Token};
+use crate::protocol::{GenerationError, Tenant, Token};
 
 /// The vectors of a request's texts in order, or why there are none.
 pub type EmbeddingOutcome = Result<Vec<Vec<f32>>, EmbeddingError>;
@@ -12,6 +12,8 @@ pub type EmbeddingSink = Box<dyn FnOnce(EmbeddingOutcome) + Send>;
 pub struct EmbeddingRequest {
     /// The texts, each with at least one token.
     pub texts: Vec<Vec<Token>>,
+    /// Who it is computed for, where tenants are told apart.
+    pub tenant: Option<Tenant>,
     /// Called once, on the engine's thread or that of its supervisor, so it must not block.
     pub sink: EmbeddingSink,
 }
@@ -24,6 +26,7 @@ impl EmbeddingRequest {
     ) -> Self {
         Self {
             texts,
+            tenant: None,
             sink: Box::new(sink),
         }
     }

@@ -6,17 +6,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use rustc_hash::FxHashMap;
+
 use super::batch::{self, Texts};
 use super::engine::{Shared, Vectors};
 use super::request::{EmbeddingError, EmbeddingOutcome};
 use crate::backend::interface::{EmbeddingBackend, EmbeddingCapacity};
-use crate::protocol::{ErrorKind, Token};
+use crate::protocol::{ErrorKind, Tenant, Token};
 use crate::worker::{Stepper, catch, stopped};
 
 /// A request on the engine thread.
 pub(super) struct Job {
     pub(super) id: u64,
     pub(super) texts: Vec<Vec<Token>>,
+    pub(super) tenant: Option<Tenant>,
     pub(super) receiver: Arc<Vectors>,
     pub(super) submitted: Instant,
     /// How many texts are computed, for those who ask.
@@ -98,7 +101,7 @@ impl<'a> Core<'a> {
         self.shared.pulse.beat(false);
     }
 
-    /// Gives each request of the batch its numbers. The first one then goes behind the others.
+    /// Gives each request of the batch its numbers. The first one then queues up again.
     fn commit(&mut self, width: usize) {
         let mut rows = self.numbers.chunks_exact(width);
         for (job, texts) in self.queue.iter_mut().zip(&self.batch) {
@@ -106,7 +109,9 @@ impl<'a> Core<'a> {
             job.results.extend(computed);
             job.computed.store(job.results.len(), Ordering::Relaxed);
         }
-        self.queue.rotate_left(1);
+        if let Some(first) = self.queue.pop_front() {
+            self.queue_up(first);
+        }
         for mut job in self.take(Job::is_complete) {
             let results = std::mem::take(&mut job.results);
             let outcome = if results.iter().flatten().all(|number| number.is_finite()) {
@@ -119,6 +124,25 @@ impl<'a> Core<'a> {
             };
             self.end_job(&job, outcome);
         }
+    }
+
+    /// Puts a request behind those of its tenant, and before what other tenants have more of.
+    fn queue_up(&mut self, job: Job) {
+        let Some(tenant) = job.tenant else {
+            return self.queue.push_back(job);
+        };
+        let own = self.queue.iter().filter(|it| it.tenant == job.tenant);
+        let own = own.count() as u32 / tenant.weight;
+        let mut places = FxHashMap::<u64, u32>::default();
+        let later = self.queue.iter().position(|other| {
+            other.tenant.is_some_and(|other| {
+                let before = places.entry(other.number).or_default();
+                *before += 1;
+                (*before - 1) / other.weight > own
+            })
+        });
+        let place = later.unwrap_or(self.queue.len());
+        self.queue.insert(place, job);
     }
 
     /// Ends the requests of a batch that failed, and no others.
@@ -155,7 +179,7 @@ impl Stepper for Core<'_> {
 
     fn take_in(&mut self, job: Box<Job>) {
         self.shared.pulse.taken();
-        self.queue.push_back(*job);
+        self.queue_up(*job);
     }
 
     fn cancel(&mut self, number: u64) {
