@@ -99,6 +99,7 @@ pub(super) fn need(prompts: &[TokenPrompt], params: &GenerationParams, context: 
         prompt_tokens: lengths().sum(),
         generated_tokens: params.max_tokens.map(generated),
         sequences: (prompts.len() as u64 * n).try_into().unwrap_or(u32::MAX),
+        n: params.n,
     }
 }
 

@@ -46,6 +46,8 @@ pub struct Need {
     pub generated_tokens: Option<u64>,
     /// Its choices, for all prompts.
     pub sequences: u32,
+    /// Its choices for each prompt.
+    pub n: u32,
 }
 
 /// The limits of a key.

@@ -103,7 +103,7 @@ pub(crate) struct Row {
 pub(crate) const fn row(cause: Cause) -> Row {
     use Retry::{After, Implied, Never};
     let (status, kind, code, retry) = match cause {
-        Cause::BadRequest    => (StatusCode::BAD_REQUEST,           "invalid_request_error", None,                            Implied),
+        Cause::BadRequest    => (StatusCode::BAD_REQUEST,           "invalid_request_error", Some("invalid_value"),           Implied),
         Cause::ContextLength => (StatusCode::BAD_REQUEST,           "invalid_request_error", Some("context_length_exceeded"), Implied),
         Cause::UnknownModel  => (StatusCode::NOT_FOUND,             "invalid_request_error", Some("model_not_found"),         Implied),
         Cause::NotFound      => (StatusCode::NOT_FOUND,             "invalid_request_error", Some("not_found"),               Implied),
@@ -205,11 +205,13 @@ impl Failure {
         self
     }
 
-    /// Names the field that holds the prompt, where a prompt is at fault: what found that out knows
+    /// Names the field that holds the prompts, where they are at fault: what found that out knows
     /// no field names.
     #[must_use]
     pub(crate) fn of_prompt(mut self, field: Option<&'static str>) -> Self {
-        if self.cause == Cause::ContextLength && self.param.is_none() {
+        let is_at_fault =
+            self.cause == Cause::ContextLength || self.code() == Some("too_many_sequences");
+        if is_at_fault && self.param.is_none() {
             self.param = field.map(Cow::Borrowed);
         }
         self
@@ -323,7 +325,12 @@ mod tests {
     #[test]
     fn kinds_have_the_statuses_that_clients_act_on() {
         for (error, status, code, retry) in [
-            (Error::invalid("x"), 400, None, Retry::Implied),
+            (
+                Error::invalid("x"),
+                400,
+                Some("invalid_value"),
+                Retry::Implied,
+            ),
             (
                 Error::invalid("x").with_code("context_length_exceeded"),
                 400,

@@ -147,12 +147,10 @@ pub(crate) async fn unknown_route(method: Method, uri: Uri) -> Failure {
     let hint = if of_operators.is_some() {
         ": it is served at the port of operators, `--management_port`".to_owned()
     } else {
-        let paths = operations.iter().map(|operation| operation.path.as_str());
-        // A path that is served elsewhere, or not with this method, is no better one.
-        let near = suggest::nearest(path, paths.filter(|other| *other != path));
-        near.map_or(String::new(), |near| {
-            format!("; did you mean `{}`?", near.replace("{*", "{"))
-        })
+        let listed = operations.iter().filter(|operation| operation.listed);
+        let near = below(path, &method, &operations);
+        let near = near.or_else(|| nearest(path, listed.map(|it| it.path.as_str())));
+        meant(near)
     };
     Failure::new(
         Cause::UnknownRoute,
@@ -179,14 +177,62 @@ fn is_path(route: &str, path: &str) -> bool {
     }
 }
 
+/// Advice about a path.
+fn meant(near: Option<&str>) -> String {
+    near.map_or(String::new(), |near| {
+        format!("; did you mean `{}`?", near.replace("{*", "{"))
+    })
+}
+
+/// The shortest of the paths with this method that go on where this one ends, behind a name.
+fn below<'a>(path: &str, method: &Method, operations: &'a [Operation]) -> Option<&'a str> {
+    let ends_like = |begin: &str| {
+        let tails = operations
+            .iter()
+            .filter_map(|it| it.path.strip_prefix(begin));
+        tails
+            .filter(|tail| !tail.is_empty())
+            .any(|tail| path.ends_with(tail))
+    };
+    let goes_on = |other: &&str| {
+        let mut ends = other.match_indices("}/").map(|(at, _)| &other[..=at]);
+        ends.any(|begin| {
+            // A name can have slashes there.
+            let of_kserve = begin == "/v2/models/{name}"
+                && path.starts_with("/v2/models/")
+                && !ends_like(begin);
+            of_kserve || is_path(begin, path)
+        })
+    };
+    let of_method = operations
+        .iter()
+        .filter(|it| it.listed && it.method.eq_ignore_ascii_case(method.as_str()));
+    let paths = of_method.map(|it| it.path.as_str()).filter(goes_on);
+    paths.min_by_key(|other| (other.matches('/').count(), other.len()))
+}
+
+/// The path that this one was probably meant to be. Each part that differs has to be near by itself:
+/// a name in one path is no slip of the keys for a word in another.
+fn nearest<'a>(path: &str, paths: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let is_near = |(part, other): (&str, &str)| {
+        part == other || other.starts_with('{') || suggest::nearest(part, [other]).is_some()
+    };
+    let are_near = |other: &&str| {
+        let differs_in_length = path.matches('/').count() != other.matches('/').count();
+        *other != path && (differs_in_length || path.split('/').zip(other.split('/')).all(is_near))
+    };
+    suggest::nearest(path, paths.filter(are_near))
+}
+
 /// Refuses a method that a path does not take.
 async fn wrong_method(method: Method, uri: Uri) -> Response {
     let failure = Failure::new(
         Cause::WrongMethod,
         format!(
-            "`{}` does not take `{}`",
+            "`{}` does not take `{}`{}",
             shortened(uri.path(), MAX_SHOWN_BYTES),
-            shortened(method.as_str(), MAX_METHOD_BYTES)
+            shortened(method.as_str(), MAX_METHOD_BYTES),
+            meant(below(uri.path(), &method, &operations(false)))
         ),
     );
     let mut response = failure.into_response();

@@ -116,7 +116,7 @@ impl Caller {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take_sequences(&self, sequences: u32) -> Result<()> {
+    fn take_sequences(&self, sequences: u32, n: u32) -> Result<()> {
         let Some(most) = self.key.entry.max_concurrent_sequences else {
             return Ok(());
         };
@@ -126,7 +126,9 @@ impl Caller {
             let message = format!(
                 "the request is for {sequences} sequences, and the key `{name}` may have {most} at once"
             );
-            return Err(Error::invalid(message).with_code("too_many_sequences"));
+            let error = Error::invalid(message).with_code("too_many_sequences");
+            // With one choice for each, it is the prompts that are too many.
+            return Err(if n > 1 { error.with_field("n") } else { error });
         }
         let fits = |taken: u32| {
             taken
@@ -220,7 +222,7 @@ impl Quota for Caller {
 
     fn reserve(&self, need: &Need) -> Result<()> {
         self.queue_tokens(need.prompt_tokens)?;
-        self.take_sequences(need.sequences)?;
+        self.take_sequences(need.sequences, need.n)?;
         self.take_tokens(need.prompt_tokens + need.generated_tokens.unwrap_or(0))
     }
 }

@@ -14,7 +14,7 @@ use super::{Caller, Keys, Label, key::Entry};
 use crate::{
     errors::{Cause, Failure},
     metrics::KeyCounts,
-    observe::{self, Audit},
+    observe::{self, Audit, log::shown},
 };
 
 /// Where clients of Anthropic's have their key.
@@ -103,7 +103,8 @@ impl Gate {
     #[expect(clippy::result_large_err, reason = "a refusal is answered at once")]
     fn admit(&self, request: &Request, need: Need) -> Result<(Caller, Option<u32>), Refusal> {
         let none = || {
-            let message = "a key is needed: `Authorization: Bearer <key>` or `x-api-key: <key>`";
+            let message =
+                "a key is needed: in the header `Authorization` behind `Bearer`, or in `x-api-key`";
             Failure::new(Cause::NoKey, message)
         };
         let presented = presented(request.headers()).ok_or_else(none);
@@ -126,11 +127,10 @@ impl Gate {
                 need.scope()
             );
             if need == Need::Admin {
-                let path = request.extensions().get::<MatchedPath>();
                 observe::audit(&Audit {
                     action: "administer",
                     actor: Some(&name),
-                    subject: path.map_or("", MatchedPath::as_str),
+                    subject: &shown(request.uri().path()),
                     outcome: "refused",
                     reason: Some(&message),
                 });

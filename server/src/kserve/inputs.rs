@@ -125,7 +125,8 @@ pub(crate) fn packets(
         .graph_inputs()
         .find(|input| !packets.iter().any(|(name, _)| name == input));
     if let (true, Some(missing)) = (whole, missing) {
-        return Err(wrong(format!("inputs.{missing}"), "the input is missing"));
+        return Err(wrong(format!("inputs.{missing}"), "the input is missing")
+            .with_code("missing_required_parameter"));
     }
     Ok(packets)
 }

@@ -218,7 +218,13 @@ type Row = (
 );
 
 const TABLE: &[Row] = &[
-    ("invalid", 400, "invalid_request_error", None, None),
+    (
+        "invalid",
+        400,
+        "invalid_request_error",
+        Some("invalid_value"),
+        None,
+    ),
     (
         "not_found",
         404,

@@ -420,6 +420,9 @@ async fn who_changed_the_server_is_in_the_audit_log() {
     let config_reload = "/v1/config/reload";
     assert_eq!(reload(config_reload, "HUSH-1").await.status, 200);
     assert_eq!(reload(config_reload, "HUSH-2").await.status, 403);
+    let tap = format!("{}/v3/graphs/chat/tap?stream=HUSH", server.url);
+    let tap = server.client.get(tap).header("x-api-key", "HUSH-2");
+    assert_eq!(read(tap).await.status, 403);
     let load = "/v2/repository/models/chat/load";
     assert_eq!(reload(load, "HUSH-1").await.status, 200);
     std::fs::write(&config, "{").expect("writable");
@@ -452,6 +455,7 @@ async fn who_changed_the_server_is_in_the_audit_log() {
         [
             json!(["reload", "operator", "server", "done"]),
             json!(["administer", "team", config_reload, "refused"]),
+            json!(["administer", "team", "/v3/graphs/chat/tap", "refused"]),
             json!(["reload", "operator", "server", "done"]),
             json!(["reload", "operator", "server", "failed"]),
             json!(["reload", null, "server", "done"]),

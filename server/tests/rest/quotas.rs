@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::rest::{
     keys::{chat, code, get, is, metric, post, server},
-    support::{CHAT, Setup, TestServer, engine_numbers, question},
+    support::{CHAT, Setup, TestServer, engine_numbers, question, read},
 };
 
 #[tokio::test]
@@ -119,10 +119,14 @@ async fn sequences_at_once_are_limited_and_free_again_when_a_client_leaves() {
     .await;
     let mut many = question("chat", "go");
     many["n"] = 3.into();
-    assert_eq!(
-        code(&chat(&server, "s", &many).await),
-        is(400, "too_many_sequences")
-    );
+    let refused = chat(&server, "s", &many).await;
+    assert_eq!(code(&refused), is(400, "too_many_sequences"));
+    assert_eq!(refused.json()["error"]["param"], "n");
+    let prompts = json!({ "model": "chat", "prompt": ["a", "b", "c"] });
+    let request = server.post("/v3/completions", prompts.to_string());
+    let refused = read(request.header("x-api-key", "s")).await;
+    assert_eq!(code(&refused), is(400, "too_many_sequences"));
+    assert_eq!(refused.json()["error"]["param"], "prompt");
     let mut endless = question("chat", "endless");
     endless["n"] = 2.into();
     endless["stream"] = true.into();

@@ -285,4 +285,19 @@ async fn a_hint_never_names_what_was_asked_for() {
     );
     let reply = read(server.post("/generat", "{}")).await;
     assert!(!reply.text.contains("{*"), "{}", reply.text);
+    // What a path is the beginning of, and never another thing that is spelled alike.
+    for path in ["/v2/models/state", "/v2/models/org/stat"] {
+        let reply = read(server.post(path, "{}")).await;
+        let expected = "; did you mean `/v2/models/{name}/infer`?";
+        assert!(reply.text.contains(expected), "{}", reply.text);
+    }
+    let reply = server.get("/v2/models/org/state/infer").await;
+    assert!(!reply.text.contains("did you mean"), "{}", reply.text);
+    let reply = read(
+        server
+            .client
+            .delete(format!("{}/v2/models/state", server.url)),
+    )
+    .await;
+    assert!(!reply.text.contains("did you mean"), "{}", reply.text);
 }

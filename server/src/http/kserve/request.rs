@@ -126,7 +126,12 @@ impl InferRequest {
         let written: Written<'_> =
             serde_json::from_slice(without_mark(&json)).map_err(|error| {
                 let why = format!("the body is no inference request: {error}");
-                Failure::new(Cause::BadRequest, why)
+                let code = if error.is_data() {
+                    "invalid_value"
+                } else {
+                    "invalid_json"
+                };
+                Failure::new(Cause::BadRequest, why).with_code(code)
             })?;
         let wanted = written.outputs.unwrap_or_default();
         if written.inputs.len().max(wanted.len()) > MAX_TENSORS {

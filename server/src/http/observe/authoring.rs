@@ -38,7 +38,12 @@ pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
     let asked = fields.and_then(|fields| serde_json::from_value(fields.into()));
     asked.map_err(|error| {
         let message = format!("the body cannot be read: {error}");
-        Failure::new(Cause::BadRequest, message)
+        let code = if error.is_data() {
+            "invalid_value"
+        } else {
+            "invalid_json"
+        };
+        Failure::new(Cause::BadRequest, message).with_code(code)
     })
 }
 

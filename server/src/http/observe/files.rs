@@ -72,6 +72,12 @@ pub(super) async fn save(
         );
         return Err(Failure::new(Cause::BadRequest, message));
     }
+    if body.trim_ascii().is_empty() {
+        let message = "the body is empty: send the text of the graph";
+        return Err(
+            Failure::new(Cause::BadRequest, message).with_code("missing_required_parameter")
+        );
+    }
     let text = String::from_utf8(body.into())
         .map_err(|_| Failure::new(Cause::BadRequest, "the text is not UTF-8"))?;
     // Compiling may take a while, and this thread serves requests.

@@ -31,7 +31,7 @@ impl Query {
                 } else {
                     format!("unknown parameter `{name}`: there are `{known}`")
                 };
-                Err(Failure::new(Cause::BadRequest, message))
+                Err(Failure::new(Cause::BadRequest, message).with_code("unsupported_parameter"))
             }
         }
     }
@@ -66,6 +66,11 @@ impl Query {
 /// The failure of a parameter or field that is wrong.
 pub(super) fn wrong(name: &'static str, why: &str) -> Failure {
     Failure::new(Cause::BadRequest, format!("`{name}` {why}")).of_field(name)
+}
+
+/// The failure of a parameter or field that is not there. `why`: what it is for.
+pub(super) fn missing(name: &'static str, why: &str) -> Failure {
+    wrong(name, &format!("is missing: {why}")).with_code("missing_required_parameter")
 }
 
 /// A share of packets or sessions.

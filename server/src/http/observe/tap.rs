@@ -14,7 +14,7 @@ use tokio::task::spawn_blocking;
 
 use super::{
     SHOWN_BYTES,
-    query::{Query, rate, wrong},
+    query::{Query, missing, rate, wrong},
     sessions,
     viewing::{self, Source},
 };
@@ -73,7 +73,7 @@ pub(super) async fn tap(
 /// Refuses streams that the graph does not have.
 fn check(plan: &Plan, streams: &[String]) -> Result<(), Failure> {
     if streams.is_empty() {
-        return Err(wrong("stream", "is missing: it names what is tapped"));
+        return Err(missing("stream", "it names what is tapped"));
     }
     if streams.len() > MAX_STREAMS {
         let why = format!("is given {} times, at most {MAX_STREAMS}", streams.len());

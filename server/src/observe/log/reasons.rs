@@ -87,6 +87,10 @@ mod tests {
                 "unknown URL `GET /v1/x`; did you mean `/v1/config`?",
                 "unknown URL `GET /v1/x`; did you mean `/v1/config`?",
             ),
+            (
+                "a key is needed: in the header `Authorization` behind `Bearer`, or in `x-api-key`",
+                "a key is needed: in the header `Authorization` behind `Bearer`, or in `x-api-key`",
+            ),
             ("the model `a\nb` does not exist", "the model `…`"),
             ("`What is a secret", "`…`"),
             (

@@ -247,6 +247,7 @@ async fn what_is_wrong_with_a_request_is_named() {
             "{} {error}",
             reply.status
         );
+        assert!(reply.json()["code"].is_string(), "{}", reply.text);
     }
     let sized = |bytes: i64| {
         json!({ "inputs": [

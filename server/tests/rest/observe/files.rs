@@ -58,6 +58,16 @@ async fn a_text_that_compiles_takes_the_place_of_the_file_and_is_served_after_a_
     let no_http = "input_stream: \"in\"\nnode { calculator: \"PassThroughCalculator\" input_stream: \"in\" output_stream: \"out\" }";
     assert_eq!(save(&server, "chain", no_http).await.status, 400);
     assert_eq!(save(&server, "chain", vec![0xff_u8]).await.status, 400);
+    for empty in ["", " \n"] {
+        let refused = save(&server, "chain", empty).await;
+        let error = &refused.json()["error"];
+        assert_eq!(refused.status, 400, "{error}");
+        assert_eq!(error["code"], "missing_required_parameter", "{error}");
+        assert_eq!(
+            error["message"],
+            "the body is empty: send the text of the graph"
+        );
+    }
     let long = "#".repeat((1 << 20) + 1);
     assert_eq!(save(&server, "chain", long).await.status, 400);
     assert_eq!(save(&server, "chian", CHAIN).await.status, 404);

@@ -129,6 +129,20 @@ async fn payloads_are_shown_to_nobody_where_the_configuration_says_so() {
 }
 
 #[tokio::test]
+async fn refusals_have_a_code() {
+    let server = Setup::new().graph("chain", CHAIN).start().await;
+    for (query, code) in [
+        ("", "missing_required_parameter"),
+        ("?streams=a", "unsupported_parameter"),
+        ("?stream=a&rate=2", "invalid_value"),
+    ] {
+        let refused = server.get(&format!("/v3/graphs/chain/tap{query}")).await;
+        let told = (refused.status, &refused.json()["error"]["code"]);
+        assert_eq!(told, (400, &json!(code)), "{query}");
+    }
+}
+
+#[tokio::test]
 async fn a_share_of_the_packets_can_be_tapped() {
     let server = Setup::new().graph("chain", CHAIN).start().await;
     let mut tap = Events::of(&server, "/v3/graphs/chain/tap?stream=a&rate=0.1").await;
