@@ -12,9 +12,7 @@ export interface Model {
 
 /** What an answer took, as the server measured it. Times are in milliseconds. */
 export interface Timings {
-  prepare_ms?: number;
-  queue_ms?: number;
-  prefill_ms?: number;
+  ttft_ms?: number;
   decode_ms?: number;
   prompt_tokens?: number;
   cached_tokens?: number;

@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { chatModels } from "../state/models";
+import { disabledBy } from "../ui/disabled";
 import { Icon, IconButton } from "../ui/icons";
 import { answering, ask, conversation, model, refusal, stop } from "./store";
 
@@ -14,7 +15,8 @@ export function Composer(): JSX.Element {
   const [images, setImages] = useState<string[]>([]);
   const field = useRef<HTMLTextAreaElement>(null);
   const takesImages = chatModels.value.find((each) => each.id === model.value)?.input_modalities?.includes("image") ?? false;
-  const ready = text.trim() !== "" && !answering.value && model.value !== "";
+  const lacks = model.value === "" ? "No model answers yet" : text.trim() === "" ? "Write a question first" : null;
+  const ready = lacks === null && !answering.value;
   useEffect(() => {
     field.current?.focus();
   }, [conversation.value.id]);
@@ -93,7 +95,7 @@ export function Composer(): JSX.Element {
             <Icon name="stop" />
           </button>
         ) : (
-          <button type="submit" class="send" aria-label="Send" title="Send (Enter)" disabled={!ready}>
+          <button type="submit" class="send" aria-label="Send" {...disabledBy(lacks, "Send (Enter)")}>
             <Icon name="send" />
           </button>
         )}

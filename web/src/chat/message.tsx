@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Copy } from "../ui/copy";
+import { disabledBy } from "../ui/disabled";
 import { Icon, IconButton } from "../ui/icons";
 import { count, duration } from "../ui/numbers";
 import { Code, Markdown } from "../ui/markdown";
@@ -42,7 +43,7 @@ function Question({ message }: { message: Message }): JSX.Element {
             <button type="button" class="quiet" onClick={() => edit(null)}>
               Cancel
             </button>
-            <button type="submit" class="primary" disabled={!edited.trim()}>
+            <button type="submit" class="primary" {...disabledBy(edited.trim() ? null : "Write a question first")}>
               Ask on a new branch
             </button>
           </footer>
@@ -122,11 +123,10 @@ function Figures({ stats }: { stats: Stats }): JSX.Element {
   const prompt = usage?.prompt_tokens ?? timings?.prompt_tokens;
   const generated = usage?.completion_tokens ?? timings?.generated_tokens;
   const cached = usage?.prompt_tokens_details?.cached_tokens ?? timings?.cached_tokens ?? 0;
-  const first = timings?.prefill_ms === undefined ? null : (timings.prepare_ms ?? 0) + (timings.queue_ms ?? 0) + timings.prefill_ms;
   const rate = timings?.decode_ms && generated && generated > 1 ? ((generated - 1) / timings.decode_ms) * 1000 : null;
   return (
     <ul class="figures">
-      {first !== null && <li title="From the request to the first token, on the server">{duration(first)} to first token</li>}
+      {timings?.ttft_ms !== undefined && <li title="From the request to the first part of the answer, on the server">{duration(timings.ttft_ms)} to first token</li>}
       {rate !== null && <li title="From the first token to the last, on the server">{count(rate)} tokens/s</li>}
       {prompt !== undefined && generated !== undefined && (
         <li title={`${count(cached)} of the prompt's tokens were reused`}>
@@ -147,13 +147,14 @@ function Branches({ message }: { message: Message }): JSX.Element | null {
     const other = all[index];
     if (other) change({ shown: withShown(conversation.value, other).shown });
   };
+  const waits = answering.value ? "An answer is on its way" : null;
   return (
     <div class="branches" role="group" aria-label="Branches">
-      <IconButton icon="left" label="Branch before" size={16} disabled={at === 0 || answering.value} onClick={() => show(at - 1)} />
+      <IconButton icon="left" label="Branch before" size={16} disabled={at === 0 ? "This is the first branch" : waits} onClick={() => show(at - 1)} />
       <span aria-live="polite">
         {at + 1} / {all.length}
       </span>
-      <IconButton icon="right" label="Branch after" size={16} disabled={at === all.length - 1 || answering.value} onClick={() => show(at + 1)} />
+      <IconButton icon="right" label="Branch after" size={16} disabled={at === all.length - 1 ? "This is the last branch" : waits} onClick={() => show(at + 1)} />
     </div>
   );
 }

@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { chatModels, modelsError, modelsLoaded, readModels } from "../state/models";
+import { disabledBy } from "../ui/disabled";
 import { IconButton } from "../ui/icons";
 import { Empty, Problem } from "../ui/note";
 import { Composer } from "./composer";
@@ -28,7 +29,7 @@ export default function Chat(): JSX.Element {
           </span>
           <Models />
           <IconButton icon="settings" label="Instructions and parameters" onClick={() => setDialog("settings")} />
-          <IconButton icon="code" label="Export as curl or Python" disabled={messages.length === 0} onClick={() => setDialog("export")} />
+          <IconButton icon="code" label="Export as curl or Python" disabled={messages.length === 0 ? "Ask a question first: there is nothing to export" : null} onClick={() => setDialog("export")} />
         </header>
         <Messages />
         <Composer />
@@ -41,7 +42,7 @@ export default function Chat(): JSX.Element {
 
 function Models(): JSX.Element {
   return (
-    <select class="models" aria-label="Model" value={model.value} disabled={chatModels.value.length === 0} onChange={(event) => choose(event.currentTarget.value)}>
+    <select class="models" aria-label="Model" value={model.value} {...disabledBy(chatModels.value.length === 0 ? "No model for chats is served" : null)} onChange={(event) => choose(event.currentTarget.value)}>
       {chatModels.value.length === 0 && <option value="">no model</option>}
       {chatModels.value.map((each) => (
         <option key={each.id} value={each.id}>

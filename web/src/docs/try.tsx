@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { words } from "../api/client";
+import { disabledBy } from "../ui/disabled";
 import { Rich } from "../ui/rich";
 import { bodyOf, emptyFields, sendAny, type Operation, type Parameter } from "./document";
 
@@ -22,7 +23,10 @@ export function TryIt({ operation, part }: { operation: Operation; part: string 
   const last = useRef<AbortController | null>(null);
   useEffect(() => () => last.current?.abort(), []);
   const empty = begin ? emptyFields(begin, body) : [];
-  const ready = parameters.every((each) => !each.required || values[each.name]) && (!begin?.isRequired || body.trim() !== "") && empty.length === 0;
+  const lacking = parameters.filter((each) => each.required && !values[each.name]).map((each) => each.name);
+  if (begin?.isRequired && body.trim() === "") lacking.push("Body");
+  lacking.push(...empty);
+  const reason = sending ? "An answer is on its way" : lacking.length > 0 ? `Fill in ${lacking.join(", ")}: required` : null;
   const lacks = operation.described["x-lacks"];
   const send = async (): Promise<void> => {
     const ending = new AbortController();
@@ -78,7 +82,7 @@ export function TryIt({ operation, part }: { operation: Operation; part: string 
         </p>
       )}
       <footer>
-        <button type="submit" class="primary" disabled={!ready || sending !== null}>
+        <button type="submit" class="primary" {...disabledBy(reason)}>
           Send
         </button>
         {sending && (

@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
 import { Canvas, type Selection } from "../graph/canvas";
 import { subject } from "../state/route";
+import { disabledBy } from "../ui/disabled";
 import { Icon } from "../ui/icons";
 import { plural } from "../ui/numbers";
 import { Rich } from "../ui/rich";
@@ -31,7 +32,7 @@ export default function Playground(): JSX.Element {
           ))}
         </select>
         <State />
-        <button type="button" class="quiet" disabled={!origin.value || noSave.value !== null} onClick={() => void save()}>
+        <button type="button" class="quiet" {...disabledBy(noSave.value ?? (origin.value ? null : "Begin with a served graph: its file is written"))} onClick={() => void save()}>
           Save
         </button>
       </header>
@@ -148,7 +149,7 @@ function Run(): JSX.Element {
         </label>
       )}
       <footer>
-        <button type="submit" class="primary" disabled={busy.value || noRun.value !== null}>
+        <button type="submit" class="primary" {...disabledBy(noRun.value ?? (busy.value ? "It is running" : null))}>
           <Icon name="playground" size={16} /> {busy.value ? "Running …" : "Run"}
         </button>
         <p class="hint">{noRun.value ?? "At most 10 s and 1,000 packets. Only models that are served already are used."}</p>

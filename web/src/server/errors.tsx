@@ -15,7 +15,7 @@ export function Errors(): JSX.Element {
       </header>
       {counted.length === 0 && failed.value.length === 0 && <p class="hint">None since the server started.</p>}
       {counted.length > 0 && (
-        <div class="scroll" tabIndex={0} role="group" aria-label="Table of errors">
+        <div class="scroll stacked" tabIndex={0} role="group" aria-label="Table of errors">
           <table>
             <thead>
               <tr>
@@ -35,7 +35,9 @@ export function Errors(): JSX.Element {
                     <code>{labels["endpoint"]}</code>
                   </td>
                   <td>{labels["graph"]}</td>
-                  <td class="number">{count(value)}</td>
+                  <td class="number" data-label="Requests">
+                    {count(value)}
+                  </td>
                 </tr>
               ))}
             </tbody>

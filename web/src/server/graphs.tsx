@@ -6,6 +6,7 @@ import { Refused, request, words } from "../api/client";
 import type { ServedGraph } from "../api/types";
 import { readModels } from "../state/models";
 import { address } from "../state/route";
+import { disabledBy } from "../ui/disabled";
 import { Icon } from "../ui/icons";
 import { count } from "../ui/numbers";
 import { Rich } from "../ui/rich";
@@ -19,7 +20,7 @@ export function Graphs({ graphs }: { graphs: ServedGraph[] }): JSX.Element {
         <h2>Graphs</h2>
         <Reload />
       </header>
-      <div class="scroll" tabIndex={0} role="group" aria-label="Table of graphs">
+      <div class="scroll stacked" tabIndex={0} role="group" aria-label="Table of graphs">
         <table>
           <thead>
             <tr>
@@ -46,10 +47,16 @@ export function Graphs({ graphs }: { graphs: ServedGraph[] }): JSX.Element {
                 <td>
                   <State of={graph.state} />
                 </td>
-                <td class="number">{count(graph.open_sessions)}</td>
-                <td class="number">{count(graph.jobs_waiting)}</td>
-                <td class="number">{count(graph.refused)}</td>
-                <td>
+                <td class="number" data-label="Sessions">
+                  {count(graph.open_sessions)}
+                </td>
+                <td class="number" data-label="Jobs waiting">
+                  {count(graph.jobs_waiting)}
+                </td>
+                <td class="number" data-label="Refused">
+                  {count(graph.refused)}
+                </td>
+                <td class="note">
                   <Rich text={note(graph)} />
                 </td>
               </tr>
@@ -85,7 +92,7 @@ function Reload(): JSX.Element {
   };
   return (
     <div class="reload">
-      <button type="button" class="quiet" disabled={busy} onClick={() => void reload()}>
+      <button type="button" class="quiet" {...disabledBy(busy ? "It is being read" : null)} onClick={() => void reload()}>
         <Icon name="again" size={16} /> Read the configuration again
       </button>
       <div role="status">

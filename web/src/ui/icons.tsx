@@ -2,6 +2,7 @@
 // on does.
 
 import type { JSX } from "preact";
+import { disabledBy } from "./disabled";
 
 const PATHS = {
   chat: "M4 5h16v11H9l-5 4z",
@@ -43,10 +44,10 @@ export function Icon({ name, size = 18 }: { name: IconName; size?: number }): JS
   );
 }
 
-/** A button with an icon alone, which `label` names. */
-export function IconButton(props: { icon: IconName; label: string; onClick: () => void; disabled?: boolean; pressed?: boolean; size?: number }): JSX.Element {
+/** A button with an icon alone, which `label` names. `disabled` says why it is. */
+export function IconButton(props: { icon: IconName; label: string; onClick: () => void; disabled?: string | null; pressed?: boolean; size?: number }): JSX.Element {
   return (
-    <button type="button" class="icon-button" aria-label={props.label} title={props.label} aria-pressed={props.pressed} disabled={props.disabled} onClick={props.onClick}>
+    <button type="button" class="icon-button" aria-label={props.label} aria-pressed={props.pressed} {...disabledBy(props.disabled ?? null, props.label)} onClick={props.onClick}>
       <Icon name={props.icon} size={props.size ?? 18} />
     </button>
   );
