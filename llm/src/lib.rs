@@ -61,8 +61,8 @@ mod worker;
 
 pub use backend::Backend;
 pub use constrain::{
-    CompileError, CompiledConstraint, ConstrainedText, Constraint, ConstraintError, ReasoningLimit,
-    ReasoningMarks,
+    CompileError, CompiledConstraint, Compiling, ConstrainedText, Constraint, ConstraintError,
+    ReasoningLimit, ReasoningMarks,
 };
 pub use engine::{
     Entry, GenerationRequest, LlmEngine, LlmEngineStatus, OnAdmission, PromptPreview,

@@ -4,6 +4,7 @@
 mod adapters;
 mod checkpoints;
 mod constraint;
+mod constraint_bounds;
 mod constraint_limits;
 mod embedding;
 mod engine;

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Error, Flow, In, NoOptions, OpenCx, Out, Res, Result, Run, register,
-    shortened,
+    AsyncCalculator, Contract, Emits, Error, Flow, In, InputSet, NoOptions, OpenCx, Out, Res,
+    Result, register_async, shortened,
 };
+use graphmill_llm::{CompileError, CompiledConstraint, Constraint, Tenant};
+use tokio::sync::oneshot;
 
 use super::{LanguageModel, out_of_memory};
-use crate::payload::GenerationParams;
-use graphmill_llm::CompileError;
+use crate::payload::{GenerationParams, TextConstraint};
 
 /// How much of the reason is shown why something cannot be enforced.
 const MAX_SHOWN_BYTES: usize = 180;
@@ -20,7 +21,8 @@ const MAX_SHOWN_BYTES: usize = 180;
 /// Passes on the parameters it gets, with what it compiled. A request whose constraint cannot be
 /// compiled ends with an error that names the field; without this node, every request that has a
 /// constraint does. The model remembers the last constraints, so that a client that sends the same
-/// again and again waits once. Runs on the executor `cpu`, because a large schema takes a while.
+/// again and again waits once. Constraints are compiled on threads of their own, one of a key at a
+/// time; one that takes longer than ten seconds ends its request.
 ///
 /// ```pbtxt
 /// input_stream: "PARAMS:params"
@@ -44,7 +46,7 @@ pub struct ConstraintPorts {
     model: Res<LanguageModel>,
 }
 
-impl Calculator for ConstraintCompiler {
+impl AsyncCalculator for ConstraintCompiler {
     const NAME: &'static str = "ConstraintCalculator";
     const DOC: &'static str =
         "Compiles the schema, expression or grammar that a request asks its text to match.";
@@ -52,7 +54,7 @@ impl Calculator for ConstraintCompiler {
     type Ports = ConstraintPorts;
 
     fn contract(c: &mut Contract, _: &NoOptions) -> ConstraintPorts {
-        c.run(Run::Offload("cpu"));
+        c.parallel();
         ConstraintPorts {
             params: c.input("PARAMS"),
             compiled: c.output("PARAMS"),
@@ -66,29 +68,63 @@ impl Calculator for ConstraintCompiler {
         })
     }
 
-    fn process(&mut self, io: ConstraintPorts, cx: &mut Cx<'_>) -> Result<Flow> {
-        let Some(mut params) = cx.take(io.params) else {
+    async fn process(
+        &mut self,
+        io: ConstraintPorts,
+        mut set: InputSet,
+        out: &mut Emits,
+    ) -> Result<Flow> {
+        let Some(mut params) = set.take(io.params) else {
             return Ok(Flow::Continue);
         };
-        if let Some(constraint) = &mut params.constraint {
-            let compiled = self.model.engine().compile(&constraint.constraint);
-            constraint.compiled = Some(compiled.map_err(|error| {
-                if let CompileError::OutOfMemory(error) = error {
-                    return out_of_memory(error);
-                }
-                let field = constraint.field.clone();
-                // It can quote all of what was to be enforced.
-                let why = error.to_string();
-                let why = shortened(&why, MAX_SHOWN_BYTES);
-                let message = format!("`{field}` cannot be enforced: {why}");
-                Error::invalid(message)
-                    .with_field(field)
-                    .with_code("invalid_constraint")
-                    .with_source(error)
-            })?);
+        let tenant = params.tenant;
+        if let Some(asked) = &mut params.constraint {
+            let compiled = self.compile(&asked.constraint, tenant, out).await;
+            asked.compiled = Some(compiled.map_err(|error| refused(asked, error))?);
         }
-        cx.emit(io.compiled, params);
+        out.emit(io.compiled, params);
         Ok(Flow::Continue)
     }
 }
-register!(ConstraintCompiler);
+register_async!(ConstraintCompiler);
+
+impl ConstraintCompiler {
+    async fn compile(
+        &self,
+        constraint: &Constraint,
+        tenant: Option<Tenant>,
+        out: &mut Emits,
+    ) -> Result<CompiledConstraint, CompileError> {
+        let (told, answer) = oneshot::channel();
+        // Nobody is told any more whose session has ended.
+        let tell = |outcome| drop(told.send(outcome));
+        // Dropped with the session, whose constraint nobody then begins to compile.
+        let compiling = self
+            .model
+            .engine()
+            .start_compile(constraint, tenant, tell)?;
+        if let Some(compiling) = &compiling {
+            out.waits_for(compiling.watch());
+        }
+        let gone = |_| Err(CompileError::Busy("its thread has ended".to_owned()));
+        answer.await.unwrap_or_else(gone)
+    }
+}
+
+/// The answer to a request whose constraint there is no compiled one for.
+fn refused(asked: &TextConstraint, error: CompileError) -> Error {
+    let field = asked.field.clone();
+    // It can quote all of what was to be enforced.
+    let why = error.to_string();
+    let why = shortened(&why, MAX_SHOWN_BYTES);
+    let message = format!("`{field}` cannot be enforced: {why}");
+    let refusal = match error {
+        CompileError::OutOfMemory(error) => return out_of_memory(error),
+        CompileError::Busy(_) => return Error::unavailable(message).with_source(error),
+        CompileError::Constraint(_) | CompileError::TooLong(_) => Error::invalid(message),
+    };
+    refusal
+        .with_field(field)
+        .with_code("invalid_constraint")
+        .with_source(error)
+}

@@ -2,20 +2,22 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use llguidance::earley::SlicedBiasComputer;
 use llguidance::toktrie::{InferenceCapabilities, TokEnv};
 use llguidance::{Matcher, ParserFactory};
 
+use super::compiling::{COMPILES, Compiling, GivenUp, Outcome};
 use super::constraint::Constraint;
 use super::grammar;
-use super::matching::{Matching, readable};
+use super::matching::{FAILED, Matching, readable};
 use super::numbers::Numbers;
 use super::text::ConstrainedText;
 use super::vocabulary::Vocabulary;
 use crate::model::vocab::Vocab;
+use crate::protocol::Tenant;
 use crate::room::{self, Cache, OutOfMemory};
 
 /// Compiled constraints that are remembered: clients send the same few again and again.
@@ -100,9 +102,66 @@ pub enum CompileError {
     /// It cannot be compiled.
     #[error(transparent)]
     Constraint(#[from] ConstraintError),
+    /// It takes longer than it may.
+    #[error("takes longer than {} s to compile: make it smaller or simpler", .0.as_secs())]
+    TooLong(Duration),
     /// There is no memory for it now.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
+    /// It cannot be compiled now.
+    #[error("{0}: try again later")]
+    Busy(String),
+}
+
+/// The compiler of a model, made when its first constraint is compiled.
+pub(crate) type LazyCompiler = Arc<OnceLock<Result<Compiler, ConstraintError>>>;
+
+/// Compiles a constraint, unless it was compiled before, on a thread that tenants take turns at.
+/// `tell` gets the outcome; it is called at once where nothing is left to do.
+pub(crate) fn start(
+    lazy: &LazyCompiler,
+    vocab: &Arc<dyn Vocab>,
+    constraint: &Constraint,
+    tenant: Option<Tenant>,
+    tell: impl FnOnce(Outcome) + Send + 'static,
+) -> Result<Option<Compiling>, CompileError> {
+    let key =
+        serde_json::to_string(constraint).map_err(|error| ConstraintError(error.to_string()))?;
+    if let Some(Ok(compiler)) = lazy.get()
+        && let Some(compiled) = compiler.recall(&key)
+    {
+        tell(Ok(compiled));
+        return Ok(None);
+    }
+    if key.len() > LONGEST {
+        let message = format!("it has {} bytes, and can have {LONGEST}", key.len());
+        return Err(ConstraintError(message).into());
+    }
+    let stack = MIN_STACK_BYTES.saturating_add(key.len().saturating_mul(STACK_BYTES_OF_EACH));
+    let stack = stack.min(MAX_STACK_BYTES);
+    let (lazy, vocab, constraint) = (Arc::clone(lazy), Arc::clone(vocab), constraint.clone());
+    let work = move || {
+        let _claim = room::claim(stack as u64)?;
+        let compiler = lazy.get_or_init(|| Compiler::new(vocab));
+        compiler
+            .as_ref()
+            .map_err(Clone::clone)?
+            .compile(&constraint, key)
+    };
+    let tell = move |outcome: Result<Outcome, GivenUp>| tell(outcome.unwrap_or_else(given_up));
+    let place = COMPILES.submit(tenant, stack, Box::new(work), Box::new(tell));
+    match place {
+        Ok(place) => Ok(Some(Compiling(Arc::new(place)))),
+        Err(why) => given_up(why),
+    }
+}
+
+fn given_up<T>(why: GivenUp) -> Result<T, CompileError> {
+    Err(match why {
+        GivenUp::TooLong(deadline) => CompileError::TooLong(deadline),
+        GivenUp::Refused(why) => CompileError::Busy(why),
+        GivenUp::Panicked => ConstraintError(FAILED.to_owned()).into(),
+    })
 }
 
 /// Compiles for one vocabulary.
@@ -148,33 +207,12 @@ impl Compiler {
         })
     }
 
-    /// Compiles a constraint, unless it was compiled before.
-    pub(crate) fn compile(
-        &self,
-        constraint: &Constraint,
-    ) -> Result<CompiledConstraint, CompileError> {
-        let key = serde_json::to_string(constraint)
-            .map_err(|error| ConstraintError(error.to_string()))?;
+    /// Compiles a constraint of so many bytes as JSON, which its key is.
+    fn compile(&self, constraint: &Constraint, key: String) -> Outcome {
         if let Some(compiled) = self.recall(&key) {
             return Ok(compiled);
         }
-        if key.len() > LONGEST {
-            let message = format!("it has {} bytes, and can have {LONGEST}", key.len());
-            return Err(ConstraintError(message).into());
-        }
-        let stack = MIN_STACK_BYTES.saturating_add(key.len().saturating_mul(STACK_BYTES_OF_EACH));
-        let stack = stack.min(MAX_STACK_BYTES);
-        let _claim = room::claim(stack as u64)?;
-        let compiled = thread::scope(|scope| {
-            let compile = || self.compile_anew(constraint, key.len());
-            let thread = thread::Builder::new().stack_size(stack);
-            let thread = thread.name("constraint".to_owned());
-            let failed = |why: &str| ConstraintError(format!("cannot be compiled: {why}"));
-            match thread.spawn_scoped(scope, compile) {
-                Ok(thread) => thread.join().unwrap_or_else(|_| Err(failed("panic"))),
-                Err(error) => Err(failed(&error.to_string())),
-            }
-        })?;
+        let compiled = self.compile_anew(constraint, key.len())?;
         if compiled.bytes() <= REMEMBERED_BYTES / 4 && room::is_ample(compiled.bytes()) {
             self.remembered.insert(key, compiled.clone());
         }

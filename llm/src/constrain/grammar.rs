@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::compiler::ConstraintError;
 use super::constraint::{Constraint, ReasoningMarks};
 use super::vocabulary::{Piece, Vocabulary};
-use super::{gbnf, limits, schema};
+use super::{bounds, gbnf, limits, schema};
 
 /// Most bytes of a regular expression. What is optional in it is tried in all combinations, so time
 /// grows with the square.
@@ -60,6 +60,7 @@ fn add(
         }
         Constraint::Lark(text) => {
             let text = within(text, LONGEST_GRAMMAR, "the grammar")?;
+            bounds::check_lark(text)?;
             GrammarWithLexer::from_lark(with_schemas_held(text)?)
         }
         Constraint::AfterReasoning { marks, then } => {
@@ -181,6 +182,7 @@ fn with_schemas_held(text: &str) -> Result<String, ConstraintError> {
         let mut values = serde_json::Deserializer::from_str(after).into_iter::<Value>();
         // What is no JSON is no schema; that is for the compiler to say.
         if let Some(Ok(mut schema)) = values.next() {
+            bounds::check_schema(&schema)?;
             limits::hold(&mut schema)?;
             held.push(' ');
             held.push_str(&schema.to_string());
@@ -198,6 +200,9 @@ fn choice(choices: &[String]) -> Result<String, ConstraintError> {
             "there is nothing to choose from".to_owned(),
         ));
     }
+    choices
+        .iter()
+        .try_for_each(|choice| bounds::check_length(choice, "a text to choose from"))?;
     let choices: Vec<String> = choices.iter().map(|choice| quoted(choice)).collect();
     Ok(format!("start: CHOICE\nCHOICE: {}", choices.join(" | ")))
 }

@@ -183,9 +183,22 @@ impl Matching {
     }
 }
 
+/// The message for what llguidance did not foresee.
+pub(super) const FAILED: &str = "it is more than the compiler can take: make it smaller or simpler";
+/// The message for more symbols, or a larger lexer, than llguidance takes.
+const TOO_LARGE: &str =
+    "it is too large as a whole: use fewer or simpler tools, properties, alternatives or rules";
+
 /// The message of an error of llguidance without what is only for those who work on it.
 pub(super) fn readable(error: impl std::fmt::Display) -> String {
     let message = error.to_string();
+    let sizes = ["symbols.len()", "CSymIdx", "(grammar) too big"];
+    if sizes.iter().any(|size| message.contains(size)) {
+        return TOO_LARGE.to_owned();
+    }
+    if message.starts_with("panic: ") {
+        return FAILED.to_owned();
+    }
     let message = message.split("<non-verbose/>").next().unwrap_or_default();
     message.trim().to_owned()
 }

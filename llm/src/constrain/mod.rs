@@ -1,8 +1,8 @@
 //! Constrained generation: a text that has to match a JSON schema, a regular expression, a list of
 //! choices or a grammar.
 //!
-//! A [`Constraint`] is compiled once, by [`LlmEngine::compile`](crate::LlmEngine::compile) on the
-//! caller's thread: [`grammar`] writes it as a grammar of llguidance ([`schema`] and [`gbnf`] read
+//! A [`Constraint`] is compiled once, by [`LlmEngine::compile`](crate::LlmEngine::compile) on a
+//! thread of [`compiling`], which tenants take turns at: [`grammar`] writes it as a grammar of llguidance ([`schema`] and [`gbnf`] read
 //! what that does not take as it is), and [`compiler`] compiles that for the model's
 //! [`vocabulary`]. Each sequence then follows a copy of its own ([`matching`]), which says for
 //! every next token which ones are allowed. It works that out while the backend computes the
@@ -11,7 +11,9 @@
 //! What cannot be compiled is an error before the first token. What can be compiled and proves too
 //! complex later ends the sequence with an error. There is no way from a constraint to a free text.
 
+mod bounds;
 mod compiler;
+mod compiling;
 mod constraint;
 mod gbnf;
 mod grammar;
@@ -23,8 +25,9 @@ mod schema;
 mod text;
 mod vocabulary;
 
-pub(crate) use compiler::Compiler;
 pub use compiler::{CompileError, CompiledConstraint, ConstraintError};
+pub(crate) use compiler::{LazyCompiler, start};
+pub use compiling::Compiling;
 pub use constraint::{Constraint, ReasoningMarks};
 pub(crate) use matching::{Ending, Matching};
 pub(crate) use reasoning_limit::Reasoning;

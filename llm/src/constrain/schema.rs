@@ -8,7 +8,7 @@
 use serde_json::{Map, Value, json};
 
 use super::compiler::ConstraintError;
-use super::limits;
+use super::{bounds, limits};
 
 /// White space between the parts of a document: a space, or a new line and its indentation. A model
 /// that gets lost in white space would otherwise never come out of it.
@@ -71,6 +71,7 @@ pub(super) fn prepared(schema: &Value) -> Result<Value, ConstraintError> {
         _ => return Err(ConstraintError("a schema is a JSON object".to_owned())),
     };
     prepare(&mut schema)?;
+    bounds::check_schema(&schema)?;
     limits::hold(&mut schema)?;
     close_objects(&mut schema);
     schema["x-guidance"] =

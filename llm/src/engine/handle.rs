@@ -1,7 +1,7 @@
 //! The engine as the rest of the program sees it: load, look, drop.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::{fmt, io, num::NonZero, thread};
 
 use super::delivery::{self, Outbox};
@@ -10,7 +10,7 @@ use super::status::{LlmEngineStatus, Shared};
 use super::step::Core;
 use super::token_masks;
 use crate::backend::{Backend, Capacity, Loaded, Reuse, Serve};
-use crate::constrain::{Compiler, ConstraintError};
+use crate::constrain::LazyCompiler;
 use crate::load;
 use crate::measure::Measurements;
 use crate::model::files::ModelFiles;
@@ -29,8 +29,7 @@ pub struct LlmEngine {
     pub(super) spec: LlmEngineSpec,
     files: ModelFiles,
     pub(super) vocab: Arc<dyn Vocab>,
-    /// Made when the first constraint is compiled.
-    pub(super) compiler: Arc<OnceLock<Result<Compiler, ConstraintError>>>,
+    pub(super) compiler: LazyCompiler,
     pub(super) capacity: Capacity,
     pub(super) info: LlmEngineInfo,
     vision: Option<Vision>,

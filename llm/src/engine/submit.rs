@@ -1,6 +1,6 @@
 //! What the rest of the program asks of an engine: generations, and questions about prompts.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use super::handle::LlmEngine;
 use super::order::{Order, Waiting};
@@ -11,8 +11,8 @@ use super::standing::Standing;
 use super::status::Shared;
 use crate::backend::Adapter;
 use crate::cache::ShareGroup;
-use crate::constrain::{CompileError, CompiledConstraint, Compiler, Constraint};
-use crate::protocol::{DraftSource, GenerationError, SequenceId, SubmitError, Token};
+use crate::constrain::{self, CompileError, CompiledConstraint, Compiling, Constraint};
+use crate::protocol::{DraftSource, GenerationError, SequenceId, SubmitError, Tenant, Token};
 use crate::room;
 use crate::vision::{self, PlacedTile};
 use crate::worker::{Ticket, Waiter};
@@ -23,16 +23,32 @@ const BYTES_OF_TOKEN: u64 = 32;
 impl LlmEngine {
     /// Compiles what a text has to match, for [`GenerationRequest::constraint`]. The last ones are
     /// remembered. It takes up to a second, more the first time, so it is not for a thread that
-    /// others wait for.
+    /// others wait for; [`start_compile`](Self::start_compile) is.
     ///
     /// # Errors
     /// [`CompileError`] says what is wrong with the constraint, or why no text can be held to it,
-    /// or that memory is short.
+    /// or what is short.
     pub fn compile(&self, constraint: &Constraint) -> Result<CompiledConstraint, CompileError> {
-        let compiler = self
-            .compiler
-            .get_or_init(|| Compiler::new(Arc::clone(&self.vocab)));
-        compiler.as_ref().map_err(Clone::clone)?.compile(constraint)
+        let (tell, told) = mpsc::channel();
+        let tell = move |outcome| drop(tell.send(outcome));
+        let _compiling = self.start_compile(constraint, None, tell)?;
+        told.recv()
+            .unwrap_or_else(|_| Err(CompileError::Busy("its thread has ended".to_owned())))
+    }
+
+    /// Begins to [compile](Self::compile) a constraint for a tenant. The outcome is told, at once if
+    /// the constraint was compiled before, which `None` says. Dropping what is returned before its
+    /// turn has come takes it back, and nobody is told.
+    ///
+    /// # Errors
+    /// As those of [`compile`](Self::compile), as far as they are known at once.
+    pub fn start_compile(
+        &self,
+        constraint: &Constraint,
+        tenant: Option<Tenant>,
+        tell: impl FnOnce(Result<CompiledConstraint, CompileError>) + Send + 'static,
+    ) -> Result<Option<Compiling>, CompileError> {
+        constrain::start(&self.compiler, &self.vocab, constraint, tenant, tell)
     }
 
     /// Adds a generation. Its outputs go to its sink until one with a finish reason; dropping the

@@ -1,0 +1,292 @@
+//! Bounds on what a constraint takes to compile, found before, because nothing can interrupt
+//! llguidance: what is combined of several expressions has as many cases as the product of theirs,
+//! and it looks at all of them in one step.
+//!
+//! The cases of an expression are counted by its alternatives and repetitions. Measured with a
+//! vocabulary of bytes: of expressions of 5 cases each that all hold for one text, 8 took 10 ms of a
+//! core and 1 MiB, 12 took 0.7 s and 80 MiB, and 16 had taken 7 s and 400 MiB when they were given
+//! up. 128 patterns of names took 0.2 s, 128 tools of 30 properties each 0.4 s and 50 MiB.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use serde_json::{Map, Value};
+
+use super::compiler::ConstraintError;
+
+/// Most cases of the expressions that hold for one text.
+const MOST_CASES: u64 = 400_000;
+/// Most cases of names: the square of the cases of the patterns of an object, which are compared
+/// in pairs, again for each part that it is made of.
+const MOST_NAME_CASES: u64 = 1 << 18;
+/// Most bytes of a pattern, a name, or a text that is given as it is.
+const LONGEST_TEXT: usize = 16 << 10;
+/// The cases of a format, and of a length.
+const FORMAT_CASES: u64 = 8;
+const LENGTH_CASES: u64 = 2;
+/// Names of properties that are told apart; with more, all are taken for one.
+const MOST_NAMES: usize = 256;
+/// Keywords of the parts that describe the same value.
+const ALL: &str = "allOf";
+const ANY: [&str; 2] = ["anyOf", "oneOf"];
+/// Keywords of what a value contains: schemas, and schemas by name.
+const CONTAINED: [&str; 4] = [
+    "items",
+    "prefixItems",
+    "additionalProperties",
+    "additionalItems",
+];
+
+/// The cases of an expression.
+fn cases(expression: &str) -> u64 {
+    let is_branch = |byte: &u8| b"|*+?{".contains(byte);
+    1 + expression.bytes().filter(is_branch).count() as u64
+}
+
+/// Holds a text within the limit.
+pub(super) fn check_length(text: &str, what: &str) -> Result<(), ConstraintError> {
+    if text.len() <= LONGEST_TEXT {
+        return Ok(());
+    }
+    let bytes = text.len();
+    Err(ConstraintError(format!(
+        "{what} has {bytes} bytes, and can have {LONGEST_TEXT}"
+    )))
+}
+
+/// Checks a schema.
+pub(super) fn check_schema(schema: &Value) -> Result<(), ConstraintError> {
+    let mut walk = Walk {
+        root: schema,
+        targets: HashMap::new(),
+        names: 0,
+        names_of_objects: 0,
+        parts: 0,
+    };
+    walk.schema(schema)?;
+    let in_all = walk.names.saturating_pow(2).saturating_mul(walk.parts);
+    if walk.names_of_objects.max(in_all) > MOST_NAME_CASES {
+        return Err(ConstraintError(
+            "there are too many `patternProperties` to compare each with all others: use fewer, or simpler ones".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Checks a grammar of Lark, whose `&` combine expressions.
+pub(super) fn check_lark(text: &str) -> Result<(), ConstraintError> {
+    let mut combined = 0_u32;
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let end = match c {
+            '&' => {
+                combined += 1;
+                continue;
+            }
+            '#' => '\n',
+            '/' if text[at + 1..].starts_with('/') => '\n',
+            '"' | '/' => c,
+            _ => continue,
+        };
+        while let Some((_, c)) = chars.next() {
+            if c == '\\' && end != '\n' {
+                chars.next();
+            } else if c == end || c == '\n' {
+                break;
+            }
+        }
+    }
+    if combined > 0 && cases(text).saturating_pow(combined + 1) > MOST_CASES {
+        return Err(ConstraintError(format!(
+            "expressions with so many alternatives and repetitions cannot be combined by {combined} `&`: use fewer"
+        )));
+    }
+    Ok(())
+}
+
+/// The cases of a value, and of what it contains.
+#[derive(Clone)]
+struct Cases<'a> {
+    own: u64,
+    /// Of properties by name, and of everything contained whatever its name.
+    names: HashMap<&'a str, u64>,
+    any: u64,
+}
+
+impl<'a> Cases<'a> {
+    fn one() -> Self {
+        Self {
+            own: 1,
+            names: HashMap::new(),
+            any: 1,
+        }
+    }
+
+    fn add(&mut self, other: &Self, combine: fn(u64, u64) -> u64) {
+        self.own = combine(self.own, other.own);
+        self.any = combine(self.any, other.any);
+        for (name, cases) in &other.names {
+            let own = self.names.entry(name).or_insert(1);
+            *own = combine(*own, *cases);
+        }
+        if self.names.len() > MOST_NAMES {
+            self.any = self.contained();
+            self.names.clear();
+        }
+    }
+
+    fn contained(&self) -> u64 {
+        let most = self.names.values().copied().max();
+        self.any.saturating_mul(most.unwrap_or(1))
+    }
+
+    fn most(&self) -> u64 {
+        self.own.max(self.contained())
+    }
+}
+
+struct Walk<'a> {
+    root: &'a Value,
+    /// What is referred to; none of what is being looked at.
+    targets: HashMap<&'a str, Option<Rc<Cases<'a>>>>,
+    names: u64,
+    names_of_objects: u64,
+    parts: u64,
+}
+
+impl<'a> Walk<'a> {
+    fn schema(&mut self, schema: &'a Value) -> Result<Cases<'a>, ConstraintError> {
+        let Value::Object(keywords) = schema else {
+            return Ok(Cases::one());
+        };
+        let mut cases = Cases::one();
+        self.texts(keywords, &mut cases)?;
+        self.contained(keywords, &mut cases)?;
+        if let Some(Value::Array(parts)) = keywords.get(ALL) {
+            for part in parts {
+                self.parts += 1;
+                cases.add(&self.schema(part)?, u64::saturating_mul);
+            }
+        }
+        for keyword in ANY {
+            if let Some(Value::Array(options)) = keywords.get(keyword) {
+                let mut any = Cases::one();
+                for option in options {
+                    self.parts += 1;
+                    any.add(&self.schema(option)?, u64::max);
+                }
+                cases.add(&any, u64::saturating_mul);
+            }
+        }
+        if let Some(Value::String(target)) = keywords.get("$ref") {
+            self.parts += 1;
+            if let Some(target) = self.target(target)? {
+                cases.add(&target, u64::saturating_mul);
+            }
+        }
+        for keyword in ["$defs", "definitions"] {
+            if let Some(Value::Object(schemas)) = keywords.get(keyword) {
+                for schema in schemas.values() {
+                    self.schema(schema)?;
+                }
+            }
+        }
+        if cases.most() > MOST_CASES {
+            return Err(ConstraintError(
+                "too many patterns, formats and lengths hold for one value together: describe it by one `pattern`".to_owned(),
+            ));
+        }
+        Ok(cases)
+    }
+
+    /// What is said of a value that is a text.
+    fn texts(
+        &mut self,
+        keywords: &'a Map<String, Value>,
+        own: &mut Cases<'a>,
+    ) -> Result<(), ConstraintError> {
+        if let Some(Value::String(pattern)) = keywords.get("pattern") {
+            check_length(pattern, "a `pattern`")?;
+            own.own = cases(pattern);
+        }
+        if keywords.contains_key("format") {
+            own.own = own.own.saturating_mul(FORMAT_CASES);
+        }
+        if keywords.contains_key("minLength") || keywords.contains_key("maxLength") {
+            own.own = own.own.saturating_mul(LENGTH_CASES);
+        }
+        for keyword in ["const", "enum"] {
+            if let Some(value) = keywords.get(keyword) {
+                check_texts(value, keyword)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn contained(
+        &mut self,
+        keywords: &'a Map<String, Value>,
+        own: &mut Cases<'a>,
+    ) -> Result<(), ConstraintError> {
+        if let Some(Value::Object(properties)) = keywords.get("properties") {
+            let mut listed = Cases::one();
+            for (name, schema) in properties {
+                check_length(name, "the name of a property")?;
+                listed.names.insert(name, self.schema(schema)?.most());
+            }
+            own.add(&listed, u64::saturating_mul);
+        }
+        if let Some(Value::Object(patterns)) = keywords.get("patternProperties") {
+            let mut names = 0_u64;
+            for (pattern, schema) in patterns {
+                check_length(pattern, "a name of `patternProperties`")?;
+                names = names.saturating_add(cases(pattern));
+                own.any = own.any.max(self.schema(schema)?.most());
+            }
+            self.names = self.names.saturating_add(names);
+            let pairs = names.saturating_pow(2);
+            self.names_of_objects = self.names_of_objects.saturating_add(pairs);
+        }
+        for keyword in CONTAINED {
+            let schemas = match keywords.get(keyword) {
+                Some(Value::Array(schemas)) => schemas.as_slice(),
+                Some(schema) => std::slice::from_ref(schema),
+                None => continue,
+            };
+            for schema in schemas {
+                own.any = own.any.max(self.schema(schema)?.most());
+            }
+        }
+        Ok(())
+    }
+
+    /// What a reference within the schema refers to; none of others, which the compiler refuses, and
+    /// of one that refers to itself.
+    fn target(&mut self, reference: &'a str) -> Result<Option<Rc<Cases<'a>>>, ConstraintError> {
+        if let Some(known) = self.targets.get(reference) {
+            return Ok(known.clone());
+        }
+        let pointer = reference.strip_prefix('#').unwrap_or("/");
+        let Some(target) = self.root.pointer(pointer) else {
+            return Ok(None);
+        };
+        self.targets.insert(reference, None);
+        let cases = Rc::new(self.schema(target)?);
+        self.targets.insert(reference, Some(Rc::clone(&cases)));
+        Ok(Some(cases))
+    }
+}
+
+fn check_texts(value: &Value, keyword: &str) -> Result<(), ConstraintError> {
+    match value {
+        Value::String(text) => check_length(text, &format!("a text of `{keyword}`")),
+        Value::Array(values) => values
+            .iter()
+            .try_for_each(|value| check_texts(value, keyword)),
+        Value::Object(values) => values.iter().try_for_each(|(name, value)| {
+            check_length(name, &format!("a name of `{keyword}`"))?;
+            check_texts(value, keyword)
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
+    }
+}

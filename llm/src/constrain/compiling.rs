@@ -1,0 +1,370 @@
+//! Threads that compile constraints, of all engines of the process. Tenants take turns, and a
+//! compile that goes on past the deadline is given up. Nothing can interrupt it, so its thread is
+//! left behind until it ends; while as many are left as may be, no other compile begins.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::compiler::{CompileError, CompiledConstraint};
+use crate::protocol::Tenant;
+
+/// Most compiles at a time, each of another tenant, with those that are left behind.
+const MOST_RUNNING: usize = 2;
+/// Most compiles of a tenant that wait.
+const MOST_WAITING: usize = 512;
+/// The time that a compile has.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+pub(super) type Outcome = Result<CompiledConstraint, CompileError>;
+type Work<T> = Box<dyn FnOnce() -> T + Send>;
+type Tell<T> = Box<dyn FnOnce(Result<T, GivenUp>) + Send>;
+
+/// The compiles of the process.
+pub(super) static COMPILES: LazyLock<Arc<Turns<Outcome>>> =
+    LazyLock::new(|| Arc::new(Turns::new(DEADLINE)));
+
+/// Why a compile has no outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum GivenUp {
+    /// It takes longer than that.
+    TooLong(Duration),
+    /// It panicked.
+    Panicked,
+    /// It cannot begin now.
+    Refused(String),
+}
+
+/// Work in turns.
+pub(super) struct Turns<T> {
+    deadline: Duration,
+    state: Mutex<State<T>>,
+}
+
+struct State<T> {
+    next: u64,
+    threads: usize,
+    running: Vec<(u64, Option<Tenant>, Instant)>,
+    /// The first of a tenant that has none running is next.
+    waiting: VecDeque<Job<T>>,
+    /// Given up, and not ended.
+    left: Vec<u64>,
+}
+
+struct Job<T> {
+    id: u64,
+    tenant: Option<Tenant>,
+    stack: usize,
+    work: Work<T>,
+    tell: Tell<T>,
+}
+
+impl<T> State<T> {
+    fn may_run(&self, tenant: Option<Tenant>) -> bool {
+        let mut running = self.running.iter();
+        self.running.len() + self.left.len() < MOST_RUNNING
+            && !running.any(|(_, other, _)| *other == tenant)
+    }
+
+    /// The job whose turn it is; the others of its tenant are behind those of all others then.
+    fn take(&mut self) -> Option<Job<T>> {
+        let next = |job: &Job<T>| self.may_run(job.tenant);
+        let job = self.waiting.iter().position(next)?;
+        let job = self.waiting.remove(job)?;
+        let waiting = std::mem::take(&mut self.waiting);
+        let is_other = |other: &Job<T>| other.tenant != job.tenant;
+        let (others, own): (Vec<_>, Vec<_>) = waiting.into_iter().partition(is_other);
+        self.waiting.extend(others.into_iter().chain(own));
+        self.running.push((job.id, job.tenant, Instant::now()));
+        Some(job)
+    }
+}
+
+impl<T: Send + 'static> Turns<T> {
+    fn new(deadline: Duration) -> Self {
+        Self {
+            deadline,
+            state: Mutex::new(State {
+                next: 0,
+                threads: 0,
+                running: Vec::new(),
+                waiting: VecDeque::new(),
+                left: Vec::new(),
+            }),
+        }
+    }
+
+    /// Does work on a stack of so many bytes when its turn has come. Dropping what it returns takes
+    /// it out of the queue.
+    pub(super) fn submit(
+        self: &Arc<Self>,
+        tenant: Option<Tenant>,
+        stack: usize,
+        work: Work<T>,
+        tell: Tell<T>,
+    ) -> Result<Place<T>, GivenUp> {
+        let mut state = self.lock();
+        if state.left.len() >= MOST_RUNNING {
+            return Err(full());
+        }
+        let own = state.waiting.iter().filter(|job| job.tenant == tenant);
+        if own.count() >= MOST_WAITING {
+            let why = format!("{MOST_WAITING} constraints wait to be compiled, as many as may");
+            return Err(GivenUp::Refused(why));
+        }
+        let id = state.next;
+        state.next += 1;
+        state.waiting.push_back(Job {
+            id,
+            tenant,
+            stack,
+            work,
+            tell,
+        });
+        if state.threads < MOST_RUNNING && state.may_run(tenant) {
+            let turns = Arc::clone(self);
+            let thread = thread::Builder::new().name("constraints".to_owned());
+            if let Err(error) = thread.spawn(move || turns.run()) {
+                state.waiting.pop_back();
+                return Err(no_thread(&error));
+            }
+            state.threads += 1;
+        }
+        drop(state);
+        let turns = Arc::clone(self);
+        Ok(Place { turns, id })
+    }
+
+    fn run(self: Arc<Self>) {
+        loop {
+            let mut state = self.lock();
+            if state.left.len() >= MOST_RUNNING {
+                let refused = std::mem::take(&mut state.waiting);
+                drop(state);
+                refused.into_iter().for_each(|job| (job.tell)(Err(full())));
+                state = self.lock();
+            }
+            let Some(job) = state.take() else {
+                state.threads -= 1;
+                return;
+            };
+            drop(state);
+            let outcome = self.run_job(job.id, job.stack, job.work);
+            self.lock().running.retain(|(id, ..)| *id != job.id);
+            (job.tell)(outcome);
+        }
+    }
+
+    fn run_job(self: &Arc<Self>, id: u64, stack: usize, work: Work<T>) -> Result<T, GivenUp> {
+        let (done, outcome) = mpsc::sync_channel(1);
+        let turns = Arc::clone(self);
+        let thread = thread::Builder::new().stack_size(stack);
+        let thread = thread.name("constraint".to_owned());
+        let ends = Ends { turns, id };
+        thread
+            .spawn(move || {
+                let _ends = ends;
+                // Nobody has it where it was given up.
+                drop(done.send(work()));
+            })
+            .map_err(|error| no_thread(&error))?;
+        match outcome.recv_timeout(self.deadline) {
+            Ok(outcome) => return Ok(outcome),
+            Err(RecvTimeoutError::Disconnected) => return Err(GivenUp::Panicked),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let mut state = self.lock();
+        // It may have ended in between.
+        match outcome.try_recv() {
+            Ok(outcome) => Ok(outcome),
+            Err(mpsc::TryRecvError::Disconnected) => Err(GivenUp::Panicked),
+            Err(mpsc::TryRecvError::Empty) => {
+                state.left.push(id);
+                Err(GivenUp::TooLong(self.deadline))
+            }
+        }
+    }
+}
+
+impl<T> Turns<T> {
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        // No code that can panic runs under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Says of a thread that it has ended.
+struct Ends<T> {
+    turns: Arc<Turns<T>>,
+    id: u64,
+}
+
+impl<T> Drop for Ends<T> {
+    fn drop(&mut self) {
+        self.turns.lock().left.retain(|id| *id != self.id);
+    }
+}
+
+fn full() -> GivenUp {
+    GivenUp::Refused(format!(
+        "{MOST_RUNNING} constraints that took too long are still being compiled, as many as may"
+    ))
+}
+
+fn no_thread(error: &std::io::Error) -> GivenUp {
+    GivenUp::Refused(format!("there is no thread to compile it on: {error}"))
+}
+
+/// A place in the turns.
+pub(super) struct Place<T> {
+    turns: Arc<Turns<T>>,
+    id: u64,
+}
+
+impl<T> Place<T> {
+    fn standing(&self) -> Standing {
+        let state = self.turns.lock();
+        let mut running = state.running.iter();
+        if let Some((.., since)) = running.find(|(id, ..)| *id == self.id) {
+            return Standing::Runs(since.elapsed());
+        }
+        let mut waiting = state.waiting.iter();
+        match waiting.position(|job| job.id == self.id) {
+            Some(before) => Standing::Waits { before },
+            None => Standing::Ended,
+        }
+    }
+}
+
+impl<T> Drop for Place<T> {
+    fn drop(&mut self) {
+        let job = {
+            let mut state = self.turns.lock();
+            let mut waiting = state.waiting.iter();
+            let job = waiting.position(|job| job.id == self.id);
+            job.and_then(|job| state.waiting.remove(job))
+        };
+        drop(job);
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Standing {
+    Waits { before: usize },
+    Runs(Duration),
+    Ended,
+}
+
+/// A constraint that is compiled. Dropping it gives up what has not begun.
+pub struct Compiling(pub(super) Arc<Place<Outcome>>);
+
+impl Compiling {
+    /// Says how far it has come, in words that can follow "waits for".
+    pub fn watch(&self) -> impl Fn() -> String + Send + 'static {
+        let place = Arc::downgrade(&self.0);
+        move || match place.upgrade().map(|place| place.standing()) {
+            Some(Standing::Waits { before }) => {
+                format!("its constraint, which waits to be compiled: {before} before it")
+            }
+            Some(Standing::Runs(time)) => {
+                format!(
+                    "the engine, which compiles its constraint: {} s",
+                    time.as_secs()
+                )
+            }
+            Some(Standing::Ended) | None => "its constraint, which is compiled".to_owned(),
+        }
+    }
+}
+
+impl fmt::Debug for Compiling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Compiling").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::num::NonZeroU32;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    type Told = Receiver<Result<u32, GivenUp>>;
+
+    fn tenant(number: u64) -> Option<Tenant> {
+        let weight = NonZeroU32::MIN;
+        Some(Tenant {
+            number,
+            weight,
+            places: 1,
+        })
+    }
+
+    /// Work that goes on until something is sent.
+    fn held(turns: &Arc<Turns<u32>>, of: u64) -> (Place<u32>, Sender<u32>, Told) {
+        let (end, held) = channel();
+        let (tell, told) = channel();
+        let work = Box::new(move || held.recv().expect("is sent"));
+        let tell = Box::new(move |outcome| drop(tell.send(outcome)));
+        let place = turns.submit(tenant(of), 1 << 16, work, tell);
+        (place.expect("is taken"), end, told)
+    }
+
+    #[test]
+    fn tenants_take_turns_and_have_one_thread_each() {
+        let turns = Arc::new(Turns::new(Duration::from_secs(60)));
+        let jobs: Vec<_> = [1, 1, 1, 2, 3].map(|of| held(&turns, of)).into();
+        let end = |job: usize| {
+            let (_, end, told) = &jobs[job];
+            end.send(job as u32).expect("runs");
+            assert_eq!(told.recv().expect("is told"), Ok(job as u32));
+        };
+        end(0);
+        end(3);
+        // Of the first tenant, which was served, only after the third.
+        end(4);
+        end(1);
+        end(2);
+    }
+
+    #[test]
+    fn what_takes_too_long_is_left_behind_and_counted() {
+        let turns = Arc::new(Turns::new(Duration::from_millis(20)));
+        let first = held(&turns, 1);
+        let second = held(&turns, 2);
+        let third = held(&turns, 2);
+        for (_, _, told) in [&first, &second] {
+            let why = told.recv().expect("is told");
+            assert_eq!(why, Err(GivenUp::TooLong(Duration::from_millis(20))));
+        }
+        assert_eq!(third.2.recv().expect("is told"), Err(full()));
+        let refused = turns.submit(tenant(4), 1 << 16, Box::new(|| 0), Box::new(drop));
+        assert_eq!(refused.err(), Some(full()));
+        first.1.send(0).expect("still runs");
+        while turns.lock().left.len() == MOST_RUNNING {
+            thread::yield_now();
+        }
+        let (_place, end, told) = held(&turns, 4);
+        end.send(7).expect("runs");
+        assert_eq!(told.recv().expect("is told"), Ok(7));
+    }
+
+    #[test]
+    fn what_is_dropped_before_its_turn_never_begins_and_panics_are_told() {
+        let turns = Arc::new(Turns::new(Duration::from_secs(60)));
+        let (place, end, told) = held(&turns, 1);
+        while matches!(place.standing(), Standing::Waits { .. }) {
+            thread::yield_now();
+        }
+        let (waits, _, dropped) = held(&turns, 1);
+        assert_eq!(waits.standing(), Standing::Waits { before: 0 });
+        drop(waits);
+        assert!(dropped.recv().is_err(), "nobody is told");
+        drop(end);
+        assert_eq!(told.recv().expect("is told"), Err(GivenUp::Panicked));
+        assert_eq!(place.standing(), Standing::Ended);
+    }
+}
