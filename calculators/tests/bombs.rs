@@ -163,6 +163,11 @@ fn a_bomb_of_each_format_takes_little_memory() {
             "another size than its canvas",
         ),
         ("WebP, Exif", webp(8, &[short]), "ends inside of a chunk"),
+        (
+            "WebP, tables",
+            webp(0, &[(b"VP8L", 2_000_000, &vec![0x2f; 2_000_000])]),
+            "1,310,000 bytes of lossless data",
+        ),
         ("GIF, frame", gif(65_535), "Memory limit"),
         ("BMP, colors", bmp(46, u32::MAX), ""),
         ("BMP, width", bmp(18, 60_000), "max_side"),

@@ -7,8 +7,8 @@ use image::error::{DecodingError, ImageError};
 /// Bytes that tables of codes take for a byte of lossless data: the shortest description of a table
 /// of 4 KiB has twelve.
 const TABLE_RATIO: u64 = 350;
-/// Bytes of all tables that a picture can have: 65,536 groups of five.
-const ALL_TABLES: u64 = 65_536 * 5 * (4 << 10);
+/// Maximum size of a chunk of lossless data, in bytes: its tables take 437 MiB at most.
+const MAX_LOSSLESS: usize = 1_310_000;
 /// Bytes before the chunks of a file: `RIFF`, its length, `WEBP`.
 const FILE_HEAD: usize = 12;
 /// Bytes before the chunks of a frame: its place, its size and its duration.
@@ -45,11 +45,17 @@ fn tables(mut chunks: &[u8], mut canvas: Option<Canvas>) -> Result<u64, &'static
                     return Err("it has a picture of another size than its canvas");
                 }
             }
+            (b"VP8L" | b"ALPH", _) if length > MAX_LOSSLESS => {
+                return Err(
+                    "it has more than 1,310,000 bytes of lossless data, whose tables could fill the memory: send a PNG, or \
+                     a lossy WebP",
+                );
+            }
             (b"VP8L" | b"ALPH", _) => most = most.max(length as u64 * TABLE_RATIO),
             _ => {}
         }
     }
-    Ok(most.min(ALL_TABLES))
+    Ok(most)
 }
 
 /// The size in a header: each side less one, in three bytes.
