@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_vector_does_not_grow_beyond_its_limit() {
-        let nodes: String = (0..40)
+        let nodes: Vec<String> = (0..40)
             .map(|at| {
                 format!(
                     "node {{ calculator: \"ConcatenateStringVectorCalculator\" input_stream: \"v{at}\" input_stream: \"v{at}\" output_stream: \"v{}\" }}\n",
@@ -144,7 +144,7 @@ mod tests {
                 )
             })
             .collect();
-        let mut h = Harness::global(&nodes);
+        let mut h = Harness::global(&nodes.concat());
         h.push("v0", 1, vec!["a".repeat(1 << 20)]);
         let error = h.error();
         assert!(error.message.contains("more than 67108864"), "{error}");

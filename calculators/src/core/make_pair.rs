@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn pairs_do_not_hold_more_pairs_than_can_be_written() {
-        let nodes: String = (0..40)
+        let nodes: Vec<String> = (0..40)
             .map(|at| {
                 format!(
                     "node {{ calculator: \"MakePairCalculator\" input_stream: \"p{at}\" input_stream: \"p{at}\" output_stream: \"p{}\" }}\n",
@@ -79,7 +79,7 @@ mod tests {
                 )
             })
             .collect();
-        let mut h = Harness::global(&nodes);
+        let mut h = Harness::global(&nodes.concat());
         h.push("p0", 1, 7_i64);
         let error = h.error();
         assert!(error.message.contains("at most 16 others"), "{error}");

@@ -32,7 +32,7 @@ pub(super) fn submit(
     taken.map_err(|refusal| refused(refusal, field))
 }
 
-/// What a node waits for whose texts an engine computes.
+/// Describes the wait of a node whose texts an engine computes.
 pub(super) fn waits_for(model: &EmbeddingModel, handle: &EmbeddingHandle) -> String {
     let engine = model.engine();
     let (computed, texts) = (handle.computed(), handle.texts());

@@ -15,17 +15,17 @@ const READ: [ImageFormat; 5] = [
     ImageFormat::Gif,
     ImageFormat::Bmp,
 ];
-/// Most bytes of a compressed color profile; those of cameras and printers have fewer.
+/// Maximum size of a compressed color profile, in bytes. Those of cameras and printers are smaller.
 const PROFILE: u64 = 4 << 20;
 /// Bytes before the chunks of a PNG file.
 const PNG_HEAD: usize = 8;
-/// Most bytes of a pixel: four channels of 16 bits.
+/// Maximum size of a pixel, in bytes: four channels of 16 bits.
 const LARGEST_PIXEL: u64 = 8;
 /// Bytes that decoders take for a pixel beside the decoded one: coefficients of a progressive JPEG,
 /// planes and canvas of an animated WebP.
 const DECODER_PIXEL: u64 = 10;
 
-/// What a file says of its picture.
+/// Dimensions and decoding cost of a picture, as its file states them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     /// Pixels of a row.

@@ -35,18 +35,19 @@ pub struct Credit {
 /// of them, as in a loop.
 ///
 /// Each step of a choice gives one packet on `TOKENS` and one on `LOOPBACK`, at the same timestamp:
-/// that of the prompts for the first, and then one after the other. Prompts that come while these are
-/// used go on behind them; each chunk says which prompts it belongs to. The back edge returns the
+/// that of the prompts for the first, and then one after the other. Prompts that come while these
+/// are used go on behind them; each chunk says which prompts it belongs to. The back edge returns
+/// the
 /// `LOOPBACK` packet, and with it the engine's credit for one more step: while a client does not
-/// read, the loop stands still and the sequence sits out the batches. Without a back edge the credit
-/// returns when the packet is put out. The node closes when no more prompts can come and all choices
-/// have ended.
+/// read, the loop stands still and the sequence sits out the batches. Without a back edge the
+/// credit returns when the packet is put out. The node closes when no more prompts can come and all
+/// choices have ended.
 ///
 /// Where a request has more prompts and choices than half of the places that are left in the
 /// engine's queue, the others follow when earlier ones have begun.
 ///
-/// Images of a prompt are encoded before it is submitted, by the model's projector (`mmproj`), which
-/// encodes one at a time; what was encoded is kept for requests that have the same image.
+/// Images of a prompt are encoded before it is submitted, by the model's projector (`mmproj`),
+/// which encodes one at a time; what was encoded is kept for requests that have the same image.
 ///
 /// The node defines the resource it names: model, vocabulary and chat template, for the nodes that
 /// name it too.
@@ -76,9 +77,9 @@ pub struct Llm {
     /// Inputs that wait for each other, or for the end of earlier ones, with their timestamps.
     prompts: Option<(Timestamp, TokenPrompts)>,
     params: Option<(Timestamp, GenerationParams)>,
-    /// What is generated now.
+    /// Generations of the current packet.
     work: Option<Work>,
-    /// Whether anything was.
+    /// Set once a packet was accepted.
     has_worked: bool,
     /// What is put out instead, where an earlier run is replayed.
     replay: Option<Replay>,
@@ -189,8 +190,8 @@ impl Llm {
         }
     }
 
-    /// The next prompts, with how they are to be generated for, once both are there. Those that have
-    /// no counterpart are passed over.
+    /// The next prompts, with how they are to be generated for, once both are there. Those that
+    /// have no counterpart are passed over.
     fn next(
         &mut self,
         io: LlmPorts,

@@ -120,7 +120,14 @@ fn refused(asked: &TextConstraint, error: CompileError) -> Error {
     let message = format!("`{field}` cannot be enforced: {why}");
     let refusal = match error {
         CompileError::OutOfMemory(error) => return out_of_memory(error),
-        CompileError::Busy(_) => return Error::unavailable(message).with_source(error),
+        CompileError::NoThread(_) => {
+            let error = Error::unavailable(message).with_source(error);
+            return error.with_code("insufficient_memory");
+        }
+        CompileError::Busy(_) => {
+            let error = Error::unavailable(message).with_source(error);
+            return error.with_code("constraints_busy");
+        }
         CompileError::Constraint(_) | CompileError::TooLong(_) => Error::invalid(message),
     };
     refusal

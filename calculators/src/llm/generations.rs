@@ -50,7 +50,7 @@ pub(super) struct Choice {
     pub(super) credits: u32,
     /// Its first output has come, so it waits no longer.
     pub(super) began: bool,
-    /// What of it was tallied.
+    /// Usage already added to the tally.
     pub(super) tallied: Usage,
     /// What the generated tokens reply to, if they may be remembered.
     pub(super) reply: Option<Reply>,

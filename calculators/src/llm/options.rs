@@ -13,25 +13,25 @@ use super::media::{ImageLimits, SoundLimits};
 /// Seconds that a step may take, unless a graph says otherwise.
 pub(crate) const DEFAULT_STEP_TIMEOUT: f64 = STEP_TIMEOUT_MS as f64 / 1e3;
 
-/// Most tokens of a step.
+/// Maximum number of tokens in a step.
 pub(crate) const MAX_BATCHED_TOKENS: u32 = 1 << 20;
-/// Most sequences that compute at the same time: each has a slot, used or not.
+/// Maximum number of concurrent sequences: each has a slot, used or not.
 const MAX_SEQS: u32 = 65_536;
-/// Most tokens of a sequence.
+/// Maximum number of tokens in a sequence.
 pub(crate) const MAX_CONTEXT: u32 = 1 << 24;
-/// Most requests that wait.
+/// Maximum number of queued requests.
 pub(crate) const MAX_WAITING: u32 = 1_000_000;
-/// Most seconds of a step: a day.
+/// Maximum timeout of a step, in seconds: a day.
 pub(crate) const MAX_STEP_TIMEOUT: u32 = 86_400;
-/// Most restarts within ten minutes.
+/// Maximum number of restarts within ten minutes.
 pub(crate) const MAX_ENGINE_RESTARTS: u32 = 1_000;
-/// Most GB of a cache: more memory than any machine has.
+/// Maximum size of a cache, in GB: more memory than any machine has.
 const MAX_GB: u32 = 1_000_000;
-/// Most images or sounds of a request.
+/// Maximum number of images or sounds in a request.
 pub(crate) const MAX_MEDIA: u32 = 1_024;
-/// Most bytes of the file of an image or a sound.
+/// Maximum size of an image or sound file, in bytes.
 pub(crate) const MAX_MEDIUM_BYTES: u64 = 1 << 30;
-/// Most pixels of an image.
+/// Maximum number of pixels in an image.
 pub(crate) const MAX_IMAGE_PIXELS: u64 = 1 << 28;
 
 /// Options of [`Llm`](super::Llm).
@@ -181,8 +181,8 @@ pub struct LlmOptions {
     pub draft_max_num_seqs: Option<u32>,
     /// `false` is refused: the draft model computes long texts in pieces.
     pub draft_dynamic_split_fuse: Option<bool>,
-    /// Whether `draft_models_path` has to name an EAGLE3 model; another one is refused then. An EAGLE3
-    /// model is known as such without this.
+    /// Whether `draft_models_path` has to name an EAGLE3 model; another one is refused then. An
+    /// EAGLE3 model is known as such without this.
     pub draft_eagle3_mode: bool,
     /// Without effect: nothing of a live sequence is evicted.
     pub cache_eviction_config: Option<CacheEvictionConfig>,

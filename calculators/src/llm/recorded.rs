@@ -12,8 +12,9 @@ use super::Credit;
 use super::work::add_generated;
 use crate::payload::{Account, Tally, TokenChunk};
 
-/// What the language models of a graph generated in an earlier run. In the account of a run, it
-/// stands in for them: nothing is computed, and each node puts out the packets that it put out then.
+/// Tokens that the language models of a graph generated in an earlier run. In the account of a run,
+/// they replace generation: nothing is computed, and each node puts out the packets that it put out
+/// then.
 #[derive(Debug, Default)]
 pub struct RecordedTokens(Mutex<BTreeMap<String, VecDeque<(Timestamp, TokenChunk)>>>);
 
@@ -60,7 +61,7 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    /// Whether nothing is left, or nothing was asked for.
+    /// Returns true if nothing is left, or nothing was requested.
     pub(super) fn is_done(&self) -> bool {
         let is_empty = self.chunks.as_ref().is_none_or(VecDeque::is_empty);
         is_empty || self.asked == Timestamp::UNSET

@@ -1,4 +1,4 @@
-//! What nodes around a language model wait for, in words.
+//! Descriptions of the waits of nodes around a language model.
 
 use graphmill_llm::{LlmEngine, Vision};
 
@@ -7,8 +7,8 @@ use super::generations::Choice;
 /// Choices that are told of one by one.
 const MOST: usize = 4;
 
-/// The tokens of an engine that choices wait for; `running` counts those that are not submitted yet,
-/// too. None if no choice may go on before the graph has taken what it gave.
+/// The tokens of an engine that choices wait for; `running` counts those that are not submitted
+/// yet, too. None if no choice may go on before the graph has taken what it gave.
 pub(super) fn tokens<'a>(
     engine: &LlmEngine,
     choices: impl Iterator<Item = &'a Choice>,
@@ -42,7 +42,7 @@ pub(crate) fn encoder(engine: &LlmEngine, has_begun: bool) -> String {
     format!("images and sounds from the encoder of engine `{model}`, {state}")
 }
 
-/// What an engine says about a prompt.
+/// Describes the wait for a prompt's first look at an engine.
 pub(crate) fn preview(engine: &LlmEngine) -> String {
     let model = &engine.info().model;
     format!("engine `{model}` to say what it has of the prompt, which it does between two steps")

@@ -11,18 +11,18 @@ use super::generations::{Choice, Generations, Reply};
 use super::{LanguageModel, waits};
 use crate::payload::{EchoedTokens, Finish, Tallied, Tally, TokenChunk};
 
-/// What is generated for the prompts of one packet.
+/// Generations for the prompts of one packet.
 pub(super) struct Work {
     model: Arc<LanguageModel>,
     /// The timestamp of the prompts.
     pub(super) prompt: Timestamp,
     /// Generations of each prompt.
     n: u32,
-    /// Whether other prompts of the session came before.
+    /// Set if other prompts of the session came before.
     follows: bool,
     /// The choices that were submitted.
     choices: Vec<Option<Choice>>,
-    /// Those of them that are not submitted yet.
+    /// Generations that are not submitted yet.
     generations: Option<Generations>,
     /// The images of the prompts, as long as they are not encoded.
     encoding: Option<Encoding>,
@@ -36,7 +36,7 @@ struct Clock {
     submitted: Instant,
     /// When the last one did.
     last: Option<Instant>,
-    /// Whether a generation was admitted.
+    /// Set once a generation was admitted.
     admitted: bool,
 }
 
@@ -69,12 +69,12 @@ impl Work {
         Ok(work)
     }
 
-    /// Whether all choices have ended.
+    /// Returns true once all choices have ended.
     pub(super) fn is_done(&self) -> bool {
         self.running == 0
     }
 
-    /// What the choices wait for outside of the graph.
+    /// Describes the wait of the choices for something outside of the graph.
     pub(super) fn waits_for(&self) -> Option<String> {
         let engine = self.model.engine();
         if let Some(encoding) = &self.encoding {

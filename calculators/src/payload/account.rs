@@ -19,9 +19,10 @@ pub struct Account {
     pub tenant: Option<Tenant>,
     /// What the sender's key allows and demands; none where there are no keys.
     pub terms: Option<Terms>,
-    /// What language models generated in an earlier run, and generate in this one.
+    /// Tokens that language models generated in an earlier run, and generate in this one.
     pub recorded: Option<RecordedTokens>,
-    /// The priority level that a request with tensors asks for, 1 for the first; 0 if it names none.
+    /// The priority level that a request with tensors asks for, 1 for the first; 0 if it names
+    /// none.
     pub priority: u32,
 }
 

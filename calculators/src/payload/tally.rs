@@ -1,6 +1,6 @@
 //! Token counts and times of a request, recorded by its nodes for the host of the session: for a
-//! server's log, traces, the limits of keys, the `usage` of answers, and the times that it reports to
-//! clients.
+//! server's log, traces, the limits of keys, the `usage` of answers, and the times that it reports
+//! to clients.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ pub struct Tallied {
     pub submitted: Option<Instant>,
     /// When the first token came.
     pub first: Option<Instant>,
-    /// How long the first generation of each prompt had waited for its admission.
+    /// Time that the first generation of each prompt waited for its admission.
     pub queued: Option<Duration>,
     /// From these admissions to the first tokens.
     pub prefill: Option<Duration>,

@@ -92,8 +92,9 @@ pub trait Calculator: Sized + Send + 'static {
         Ok(())
     }
 
-    /// What the node waits for outside of its graph, in words that can follow "waits for", such as
-    /// "tokens of engine `x`: slot 3". `None` if only its inputs can bring it on.
+    /// Describes the node's wait for something outside of its graph, in words that can follow
+    /// "waits for", such as "tokens of engine `x`: slot 3". `None` if only its inputs can bring it
+    /// on.
     ///
     /// Asked only when somebody looks at the session, and only of a node that a
     /// [`Hold`](crate::Hold) or an [`EventSender`](crate::EventSender) keeps open, between two of
@@ -103,7 +104,7 @@ pub trait Calculator: Sized + Send + 'static {
     }
 }
 
-/// What a node waits for that is kept open and says no more about it.
+/// Wait of a node that is kept open and says no more about it.
 pub(crate) const ANY_EVENT: &str = "an event, or the release of its holds";
 
 /// A node that waits: its calls are futures, polled by the session, which runs other nodes

@@ -30,9 +30,9 @@ use super::draft::{Draft, DraftNode, ports};
 const DEFAULT: &str = "";
 /// The type of the executors that this engine makes.
 const THREAD_POOL: &str = "ThreadPoolExecutor";
-/// Most threads of all pools of a graph: more than most machines have cores.
+/// Maximum number of threads in all pools of a graph: more than most machines have cores.
 const MAX_THREADS: i32 = 256;
-/// Most bytes of a thread's stack.
+/// Maximum size of a thread's stack, in bytes.
 const MAX_STACK_BYTES: i32 = 64 << 20;
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -62,7 +62,7 @@ enum Performance {
 enum Declared {
     /// A pool that starts when the first node needs it.
     Pool {
-        /// What to point to, and where the number of threads is written.
+        /// Span for diagnostics: the number of threads, if it is written.
         place: Span,
         count: Span,
         prefix: String,
@@ -302,7 +302,7 @@ fn too_many_threads(declared: &HashMap<String, Declared>, found: &mut Vec<Diagno
 }
 
 impl Declared {
-    /// Where the number of a pool's threads is written, and the number.
+    /// Returns the number of a pool's threads, with its span.
     fn size(&self) -> Option<(Span, usize)> {
         match self {
             Self::Pool { count, threads, .. } => Some((*count, *threads)),
@@ -386,7 +386,7 @@ fn declared(
     }
 }
 
-/// Where an executor's number of threads is written.
+/// Returns the span of an executor's number of threads.
 fn count(config: &ExecutorConfig) -> Option<Span> {
     let messages = &config.options.as_ref()?.messages;
     let mut bodies = messages.iter().map(|message| &message.body);

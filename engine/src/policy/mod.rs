@@ -37,7 +37,7 @@ pub enum Readiness {
 }
 
 impl Readiness {
-    /// What the node waits for, if it waits.
+    /// Returns the node's wait, if it waits.
     pub(crate) fn waiting(self) -> Option<Waiting> {
         match self {
             Self::Waiting(waiting) => Some(waiting),

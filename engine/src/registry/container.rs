@@ -83,7 +83,7 @@ impl ContainerRegistration {
         Self { module, ..self }
     }
 
-    /// What `graphmill describe` prints.
+    /// Returns the description that `graphmill describe` prints.
     pub fn describe(&self) -> Description {
         Description {
             module: self.module,

@@ -68,7 +68,7 @@ pub(super) struct PollNode {
     slot: u16,
     /// A message is on its way.
     asked: AtomicBool,
-    /// What the call waits for, if it has said so.
+    /// Description of the call's wait, if it has given one.
     description: Mutex<Option<Description>>,
 }
 
@@ -189,7 +189,7 @@ impl Away {
         (slot.call, slot.began)
     }
 
-    /// What wakes the future of the call in a slot, and takes what it says.
+    /// Returns the waker of the call in a slot, which also takes the description of its wait.
     pub(super) fn async_call(
         &mut self,
         shared: &Arc<Shared>,
@@ -228,7 +228,7 @@ impl Away {
         }
     }
 
-    /// What the earliest call waits for, if it is a future that has said so.
+    /// Describes the wait of the earliest call, if it is a future that has said so.
     pub(super) fn waits_for(&self) -> Option<String> {
         let Slot { work, poll, .. } = &self.slots[usize::from(*self.order.front()?)];
         let Work::Future(_) = work else {

@@ -67,7 +67,7 @@ impl Intake {
         }
     }
 
-    /// What the node waits for, where any of it can bring about a call.
+    /// Lists the node's waits, any of which can bring about a call.
     pub(super) fn waits_for(&self, queues: &[InputQueue]) -> Vec<Waiting> {
         self.policy.waits_for(queues)
     }

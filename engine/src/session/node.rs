@@ -153,8 +153,8 @@ impl NodeState {
         self.holds > 0
     }
 
-    /// What an open node that is held waits for outside of the graph; none if only its inputs can
-    /// bring it on.
+    /// Describes the wait of an open, held node for something outside of the graph; `None` if only
+    /// its inputs can bring it on.
     pub(super) fn waits_for(&self) -> Option<String> {
         let said = match &self.instance {
             Some(Instance::Sync(node)) => catch(|| Ok::<_, Error>(node.waits_for())).ok(),
@@ -310,7 +310,7 @@ impl NodeState {
         std::mem::replace(&mut self.intake.set, InputSet::new(inputs))
     }
 
-    /// What the future of the call in a slot sees of it.
+    /// Returns the handle that the future of the call in a slot sees.
     pub(super) fn async_call(
         &mut self,
         shared: &Arc<Shared>,
@@ -331,7 +331,7 @@ impl NodeState {
         self.away.as_ref()?.job()
     }
 
-    /// What its earliest call that is pending waits for, if that is known.
+    /// Describes the wait of its earliest pending call, if that is known.
     pub(super) fn call_waits_for(&self) -> Option<String> {
         self.away.as_ref()?.waits_for()
     }

@@ -99,7 +99,7 @@ impl Nodes {
         })
     }
 
-    /// Whether a node may still be called from outside.
+    /// Returns true if a node may still be called from outside.
     pub(super) fn any_held(&self) -> bool {
         let mut open = self.states.iter();
         open.any(|state| state.status() == Status::Open && state.is_held())

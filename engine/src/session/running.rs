@@ -332,7 +332,7 @@ impl Running {
         plan.ledger.add(nodes, packets);
     }
 
-    /// What waits in queues.
+    /// Lists the packets left in queues.
     fn held(&self, plan: &Plan) -> Arc<[Held]> {
         let inputs = plan.inputs.iter().enumerate();
         let held = inputs.filter_map(|(input, edge)| {

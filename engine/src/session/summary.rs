@@ -12,7 +12,7 @@ use crate::{plan::Plan, timestamp::Timestamp};
 pub struct Summary {
     pub(super) plan: Arc<Plan>,
     pub(super) counts: Arc<[Counts]>,
-    /// What waited in queues at the end.
+    /// Packets left in queues at the end.
     pub(super) held: Arc<[Held]>,
     /// From the first poll to the end.
     pub elapsed: Duration,
@@ -57,8 +57,8 @@ impl Summary {
         &self.plan
     }
 
-    /// Where packets were left, of a session that put out too little: which nodes held what, and
-    /// which got nothing.
+    /// Describes where a session that put out too little left its packets: which nodes held what,
+    /// and which got nothing.
     pub fn left(&self) -> String {
         let held = self.held.iter().map(|held| {
             let packets = match held.packets {

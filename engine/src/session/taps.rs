@@ -192,7 +192,7 @@ impl Taps {
         full.map(|(_, output)| output.index)
     }
 
-    /// How many packets wait for the reader of a stream, if its output is full.
+    /// Returns the number of packets that wait for the reader of a stream, if its output is full.
     pub(super) fn unread(&self, stream: u32) -> Option<usize> {
         let mut outputs = self.outputs();
         let full = outputs.find(|(of, output)| *of == stream && output.full);

@@ -408,16 +408,16 @@ impl WaitGraph<'_> {
         }
     }
 
-    /// What a node that is held waits for outside of the graph, unless only its inputs can bring it
-    /// on.
+    /// Returns the wait of a held node for something outside of the graph, unless only its inputs
+    /// can bring it on.
     fn outside(self, node: usize) -> Option<Reason> {
         let state = &self.running.nodes[node];
         let what = state.is_held().then(|| state.waits_for())??;
         Some(Reason::Event { what })
     }
 
-    /// Of the inputs each of which can bring about a call of a node, the one that is furthest behind,
-    /// not paused, and no back edge: a loop goes on only once something has got into it.
+    /// Of the inputs each of which can bring about a call of a node, the one that is furthest
+    /// behind, not paused, and no back edge: a loop goes on only once something has got into it.
     fn forward(self, node: usize) -> Option<Waiting> {
         let inputs = self.plan.nodes[node].inputs.clone();
         let queues = self.running.queues.of(&inputs);
@@ -439,7 +439,7 @@ impl WaitGraph<'_> {
     }
 }
 
-/// What holds a node open that says no more about it.
+/// Returns the wait of a held node that says no more about it.
 fn any_event() -> Reason {
     Reason::Event {
         what: ANY_EVENT.to_owned(),

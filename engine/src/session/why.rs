@@ -106,19 +106,19 @@ pub enum Reason {
     },
     /// A call on an executor.
     Executor {
-        /// Where, as in "on `cpu`".
+        /// Place of the call, as in "on `cpu`".
         runs: String,
-        /// How many jobs of the same graph have to begin before it; none if it has begun.
+        /// Number of jobs of the same graph that begin before it; `None` if it has begun.
         before: Option<usize>,
     },
     /// A call whose future is pending.
     Future {
-        /// What it waits for, if the node says so: words that can follow "waits for".
+        /// Description of the wait, if the node gives one, in words that can follow "waits for".
         what: Option<String>,
     },
     /// Something from outside the graph: an event sender or a hold exists.
     Event {
-        /// What it is: words that can follow "waits for".
+        /// Description of the event, in words that can follow "waits for".
         what: String,
     },
     /// A source of a lower layer that is not done.

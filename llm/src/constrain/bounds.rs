@@ -113,7 +113,7 @@ struct Cases<'a> {
     any: u64,
 }
 
-impl<'a> Cases<'a> {
+impl Cases<'_> {
     fn one() -> Self {
         Self {
             own: 1,
@@ -160,7 +160,7 @@ impl<'a> Walk<'a> {
             return Ok(Cases::one());
         };
         let mut cases = Cases::one();
-        self.texts(keywords, &mut cases)?;
+        Self::texts(keywords, &mut cases)?;
         self.contained(keywords, &mut cases)?;
         if let Some(Value::Array(parts)) = keywords.get(ALL) {
             for part in parts {
@@ -200,11 +200,7 @@ impl<'a> Walk<'a> {
     }
 
     /// What is said of a value that is a text.
-    fn texts(
-        &mut self,
-        keywords: &'a Map<String, Value>,
-        own: &mut Cases<'a>,
-    ) -> Result<(), ConstraintError> {
+    fn texts(keywords: &Map<String, Value>, own: &mut Cases<'a>) -> Result<(), ConstraintError> {
         if let Some(Value::String(pattern)) = keywords.get("pattern") {
             check_length(pattern, "a `pattern`")?;
             own.own = cases(pattern);

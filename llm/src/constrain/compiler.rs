@@ -111,6 +111,9 @@ pub enum CompileError {
     /// It cannot be compiled now.
     #[error("{0}: try again later")]
     Busy(String),
+    /// The system has no memory for its thread now.
+    #[error("{0}: try again later")]
+    NoThread(String),
 }
 
 /// The compiler of a model, made when its first constraint is compiled.
@@ -160,6 +163,7 @@ fn given_up<T>(why: GivenUp) -> Result<T, CompileError> {
     Err(match why {
         GivenUp::TooLong(deadline) => CompileError::TooLong(deadline),
         GivenUp::Refused(why) => CompileError::Busy(why),
+        GivenUp::NoThread(why) => CompileError::NoThread(why),
         GivenUp::Panicked => ConstraintError(FAILED.to_owned()).into(),
     })
 }

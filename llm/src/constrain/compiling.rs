@@ -36,6 +36,8 @@ pub(super) enum GivenUp {
     Panicked,
     /// It cannot begin now.
     Refused(String),
+    /// The system has no memory for its thread.
+    NoThread(String),
 }
 
 /// Work in turns.
@@ -144,7 +146,9 @@ impl<T: Send + 'static> Turns<T> {
             if state.left.len() >= MOST_RUNNING {
                 let refused = std::mem::take(&mut state.waiting);
                 drop(state);
-                refused.into_iter().for_each(|job| (job.tell)(Err(full())));
+                for job in refused {
+                    (job.tell)(Err(full()));
+                }
                 state = self.lock();
             }
             let Some(job) = state.take() else {
@@ -215,7 +219,7 @@ fn full() -> GivenUp {
 }
 
 fn no_thread(error: &std::io::Error) -> GivenUp {
-    GivenUp::Refused(format!("there is no thread to compile it on: {error}"))
+    GivenUp::NoThread(format!("there is no thread to compile it on: {error}"))
 }
 
 /// A place in the turns.
@@ -294,13 +298,12 @@ mod tests {
 
     type Told = Receiver<Result<u32, GivenUp>>;
 
-    fn tenant(number: u64) -> Option<Tenant> {
-        let weight = NonZeroU32::MIN;
-        Some(Tenant {
+    fn tenant(number: u64) -> Tenant {
+        Tenant {
             number,
-            weight,
+            weight: NonZeroU32::MIN,
             places: 1,
-        })
+        }
     }
 
     /// Work that goes on until something is sent.
@@ -309,13 +312,13 @@ mod tests {
         let (tell, told) = channel();
         let work = Box::new(move || held.recv().expect("is sent"));
         let tell = Box::new(move |outcome| drop(tell.send(outcome)));
-        let place = turns.submit(tenant(of), 1 << 16, work, tell);
+        let place = turns.submit(Some(tenant(of)), 1 << 16, work, tell);
         (place.expect("is taken"), end, told)
     }
 
     #[test]
     fn tenants_take_turns_and_have_one_thread_each() {
-        let turns = Arc::new(Turns::new(Duration::from_secs(60)));
+        let turns = Arc::new(Turns::new(Duration::from_mins(1)));
         let jobs: Vec<_> = [1, 1, 1, 2, 3].map(|of| held(&turns, of)).into();
         let end = |job: usize| {
             let (_, end, told) = &jobs[job];
@@ -341,7 +344,7 @@ mod tests {
             assert_eq!(why, Err(GivenUp::TooLong(Duration::from_millis(20))));
         }
         assert_eq!(third.2.recv().expect("is told"), Err(full()));
-        let refused = turns.submit(tenant(4), 1 << 16, Box::new(|| 0), Box::new(drop));
+        let refused = turns.submit(Some(tenant(4)), 1 << 16, Box::new(|| 0), Box::new(drop));
         assert_eq!(refused.err(), Some(full()));
         first.1.send(0).expect("still runs");
         while turns.lock().left.len() == MOST_RUNNING {
@@ -354,7 +357,7 @@ mod tests {
 
     #[test]
     fn what_is_dropped_before_its_turn_never_begins_and_panics_are_told() {
-        let turns = Arc::new(Turns::new(Duration::from_secs(60)));
+        let turns = Arc::new(Turns::new(Duration::from_mins(1)));
         let (place, end, told) = held(&turns, 1);
         while matches!(place.standing(), Standing::Waits { .. }) {
             thread::yield_now();

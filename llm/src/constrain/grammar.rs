@@ -168,7 +168,7 @@ fn within<'a>(text: &'a str, longest: usize, what: &str) -> Result<&'a str, Cons
     )))
 }
 
-/// What comes before a schema in a grammar of Lark.
+/// Marker before a schema in a grammar of Lark.
 const SCHEMA: &str = "%json";
 
 /// A grammar of Lark with the numbers of its schemas [within limits](limits::hold).

@@ -1,6 +1,6 @@
-//! Holds the numbers of a schema within what llguidance computes with, 64-bit floating-point numbers
-//! and 64-bit integers: it does not check that these suffice, and recurses without end where they
-//! do not.
+//! Holds the numbers of a schema within what llguidance computes with, 64-bit floating-point
+//! numbers and 64-bit integers: it does not check that these suffice, and recurses without end
+//! where they do not.
 //!
 //! A bound that is out of reach is replaced by the nearest one within reach that allows less; what
 //! would allow more, or something else, is refused.
@@ -26,7 +26,7 @@ const SMALLEST_BOUND: f64 = 1e-20;
 /// The largest number that others can be multiples of, leaving its decimal point out: each
 /// remainder is a state of the lexer.
 const LARGEST_DIVISOR: u64 = 4096;
-/// Most digits behind its decimal point.
+/// Maximum number of digits behind the decimal point of a divisor.
 const DIVISOR_DECIMALS: usize = 9;
 /// The most characters, elements or properties that a schema can count.
 const LARGEST_COUNT: u64 = 1 << 20;
@@ -102,7 +102,7 @@ fn hold_keywords(
     Ok(())
 }
 
-/// Whether the values of a schema can be of a type that it names.
+/// Returns true if the values of a schema can be of a type that it names.
 fn is_of(keywords: &Map<String, Value>, kind: &str) -> bool {
     match keywords.get("type") {
         Some(Value::Array(kinds)) => kinds.iter().any(|it| it == kind),
@@ -129,7 +129,7 @@ fn float(number: &Number) -> f64 {
     number.as_f64().unwrap_or_default()
 }
 
-/// What a bound is on.
+/// Quantity that a bound limits.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Side {
     Least,
@@ -287,7 +287,7 @@ fn hold_count(keywords: &mut Map<String, Value>, keyword: &str) -> Result<(), Co
     Ok(())
 }
 
-/// What a number has to be a multiple of: `digits` divided by ten to the power of `decimals`.
+/// Divisor of `multipleOf`: `digits` divided by ten to the power of `decimals`.
 struct Divisor {
     digits: u64,
     decimals: usize,

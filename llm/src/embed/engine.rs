@@ -347,12 +347,12 @@ pub struct EmbeddingHandle {
 }
 
 impl EmbeddingHandle {
-    /// How many texts the request has.
+    /// Returns the number of texts in the request.
     pub fn texts(&self) -> usize {
         self.texts
     }
 
-    /// How many of them are computed.
+    /// Returns the number of texts that are computed.
     pub fn computed(&self) -> usize {
         self.computed.load(Ordering::Relaxed)
     }

@@ -22,7 +22,7 @@ pub(super) struct Job {
     pub(super) tenant: Option<Tenant>,
     pub(super) receiver: Arc<Vectors>,
     pub(super) submitted: Instant,
-    /// How many texts are computed, for those who ask.
+    /// Number of texts computed so far, for observers.
     pub(super) computed: Arc<AtomicUsize>,
     /// The numbers of the texts computed so far, which are the first ones.
     pub(super) results: Vec<Vec<f32>>,

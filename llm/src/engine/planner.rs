@@ -77,8 +77,8 @@ impl Planner {
         }
     }
 
-    /// Who waits once a plan is carried out, in the order in which they get slots: those that were
-    /// preempted, and those that could not run, come last.
+    /// Returns the sequences that wait once a plan is carried out, in the order in which they get
+    /// slots: those that were preempted, and those that could not run, come last.
     pub(super) fn waiting<'a>(
         &'a self,
         plan: &'a Plan,

@@ -313,7 +313,7 @@ impl Sequence {
             && speculation.is_some_and(|speculation| speculation.is_by_model())
     }
 
-    /// Where it stands, if it has a slot.
+    /// Returns its standing, if it has a slot.
     pub(super) fn standing(&self) -> Option<Standing> {
         let slot = self.cells.slot()?.0;
         let prompt = self.prompt_tokens;

@@ -1,4 +1,4 @@
-//! Where each sequence of an engine stands, for people who look at what a request waits for. The
+//! Standing of each sequence of an engine, for people who look at the wait of a request. The
 //! engine thread writes it down once in a step.
 
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::sequence::Sequence;
 use crate::protocol::SequenceId;
 
-/// Where a sequence stands.
+/// Position of a sequence in its engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// It waits for a slot.
@@ -30,7 +30,7 @@ pub enum Standing {
         slot: u32,
         /// Tokens so far.
         generated: u32,
-        /// Most tokens that it may have.
+        /// Maximum number of tokens of its answer.
         limit: u32,
     },
 }
@@ -111,7 +111,8 @@ impl Standings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where a sequence stands; none of one that has ended, whose last output is on its way.
+    /// Returns the standing of a sequence; `None` once it has ended and its last output is on its
+    /// way.
     pub(super) fn of(&self, id: SequenceId) -> Option<Standing> {
         let content = self.lock();
         if let Ok(index) = content.running.binary_search_by_key(&id, |(id, _)| *id) {

@@ -36,9 +36,9 @@ impl LlmEngine {
             .unwrap_or_else(|_| Err(CompileError::Busy("its thread has ended".to_owned())))
     }
 
-    /// Begins to [compile](Self::compile) a constraint for a tenant. The outcome is told, at once if
-    /// the constraint was compiled before, which `None` says. Dropping what is returned before its
-    /// turn has come takes it back, and nobody is told.
+    /// Begins to [compile](Self::compile) a constraint for a tenant. The outcome is told, at once
+    /// if the constraint was compiled before, which `None` says. Dropping what is returned before
+    /// its turn has come takes it back, and nobody is told.
     ///
     /// # Errors
     /// As those of [`compile`](Self::compile), as far as they are known at once.
@@ -275,8 +275,8 @@ impl SequenceHandle {
         self.ticket.say(Order::Grant(self.id(), credits));
     }
 
-    /// Where the sequence stands, as of the engine's last step; none once it has ended and its last
-    /// output is on its way.
+    /// Returns the sequence's standing as of the engine's last step; `None` once it has ended and
+    /// its last output is on its way.
     pub fn standing(&self) -> Option<Standing> {
         self.shared.standings.of(self.id())
     }

@@ -63,7 +63,7 @@ pub(super) enum Task {
 /// The error says what is wrong with it.
 pub type FileTrial = (&'static str, fn(&Path) -> Result<(), String>);
 
-/// What a program knows of models beside this crate.
+/// Checks of a model that the program adds to those of this crate.
 #[derive(Clone, Copy, Debug)]
 pub struct Knowledge {
     /// Formats of files.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::protocol::{LoadError, OutOfMemory, Token};
 
-/// Where a model has its chat template for requests with tools, if that is a separate one.
+/// Metadata key of the separate chat template for requests with tools.
 pub(crate) const TOOL_TEMPLATE: &str = "tokenizer.chat_template.tool_use";
 
 /// A model's vocabulary and the texts stored with it.
@@ -23,7 +23,8 @@ pub trait Vocab: Send + Sync + fmt::Debug {
         parse_special: bool,
     ) -> Result<Vec<Token>, TokenizeError>;
 
-    /// As [`Self::tokenize`], and gives up when `goes_on` is false, which it asks from time to time.
+    /// As [`Self::tokenize`], and gives up when `goes_on` is false, which it asks from time to
+    /// time.
     ///
     /// # Errors
     /// Those of [`Self::tokenize`], and [`TokenizeError::Cancelled`].
@@ -221,7 +222,7 @@ pub(crate) fn difference(main: &dyn Vocab, draft: &dyn Vocab) -> Option<String> 
     None
 }
 
-/// Why a text is not tokenized.
+/// Error of a text that is not tokenized.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenizeError {
     /// More text than the context can have.
@@ -249,7 +250,7 @@ pub enum TokenizeError {
     Run {
         /// Their kind, in the plural.
         kind: &'static str,
-        /// Most of them in a row.
+        /// Maximum number of them in a row.
         limit: usize,
     },
     /// A damaged vocabulary has no tokens for something in the text.

@@ -1,5 +1,5 @@
-//! The thread that encodes images and sounds. A projector computes one tile at a time, so one thread
-//! does it for all requests, in the order in which they came.
+//! The thread that encodes images and sounds. A projector computes one tile at a time, so one
+//! thread does it for all requests, in the order in which they came.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -36,7 +36,7 @@ pub(super) struct Turn<'a> {
 pub struct Encoding(Arc<AtomicBool>);
 
 impl Encoding {
-    /// Whether its turn has come.
+    /// Returns true once its turn has come.
     pub fn has_begun(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

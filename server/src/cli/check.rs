@@ -73,7 +73,7 @@ struct Checked {
     error: Option<String>,
     /// What is worth knowing and not wrong.
     note: Option<String>,
-    /// Whether it is a folder that has nothing to check.
+    /// Set for a folder that has nothing to check.
     is_empty: bool,
 }
 
@@ -133,8 +133,8 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// What `serve` would serve of a folder; or else what is in the folders in it, and graph files of
-/// other names.
+/// Checks the graphs that `serve` would serve of a folder; or else those of the folders in it, and
+/// graph files of other names.
 fn folder(path: &Path, bench: &Bench) -> Vec<Checked> {
     let why = match Source::of(path) {
         Ok(found) => return of_source(&found, bench),
@@ -160,7 +160,7 @@ fn folder(path: &Path, bench: &Bench) -> Vec<Checked> {
     all
 }
 
-/// What a folder has, by name; hidden files are left out.
+/// Lists a folder by name, without hidden files.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let entries = entries.filter(|it| !it.file_name().to_string_lossy().starts_with('.'));

@@ -52,7 +52,7 @@ pub(super) fn add_default(arguments: &mut Vec<OsString>) {
     }
 }
 
-/// Whether an argument is the address of a server: with a scheme, or a host and a port.
+/// Returns true if an argument is the address of a server: with a scheme, or a host and a port.
 pub(super) fn is_url(argument: &str) -> bool {
     let has_port = |(host, port): (&str, &str)| {
         let is_host = host == "localhost" || host.contains('.') || host.starts_with('[');

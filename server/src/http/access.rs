@@ -70,7 +70,7 @@ struct Refused {
     code: Option<String>,
     /// The field of the request that is at fault.
     param: Option<String>,
-    /// What is wrong: with the server, or with the request, then without its words.
+    /// Description of the error, without words of the request.
     message: String,
     is_ours: bool,
 }
@@ -82,7 +82,7 @@ impl Facts {
             .is_some_and(|exchange| exchange.is_unread())
     }
 
-    /// How long the first part of an answer took, of one that language models generated.
+    /// Returns the time to the first part of an answer that language models generated.
     fn first_token(&self, tally: &Tallied) -> Option<Duration> {
         tally.first?;
         let answered = self.answered.get()?;
@@ -277,7 +277,7 @@ fn is_probe(path: &str) -> bool {
         || (path.starts_with("/v2/models/") && path.ends_with("/ready"))
 }
 
-/// Whether a request went well that looks at the server or loads its page: open pages and scrapers
+/// Returns true for a successful request of a page or scraper that watches the server: these
 /// send them all the time.
 fn is_view(facts: &Facts, status: Option<StatusCode>) -> bool {
     const PATHS: [&str; 6] = [
@@ -427,7 +427,8 @@ impl Drop for Line {
 struct Watched {
     body: Body,
     line: Line,
-    /// Bytes still to be sent, where the length of the body is known: hyper does not ask for its end.
+    /// Bytes still to be sent, where the length of the body is known: hyper does not ask for its
+    /// end.
     left: Option<u64>,
     /// Set once the time to the first token was counted.
     timed: bool,

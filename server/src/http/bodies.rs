@@ -51,11 +51,11 @@ struct Taken {
     by_key: HashMap<Arc<str>, usize>,
 }
 
-/// What the bodies of one request have of the budget.
+/// Share of the budget that the bodies of one request hold.
 #[derive(Debug)]
 pub(crate) struct Share {
     bodies: Arc<Bodies>,
-    /// Where requests of other keys compete with it.
+    /// Key of the request, whose requests share a limit.
     key: Option<Arc<str>>,
     /// Who takes turns with others where work on it is done.
     owner: Option<Arc<str>>,
@@ -133,7 +133,7 @@ impl Bodies {
         Failure::new(Cause::BodiesFull, why)
     }
 
-    /// Most bytes of a key.
+    /// Returns the limit of a key, in bytes.
     fn of_a_key(&self) -> usize {
         (self.all / 2).max(self.each)
     }

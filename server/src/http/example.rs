@@ -17,7 +17,7 @@ use crate::{
 /// The endpoint whose requests nodes of other crates are expected to read.
 const USUAL: &str = table::CHAT;
 
-/// How many tokens an example asks for.
+/// Maximum number of tokens in the answer to an example.
 const TOKENS: u32 = 50;
 
 /// The most elements of a tensor that an example has.
@@ -101,8 +101,8 @@ fn value(field: &str) -> Value {
     }
 }
 
-/// What `POST /v3/playground` takes beside the text of this graph: a request, or packets. Null
-/// where its input is too large, or has no form in JSON.
+/// Returns the input that `POST /v3/playground` takes beside the text of this graph: a request, or
+/// packets. Null where its input is too large, or has no form in JSON.
 pub(super) fn trial(servable: &Servable, plan: &Plan) -> Value {
     if request_stream(plan).is_none() {
         return packets(plan).map_or(Value::Null, |test| json!({ "test": test }));

@@ -161,7 +161,7 @@ pub(crate) async fn unknown_route(method: Method, uri: Uri) -> Failure {
     )
 }
 
-/// Whether a path is one of a route, of which each part in braces is any word.
+/// Returns true if a path matches a route, of which each part in braces is any word.
 fn is_path(route: &str, path: &str) -> bool {
     let (mut wanted, mut parts) = (route.split('/'), path.split('/'));
     let is_part = |(wanted, part): (&str, &str)| {
@@ -211,8 +211,8 @@ fn below<'a>(path: &str, method: &Method, operations: &'a [Operation]) -> Option
     paths.min_by_key(|other| (other.matches('/').count(), other.len()))
 }
 
-/// The path that this one was probably meant to be. Each part that differs has to be near by itself:
-/// a name in one path is no slip of the keys for a word in another.
+/// The path that this one was probably meant to be. Each part that differs has to be near by
+/// itself: a name in one path is no slip of the keys for a word in another.
 fn nearest<'a>(path: &str, paths: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let is_near = |(part, other): (&str, &str)| {
         part == other || other.starts_with('{') || suggest::nearest(part, [other]).is_some()

@@ -1,6 +1,6 @@
-//! What an answer took, part by part and node by node, for requests that ask with `?timings=1`: the
-//! member `timings` of a JSON object, or an event of that name behind the end of a stream, or behind
-//! the error that ended it.
+//! Times of an answer, part by part and node by node, for requests with `?timings=1`: the member
+//! `timings` of a JSON object, or an event of that name behind the end of a stream, or behind the
+//! error that ended it.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(crate) const SERVER_TIMING: HeaderName = HeaderName::from_static("server-tim
 /// The member and the event.
 pub(crate) const NAME: &str = "timings";
 
-/// Whether a request asks for the times of its answer.
+/// Returns true if a request asks for the times of its answer.
 pub(crate) fn are_asked(uri: &Uri) -> bool {
     let mut pairs = uri.query().unwrap_or_default().split('&');
     pairs.any(|pair| matches!(pair.strip_prefix(NAME), Some("" | "=" | "=1" | "=true")))
@@ -33,7 +33,7 @@ pub(crate) struct Timings<'a> {
     nodes: Option<Vec<Node<'a>>>,
 }
 
-/// What the calls of a node took together. Those of a node that works outside of the session
+/// Time of all calls of a node. Calls of a node that works outside of the session
 /// overlap with others.
 #[derive(Serialize)]
 struct Node<'a> {

@@ -65,7 +65,7 @@ impl Driven {
         outcome.map(drop).map_err(Failure::from)
     }
 
-    /// What the session did, once it has ended well.
+    /// Returns the summary of the session, once it has ended well.
     pub(super) fn summary(&self) -> Option<&Summary> {
         match self {
             Self::Here(_) | Self::Apart(_) => None,

@@ -150,7 +150,7 @@ impl Inference {
         }
     }
 
-    /// What the session did, if it is known to have ended well.
+    /// Returns the summary of the session, if it is known to have ended well.
     pub(crate) fn summary(&self) -> Option<&Summary> {
         self.session.summary()
     }

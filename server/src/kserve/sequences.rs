@@ -32,7 +32,7 @@ use crate::{
 pub struct SequenceLimits {
     /// Most sequences at once.
     pub all: usize,
-    /// Most of one key, or of one client where there are no keys.
+    /// Maximum number of sequences per key, or per client where there are no keys.
     pub of_a_key: usize,
     /// After which time without a request a sequence ends.
     pub idle: Duration,
@@ -68,7 +68,7 @@ struct Place {
 
 /// A place that is taken.
 struct Held {
-    /// Whose request began it.
+    /// Owner of the request that began it.
     owner: Option<Owner>,
     state: State,
 }

@@ -145,7 +145,7 @@ pub(crate) fn foreign_input(plan: &Plan) -> Option<(&str, Vec<String>)> {
     Some((name, types.iter().map(|kind| kind.name()).collect()))
 }
 
-/// Whether an input stream carries tensors as they are.
+/// Returns true if an input stream carries tensors as they are.
 pub(crate) fn takes_tensors(plan: &Plan, name: &str) -> bool {
     carried(plan, tag_of(plan, name), name) == Some(Carried::Tensor)
 }

@@ -99,7 +99,7 @@ impl Selector {
 struct History {
     /// Ascending in time; never empty.
     epochs: Vec<Epoch>,
-    /// How many channels there are.
+    /// Number of channels.
     channels: usize,
 }
 

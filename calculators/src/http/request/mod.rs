@@ -37,8 +37,8 @@ use crate::payload::{
 ///
 /// Where the side packet that names the model is connected, what neither a request nor the options
 /// say is taken from the `generation_config.json` beside it, and a request takes its place in the
-/// model's queue here: if none is left, it is refused before anything is computed for it. Of several
-/// requests of a session, which are answered one after the other, that is the first.
+/// model's queue here: if none is left, it is refused before anything is computed for it. Of
+/// several requests of a session, which are answered one after the other, that is the first.
 ///
 /// ```pbtxt
 /// input_stream: "HTTP_REQUEST_PAYLOAD:input"
@@ -56,7 +56,7 @@ use crate::payload::{
 pub struct OpenAIRequest {
     defaults: Defaults,
     model: Option<Arc<LanguageModel>>,
-    /// Whether the session has its place in the queue.
+    /// Set once the session has its place in the queue.
     has_place: bool,
 }
 

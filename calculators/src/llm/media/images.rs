@@ -13,7 +13,7 @@ use crate::payload::{MediaSource, base64::least_bytes};
 /// The code of an error about an image that cannot be read.
 pub(super) const INVALID: &str = "invalid_image";
 
-/// Most pixels of a row or a column: what resizes an image keeps 48 bytes for each.
+/// Maximum width and height in pixels: the resizer keeps 48 bytes for each row and column.
 #[cfg(feature = "image")]
 const MAX_SIDE: u32 = 1 << 15;
 

@@ -12,7 +12,7 @@ use crate::tensor::{Datatype, TensorInfo};
 /// Most requests that wait in a level where the graph does not say: as many as generations wait for
 /// a language model.
 const DEFAULT_MAX_QUEUE_SIZE: u32 = 1024;
-/// Most requests that wait in a level.
+/// Maximum number of queued requests per level.
 const MAX_QUEUE_SIZE: u32 = 1_000_000;
 /// Most rows of a batch: far beyond what a machine computes faster together.
 const MAX_BATCH_SIZE: u32 = 65_536;

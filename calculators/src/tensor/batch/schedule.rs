@@ -71,7 +71,7 @@ pub(super) enum Next<T> {
     Wait(Option<Instant>),
 }
 
-/// Where a request stands that waits.
+/// Position of a waiting request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// In the batch that is computed next, which has so many rows by now.
@@ -178,7 +178,7 @@ impl<K: PartialEq, T> Queue<K, T> {
         levels.filter_map(|(level, rules)| level.due(rules)).min()
     }
 
-    /// Where a request stands that waits; none if it does not.
+    /// Returns the position of a request; `None` if it does not wait.
     pub(super) fn place(&self, number: u64) -> Option<Place> {
         let ahead = self.order().position(|other| other.number == number)?;
         let batch = self.batch()?;

@@ -140,7 +140,7 @@ impl Shared {
         })
     }
 
-    /// What a request waits for, in words.
+    /// Describes the wait of a request.
     fn waits_for(&self, number: u64) -> String {
         let state = self.lock();
         let name = &self.name;
@@ -269,7 +269,7 @@ fn stopped() -> Error {
 }
 
 impl Pending {
-    /// What tells others than who waits what the request waits for, in words that can follow "waits
+    /// Returns a function that describes the wait to observers, in words that can follow "waits
     /// for".
     pub fn watch(&self) -> impl Fn() -> String + Send + use<> {
         let (number, shared) = (self.number, Arc::clone(&self.shared));

@@ -20,7 +20,7 @@ const ITEM: usize = size_of::<Value>();
 /// Bytes of text that are searched in the time that one is made in.
 const SEARCHED: usize = 16;
 
-/// Most filters that apply one another, as `map` does.
+/// Maximum depth of filters that apply one another, as `map` does.
 const MAX_FILTERS: usize = 16;
 
 thread_local! {
@@ -104,7 +104,7 @@ fn weigh_level(value: &Value, level: usize) -> Result<(), Error> {
     }
 }
 
-/// What a namespace holds, which is printed with it.
+/// Returns the values of a namespace, which are printed with it.
 fn attributes(object: &Value) -> Vec<Value> {
     let entries = object.as_object().and_then(DynObject::try_iter_pairs);
     let entries = entries.into_iter().flatten();

@@ -201,7 +201,7 @@ fn replaced<'a>(code: &Instructions<'a>) -> Result<Instructions<'a>, TemplateErr
     Ok(out)
 }
 
-/// Where an instruction jumps to.
+/// Returns the target of a jump.
 fn target(instruction: &Instruction<'_>) -> Option<u32> {
     match instruction {
         Instruction::Iterate(target)
@@ -218,8 +218,8 @@ fn call(name: &'static str, arguments: u16) -> Instruction<'static> {
     Instruction::CallFunction(name, Some(arguments))
 }
 
-/// Whether the value that an instruction takes has been checked: it is a part of what a variable
-/// holds, or of what a loop runs over, or text.
+/// Returns true if the value that an instruction takes has been checked: it is a part of what a
+/// variable holds, or of what a loop runs over, or text.
 fn is_checked(before: &[&Instruction<'_>], mut at: u32, targets: &BTreeSet<u32>) -> bool {
     for (place, instruction) in before.iter().enumerate().rev() {
         // Where a jump ends, the value can be another one.

@@ -12,7 +12,7 @@ use minijinja::{Error, ErrorKind};
 /// Levels of what a variable holds. JSON of requests has 128 at most.
 const MAX_NESTING: usize = 200;
 
-/// What is done for each value that is looked at, with the number of its items.
+/// Callback for each value that is visited, with the number of its items.
 type Visit<'a> = &'a dyn Fn(usize) -> Result<(), Error>;
 
 /// Checks what a variable of a scope is to hold.
@@ -61,7 +61,7 @@ pub(crate) fn check_level(level: usize) -> Result<(), Error> {
     )))
 }
 
-/// Whether an object is a plain dict; minijinja has others that look like one.
+/// Returns true if an object is a plain dict; minijinja has others that look like one.
 pub(crate) fn is_dict(object: &DynObject) -> bool {
     static PLAIN: LazyLock<Option<&'static str>> = LazyLock::new(|| {
         let dict = Value::from_pairs([("", "")]);

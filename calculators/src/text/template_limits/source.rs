@@ -6,21 +6,21 @@
 use minijinja::machinery::{Span, Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
-/// Most bytes of a template. Those of well-known models have 20 kB at most.
+/// Maximum size of a template, in bytes. Those of well-known models have 20 kB at most.
 const MAX_BYTES: usize = 1 << 20;
-/// Most tokens of a tag. Those of well-known models have 50 at most.
+/// Maximum number of tokens in a tag. Those of well-known models have 50 at most.
 const MAX_TOKENS: usize = 1_000;
-/// Most `elif` of an `if`.
+/// Maximum number of `elif` branches of an `if`.
 const MAX_ELIFS: usize = 250;
-/// Most macros and `call` blocks, as each can hold those before it.
+/// Maximum number of macros and `call` blocks, as each can hold those before it.
 const MAX_MACROS: usize = 250;
 
-/// Where a template has too much of something.
+/// Place where a template exceeds a limit.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooMuch {
     /// Line, from one.
     pub(crate) line: usize,
-    /// What there is too much of, and in which column.
+    /// Description of the exceeded limit, with the column.
     pub(crate) message: String,
 }
 

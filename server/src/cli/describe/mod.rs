@@ -69,7 +69,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What is known of the calculator or subgraph of this name.
+/// Describes the calculator or subgraph of this name.
 fn described(registry: &Registry, name: &str, format: Format) -> Option<String> {
     let mut calculators = registry.describe().into_iter();
     if let Some(calculator) = calculators.find(|found| found.name == name) {

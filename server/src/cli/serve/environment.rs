@@ -105,7 +105,7 @@ pub(super) fn warn(command: &Command, given: &ArgMatches) {
     }
 }
 
-/// Why a variable of the program that is no flag's does nothing.
+/// Explains that a variable belongs to no flag, with the nearest name.
 fn unknown(wanted: &str, known: &[String]) -> String {
     let flag = wanted.to_ascii_lowercase();
     if OTHER_THINGS.contains(&flag.as_str()) {
@@ -119,7 +119,7 @@ fn unknown(wanted: &str, known: &[String]) -> String {
     }
 }
 
-/// Why the variable of a flag does nothing beside the command line.
+/// Explains why a variable has no effect beside the command line.
 fn overruled(wanted: &str, given: &ArgMatches) -> Option<String> {
     let is_from = |id: &str, source| given.value_source(id) == Some(source);
     let flag = wanted.to_ascii_lowercase();

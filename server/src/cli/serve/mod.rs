@@ -337,7 +337,9 @@ async fn serve(options: Options, started: Instant, prints_address: bool) -> Resu
                     if let (Some(nothing), false) = (server.nothing_to_serve(), waits) {
                         return Err(format!("there is nothing to serve: {nothing}"));
                     }
-                    tracing::error!("not ready: {}", log::shown(&reason));
+                    // It may have words of a model's file.
+                    let is_odd = |it: char| it.is_control() || ('\u{202a}'..='\u{202e}').contains(&it);
+                    tracing::error!("not ready: {}", reason.replace(is_odd, "\u{fffd}"));
                 }
             }
             service::started(unready.as_deref());

@@ -53,10 +53,10 @@ pub(in crate::cli) struct ModelFlags {
     /// Maximum number of tokens in a sequence [default: what the model was trained for].
     #[arg(long, value_name = "TOKENS")]
     pub(super) max_context: Option<u32>,
-    /// Whether a prompt reuses what was computed for others with the same beginning.
+    /// Reuse computed prefixes of other prompts.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub(super) enable_prefix_caching: Option<bool>,
-    /// Whether long prompts are split over several steps.
+    /// Split long prompts over several steps.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub(super) dynamic_split_fuse: Option<bool>,
     /// Device that computes the model: CPU, GPU, GPU.1 or AUTO.
@@ -78,7 +78,7 @@ pub(in crate::cli) struct ModelFlags {
     /// Format of reasoning in the model's output [default: by its chat template].
     #[arg(long, value_name = "NAME")]
     pub(super) reasoning_parser: Option<String>,
-    /// Whether tool calls must follow their schemas even where the model may choose to call.
+    /// Make tool calls follow their schemas even where the model may choose to call.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub(super) enable_tool_guided_generation: Option<bool>,
     /// Jinja file in place of the model's chat template.

@@ -61,7 +61,7 @@ struct Head {
     entry: Entry,
     caller: Option<Arc<Caller>>,
     owner: Option<Owner>,
-    /// What its body has of the budget of bodies.
+    /// Share of the body budget that its body holds.
     share: Arc<Share>,
 }
 

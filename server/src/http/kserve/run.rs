@@ -22,13 +22,13 @@ pub(crate) struct Request {
     pub(crate) outputs: Vec<String>,
 }
 
-/// What a run gave.
+/// Result of a run.
 pub(crate) struct Outcome {
-    /// Which graph it was.
+    /// Name and version of the graph.
     pub(crate) label: Label,
     /// The outputs that are wanted, in that order.
     pub(crate) tensors: Tensors,
-    /// What the nodes of a run by itself did; a sequence goes on.
+    /// Summary of a session that has ended; `None` within a sequence, which goes on.
     pub(crate) summary: Option<Summary>,
 }
 

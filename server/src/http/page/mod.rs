@@ -1,6 +1,6 @@
-//! The web page at `/`, and that of `/docs`: the build output of `web/`, embedded in the program. It is the same for
-//! everybody and contains no data of the server, so it needs no key; it requests its data like any
-//! client.
+//! The web page at `/`, and that of `/docs`: the build output of `web/`, embedded in the program.
+//! It is the same for everybody and contains no data of the server, so it needs no key; it requests
+//! its data like any client.
 
 mod files;
 
@@ -19,7 +19,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// What the page of `/docs` may do: the same with code and styles that are in it, as it is there
+/// Content security policy of `/docs`: the page's, with inline code and styles, as it is there
 /// without this page, too.
 const DOCS_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
                            img-src data:; connect-src 'self'; \

@@ -1,4 +1,5 @@
-//! The reasons of refusals, as they may be in a log: names stay, and what else the request said goes.
+//! The reasons of refusals, as they may be in a log: names stay, and what else the request said
+//! goes.
 
 use super::shown;
 
@@ -32,7 +33,7 @@ pub(crate) fn without_values(message: &str) -> String {
     shown(&reason)
 }
 
-/// Where a quoted text ends. Texts in double quotes are JSON's.
+/// Returns the end of a quoted text. Texts in double quotes are JSON's.
 fn closing(text: &str, quote: char) -> Option<usize> {
     let mut is_escaped = false;
     text.char_indices().find_map(|(at, character)| {
@@ -42,7 +43,7 @@ fn closing(text: &str, quote: char) -> Option<usize> {
     })
 }
 
-/// Whether a text is that of a name: of a field, a model, a stream or a path, whose method may stand
+/// Returns true for the name of a field, a model, a stream or a path, whose method may stand
 /// before it.
 fn is_name(text: &str) -> bool {
     let name = match text.split_once(' ') {

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use super::new_pages::{HUGE_PAGE, MIN_BYTES};
 use super::zeroed;
 
-/// Bytes in use of a page of cells from which on it is moved: cells take at most twice the memory of
-/// those in use.
+/// Bytes in use of a page of cells from which on it is moved: cells take at most twice the memory
+/// of those in use.
 const ENOUGH: usize = HUGE_PAGE / 2;
 /// Failures one after the other until the system is taken to have no huge pages left.
 const PATIENCE: u32 = 16;
@@ -24,14 +24,14 @@ const PATIENCE: u32 = 16;
 const SLICE: Duration = Duration::from_millis(5);
 const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/// Moves the large, filled pieces of this process's memory to huge pages, and then its cells as they
-/// come into use.
+/// Moves the large, filled pieces of this process's memory to huge pages, and then its cells as
+/// they come into use.
 #[derive(Debug)]
 pub(crate) struct HugePages {
     wanted: bool,
-    /// What is still to be looked at; `None` between two looks.
+    /// Ranges still to be looked at; `None` between two looks.
     left: Option<Vec<Range<usize>>>,
-    /// Whether the first look, at all memory, has begun.
+    /// Set once the first look, at all memory, has begun.
     looked: bool,
     /// Pages that need no second move.
     moved: HashSet<usize>,
@@ -99,7 +99,7 @@ impl HugePages {
     }
 }
 
-/// Whether the system has huge pages and does not say not to use them.
+/// Returns true if the system has huge pages and allows their use.
 fn is_allowed() -> bool {
     let setting = fs::read_to_string(SETTING).unwrap_or_default();
     !setting.is_empty() && !setting.contains("[never]")
@@ -132,7 +132,7 @@ pub(super) fn whole_pages(memory: &Range<usize>) -> Option<Range<usize>> {
         .filter(|pages| !pages.is_empty())
 }
 
-/// Whether there is memory behind all of a page, or behind enough of it if it is of cells.
+/// Returns true if memory is behind all of a page, or behind enough of it if it holds cells.
 fn is_worth_it(page: usize) -> bool {
     let memory = page..page + HUGE_PAGE;
     match zeroed::resident_bytes(&memory) {

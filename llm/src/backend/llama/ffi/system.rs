@@ -102,17 +102,6 @@ pub(crate) fn limit_process(bytes: u64) {
     let _refused = unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) };
 }
 
-#[cfg(test)]
-mod tests {
-    use super::features;
-
-    #[test]
-    fn what_is_there_is_named() {
-        let text = "CPU : SSE3 = 1 | AVX512 = 0 | OPENMP = 1 | CUDA : ARCHS = 900 | ";
-        assert_eq!(features(text), "SSE3, OPENMP, ARCHS");
-    }
-}
-
 /// Returns the bytes of a tensor's data; 0 for types that ggml does not know, which llama.cpp refuses.
 pub(in crate::backend::llama) fn tensor_bytes(kind: u32, elements: u64) -> u64 {
     if kind >= sys::GGML_TYPE_COUNT {
@@ -123,5 +112,16 @@ pub(in crate::backend::llama) fn tensor_bytes(kind: u32, elements: u64) -> u64 {
     match u64::try_from(block) {
         Ok(block @ 1..) => (elements / block).saturating_mul(bytes as u64),
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::features;
+
+    #[test]
+    fn what_is_there_is_named() {
+        let text = "CPU : SSE3 = 1 | AVX512 = 0 | OPENMP = 1 | CUDA : ARCHS = 900 | ";
+        assert_eq!(features(text), "SSE3, OPENMP, ARCHS");
     }
 }

@@ -23,7 +23,7 @@ use crate::room;
 
 /// Bytes of a piece that is tokenized on the caller's stack.
 const MOST_ON_CALLERS_STACK: usize = 1_024;
-/// What an expression takes of the stack for a character, as measured with GCC on x86-64.
+/// Bytes of stack that an expression takes per character, as measured with GCC on x86-64.
 const TAKEN_OF_EACH: usize = 321;
 /// Bytes of the stack for a byte of a piece: twice as much, for other compilers.
 const STACK_OF_EACH: usize = 2 * TAKEN_OF_EACH;
@@ -34,9 +34,9 @@ pub(super) struct Tokenizer {
     model: Arc<LlamaModel>,
     specials: Specials,
     cuts: Cuts,
-    /// Whether words are found by regular expressions.
+    /// Set if words are found by regular expressions.
     has_expressions: bool,
-    /// Most bytes of a text.
+    /// Maximum size of a text, in bytes.
     limit: usize,
 }
 
@@ -140,7 +140,7 @@ impl Tokenizer {
         Ok(tokens)
     }
 
-    /// How many of the tokens around a text are before it.
+    /// Returns the number of special tokens before a text.
     fn tokens_before(&self) -> usize {
         let always = ffi::vocabulary_kind(&self.model) == sys::LLAMA_VOCAB_TYPE_WPM;
         usize::from(always || self.model.vocab().should_add_bos())

@@ -16,9 +16,10 @@ use crate::model::vocab::TokenizeError;
 
 /// Bytes of a piece, where there are places to cut.
 const USUAL: usize = 32 << 10;
-/// Most bytes of a piece.
+/// Maximum size of a piece, in bytes.
 const MOST: usize = 512 << 10;
-/// Most bytes of a piece where the time of an expression grows with the square of a run.
+/// Maximum size of a piece, in bytes, where the time of an expression grows with the square of a
+/// run.
 const MOST_IF_SQUARE: usize = 64 << 10;
 /// Runs of digits of which the time of an expression grows with the square.
 const DIGITS: Run = Run {
@@ -34,7 +35,7 @@ const SPACES: Run = Run {
 };
 /// What SentencePiece writes for a space.
 const SPACE: char = '\u{2581}';
-/// What ends a part of a sentence.
+/// Punctuation that ends a part of a sentence.
 const STOPS: &[u8] = b".,;:!?";
 
 /// A run of characters of one kind, which can be so long.
@@ -46,7 +47,7 @@ struct Run {
     most: usize,
 }
 
-/// Where the texts of a model can be cut, and how long a piece can be.
+/// Rules for cutting the texts of a model into pieces.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cuts {
     lines: bool,
@@ -55,7 +56,7 @@ pub(super) struct Cuts {
     words: [bool; 128],
     /// The tokenizer puts a space before each text: it stands for the one that a piece begins with.
     adds_space: bool,
-    /// Most bytes of a piece.
+    /// Maximum size of a piece, in bytes.
     most: usize,
     run: Option<Run>,
 }
@@ -71,8 +72,8 @@ impl Cuts {
         run: None,
     };
 
-    /// Those of a byte-pair tokenizer, by the names of the tokenizer and of its expressions in the
-    /// model's file.
+    /// Returns the rules of a byte-pair tokenizer, by the names of the tokenizer and of its
+    /// expressions in the model's file.
     pub(super) fn of_pairs(tokenizer: &str, expressions: &str) -> Self {
         let cuts = Self {
             lines: true,
