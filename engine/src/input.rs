@@ -93,7 +93,7 @@ impl InputQueue {
         self.first.as_ref().filter(|_| !self.paused)
     }
 
-    /// Whether packets wait of which nothing is taken for now.
+    /// Returns true if packets wait on a paused stream.
     pub(crate) fn holds_paused(&self) -> bool {
         self.paused && self.first.is_some()
     }

@@ -26,10 +26,10 @@ use crate::{
 /// have begun go on whatever waits: they have one job in each node at most.
 const MAX_WAITING: usize = 1024;
 
-/// Most jobs of a tenant of a graph that wait there, so that the others find room.
+/// Maximum number of waiting jobs per tenant of a graph, so that the others find room.
 const MAX_WAITING_OF_A_TENANT: usize = MAX_WAITING / 2;
 
-/// Whose jobs are run in order of arrival: those of a tenant in a lane. Sessions without a tenant
+/// Queue whose jobs run in order of arrival: those of a tenant in a lane. Sessions without a tenant
 /// are those of one.
 type Owner = (u64, Tenant);
 
@@ -42,10 +42,10 @@ pub(crate) struct Junction {
     queues: Mutex<Queues>,
 }
 
-/// What tenants can have of the threads of an executor.
+/// Share of an executor's threads that a tenant can have.
 struct Share {
     threads: usize,
-    /// Most threads of a tenant.
+    /// Maximum number of threads per tenant.
     most: usize,
 }
 
@@ -187,7 +187,7 @@ impl Lane {
         number
     }
 
-    /// How many jobs of its tenant in the lane are before the job of this number; none if it has
+    /// Returns the number of jobs of its tenant in the lane before this job; `None` if it has
     /// begun.
     pub(crate) fn before(&self, number: u64) -> Option<usize> {
         let queues = self.junction.lock();

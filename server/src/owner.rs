@@ -12,7 +12,7 @@ use graphmill_llm::Tenant;
 
 use crate::keys::Caller;
 
-/// How many places, of connections and in queues, an address may have for each that is free. One
+/// Places, of connections and in queues, that an address may have for each that is free. One
 /// that sends all it can leaves a ninth to others: it may be a proxy, with all clients behind it.
 pub(crate) const PLACES_OF_A_CLIENT: u32 = 8;
 
@@ -55,7 +55,7 @@ impl Peer {
     }
 }
 
-/// Whose turns a request takes in an LLM engine.
+/// Returns the tenant of a request in an LLM engine.
 pub(crate) fn tenant(caller: Option<&Arc<Caller>>, owner: Option<&Owner>) -> Option<Tenant> {
     match (caller, owner) {
         (Some(caller), _) => caller.tenant(),

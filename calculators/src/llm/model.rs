@@ -154,7 +154,7 @@ impl LanguageModel {
         })
     }
 
-    /// Why it refuses conversations; none if it does not.
+    /// Returns the reason for which it refuses conversations; `None` if it takes them.
     pub fn chat_refused(&self) -> Option<String> {
         self.chat_template(false).err().map(|error| error.message)
     }

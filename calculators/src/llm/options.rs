@@ -181,7 +181,7 @@ pub struct LlmOptions {
     pub draft_max_num_seqs: Option<u32>,
     /// `false` is refused: the draft model computes long texts in pieces.
     pub draft_dynamic_split_fuse: Option<bool>,
-    /// Whether `draft_models_path` has to name an EAGLE3 model; another one is refused then. An
+    /// Requires `draft_models_path` to name an EAGLE3 model; another one is refused then. An
     /// EAGLE3 model is known as such without this.
     pub draft_eagle3_mode: bool,
     /// Without effect: nothing of a live sequence is evicted.

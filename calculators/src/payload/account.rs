@@ -15,7 +15,7 @@ use crate::llm::RecordedTokens;
 pub struct Account {
     /// Where the tokens of the request are counted.
     pub tally: Arc<Tally>,
-    /// Who the request is scheduled for; none where nobody competes with it.
+    /// Tenant of the request; `None` where nobody competes with it.
     pub tenant: Option<Tenant>,
     /// What the sender's key allows and demands; none where there are no keys.
     pub terms: Option<Terms>,

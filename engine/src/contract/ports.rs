@@ -291,7 +291,7 @@ impl Contract {
         Events::new(self.event_types.len() as u16 - 1)
     }
 
-    /// Whether a contract that is described declares inputs that a node need not have.
+    /// Returns true if a contract that is described declares inputs that a node need not have.
     fn may_lack(&self, inputs: Ins<dyn Payload>) -> bool {
         let mut declared = self.declared.iter().filter(|it| it.group == Inputs);
         let first = inputs.iter().next().and_then(In::index);

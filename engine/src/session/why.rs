@@ -155,8 +155,9 @@ impl Why {
         }
     }
 
-    /// Whether the session cannot go on by itself: all that it waits for is its client, or will not
-    /// come. No call goes on, none is due, and nothing that could send an event holds a node.
+    /// Returns true if the session cannot go on by itself: all that it waits for is its client, or
+    /// will not come. No call goes on, none is due, and nothing that could send an event holds a
+    /// node.
     pub fn is_stuck(&self) -> bool {
         let mut waits = self.chains.iter().flatten().chain(&self.nodes);
         !self.ended && !self.nodes.is_empty() && !waits.any(|wait| wait.reason.is_at_work())
@@ -235,7 +236,7 @@ impl fmt::Display for Wait {
 }
 
 impl Reason {
-    /// Whether something is at work that ends the wait.
+    /// Returns true if something is at work that ends the wait.
     fn is_at_work(&self) -> bool {
         matches!(
             self,

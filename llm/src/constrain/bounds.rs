@@ -3,9 +3,9 @@
 //! and it looks at all of them in one step.
 //!
 //! The cases of an expression are counted by its alternatives and repetitions. Measured with a
-//! vocabulary of bytes: of expressions of 5 cases each that all hold for one text, 8 took 10 ms of a
-//! core and 1 MiB, 12 took 0.7 s and 80 MiB, and 16 had taken 7 s and 400 MiB when they were given
-//! up. 128 patterns of names took 0.2 s, 128 tools of 30 properties each 0.4 s and 50 MiB.
+//! vocabulary of bytes: of expressions of 5 cases each that all hold for one text, 8 took 10 ms of
+//! a core and 1 MiB, 12 took 0.7 s and 80 MiB, and 16 had taken 7 s and 400 MiB when they were
+//! given up. 128 patterns of names took 0.2 s, 128 tools of 30 properties each 0.4 s and 50 MiB.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -14,12 +14,12 @@ use serde_json::{Map, Value};
 
 use super::compiler::ConstraintError;
 
-/// Most cases of the expressions that hold for one text.
+/// Maximum number of cases of the expressions that hold for one text.
 const MOST_CASES: u64 = 400_000;
-/// Most cases of names: the square of the cases of the patterns of an object, which are compared
-/// in pairs, again for each part that it is made of.
+/// Maximum number of cases of names: the square of the cases of the patterns of an object, which
+/// are compared in pairs, again for each part that it is made of.
 const MOST_NAME_CASES: u64 = 1 << 18;
-/// Most bytes of a pattern, a name, or a text that is given as it is.
+/// Maximum size of a pattern, a name or a literal text, in bytes.
 const LONGEST_TEXT: usize = 16 << 10;
 /// The cases of a format, and of a length.
 const FORMAT_CASES: u64 = 8;
@@ -147,7 +147,7 @@ impl Cases<'_> {
 
 struct Walk<'a> {
     root: &'a Value,
-    /// What is referred to; none of what is being looked at.
+    /// Cases of the schemas that references name; `None` while one is being counted.
     targets: HashMap<&'a str, Option<Rc<Cases<'a>>>>,
     names: u64,
     names_of_objects: u64,
@@ -199,7 +199,7 @@ impl<'a> Walk<'a> {
         Ok(cases)
     }
 
-    /// What is said of a value that is a text.
+    /// Counts the keywords on values that are texts.
     fn texts(keywords: &Map<String, Value>, own: &mut Cases<'a>) -> Result<(), ConstraintError> {
         if let Some(Value::String(pattern)) = keywords.get("pattern") {
             check_length(pattern, "a `pattern`")?;
@@ -256,8 +256,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// What a reference within the schema refers to; none of others, which the compiler refuses, and
-    /// of one that refers to itself.
+    /// Returns the target of a reference within the schema; `None` of others, which the compiler
+    /// refuses, and of one that refers to itself.
     fn target(&mut self, reference: &'a str) -> Result<Option<Rc<Cases<'a>>>, ConstraintError> {
         if let Some(known) = self.targets.get(reference) {
             return Ok(known.clone());

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use super::compiler::{CompileError, CompiledConstraint};
 use crate::protocol::Tenant;
 
-/// Most compiles at a time, each of another tenant, with those that are left behind.
+/// Maximum number of compiles at a time, each of another tenant, with those that are left behind.
 const MOST_RUNNING: usize = 2;
-/// Most compiles of a tenant that wait.
+/// Maximum number of waiting compiles per tenant.
 const MOST_WAITING: usize = 512;
 /// The time that a compile has.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -27,7 +27,7 @@ type Tell<T> = Box<dyn FnOnce(Result<T, GivenUp>) + Send>;
 pub(super) static COMPILES: LazyLock<Arc<Turns<Outcome>>> =
     LazyLock::new(|| Arc::new(Turns::new(DEADLINE)));
 
-/// Why a compile has no outcome.
+/// Reason for which a compile has no outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum GivenUp {
     /// It takes longer than that.

@@ -12,7 +12,7 @@ pub type EmbeddingSink = Box<dyn FnOnce(EmbeddingOutcome) + Send>;
 pub struct EmbeddingRequest {
     /// The texts, each with at least one token.
     pub texts: Vec<Vec<Token>>,
-    /// Who it is computed for, where tenants are told apart.
+    /// Tenant of the request, where tenants are told apart.
     pub tenant: Option<Tenant>,
     /// Called once, on the engine's thread or that of its supervisor, so it must not block.
     pub sink: EmbeddingSink,

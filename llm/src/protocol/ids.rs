@@ -30,7 +30,7 @@ pub struct Tenant {
     pub number: u64,
     /// How many places it has for each that a tenant of weight 1 has.
     pub weight: NonZeroU32,
-    /// How many places of a queue it may have for each that is then free.
+    /// Places of a queue that it may have for each that is then free.
     pub places: u32,
 }
 

@@ -26,7 +26,7 @@ pub(super) struct Arguments {
     further: registry::Further,
 }
 
-/// Why a folder is not explained, with the graph files that may be meant.
+/// Explains that a folder cannot be shown, with the graph files that may be meant.
 fn is_folder(folder: &Path) -> String {
     const MOST: usize = 5;
     let files = below::in_folder(folder, ".pbtxt");

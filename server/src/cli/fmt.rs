@@ -11,7 +11,7 @@ use graphmill_grammar::{SourceMap, fmt};
 
 use super::{below, report};
 
-/// How the names of graph files end.
+/// Ending of the names of graph files.
 const ENDING: &str = ".pbtxt";
 
 #[derive(Debug, Args)]

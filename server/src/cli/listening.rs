@@ -144,7 +144,7 @@ impl Listening {
     }
 }
 
-/// Where a server listens, and for what.
+/// Describes where a server listens, and for what.
 pub(super) fn told(server: &Server, scheme: &str) -> String {
     let listeners = [
         (server.addresses(), "REST"),

@@ -40,7 +40,7 @@ pub(crate) struct Bodies {
     /// Most bytes of all bodies.
     all: usize,
     taken: Mutex<Taken>,
-    /// Where work on them is done that takes long.
+    /// Executor for long work on bodies.
     lane: Lane,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Share {
     bodies: Arc<Bodies>,
     /// Key of the request, whose requests share a limit.
     key: Option<Arc<str>>,
-    /// Who takes turns with others where work on it is done.
+    /// Tenant that takes turns with others where work on it is done.
     owner: Option<Arc<str>>,
     bytes: Mutex<usize>,
 }

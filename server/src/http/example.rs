@@ -35,7 +35,7 @@ const QUESTION: &str = "What is a side packet?";
 /// A graph, as a text.
 const GRAPH: &str = "input_stream: \"in\"\noutput_stream: \"out\"\nnode { calculator: \"PassThroughCalculator\" input_stream: \"in\" output_stream: \"out\" }\n";
 
-/// What enters it.
+/// Test of the example.
 const TEST: &str = "[[case]]\nname = \"a try\"\ninput = [\n  { stream = \"in\", value = \"What is a side packet?\" },\n]\n";
 
 /// A body with the fields that it has to have.

@@ -75,7 +75,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Whether a request has to have it, be it behind the path or in the body.
+    /// Returns true if a request has to have it, be it behind the path or in the body.
     pub(super) fn is_required(self) -> bool {
         matches!(self, Self::Text | Self::Texts | Self::Objects)
     }
@@ -276,7 +276,7 @@ impl Operation {
         operation
     }
 
-    /// What the handler of a shorter path serves, which ends in `{*name}`.
+    /// Returns an operation that the handler of a shorter path serves, which ends in `{*name}`.
     pub(crate) fn behind(method: &'static str, path: impl Into<String>) -> Self {
         let mut operation = Self::new(method, path.into(), MethodRouter::new(), &[]);
         operation.handler = None;
@@ -310,8 +310,8 @@ impl Operation {
         Self::new("delete", path.into(), delete(handler), OF_REQUESTS)
     }
 
-    /// What a key needs for it. Probes that name no graph need none; the page needs none, as browsers ask
-    /// for pages without one. Of what operators ask, `metrics` is for what only reads.
+    /// What a key needs for it. Probes that name no graph need none; the page needs none, as
+    /// browsers ask for pages without one. Of what operators ask, `metrics` is for what only reads.
     pub(super) fn need(&self) -> Need {
         if let Some(need) = self.own_need {
             return need;

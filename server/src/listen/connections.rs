@@ -66,7 +66,8 @@ impl Drop for RequestPlace {
     }
 }
 
-/// Whether a client that has so many places needs one that is taken, because too few are free.
+/// Returns true if a client that has so many places needs one that is taken, because too few are
+/// free.
 fn is_crowded(own: usize, free: usize) -> bool {
     own >= PLACES_OF_A_CLIENT as usize * free
 }

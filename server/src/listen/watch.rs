@@ -72,7 +72,7 @@ pub(super) enum Verdict {
     Cut,
 }
 
-/// What a connection does that may have to leave for another: what is later leaves sooner.
+/// Rank of a connection that may have to leave for another: a later one leaves sooner.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
     /// It sends bodies.
@@ -291,7 +291,7 @@ impl Connection {
         }
     }
 
-    /// How many requests are being answered.
+    /// Returns the number of requests that are being answered.
     pub(super) fn requests(&self) -> usize {
         self.open.load(Relaxed) as usize
     }
@@ -320,7 +320,8 @@ impl Connection {
             .is_some()
     }
 
-    /// How dispensable the connection is, and since when. `None` if it is answering something.
+    /// Returns how dispensable the connection is, and since when; `None` if it is answering
+    /// something.
     pub(super) fn dispensable(&self, limit: Duration) -> Option<(Rank, Millis)> {
         if self.verdict() != Verdict::Serve {
             return None;

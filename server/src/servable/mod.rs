@@ -189,7 +189,7 @@ impl Servables {
         Some(load::compile_in_place(text, entry, &environment))
     }
 
-    /// Where graphs compute.
+    /// Returns the executors on which graphs compute.
     pub(crate) fn executors(&self) -> &Executors {
         self.environment.executors()
     }
@@ -199,8 +199,8 @@ impl Servables {
         self.environment.clone().sharing_only()
     }
 
-    /// Compiles the text of a graph that is not served, as if it lay beside the graph `beside`; else
-    /// beside any: the first beside which all that it needs is found.
+    /// Compiles the text of a graph that is not served, as if it lay beside the graph `beside`;
+    /// else beside any: the first beside which all that it needs is found.
     pub(crate) fn compile_beside(
         &self,
         text: &str,

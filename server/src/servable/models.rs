@@ -91,8 +91,8 @@ impl Servable {
         images.into_iter().chain(sounds).collect()
     }
 
-    /// Why it refuses conversations, once it is loaded; none if it does not, or asks its model for no
-    /// chat template.
+    /// Returns the reason for which it refuses conversations, once it is loaded; `None` if it takes
+    /// them, or asks its model for no chat template.
     pub(crate) fn chat_refused(&self) -> Option<String> {
         let plan = self.plan().ok()?;
         let mut nodes = plan.explain().nodes.iter();
@@ -103,8 +103,8 @@ impl Servable {
             .find_map(|model| model.chat_refused())
     }
 
-    /// The ends of the paths that answer with it, once it is loaded, the most common one first. Empty
-    /// where nodes of other crates read its requests.
+    /// The ends of the paths that answer with it, once it is loaded, the most common one first.
+    /// Empty where nodes of other crates read its requests.
     pub(crate) fn endpoints(&self) -> Vec<&'static str> {
         let Ok(plan) = self.plan() else {
             return Vec::new();

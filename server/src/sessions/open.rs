@@ -15,7 +15,7 @@ use super::About;
 /// inside of a node answers in microseconds.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// How long a session that cannot go on by itself has to stand still before it is called stalled.
+/// Time that a session that cannot go on by itself stands still before it is called stalled.
 const STALLED: Duration = Duration::from_secs(5);
 
 /// A session that is open.
@@ -31,7 +31,7 @@ pub(crate) struct OpenSession {
     pub(crate) began: Instant,
     pub(crate) started: SystemTime,
     pub(crate) viewer: Viewer,
-    /// What it did when it last answered.
+    /// View of the session when it last answered.
     last: Mutex<Option<View>>,
 }
 
@@ -108,8 +108,8 @@ impl OpenSession {
         }
     }
 
-    /// Whether it stands still with something on its way and cannot go on by itself, and the reason,
-    /// or what else is to be said of it, in a sentence.
+    /// Returns whether it stands still with something on its way and cannot go on by itself, and
+    /// the reason, or what else is to be said of it, in a sentence.
     fn stalled(&self, why: Option<&Why>) -> (bool, String) {
         let Some(why) = why else {
             return (false, self.silence());

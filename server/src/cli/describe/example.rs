@@ -63,7 +63,7 @@ fn names(ports: &[PortDescription]) -> Vec<String> {
     names.into_iter().map(|(_, name)| name).collect()
 }
 
-/// Where options go, if there are any.
+/// Placeholder for options, if there are any.
 fn options(calculator: &Description) -> String {
     let properties = calculator.options.as_value().get("properties");
     let has_some = properties
@@ -77,7 +77,7 @@ fn options(calculator: &Description) -> String {
     }
 }
 
-/// What is still to be decided about a graph: what makes it wrong as it is.
+/// Lists the decisions left to the author of a graph: the errors it has as it is.
 fn choices(graph: &str) -> Vec<String> {
     let environment = Environment::new(Registry::global()).without_loading();
     let (file, base) = (Path::new("graph.pbtxt"), Path::new(""));

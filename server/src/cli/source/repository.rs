@@ -5,12 +5,12 @@ use std::{fs, path::Path};
 use super::{ModelFlags, Source, graph_in, one_graph, one_model};
 use crate::config::Config;
 
-/// What a repository has.
+/// Contents of a repository.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Repository {
     /// All graphs and models that can be served, by the names of their folders.
     pub(in crate::cli) config: Config,
-    /// Why folders that have a graph or a model are left out.
+    /// Reasons for which folders with a graph or a model are left out.
     pub(in crate::cli) left_out: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ pub(in crate::cli) fn all_in(root: &Path) -> Result<Repository, String> {
     Err(format!("there is nothing to serve in `{shown}`: {why}"))
 }
 
-/// What is served of one folder of a repository.
+/// Returns the configuration of one folder of a repository.
 fn one_in(root: &Path, name: &str) -> Result<Config, String> {
     let folder = root.join(name);
     // A `config.json` beside a graph is for those who serve the folder by itself.

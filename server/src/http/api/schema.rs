@@ -38,7 +38,7 @@ impl Known<'_> {
         }
     }
 
-    /// Whether a graph is known to answer at an endpoint, or may once it is loaded.
+    /// Returns true if a graph is known to answer at an endpoint, or may once it is loaded.
     pub(super) fn answers_at(&self, endpoint: &str) -> bool {
         self.serving(endpoint).next().is_some()
     }

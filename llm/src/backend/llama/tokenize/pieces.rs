@@ -33,7 +33,7 @@ const SPACES: Run = Run {
     is_of: char::is_whitespace,
     most: 512,
 };
-/// What SentencePiece writes for a space.
+/// Character that SentencePiece writes for a space.
 const SPACE: char = '\u{2581}';
 /// Punctuation that ends a part of a sentence.
 const STOPS: &[u8] = b".,;:!?";
@@ -110,7 +110,7 @@ impl Cuts {
         }
     }
 
-    /// Those of a WordPiece tokenizer.
+    /// Returns the rules of a WordPiece tokenizer.
     pub(super) fn of_words() -> Self {
         let is_letter = |byte: u8| byte.is_ascii_alphabetic();
         Self {
@@ -120,8 +120,8 @@ impl Cuts {
         }
     }
 
-    /// Those of a SentencePiece tokenizer with these tokens. `adds_space`: it puts a space before
-    /// each text.
+    /// Returns the rules of a SentencePiece tokenizer with these tokens. `adds_space`: it puts a
+    /// space before each text.
     pub(super) fn of_merges<'a>(tokens: impl Iterator<Item = &'a str>, adds_space: bool) -> Self {
         let mut words = std::array::from_fn(|byte| (byte as u8).is_ascii_graphic());
         for token in tokens {
@@ -143,7 +143,7 @@ impl Cuts {
         }
     }
 
-    /// Those of a unigram tokenizer: none.
+    /// Returns the rules of a unigram tokenizer: no cuts.
     pub(super) fn of_unigrams() -> Self {
         Self {
             most: MOST,
