@@ -135,7 +135,7 @@ impl ApplyChatTemplate {
 }
 
 /// The roles of chats.
-const ROLES: [&str; 4] = ["system", "user", "assistant", "tool"];
+const ROLES: [&str; 5] = ["system", "user", "assistant", "tool", "function"];
 
 /// Refuses roles that neither chats have nor the template names: most templates would write them
 /// into the prompt as they are.

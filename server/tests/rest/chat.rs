@@ -229,7 +229,12 @@ async fn a_role_that_nobody_knows_is_refused() {
         .script(&script)
         .start()
         .await;
-    for (role, status) in [("usr", 400), ("developer", 200), ("user", 200)] {
+    for (role, status) in [
+        ("usr", 400),
+        ("developer", 200),
+        ("function", 200),
+        ("user", 200),
+    ] {
         let mut body = question("chat", "hi");
         body["messages"][0]["role"] = role.into();
         let reply = server.chat(&body).await;

@@ -197,11 +197,19 @@ fn own(endpoint: &str, name: &str, known: &Known<'_>) -> Value {
             let role = json!({ "type": "string", "enum": ["user", "assistant"] });
             json!({ "type": "array", "items": message(&role), "minItems": 1 })
         }
-        // The template knows the roles, and which of them need a content.
+        // The template knows which roles need a content, and may know others than these.
         (_, "messages") => {
+            let roles = [
+                "system",
+                "developer",
+                "user",
+                "assistant",
+                "tool",
+                "function",
+            ];
             let message = json!({
                 "type": "object", "required": ["role"],
-                "properties": { "role": some, "content": { "type": ["string", "null"] } },
+                "properties": { "role": { "type": "string", "enum": roles }, "content": { "type": ["string", "null"] } },
             });
             json!({ "type": "array", "items": message, "minItems": 1 })
         }
