@@ -33,11 +33,15 @@ fn cancelling_frees_cells_while_queued_prefilling_and_decoding() {
     eventually(&engine, "empty after two cancellations", is_empty);
 
     let decoding = Generation::chat(&engine, "hello");
-    drop(gate);
+    let prefill = chat(&engine, "hello").len().div_ceil(16);
+    for _ in 0..prefill + 1 {
+        gate.send(()).expect("the engine runs");
+    }
     decoding.next();
     decoding.next();
     assert!(engine.status().kv_cells_used > 0);
     drop(decoding.handle);
+    drop(gate);
     eventually(&engine, "empty after the third", is_empty);
     assert!(
         decoding
