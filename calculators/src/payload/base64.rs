@@ -30,7 +30,7 @@ pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
             "is Base64 of another alphabet: `+` and `/` are expected, not `-` and `_`".to_owned()
         }
         DecodeError::InvalidByte(at, byte) if byte != b'=' => {
-            format!("is not Base64: character {} is none of it", at + 1)
+            format!("is not Base64: character {} is not in its alphabet", at + 1)
         }
         _ => "is not Base64: its end is missing".to_owned(),
     })
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told() {
         for (text, why) in [
-            ("aGVsb\nG8*", "is not Base64: character 8 is none of it"),
+            ("aGVsb\nG8*", "is not Base64: character 8 is not in its alphabet"),
             ("aGVsb", "is not Base64: its end is missing"),
             (
                 "aG-_",

@@ -98,7 +98,7 @@ pub(super) fn check_lark(text: &str) -> Result<(), ConstraintError> {
     }
     if combined > 0 && cases(text).saturating_pow(combined + 1) > MOST_CASES {
         return Err(ConstraintError(format!(
-            "expressions with so many alternatives and repetitions cannot be combined by {combined} `&`: use fewer"
+            "too many alternatives and repetitions for an expression with {combined} `&`: use fewer"
         )));
     }
     Ok(())

@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The named files, and in the place of a named folder the files below it whose names end with
-/// `ending`.
+/// Files among those named, and files below the folders among them, whose names end with `ending`.
 ///
 /// # Errors
 /// A folder that has none.

@@ -47,7 +47,7 @@ pub(super) async fn one(
         Some(format) => Format::from_str(format, false).map_err(|_| {
             wrong(
                 "format",
-                "is none: expected `json`, `dot`, `mermaid` or `text`",
+                "must be `json`, `dot`, `mermaid` or `text`",
             )
         })?,
     };

@@ -210,7 +210,7 @@ pub(super) async fn trace(
     let write = match query.one("format")? {
         None | Some("json") => Recording::trace,
         Some("chrome") => Recording::chrome,
-        Some(_) => return Err(wrong("format", "is none: expected `json` or `chrome`")),
+        Some(_) => return Err(wrong("format", "must be `json` or `chrome`")),
     };
     let recording = recorded(&app, &id)?;
     if let Some(ended) = recording.ended() {
