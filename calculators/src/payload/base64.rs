@@ -64,7 +64,10 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told() {
         for (text, why) in [
-            ("aGVsb\nG8*", "is not Base64: character 8 is not in its alphabet"),
+            (
+                "aGVsb\nG8*",
+                "is not Base64: character 8 is not in its alphabet",
+            ),
             ("aGVsb", "is not Base64: its end is missing"),
             (
                 "aG-_",

@@ -19,6 +19,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use graphmill_engine::FileStamps;
 
 pub(crate) use caller::{Caller, Label, Settlement};
 pub(crate) use file::check_name;
@@ -31,7 +32,7 @@ use key::{Entry, Key};
 
 use crate::{
     errors::{Cause, Failure},
-    poll_files::PolledFiles,
+    file_watch,
 };
 
 /// Where the keys of a server come from.
@@ -54,7 +55,7 @@ pub(crate) struct Keys {
     source: Option<KeySource>,
     tokens: Option<Arc<Tokens>>,
     /// The file as it was before it was first read.
-    opened: PolledFiles,
+    opened: FileStamps,
     now: ArcSwap<Ring>,
 }
 
@@ -101,9 +102,9 @@ impl Keys {
         source: Option<KeySource>,
         jwt: Option<JwtOptions>,
     ) -> Result<Self, KeyError> {
-        let opened = PolledFiles::of(match &source {
-            Some(KeySource::File(path)) => vec![path.clone()],
-            Some(KeySource::One(_)) | None => Vec::new(),
+        let opened = file_watch::look_at(match &source {
+            Some(KeySource::File(path)) => Some(path.as_path()),
+            Some(KeySource::One(_)) | None => None,
         });
         let ring = Ring::read(source.as_ref(), &[], jwt.is_some())?;
         if let Some(KeySource::File(path)) = &source {
@@ -166,7 +167,7 @@ pub(crate) async fn watch(keys: Weak<Keys>) {
         return;
     };
     let reload = move || keys.upgrade().map(|keys| keys.reload_and_say()).is_some();
-    opened.follow(reload).await;
+    file_watch::follow(opened, reload).await;
 }
 
 impl fmt::Debug for Keys {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use graphmill_engine::read_regular;
+use graphmill_engine::{FileStamps, read_regular};
 use rustls::{
     RootCertStore, ServerConfig,
     crypto::ring,
@@ -18,7 +18,7 @@ use rustls::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use crate::poll_files::PolledFiles;
+use crate::file_watch;
 
 /// The files of a server that speaks TLS, all in PEM.
 #[derive(Clone, Debug)]
@@ -39,16 +39,15 @@ pub struct TlsError(String);
 /// The certificates that are valid now.
 pub(crate) struct Tls {
     files: TlsFiles,
-    opened: PolledFiles,
+    opened: FileStamps,
     now: ArcSwap<ServerConfig>,
 }
 
 impl Tls {
     /// Reads the files.
     pub(crate) fn open(files: TlsFiles) -> Result<Self, TlsError> {
-        let paths = [&files.certificate, &files.key];
-        let paths = paths.into_iter().chain(&files.client_ca).cloned();
-        let opened = PolledFiles::of(paths.collect());
+        let paths = [&files.certificate, &files.key].into_iter();
+        let opened = file_watch::look_at(paths.chain(&files.client_ca).map(PathBuf::as_path));
         Ok(Self {
             now: ArcSwap::from_pointee(read(&files)?),
             files,
@@ -80,7 +79,7 @@ pub(crate) async fn watch_certificates(tls: Weak<Tls>) {
         return;
     };
     let reload = move || tls.upgrade().map(|tls| tls.reload()).is_some();
-    opened.follow(reload).await;
+    file_watch::follow(opened, reload).await;
 }
 
 fn read(files: &TlsFiles) -> Result<ServerConfig, TlsError> {

@@ -13,17 +13,15 @@ use graphmill_grammar::{
     Diagnostic,
     render::{self, Color},
 };
-use tokio::{task::spawn_blocking, time::sleep};
 
 use super::{
     Servables, Served, StateName,
     load::{self, Made},
 };
-use crate::{config::GraphEntry, observe::log};
+use crate::{config::GraphEntry, file_watch, observe::log};
 
-/// Poll interval for files that graphs wait for, and for changes of those that they use: short
-/// enough for an operator, and cheap.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// The time between the first two attempts to load what is there and cannot be loaded.
+const FIRST_PAUSE: Duration = Duration::from_secs(2);
 
 /// The longest time between two attempts to load what is there and cannot be loaded, such as a file
 /// that is still being copied.
@@ -83,36 +81,24 @@ pub(super) struct Attempts {
 
 /// Loads graphs once the files that they wait for are there.
 pub(crate) async fn look_for_models(served: Arc<Served>) {
-    loop {
-        sleep(LOOK_EVERY).await;
-        let served = Arc::clone(&served);
-        // Panics of a load are caught.
-        let _ = spawn_blocking(move || {
-            let servables = served.now();
-            if servables.look_again() {
-                served.keep(&servables);
-            }
-        })
-        .await;
-    }
+    file_watch::repeat(move || {
+        let servables = served.now();
+        if servables.look_again() {
+            served.keep(&servables);
+        }
+        true
+    })
+    .await;
 }
 
 /// Looks, until the server is gone, whether files of models were changed while they are in use. The
 /// log, the status and the metrics tell what was found.
 pub(crate) async fn watch_files(served: Weak<Served>) {
-    loop {
-        sleep(LOOK_EVERY).await;
-        let Some(servables) = served.upgrade().map(|served| served.now()) else {
-            return;
-        };
-        // A file system can take its time to answer.
-        if spawn_blocking(move || servables.look_at_files())
-            .await
-            .is_err()
-        {
-            return; // the runtime ends
-        }
-    }
+    file_watch::repeat(move || {
+        let servables = served.upgrade().map(|served| served.now());
+        servables.map(|it| it.look_at_files()).is_some()
+    })
+    .await;
 }
 
 impl Servables {
@@ -218,7 +204,7 @@ impl Servables {
                     has_loaded = true;
                 }
                 Err(failed) => {
-                    let before = attempts.get(&id).map_or(LOOK_EVERY / 2, |it| it.pause);
+                    let before = attempts.get(&id).map_or(FIRST_PAUSE / 2, |it| it.pause);
                     let pause = (before * 2).min(RETRY_AT_MOST);
                     let next = Instant::now() + pause;
                     if servable.failure().as_deref() != Some(&failed.reason) {

@@ -44,12 +44,8 @@ pub(super) async fn one(
     let query = Query::read(query, &["format"])?;
     let format = match query.one("format")? {
         None => Format::Json,
-        Some(format) => Format::from_str(format, false).map_err(|_| {
-            wrong(
-                "format",
-                "must be `json`, `dot`, `mermaid` or `text`",
-            )
-        })?,
+        Some(format) => Format::from_str(format, false)
+            .map_err(|_| wrong("format", "must be `json`, `dot`, `mermaid` or `text`"))?,
     };
     let servables = app.servables();
     let servable = super::graph(&app, &name)?;

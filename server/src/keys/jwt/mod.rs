@@ -15,6 +15,7 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
+use graphmill_engine::FileStamps;
 use jsonwebtoken::{
     Validation, decode, decode_header,
     errors::{Error, ErrorKind},
@@ -29,7 +30,7 @@ use super::{
 };
 use crate::{
     errors::{Cause, Failure},
-    poll_files::PolledFiles,
+    file_watch,
 };
 use key_set::KeySet;
 use tenants::Tenants;
@@ -69,7 +70,7 @@ pub(super) const DEFAULT_PLAN: &str = "default";
 pub(super) struct Tokens {
     options: JwtOptions,
     /// The file as it was before it was first read.
-    opened: PolledFiles,
+    opened: FileStamps,
     /// None until an address has answered for the first time.
     keys: ArcSwapOption<KeySet>,
     /// Told when a token is signed with a key that is not known.
@@ -83,10 +84,10 @@ impl Tokens {
         signature::install();
         let (opened, keys) = match &options.jwks {
             JwksSource::File(path) => {
-                let opened = PolledFiles::of(vec![path.clone()]);
+                let opened = file_watch::look_at([path.as_path()]);
                 (opened, Some(Arc::new(source::read(path)?)))
             }
-            JwksSource::Url(_) => (PolledFiles::of(Vec::new()), None),
+            JwksSource::Url(_) => (FileStamps::default(), None),
         };
         tracing::info!("tokens of `{}` are accepted", options.issuer);
         Ok(Self {

@@ -9,12 +9,12 @@ use std::{
 };
 
 use axum::body::{Body, to_bytes};
-use graphmill_engine::read_regular;
+use graphmill_engine::{FileStamps, read_regular};
 use reqwest::{Client, StatusCode, Url};
 use tokio::time::{sleep, timeout};
 
 use super::{KeySet, Tokens};
-use crate::{http_client, keys::KeyError, poll_files::PolledFiles};
+use crate::{file_watch, http_client, keys::KeyError};
 
 /// Most bytes of a set: a few dozen keys with their certificates.
 const MAX_BYTES: usize = 1 << 20;
@@ -39,7 +39,7 @@ pub(super) fn read(path: &Path) -> Result<KeySet, KeyError> {
 }
 
 /// Reads a file again when it changes.
-pub(super) async fn follow(path: PathBuf, opened: PolledFiles, tokens: Weak<Tokens>) {
+pub(super) async fn follow(path: PathBuf, opened: FileStamps, tokens: Weak<Tokens>) {
     let reload = move || {
         let Some(tokens) = tokens.upgrade() else {
             return false;
@@ -50,7 +50,7 @@ pub(super) async fn follow(path: PathBuf, opened: PolledFiles, tokens: Weak<Toke
         }
         true
     };
-    opened.follow(reload).await;
+    file_watch::follow(opened, reload).await;
 }
 
 /// Asks an address now and then, and when tokens come whose key is not known.

@@ -1,0 +1,46 @@
+//! Looks at files again and again, and tells those that read them of changes.
+
+use std::{path::Path, time::Duration};
+
+use graphmill_engine::FileStamps;
+use tokio::{task::spawn_blocking, time::sleep};
+
+/// The pause between two looks: short enough for an operator, and cheap. A mounted secret is
+/// replaced by a link, of which no notification about the file would tell.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Looks at files. Call it before they are read, so that no change is missed.
+pub(crate) fn look_at<'a>(paths: impl IntoIterator<Item = &'a Path>) -> FileStamps {
+    let mut stamps = FileStamps::default();
+    paths.into_iter().for_each(|path| stamps.look(path));
+    stamps
+}
+
+/// Calls `changed` after each change of the files, until it returns false.
+pub(crate) async fn follow<F>(mut seen: FileStamps, mut changed: F)
+where
+    F: FnMut() -> bool + Send + 'static,
+{
+    repeat(move || {
+        let now = seen.again();
+        let is_same = now == seen;
+        seen = now;
+        is_same || changed()
+    })
+    .await;
+}
+
+/// Calls `look` every two seconds, on a thread that may wait for the file system, until it returns
+/// false.
+pub(crate) async fn repeat<F>(mut look: F)
+where
+    F: FnMut() -> bool + Send + 'static,
+{
+    loop {
+        sleep(PAUSE).await;
+        let once = spawn_blocking(move || look().then_some(look));
+        // It fails when the server ends.
+        let Ok(Some(next)) = once.await else { return };
+        look = next;
+    }
+}
