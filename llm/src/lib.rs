@@ -69,7 +69,7 @@ pub use engine::{
     SequenceHandle, Standing,
 };
 pub use load::{kind_of, prepare_process, trial};
-pub use measure::{Histogram, Measurements};
+pub use measure::{Histogram, Measurements, SlotWait};
 pub use model::files::ModelFiles;
 pub use model::info::{self, LlmEngineInfo};
 pub use model::vocab::{GapMarks, TokenizeError, Vocab};

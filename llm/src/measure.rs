@@ -2,6 +2,7 @@
 //! time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::protocol::{FinishReason, StepOutput};
@@ -146,29 +147,65 @@ pub(crate) struct Recorders {
     cancelled: Counter,
 }
 
+/// Time that a generation is without a slot: before its admission, and while it is preempted. Its
+/// engine counts it, and others read it meanwhile.
+#[derive(Debug)]
+pub struct SlotWait(Mutex<Waited>);
+
+#[derive(Debug, Default)]
+struct Waited {
+    /// The sum of the waits that are over.
+    over: Duration,
+    /// Begin of the one that is not.
+    since: Option<Instant>,
+}
+
+impl SlotWait {
+    fn lock(&self) -> MutexGuard<'_, Waited> {
+        // No code that can panic runs under the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the time until this moment.
+    pub fn until(&self, now: Instant) -> Duration {
+        let waited = self.lock();
+        let goes_on = waited.since.map(|since| now.duration_since(since));
+        waited.over + goes_on.unwrap_or_default()
+    }
+
+    pub(crate) fn begin(&self, now: Instant) {
+        self.lock().since = Some(now);
+    }
+
+    pub(crate) fn end(&self, now: Instant) {
+        let over = self.until(now);
+        *self.lock() = Waited { over, since: None };
+    }
+}
+
 /// The moments of a request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Moments {
     submitted: Instant,
-    /// From then to the first admission.
-    queued: Duration,
+    pub(crate) slot_wait: Arc<SlotWait>,
     first: Option<Instant>,
     last: Option<Instant>,
 }
 
 impl Moments {
+    /// Those of a request that is submitted, and waits for a slot, from now on.
     pub(crate) fn now() -> Self {
+        let submitted = Instant::now();
+        let waited = Waited {
+            since: Some(submitted),
+            ..Waited::default()
+        };
         Self {
-            submitted: Instant::now(),
-            queued: Duration::ZERO,
+            submitted,
+            slot_wait: Arc::new(SlotWait(Mutex::new(waited))),
             first: None,
             last: None,
         }
-    }
-
-    /// How long the request waited for its first admission.
-    pub(crate) fn queued(&self) -> Duration {
-        self.queued
     }
 }
 
@@ -194,10 +231,9 @@ impl Default for Recorders {
 }
 
 impl Recorders {
-    /// A request was admitted for the first time.
-    pub(crate) fn admitted(&self, moments: &mut Moments) {
-        moments.queued = moments.submitted.elapsed();
-        self.queue.record(moments.queued.as_secs_f64());
+    /// A request was admitted for the first time, after this wait.
+    pub(crate) fn admitted(&self, queued: Duration) {
+        self.queue.record(queued.as_secs_f64());
     }
 
     /// A step was computed.

@@ -241,7 +241,8 @@ impl Llm {
         let generations = prepare(&self.model, self.limits, (time, prompts), params, told)?;
         let follows = std::mem::replace(&mut self.has_worked, true);
         let model = Arc::clone(&self.model);
-        self.work = Some(Work::new(model, (time, n), generations, follows)?);
+        let site = (&**cx.run(), cx.node_name());
+        self.work = Some(Work::new(site, model, (time, n), generations, follows)?);
         Ok(())
     }
 
@@ -259,7 +260,7 @@ impl Llm {
                 None
             }
             EventKind::Encoded(encoded) => {
-                work.encoded(encoded)?;
+                work.encoded(site, encoded)?;
                 None
             }
         };

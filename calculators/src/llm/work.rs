@@ -1,7 +1,7 @@
 //! The prompts of one packet, while a node generates for them.
 
 use std::sync::{Arc, atomic::Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use graphmill_engine::{Result, RunCx, Timestamp};
 use graphmill_llm::{DraftCounts, Encoding, FinishReason, GenerationError, StepOutput, Usage};
@@ -9,7 +9,10 @@ use graphmill_llm::{DraftCounts, Encoding, FinishReason, GenerationError, StepOu
 use super::calculator::failed;
 use super::generations::{Choice, Generations, Reply};
 use super::{LanguageModel, waits};
-use crate::payload::{EchoedTokens, Finish, Tallied, Tally, TokenChunk};
+use crate::payload::{EchoedTokens, Finish, OpenWait, Tallied, Tally, TokenChunk};
+
+/// Run and name of a node.
+type Site<'a> = (&'a RunCx, &'a Arc<str>);
 
 /// Generations for the prompts of one packet.
 pub(super) struct Work {
@@ -36,13 +39,14 @@ struct Clock {
     submitted: Instant,
     /// When the last one did.
     last: Option<Instant>,
-    /// Set once a generation was admitted.
-    admitted: bool,
+    /// Set once a generation had an output.
+    began: bool,
 }
 
 impl Work {
     /// Nothing is submitted before the images of the prompts are encoded.
     pub(super) fn new(
+        site: Site<'_>,
         model: Arc<LanguageModel>,
         (prompt, n): (Timestamp, u32),
         generations: Generations,
@@ -60,11 +64,11 @@ impl Work {
             clock: Clock {
                 submitted: Instant::now(),
                 last: None,
-                admitted: false,
+                began: false,
             },
         };
         if work.encoding.is_none() {
-            work.begin()?;
+            work.begin(site)?;
         }
         Ok(work)
     }
@@ -84,16 +88,29 @@ impl Work {
     }
 
     /// The images are encoded, or cannot be.
-    pub(super) fn encoded(&mut self, encoded: Result<(), GenerationError>) -> Result<()> {
+    pub(super) fn encoded(
+        &mut self,
+        site: Site<'_>,
+        encoded: Result<(), GenerationError>,
+    ) -> Result<()> {
         encoded.map_err(failed)?;
-        self.begin()
+        self.begin(site)
     }
 
     /// Submits the first choices, whose images are encoded.
-    fn begin(&mut self) -> Result<()> {
+    fn begin(&mut self, (run, node): Site<'_>) -> Result<()> {
         self.encoding = None;
         if let Some(generations) = &mut self.generations {
             self.choices = generations.begin(self.follows)?;
+        }
+        if let Some(tally) = Tally::of(run) {
+            let first = self.choices.first().and_then(Option::as_ref);
+            let wait = first.map(|choice| OpenWait {
+                slot: Arc::clone(choice.sequence.slot_wait()),
+                counted: Duration::ZERO,
+                since: self.clock.submitted,
+            });
+            tally.count(node, |counts| counts.wait = wait);
         }
         Ok(())
     }
@@ -101,7 +118,7 @@ impl Work {
     /// Takes in the output of a step; nothing if its choice has ended.
     pub(super) fn step(
         &mut self,
-        (run, node): (&RunCx, &Arc<str>),
+        (run, node): Site<'_>,
         index: u32,
         output: StepOutput,
     ) -> Result<Option<TokenChunk>> {
@@ -128,6 +145,11 @@ impl Work {
             let clock = &mut self.clock;
             tally.count(node, |counts| {
                 clock.count(counts, &before, &usage, output.at);
+                counts.wait = finish.is_none().then(|| OpenWait {
+                    slot: Arc::clone(choice.sequence.slot_wait()),
+                    counted: usage.queued,
+                    since: output.at,
+                });
                 if begins && first_of_prompt {
                     counts.cached += usage.cached_tokens;
                     counts.sounds += usage.sound_tokens;
@@ -220,9 +242,16 @@ fn choice(choices: &mut [Option<Choice>], index: u32) -> Option<&mut Choice> {
 impl Clock {
     /// Counts what a step computed for a choice.
     fn count(&mut self, counts: &mut Tallied, before: &Usage, usage: &Usage, now: Instant) {
-        if !std::mem::replace(&mut self.admitted, true) {
-            *counts.queued.get_or_insert_default() += usage.queued;
-        }
+        let elapsed = now.duration_since(self.last.unwrap_or(self.submitted));
+        // While a further choice waits for its admission, others go on.
+        let follows = std::mem::replace(&mut self.began, true) && *before == Usage::default();
+        let told = usage.queued.saturating_sub(before.queued);
+        let waited = if follows {
+            Duration::ZERO
+        } else {
+            told.min(elapsed)
+        };
+        *counts.queued.get_or_insert_default() += waited;
         add_generated(counts, before, usage);
         if usage.generated_tokens == before.generated_tokens {
             return;
@@ -230,10 +259,9 @@ impl Clock {
         match self.last.replace(now) {
             None => {
                 counts.first.get_or_insert(now);
-                let waited = now.duration_since(self.submitted);
-                *counts.prefill.get_or_insert_default() += waited.saturating_sub(usage.queued);
+                *counts.prefill.get_or_insert_default() += elapsed.saturating_sub(usage.queued);
             }
-            Some(last) => counts.decoding += now.duration_since(last),
+            Some(_) => counts.decoding += elapsed - waited,
         }
     }
 }

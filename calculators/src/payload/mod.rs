@@ -38,6 +38,7 @@ pub use logprobs::{EchoedText, EchoedTokens, HeldLogprobs, TextLogprob};
 pub use question::{
     Explained, PromptQuestion, PromptReport, QuestionKind, ResolvedValue, Tokenization, ValueSource,
 };
+pub(crate) use tally::OpenWait;
 pub use tally::{Tallied, Tally};
 
 /// A request that was checked: everything the answer needs apart from how tokens are generated.

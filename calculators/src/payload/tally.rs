@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use graphmill_llm::{DraftCounts, Usage};
+use graphmill_llm::{DraftCounts, SlotWait, Usage};
 
 use super::Finish;
 
@@ -15,7 +15,7 @@ use super::Finish;
 pub struct Tally(Mutex<Vec<(Arc<str>, Tallied)>>);
 
 /// The counts of a [`Tally`].
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Tallied {
     /// Tokens of the prompts, each counted once.
     pub prompt: u32,
@@ -31,14 +31,27 @@ pub struct Tallied {
     pub submitted: Option<Instant>,
     /// When the first token came.
     pub first: Option<Instant>,
-    /// Time that the first generation of each prompt waited for its admission.
+    /// Time that generations were without a slot: the first one of each prompt before its
+    /// admission, and those that were preempted, as far as no other one went on meanwhile.
     pub queued: Option<Duration>,
-    /// From these admissions to the first tokens.
+    /// From the submissions to the first tokens, without these waits.
     pub prefill: Option<Duration>,
-    /// From the first tokens to the last ones so far.
+    /// From the first tokens to the last ones so far, without these waits.
     pub decoding: Duration,
     /// Why generations ended, in that order.
     pub finishes: Vec<Finish>,
+    /// What `queued` lacks until an output tells it.
+    pub(crate) wait: Option<OpenWait>,
+}
+
+/// Wait for a slot that no output has told of yet: it may go on, and its generation may end in it.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenWait {
+    pub(crate) slot: Arc<SlotWait>,
+    /// What outputs have told of it.
+    pub(crate) counted: Duration,
+    /// When the last token came, or else the submission.
+    pub(crate) since: Instant,
 }
 
 impl Tallied {
@@ -52,6 +65,17 @@ impl Tallied {
             drafts: self.drafts,
             ..Usage::default()
         }
+    }
+
+    /// Returns the counts, with the wait that no output has told of.
+    fn read(&self) -> Self {
+        let mut read = self.clone();
+        if let Some(wait) = read.wait.take() {
+            let now = Instant::now();
+            let told_later = wait.slot.until(now).saturating_sub(wait.counted);
+            *read.queued.get_or_insert_default() += told_later.min(now - wait.since);
+        }
+        read
     }
 
     fn add(&mut self, other: &Self) {
@@ -108,14 +132,14 @@ impl Tally {
     pub fn of_node(&self, node: &str) -> Tallied {
         let nodes = self.lock();
         let counts = nodes.iter().find(|(name, _)| **name == *node);
-        counts.map(|(_, counts)| counts.clone()).unwrap_or_default()
+        counts.map(|(_, counts)| counts.read()).unwrap_or_default()
     }
 
     /// The counts of all nodes so far.
     pub fn read(&self) -> Tallied {
         let mut all = Tallied::default();
         for (_, counts) in self.lock().iter() {
-            all.add(counts);
+            all.add(&counts.read());
         }
         all
     }

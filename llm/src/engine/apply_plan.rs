@@ -28,12 +28,13 @@ impl Core<'_> {
     /// Gives a waiting sequence a slot, and what others have of its beginning, where the step needs
     /// cells for so many tokens. Returns how many of its own are left to compute.
     fn admit(&mut self, id: SequenceId, step_tokens: u32) -> u32 {
+        let now = self.backend.now();
         let mut sequence = self
             .queue
-            .take(id)
+            .take(id, now)
             .expect("only waiting sequences are admitted");
         if !sequence.was_admitted {
-            self.shared.measured.admitted(&mut sequence.moments);
+            self.shared.measured.admitted(sequence.queued(now));
         }
         let slot = self.slots.take_slot();
         let room = self.prefixes.free_cells().saturating_sub(step_tokens);
@@ -61,6 +62,7 @@ impl Core<'_> {
     /// Sends a sequence back to the queue without its cells.
     pub(super) fn requeue(&mut self, mut sequence: Sequence) {
         self.release(&mut sequence);
+        sequence.moments.slot_wait.begin(self.backend.now());
         self.queue.enqueue(sequence);
         self.shared.preemptions.add(1);
     }
@@ -77,7 +79,7 @@ impl Core<'_> {
     /// Lets a sequence go, wherever it is, and keeps its cells for others. False if there is none.
     pub(super) fn remove(&mut self, id: SequenceId) -> bool {
         let Some(mut sequence) = self.slots.take(id) else {
-            return self.queue.take(id).is_some();
+            return self.queue.take(id, self.backend.now()).is_some();
         };
         self.queue.has_left(sequence.owner());
         self.prefixes.keep(self.backend, id, &sequence.cells);

@@ -2,7 +2,6 @@
 //! sequences.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::step::Core;
 use crate::protocol::{ErrorKind, FinishReason, GenerationError};
@@ -31,7 +30,7 @@ impl Core<'_> {
     /// Hands out what was sampled, and lets go the sequences that end with it. Returns how many
     /// tokens and accepted drafts these were.
     fn put_out(&mut self) -> (u32, u32) {
-        let now = Instant::now();
+        let now = self.backend.now();
         let (mut generated, mut accepted) = (0, 0);
         let mut samples = self.sampling.take().peekable();
         while let Some((id, _)) = samples.peek() {
@@ -40,10 +39,10 @@ impl Core<'_> {
                 .slots
                 .get_mut(id)
                 .expect("only running sequences are sampled");
-            let before = sequence.usage();
+            let before = sequence.usage(now);
             let mut run =
                 std::iter::from_fn(|| Some(samples.next_if(|(other, _)| *other == id)?.1));
-            let output = sequence.accept(&mut run, &*self.vocab);
+            let output = sequence.accept(&mut run, &*self.vocab, now);
             run.for_each(drop); // what was sampled behind the end
             generated += output.usage.generated_tokens - before.generated_tokens;
             accepted += output.usage.accepted_drafts() - before.accepted_drafts();
@@ -100,6 +99,7 @@ impl Core<'_> {
             kind,
             message: message.to_owned(),
         });
+        let now = self.backend.now();
         let plan = std::mem::take(&mut self.plan);
         for work in &plan.work {
             let Some(mut sequence) = self.slots.take(work.id) else {
@@ -108,7 +108,7 @@ impl Core<'_> {
             self.queue.has_left(sequence.owner());
             self.release(&mut sequence);
             self.shared.measured.ended(&finish);
-            self.outbox.end(sequence, finish.clone());
+            self.outbox.end(sequence, finish.clone(), now);
         }
         self.plan = plan;
         while let Some(sequence) = self.slots.pop() {

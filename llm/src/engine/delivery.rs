@@ -202,8 +202,8 @@ impl Outbox {
     }
 
     /// Adds the last output of a sequence that ends without a token.
-    pub(super) fn end(&mut self, sequence: Sequence, finish: FinishReason) {
-        let output = sequence.end(finish);
+    pub(super) fn end(&mut self, sequence: Sequence, finish: FinishReason, now: Instant) {
+        let output = sequence.output(Some(finish), now);
         self.push(sequence.id, sequence.sink, output, 0);
     }
 

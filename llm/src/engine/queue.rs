@@ -43,10 +43,10 @@ impl Queue {
         self.waiting.is_empty()
     }
 
-    /// How many have had a slot before.
-    pub(super) fn preempted(&self) -> usize {
+    /// Those that have had a slot before, in order of arrival.
+    pub(super) fn preempted(&self) -> impl Iterator<Item = SequenceId> {
         let preempted = self.waiting.iter().filter(|sequence| sequence.was_admitted);
-        preempted.count()
+        preempted.map(|sequence| sequence.id)
     }
 
     /// Puts a sequence where its arrival says, which is the end for a new one.
@@ -70,10 +70,10 @@ impl Queue {
     }
 
     /// Takes a sequence out, to be admitted or to end.
-    pub(super) fn take(&mut self, id: SequenceId) -> Option<Sequence> {
+    pub(super) fn take(&mut self, id: SequenceId, now: Instant) -> Option<Sequence> {
         let index = self.index(id)?;
         let mut sequence = self.waiting.remove(index)?;
-        leave(&self.shared, &mut sequence);
+        leave(&self.shared, &mut sequence, now);
         Some(sequence)
     }
 
@@ -136,8 +136,8 @@ impl Queue {
                 message,
             });
             self.shared.measured.ended(&finish);
-            if let Some(sequence) = self.take(sequence.id) {
-                outbox.end(sequence, finish);
+            if let Some(sequence) = self.take(sequence.id, now) {
+                outbox.end(sequence, finish, now);
             }
         }
         outbox.flush();
@@ -149,16 +149,18 @@ impl Queue {
     }
 
     /// Ends all of them.
-    pub(super) fn end(&mut self, finish: &FinishReason, outbox: &mut Outbox) {
+    pub(super) fn end(&mut self, finish: &FinishReason, now: Instant, outbox: &mut Outbox) {
         for mut sequence in self.waiting.drain(..) {
-            leave(&self.shared, &mut sequence);
-            outbox.end(sequence, finish.clone());
+            leave(&self.shared, &mut sequence, now);
+            outbox.end(sequence, finish.clone(), now);
         }
     }
 }
 
-/// Gives back what a sequence has of the bounds of the queue, unless it has had a slot before.
-fn leave(shared: &Shared, sequence: &mut Sequence) {
+/// Ends the wait of a sequence, and gives back what it has of the bounds of the queue, unless it has
+/// had a slot before.
+fn leave(shared: &Shared, sequence: &mut Sequence, now: Instant) {
+    sequence.moments.slot_wait.end(now);
     if !sequence.was_admitted {
         shared.places.leave(sequence.tenant);
         shared.places.remove_tokens(sequence.prompt_tokens.into());

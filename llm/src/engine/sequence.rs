@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
 
@@ -346,20 +346,16 @@ impl Sequence {
         self.prompt_tokens.saturating_sub(self.cells.computed())
     }
 
-    /// The last output of a sequence that ends without a token.
-    pub(crate) fn end(&self, finish: FinishReason) -> StepOutput {
-        self.output(Some(finish))
-    }
-
-    pub(super) fn output(&self, finish: Option<FinishReason>) -> StepOutput {
+    /// Returns an output without a token.
+    pub(super) fn output(&self, finish: Option<FinishReason>, now: Instant) -> StepOutput {
         StepOutput {
             tokens: Tokens::new(),
             end_token: None,
             logprobs: Vec::new(),
             prompt_logprobs: None,
             finish,
-            usage: self.usage(),
-            at: Instant::now(),
+            usage: self.usage(now),
+            at: now,
         }
     }
 
@@ -367,14 +363,19 @@ impl Sequence {
         self.tokens.len() as u32 - self.prompt_tokens
     }
 
+    /// Time without a slot so far.
+    pub(super) fn queued(&self, now: Instant) -> Duration {
+        self.moments.slot_wait.until(now)
+    }
+
     /// Counts so far.
-    pub(crate) fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self, now: Instant) -> Usage {
         Usage {
             prompt_tokens: self.prompt_tokens,
             cached_tokens: self.cached_tokens,
             sound_tokens: self.sound_tokens,
             generated_tokens: self.generated(),
-            queued: self.moments.queued(),
+            queued: self.queued(now),
             drafts: self
                 .speculation
                 .as_ref()

@@ -1,5 +1,7 @@
 //! How the next tokens of a sequence are chosen and taken in.
 
+use std::time::Instant;
+
 use super::sequence::{Sequence, UNLIMITED};
 use crate::constrain::Ending;
 use crate::model::vocab::Vocab;
@@ -95,12 +97,13 @@ impl Sequence {
         &mut self,
         sampled: impl Iterator<Item = Option<Sampled>>,
         vocab: &dyn Vocab,
+        now: Instant,
     ) -> StepOutput {
         if self.credits != UNLIMITED {
             self.credits -= 1;
         }
         let before = self.tokens.len();
-        let mut output = self.output(None);
+        let mut output = self.output(None, now);
         output.prompt_logprobs = self.prompt_logprobs.take().map(|wanted| wanted.found);
         if self.remaining() == 0 {
             output.finish = Some(FinishReason::Length);
@@ -151,7 +154,7 @@ impl Sequence {
         if let Some(matching) = &mut self.matching {
             matching.forget_masks();
         }
-        output.usage = self.usage();
+        output.usage = self.usage(now);
         output
     }
 

@@ -131,9 +131,9 @@ impl Slots {
     }
 
     /// Ends all of them.
-    pub(super) fn end(&mut self, finish: &FinishReason, outbox: &mut Outbox) {
+    pub(super) fn end(&mut self, finish: &FinishReason, now: Instant, outbox: &mut Outbox) {
         for sequence in self.running.drain(..) {
-            outbox.end(sequence, finish.clone());
+            outbox.end(sequence, finish.clone(), now);
         }
     }
 

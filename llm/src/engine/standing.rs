@@ -14,6 +14,8 @@ pub enum Standing {
     Queued {
         /// Its place in the queue, counted from 1.
         place: usize,
+        /// True if it had a slot before.
+        preempted: bool,
     },
     /// The tokens of its prompt are computed.
     Prefills {
@@ -38,7 +40,10 @@ pub enum Standing {
 impl fmt::Display for Standing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Queued { place } => write!(f, "{} in its queue", Ordinal(place)),
+            Self::Queued { place, preempted } => {
+                let state = if preempted { "preempted, " } else { "" };
+                write!(f, "{state}{} in its queue", Ordinal(place))
+            }
             Self::Prefills {
                 slot,
                 computed,
@@ -101,6 +106,8 @@ struct Content {
     running: Vec<(SequenceId, Standing)>,
     /// In the order in which they get slots, as far as that is known.
     waiting: Vec<SequenceId>,
+    /// Those of them that had a slot before, in order of arrival.
+    preempted: Vec<SequenceId>,
     /// Submitted, and not taken in by the thread.
     submitted: Vec<SequenceId>,
 }
@@ -120,7 +127,10 @@ impl Standings {
         }
         let mut queue = content.waiting.iter().chain(&content.submitted);
         let ahead = queue.position(|other| *other == id)?;
-        Some(Standing::Queued { place: ahead + 1 })
+        Some(Standing::Queued {
+            place: ahead + 1,
+            preempted: content.preempted.binary_search(&id).is_ok(),
+        })
     }
 
     pub(super) fn submitted(&self, id: SequenceId) {
@@ -134,14 +144,21 @@ impl Standings {
         content.waiting.push(id);
     }
 
-    /// Writes down who runs, in order of arrival, and who waits.
-    pub(super) fn set(&self, running: &[Sequence], waiting: impl Iterator<Item = SequenceId>) {
+    /// Writes down who runs, who waits, and who of these was preempted.
+    pub(super) fn set(
+        &self,
+        running: &[Sequence],
+        waiting: impl Iterator<Item = SequenceId>,
+        preempted: impl Iterator<Item = SequenceId>,
+    ) {
         let mut content = self.lock();
         content.running.clear();
         let standing = |sequence: &Sequence| Some((sequence.id, sequence.standing()?));
         content.running.extend(running.iter().filter_map(standing));
         content.waiting.clear();
         content.waiting.extend(waiting);
+        content.preempted.clear();
+        content.preempted.extend(preempted);
     }
 }
 
@@ -151,10 +168,18 @@ mod tests {
 
     #[test]
     fn standings_are_words() {
-        let place = |place| Standing::Queued { place }.to_string();
+        let place = |place| {
+            let preempted = false;
+            Standing::Queued { place, preempted }.to_string()
+        };
         assert_eq!(place(1), "1st in its queue");
         assert_eq!(place(22), "22nd in its queue");
         assert_eq!(place(113), "113th in its queue");
+        let preempted = Standing::Queued {
+            place: 2,
+            preempted: true,
+        };
+        assert_eq!(preempted.to_string(), "preempted, 2nd in its queue");
         let generates = Standing::Generates {
             slot: 3,
             generated: 120,

@@ -139,7 +139,7 @@ impl<'a> Core<'a> {
         let shared = &self.shared;
         shared.freed_micros.set(pace.as_micros() as u64);
         let cells = self.prefixes.counts();
-        let (running, preempted) = (self.slots.running().len(), self.queue.preempted());
+        let (running, preempted) = (self.slots.running().len(), self.queue.preempted().count());
         shared.preempted.set(preempted as u64);
         shared.running.set(running as u64);
         let running = self.slots.running().iter();
@@ -203,7 +203,8 @@ impl Stepper for Core<'_> {
         let running = self.slots.running().len();
         self.queue.expire(self.backend.now(), running, self.outbox);
         let waiting = self.planner.waiting(&self.plan, &self.queue);
-        self.shared.standings.set(self.slots.running(), waiting);
+        let (running, preempted) = (self.slots.running(), self.queue.preempted());
+        self.shared.standings.set(running, waiting, preempted);
         if self.plan.work.is_empty() {
             if !moves {
                 self.publish(true);
@@ -232,8 +233,9 @@ impl Stepper for Core<'_> {
 
     fn end(&mut self) {
         let finish = FinishReason::Error(stopped());
-        self.slots.end(&finish, self.outbox);
-        self.queue.end(&finish, self.outbox);
+        let now = self.backend.now();
+        self.slots.end(&finish, now, self.outbox);
+        self.queue.end(&finish, now, self.outbox);
         self.prefixes.release_all();
         self.publish(true);
         self.outbox.flush();

@@ -12,6 +12,7 @@ use super::status::Shared;
 use crate::backend::Adapter;
 use crate::cache::ShareGroup;
 use crate::constrain::{self, CompileError, CompiledConstraint, Compiling, Constraint};
+use crate::measure::SlotWait;
 use crate::protocol::{DraftSource, GenerationError, SequenceId, SubmitError, Tenant, Token};
 use crate::room;
 use crate::vision::{self, PlacedTile};
@@ -80,6 +81,7 @@ impl LlmEngine {
             &self.vocab,
         ));
         let receiver = Waiting::Sequence(Arc::clone(&sequence.sink));
+        let slot_wait = Arc::clone(&sequence.moments.slot_wait);
         let ticket = self.worker.ticket(id.0, receiver).map_err(|why| {
             self.leave(tenant, tokens);
             SubmitError::Failed(why)
@@ -92,6 +94,7 @@ impl LlmEngine {
         Ok(SequenceHandle {
             ticket,
             shared: Arc::clone(&self.shared),
+            slot_wait,
         })
     }
 
@@ -262,6 +265,7 @@ impl LlmEngine {
 pub struct SequenceHandle {
     ticket: Ticket<Order, Waiting>,
     shared: Arc<Shared>,
+    slot_wait: Arc<SlotWait>,
 }
 
 impl SequenceHandle {
@@ -279,5 +283,10 @@ impl SequenceHandle {
     /// its last output is on its way.
     pub fn standing(&self) -> Option<Standing> {
         self.shared.standings.of(self.id())
+    }
+
+    /// Returns the time that the sequence is without a slot, which can be read after its end, too.
+    pub fn slot_wait(&self) -> &Arc<SlotWait> {
+        &self.slot_wait
     }
 }

@@ -61,7 +61,7 @@ pub struct Usage {
     pub sound_tokens: u32,
     /// Tokens generated, the end token included.
     pub generated_tokens: u32,
-    /// From its submission to its first admission.
+    /// Time without a slot: from its submission to its admission, and while it was preempted.
     pub queued: Duration,
     /// What became of the drafted tokens, if the request asked for speculation.
     pub drafts: Option<DraftCounts>,

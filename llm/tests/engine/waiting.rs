@@ -159,7 +159,10 @@ fn a_request_that_waited_too_long_ends_with_the_numbers_of_the_queue() {
     clock.pass(Duration::from_hours(1));
     gate.send(()).expect("the engine runs");
     for waiting in waiting {
-        let FinishReason::Error(error) = waiting.finish().1 else {
+        let end = waiting.next();
+        let hours = Duration::from_mins(30)..=Duration::from_hours(1);
+        assert!(hours.contains(&end.usage.queued), "{end:?}");
+        let Some(FinishReason::Error(error)) = end.finish else {
             panic!("it should have ended with an error");
         };
         assert_eq!(error.kind, ErrorKind::ResourceExhausted);
@@ -310,7 +313,10 @@ fn sequences_tell_where_they_stand() {
     // While a step is computed nothing is taken in.
     let second = Generation::start(&engine, chat(&engine, "b"), limited).expect("accepted");
     let third = Generation::start(&engine, chat(&engine, "c"), limited).expect("accepted");
-    let queued = |place| Some(Standing::Queued { place });
+    let queued = |place| {
+        let preempted = false;
+        Some(Standing::Queued { place, preempted })
+    };
     assert_eq!(second.handle.standing(), queued(1));
     assert_eq!(third.handle.standing(), queued(2));
     gate.send(()).expect("the engine runs");
@@ -335,6 +341,75 @@ fn sequences_tell_where_they_stand() {
     gate.send(()).expect("the engine runs");
     let runs = |standing: Option<Standing>| matches!(standing, Some(Standing::Prefills { .. }));
     eventually(&engine, "the third runs", |_| runs(third.handle.standing()));
+}
+
+#[test]
+fn what_a_sequence_waits_for_its_slot_is_counted_before_and_between_its_tokens() {
+    const STEP: Duration = Duration::from_secs(1);
+    let script = Script {
+        cells: 84,
+        ..replies(&[("", "again ", Then::Repeat)])
+    };
+    let clock = Clock::new();
+    // Once a permit is taken the step has begun.
+    let (gate, permits) = mpsc::sync_channel::<()>(0);
+    let told = clock.clone();
+    let step = {
+        let clock = clock.clone();
+        move |_: &ScriptedBackend| {
+            permits.recv().ok(); // without a gate, steps run freely
+            clock.pass(STEP);
+        }
+    };
+    let engine = support::watched(script, spec(), step, || {}, move || told.now());
+    let start = |text: &str, tokens| {
+        let limited = |request: &mut GenerationRequest| request.max_tokens = Some(tokens);
+        Generation::start(&engine, chat(&engine, text), limited).expect("accepted")
+    };
+    let first = start("a", 60);
+    let second = start("b", 40);
+    let preempted = Some(Standing::Queued {
+        place: 1,
+        preempted: true,
+    });
+    while second.handle.standing() != preempted {
+        gate.send(()).expect("the engine runs");
+    }
+    let third = start("c", 1);
+    gate.send(()).expect("the engine runs");
+    gate.send(()).expect("the engine runs");
+    let words = third.handle.standing().expect("it waits").to_string();
+    assert_eq!(words, "2nd in its queue");
+    let waited = Arc::clone(third.handle.slot_wait());
+    assert!(waited.until(clock.now()) >= STEP);
+    drop(third.handle);
+    drop(gate);
+    first.finish();
+
+    let mut last: Option<StepOutput> = None;
+    let mut waits = Vec::new();
+    loop {
+        let output = second.next();
+        if let Some(last) = &last {
+            let wait = output.usage.queued - last.usage.queued;
+            let computed = output.at - last.at - wait;
+            assert_eq!(computed, STEP, "{last:?} {output:?}");
+            waits.extend((wait > Duration::ZERO).then_some(wait));
+        }
+        if output.finish.is_some() {
+            break;
+        }
+        last = Some(output);
+    }
+    assert!(
+        matches!(waits[..], [wait] if wait > 3 * STEP),
+        "one wait of several steps: {waits:?}"
+    );
+    let over = waited.until(clock.now());
+    clock.pass(STEP);
+    assert_eq!(waited.until(clock.now()), over, "it was cancelled");
+    // As the metric counts the first admissions alone.
+    assert_eq!(engine.measurements().queue_seconds.count, 2);
 }
 
 #[test]
