@@ -5,6 +5,7 @@ mod logprobs;
 mod prompt_questions;
 mod structured;
 mod tools;
+mod waits;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -41,11 +42,22 @@ impl Chat {
     }
 
     pub(crate) fn with_graph(graph: &str, script: &Value) -> Self {
+        Self::with_engine(graph, script, |_| {})
+    }
+
+    /// One whose engine has other settings.
+    pub(crate) fn with_engine(
+        graph: &str,
+        script: &Value,
+        change: impl FnOnce(&mut LlmEngineSpec),
+    ) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("model.script.json");
         std::fs::write(&path, script.to_string()).expect("a file in it");
+        let mut engine = LlmEngineSpec::new(path);
+        change(&mut engine);
         let spec = ModelSpec {
-            engine: LlmEngineSpec::new(path),
+            engine,
             chat_template: None,
             tool_parser: String::new(),
             reasoning_parser: String::new(),
@@ -81,7 +93,16 @@ impl Chat {
 
     /// A session with a request in it that may get others, and the name of its input.
     pub(crate) fn open(&self, uri: &str, request: &Value) -> (Harness, String) {
-        let mut harness = self.harness();
+        self.open_in(self.harness(), uri, request)
+    }
+
+    /// The same in a given session.
+    pub(crate) fn open_in(
+        &self,
+        mut harness: Harness,
+        uri: &str,
+        request: &Value,
+    ) -> (Harness, String) {
         let payload = HttpRequestPayload {
             method: "POST".to_owned(),
             uri: uri.to_owned(),
