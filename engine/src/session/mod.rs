@@ -20,6 +20,7 @@ mod look;
 mod mailbox;
 mod message;
 mod node;
+mod node_wait;
 mod nodes;
 mod output;
 mod queues;

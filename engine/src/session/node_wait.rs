@@ -1,0 +1,272 @@
+//! Wait of one node: for what, and for which node if another one is to bring it on.
+
+use crate::{
+    calculator::ANY_EVENT,
+    plan::{Place, Producer, SideSource},
+    policy::{Readiness, Waiting},
+    timestamp::Timestamp,
+};
+
+use super::{node::Status, wait_graph::WaitGraph, why::Reason};
+
+/// What a node waits for, and the node that this is up to; none for a root.
+pub(super) struct WaitsFor {
+    pub(super) reason: Reason,
+    pub(super) next: Option<usize>,
+    /// The input that it waits for.
+    pub(super) input: Option<usize>,
+    /// The side packet that it waits for.
+    pub(super) side: Option<usize>,
+}
+
+impl WaitsFor {
+    fn root(reason: Reason) -> Self {
+        Self {
+            reason,
+            next: None,
+            input: None,
+            side: None,
+        }
+    }
+
+    fn by(reason: Reason, node: usize) -> Self {
+        Self {
+            next: Some(node),
+            ..Self::root(reason)
+        }
+    }
+}
+
+/// Why a node is asked what it waits for.
+#[derive(Copy, Clone)]
+pub(super) enum Asked {
+    /// For a look at this node alone.
+    Itself,
+    /// For a look at the packets in its queues, whatever holds the node.
+    Packets,
+    /// Another node has a packet at this timestamp, if any, and waits for this stream.
+    Stream(usize, Option<Timestamp>),
+    /// Another node waits for this side packet.
+    Side(usize),
+}
+
+impl WaitGraph<'_> {
+    /// What a node waits for.
+    pub(super) fn find(self, node: usize, asked: Asked) -> WaitsFor {
+        let state = &self.running.nodes[node];
+        match state.status() {
+            Status::Unopened => self.unopened(node),
+            Status::Open | Status::Busy if state.is_away() => {
+                WaitsFor::root(match self.plan.nodes[node].place {
+                    Place::Inline => Reason::Future {
+                        what: state.call_waits_for(),
+                    },
+                    Place::Executor(executor) => Reason::Executor {
+                        runs: self.plan.explain.nodes[node].runs.clone(),
+                        before: state
+                            .job()
+                            .and_then(|job| self.plan.executors[usize::from(executor)].before(job)),
+                    },
+                })
+            }
+            Status::Open if !state.has_room() && self.would_run(node) => self.full(node),
+            Status::Open if self.plan.nodes[node].is_source() => self.source(node),
+            Status::Open => self.open(node, asked),
+            Status::Busy => WaitsFor::root(Reason::Turn),
+            Status::Closed => WaitsFor::root(match asked {
+                Asked::Side(side) => Reason::NeverSet {
+                    side_packet: self.plan.sides[side].name.to_string(),
+                },
+                Asked::Itself | Asked::Packets | Asked::Stream(..) => Reason::End,
+            }),
+        }
+    }
+
+    fn unopened(self, node: usize) -> WaitsFor {
+        for source in &self.plan.nodes[node].sides {
+            let SideSource::Packet(side) = source else {
+                continue;
+            };
+            if self.running.sides.get(*side as usize).is_some() {
+                continue;
+            }
+            let mut makers = self.plan.nodes.iter();
+            let Some(maker) = makers.position(|other| other.side_outputs.contains(side)) else {
+                continue;
+            };
+            let reason = Reason::SidePacket {
+                side_packet: self.plan.sides[*side as usize].name.to_string(),
+                from: self.name(maker),
+            };
+            return WaitsFor {
+                side: Some(*side as usize),
+                ..WaitsFor::by(reason, maker)
+            };
+        }
+        let mut before = self.plan.nodes[node].upstream.iter();
+        let unopened = before
+            .find(|&&before| self.running.nodes[usize::from(before)].status() == Status::Unopened);
+        match unopened {
+            Some(&before) => {
+                let of = self.name(usize::from(before));
+                WaitsFor::by(Reason::Opening { of }, usize::from(before))
+            }
+            None => WaitsFor::root(Reason::Turn),
+        }
+    }
+
+    /// A node that would run if there were room.
+    fn full(self, node: usize) -> WaitsFor {
+        for &stream in &self.plan.outputs[self.plan.nodes[node].outputs.clone()] {
+            for &input in &self.plan.streams[stream as usize].consumers {
+                if !self.running.queues.is_full(input as usize) {
+                    continue;
+                }
+                let at = usize::from(self.plan.inputs[input as usize].node);
+                return WaitsFor::by(
+                    Reason::Room {
+                        stream: self.stream(stream),
+                        at: self.name(at),
+                        queued: self.running.queues[input as usize].len(),
+                    },
+                    at,
+                );
+            }
+            if let Some(unread) = self.running.taps.unread(stream) {
+                return WaitsFor::root(Reason::Reader {
+                    stream: self.stream(stream),
+                    unread,
+                });
+            }
+        }
+        WaitsFor::root(Reason::Turn)
+    }
+
+    /// A source that has room.
+    fn source(self, node: usize) -> WaitsFor {
+        let layer = self.plan.nodes[node].layer;
+        let lower = self
+            .plan
+            .sources
+            .iter()
+            .map(|&source| usize::from(source))
+            .find(|&source| {
+                self.plan.nodes[source].layer < layer
+                    && self.running.nodes[source].status() != Status::Closed
+            });
+        match lower {
+            Some(lower) => WaitsFor::by(
+                Reason::Layer {
+                    layer,
+                    source: self.name(lower),
+                },
+                lower,
+            ),
+            None => WaitsFor::root(Reason::Turn),
+        }
+    }
+
+    fn open(self, node: usize, asked: Asked) -> WaitsFor {
+        let plan = &self.plan.nodes[node];
+        let outside = self.outside(node).map(WaitsFor::root);
+        if plan.inputs.is_empty() {
+            return outside.unwrap_or_else(|| WaitsFor::root(Reason::End));
+        }
+        let waiting = match self.readiness(node) {
+            Readiness::Waiting(waiting) => waiting,
+            Readiness::Close if self.running.nodes[node].is_held() => {
+                return outside.unwrap_or_else(|| WaitsFor::root(any_event()));
+            }
+            Readiness::Close | Readiness::Process(_) => return WaitsFor::root(Reason::Turn),
+        };
+        if let Some(outside) = outside
+            && !matches!(asked, Asked::Packets)
+        {
+            return outside;
+        }
+        // Its consumer waits for something that its inputs are already past.
+        if let Asked::Stream(stream, Some(needed)) = asked
+            && waiting.until > needed
+            && !self.follows_inputs(node, stream)
+        {
+            return WaitsFor::root(Reason::Nothing {
+                stream: self.stream(stream as u32),
+                bound: self.running.streams[stream].bound(),
+                dealt: waiting.until,
+            });
+        }
+        let waiting = self.forward(node).unwrap_or(waiting);
+        let input = plan.inputs.start + usize::from(waiting.stream);
+        let stream = self.plan.inputs[input].stream;
+        if self.running.queues[input].holds_paused() {
+            return WaitsFor::root(Reason::Paused {
+                stream: self.stream(stream),
+            });
+        }
+        let bound = self.running.queues[input].bound();
+        let producer = match self.plan.streams[stream as usize].producer {
+            Producer::Node(producer) => Some(usize::from(producer)),
+            Producer::Graph(_) => None,
+        };
+        WaitsFor {
+            reason: Reason::Stream {
+                stream: self.stream(stream),
+                from: producer.map(|producer| self.name(producer)),
+                bound,
+            },
+            next: producer,
+            input: Some(input),
+            side: None,
+        }
+    }
+
+    /// Returns the wait of a held node for something outside of the graph, unless only its inputs
+    /// can bring it on.
+    pub(super) fn outside(self, node: usize) -> Option<Reason> {
+        let state = &self.running.nodes[node];
+        let what = state.is_held().then(|| state.waits_for())??;
+        Some(Reason::Event { what })
+    }
+
+    /// Of the inputs each of which can bring about a call of a node, the one that is furthest
+    /// behind, not paused, and no back edge: a loop goes on only once something has got into it.
+    fn forward(self, node: usize) -> Option<Waiting> {
+        let inputs = self.plan.nodes[node].inputs.clone();
+        let queues = self.running.queues.of(&inputs);
+        let waits = self.running.nodes[node].intake.waits_for(queues);
+        let is_inward = |waiting: &Waiting| {
+            let input = inputs.start + usize::from(waiting.stream);
+            !self.plan.inputs[input].back_edge && !self.running.queues[input].holds_paused()
+        };
+        let inward = waits.into_iter().filter(is_inward);
+        inward.min_by_key(|waiting| waiting.until)
+    }
+
+    /// Whether the bound of an output of a node moves with those of its inputs.
+    fn follows_inputs(self, node: usize, stream: usize) -> bool {
+        let plan = &self.plan.nodes[node];
+        let outputs = &self.plan.outputs[plan.outputs.clone()];
+        let output = outputs.iter().position(|&output| output as usize == stream);
+        output.is_some_and(|output| plan.offsets[output].is_some())
+    }
+
+    fn readiness(self, node: usize) -> Readiness {
+        let inputs = &self.plan.nodes[node].inputs;
+        self.running.nodes[node]
+            .intake
+            .readiness(self.running.queues.of(inputs))
+    }
+
+    /// Whether a node would be called if there were room for what it makes.
+    pub(super) fn would_run(self, node: usize) -> bool {
+        let plan = &self.plan.nodes[node];
+        self.running.nodes[node].would_run(plan, self.running.queues.of(&plan.inputs))
+    }
+}
+
+/// Returns the wait of a held node that says no more about it.
+fn any_event() -> Reason {
+    Reason::Event {
+        what: ANY_EVENT.to_owned(),
+    }
+}
