@@ -4,6 +4,7 @@ use std::{
     io::{BufRead as _, BufReader, Read as _},
     path::Path,
     process::{Child, ChildStderr, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
@@ -108,6 +109,85 @@ fn moody() -> Setup {
         { "text": "fine" },
     ] });
     Setup::new().graph("chat", CHAT).script(&script)
+}
+
+/// Waits until a session waits for a slot, in these words.
+async fn until_queued(server: &Logging, id: &str, place: &str) {
+    loop {
+        let request = server.client.get(format!("{}/v3/sessions", server.url));
+        let list = read(request).await.json();
+        let sessions = list["sessions"].as_array().expect("a list");
+        let waits = format!("tokens of engine `m`: {place} in its queue");
+        let is_it = |session: &&Value| {
+            let why = session["why"].as_str().expect("a sentence");
+            session["id"] == id && why.ends_with(&waits)
+        };
+        if sessions.iter().any(|session| is_it(&session)) {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn waits_for_a_slot_are_logged_however_they_end() {
+    let setup = Setup::new().graph("chat", &CHAT.replace("max_num_seqs: 4", "max_num_seqs: 2"));
+    let go_on = setup.path().join("go_on");
+    let setup = setup.script(&json!({
+        "name": "m", "release": go_on, "step_micros": 1000, "context": 60_000, "cells": 200_000,
+        "replies": [
+            { "when": "hold", "text": "abc", "then": "hang" },
+            { "text": "on and on ", "then": "repeat" },
+        ],
+    }));
+    let server = Logging::start(&setup.config(), &["--log_format", "json"]);
+    let ask = |client: &reqwest::Client, id: &str, text: &str| {
+        let url = format!("{}/v3/chat/completions", server.url);
+        let request = client.post(url).header("x-request-id", id);
+        request.body(streamed("chat", text).to_string()).send()
+    };
+    // Clients without keys take turns by their addresses.
+    let client = || crate::http::client();
+    let other = reqwest::Client::builder().local_address(Some([127, 0, 0, 2].into()));
+    let other = other.build().expect("a client");
+    let mut open = Vec::new();
+    for id in ["kept", "preempted"] {
+        let mut answer = ask(&client(), id, "go").await.expect("an answer");
+        answer.chunk().await.expect("it goes on").expect("an event");
+        open.push(tokio::spawn(async move {
+            while let Ok(Some(_)) = answer.chunk().await {}
+        }));
+    }
+    let hold = tokio::spawn(ask(&other, "hold", "hold"));
+    until_queued(&server, "preempted", "preempted, 1st").await;
+    let queued = tokio::spawn(ask(&client(), "queued", "go"));
+    until_queued(&server, "queued", "2nd").await;
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(5) {
+        tokio::task::yield_now().await;
+    }
+    let waited = begun.elapsed().as_secs_f64() * 1e3;
+    // Both clients leave.
+    open.into_iter().for_each(|open| open.abort());
+    queued.abort();
+    let sessions = format!("{}/v3/sessions", server.url);
+    while read(server.client.get(&sessions)).await.json()["total"] != 1 {}
+    std::fs::write(&go_on, "").expect("writable");
+    hold.await.expect("it runs").expect("an answer");
+
+    let lines = objects(&server.all_it_says());
+    let line = |id: &str| {
+        let line = lines.iter().find(|line| line["request_id"] == id);
+        line.unwrap_or_else(|| panic!("no line of `{id}`"))
+    };
+    for (id, begins) in [("preempted", true), ("queued", false)] {
+        let line = line(id);
+        let queue = line["queue_ms"].as_f64();
+        assert!(
+            queue.is_some_and(|queue| queue >= waited - 0.1),
+            "{waited} {line}"
+        );
+        assert_eq!(line["ttft_ms"].is_number(), begins, "{line}");
+    }
 }
 
 /// The lines of a log, each of which has to be an object.
