@@ -2,6 +2,7 @@
 
 use std::{
     net::SocketAddr,
+    path::PathBuf,
     sync::{Arc, mpsc},
 };
 
@@ -100,6 +101,18 @@ fn ask(server: &TestServer, id: &str, more: &Value) -> Asked {
     send(server, "/v3/chat/completions", id, &body)
 }
 
+/// Starts a server whose model `m` does not end its fourth step before the file that is returned is
+/// there.
+async fn hanging(setup: Setup) -> (TestServer, PathBuf) {
+    let go_on = setup.path().join("go_on");
+    let script =
+        json!({ "name": "m", "release": go_on, "replies": [{ "text": "abc", "then": "hang" }] });
+    (setup.script(&script).start().await, go_on)
+}
+
+/// The wait of a request in that step.
+const HANGS: &str = "tokens of engine `m`: slot 0, 3 of 1,200 tokens";
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_tell_the_tokens_that_they_wait_for_and_their_place_in_the_queue() {
     let open = include_str!("../../../../graphs/chat/graph.pbtxt");
@@ -108,14 +121,9 @@ async fn requests_tell_the_tokens_that_they_wait_for_and_their_place_in_the_queu
         .replace("max_num_seqs: 64", "max_num_seqs: 1");
     let in_one = CHAT.replace("max_num_seqs: 4", "max_num_seqs: 1");
     for graph in [open, in_one] {
-        let setup = Setup::new().graph("chat", &graph);
-        let go_on = setup.path().join("go_on");
-        // Its fourth step does not end.
-        let script = json!({ "name": "m", "release": go_on, "replies": [{ "text": "abc", "then": "hang" }] });
-        let server = setup.script(&script).start().await;
+        let (server, go_on) = hanging(Setup::new().graph("chat", &graph)).await;
         let _first = ask(&server, "first", &json!({}));
-        let tokens = "tokens of engine `m`: slot 0, 3 of 1,200 tokens";
-        until_waits(&server, "first", tokens).await;
+        until_waits(&server, "first", HANGS).await;
         let _second = ask(&server, "second", &json!({}));
         until_waits(&server, "second", "tokens of engine `m`: 1st in its queue").await;
         let _third = ask(&server, "third", &json!({}));
@@ -197,18 +205,10 @@ async fn a_session_is_stalled_if_nothing_is_at_work_for_it() {
         .graph("chat", &graph)
         .graph("actor", ACTOR)
         .bodies(64 << 20, 256 << 20);
-    let go_on = setup.path().join("go_on");
-    let script =
-        json!({ "name": "m", "release": go_on, "replies": [{ "text": "abc", "then": "hang" }] });
-    let server = setup.script(&script).start().await;
+    let (server, go_on) = hanging(setup).await;
     // All of these make no progress for longer than the client that reads nothing.
     let _first = ask(&server, "generates", &json!({}));
-    until_waits(
-        &server,
-        "generates",
-        "tokens of engine `m`: slot 0, 3 of 1,200 tokens",
-    )
-    .await;
+    until_waits(&server, "generates", HANGS).await;
     let _second = ask(&server, "queued", &json!({}));
     until_waits(&server, "queued", "tokens of engine `m`: 1st in its queue").await;
     let hangs = json!({ "model": "actor", "actions": [{ "hang": true }] });
