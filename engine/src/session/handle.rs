@@ -93,6 +93,20 @@ impl Handle {
         )))
     }
 
+    /// Drops `kept` once every node that reads a graph input has taken the packets up to `at` out of
+    /// its queue, or when the session ends. What is read of the outputs does not matter, unless a
+    /// full output keeps a node from taking packets.
+    pub fn keep_until_taken(
+        &self,
+        stream: &str,
+        at: Timestamp,
+        kept: impl Send + 'static,
+    ) -> Result<()> {
+        let input = self.input(stream)?;
+        let kept = Box::new(kept);
+        self.tell(Message::KeepUntilTaken { input, at, kept })
+    }
+
     /// Says that no packet before `at` will be sent to a graph input.
     pub fn bound(&self, stream: &str, at: Timestamp) -> Result<()> {
         let input = self.input(stream)?;

@@ -21,6 +21,12 @@ pub(super) enum Message {
     Packet { input: u16, packet: Packet },
     /// No packet before this will come on a graph input.
     Bound { input: u16, at: Timestamp },
+    /// Drops `kept` once the nodes have taken all packets up to `at` of a graph input.
+    KeepUntilTaken {
+        input: u16,
+        at: Timestamp,
+        kept: Box<dyn Send>,
+    },
     /// Nothing will come on a graph input.
     CloseInput { input: u16 },
     /// The graph's sources are to be closed.

@@ -13,6 +13,7 @@ use crate::{
     emits::Emits,
     error::{Error, Result},
     plan::{NodeTotals, Plan},
+    timestamp::Timestamp,
 };
 
 use super::{
@@ -45,6 +46,13 @@ pub(super) enum Idle {
     Finished,
 }
 
+/// A value that is dropped once the nodes have taken all packets up to `at` of a stream.
+struct Kept {
+    stream: u32,
+    at: Timestamp,
+    _value: Box<dyn Send>,
+}
+
 pub(super) struct Running {
     pub(super) nodes: Nodes,
     pub(super) queues: Queues,
@@ -60,6 +68,8 @@ pub(super) struct Running {
     /// What inline calls put out; used again and again.
     pub(super) emits: Emits,
     inbox: VecDeque<Message>,
+    /// Values of the outside that are dropped when packets are taken.
+    kept: Vec<Kept>,
     /// Notified when the session is idle; with `true`, once no node waits for an event either.
     idle_waiters: Vec<(bool, oneshot::Sender<()>)>,
     open_inputs: usize,
@@ -80,6 +90,7 @@ impl Running {
             timer: Timer::new(),
             emits: Emits::default(),
             inbox: VecDeque::new(),
+            kept: Vec::new(),
             idle_waiters: Vec::new(),
             open_inputs: plan.graph_inputs.len(),
             failed: None,
@@ -194,6 +205,11 @@ impl Running {
                 return self.put(frame, stream, packet);
             }
             Message::Bound { input, at } => return self.bound(frame, stream(input), at),
+            Message::KeepUntilTaken { input, at, kept } => self.kept.push(Kept {
+                stream: stream(input) as u32,
+                at,
+                _value: kept,
+            }),
             Message::CloseInput { input } => {
                 self.open_inputs -= 1;
                 return self.close_stream(frame, stream(input));
@@ -231,6 +247,7 @@ impl Running {
     /// Hands over packets, opens gates and, if `sleep` is given, goes to sleep. False if there is
     /// more to do instead.
     fn publish(&mut self, frame: Frame<'_>, sleep: Option<&Context<'_>>) -> bool {
+        self.drop_taken(frame);
         let rooms: SmallVec<[usize; 2]> = frame
             .plan
             .graph_inputs
@@ -248,6 +265,15 @@ impl Running {
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
         asleep
+    }
+
+    /// Drops what is kept for packets that have left the queues.
+    fn drop_taken(&mut self, frame: Frame<'_>) {
+        let Self { kept, queues, .. } = self;
+        kept.retain(|kept| {
+            let mut consumers = frame.plan.streams[kept.stream as usize].consumers.iter();
+            consumers.any(|&input| queues[input as usize].times().any(|time| time <= kept.at))
+        });
     }
 
     /// How many more packets of a graph input its consumers take.
@@ -308,6 +334,7 @@ impl Running {
         self.nodes.clear();
         self.queues.clear();
         self.inbox.clear();
+        self.kept.clear();
         self.taps.clear();
         self.watchers.clear();
     }

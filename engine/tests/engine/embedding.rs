@@ -113,6 +113,33 @@ fn idle_is_when_all_that_was_pushed_is_worked_off() {
 }
 
 #[test]
+fn what_is_kept_for_packets_is_dropped_when_their_node_takes_them() {
+    let (mut session, handle) = start(run(ADD).plan());
+    // Nobody reads it.
+    let _sums = handle.output("sum").expect("an output");
+    let kept = Arc::new(());
+    let users = || Arc::strong_count(&kept) - 1;
+    for time in 1..=3 {
+        push(&handle, "a", time, time);
+        let at = Timestamp::new(time);
+        let keep = handle.keep_until_taken("a", at, Arc::clone(&kept));
+        keep.expect("the session lives");
+    }
+    for time in 1..=3 {
+        assert!(session.run_until_idle().expect("no error").is_none());
+        assert_eq!(users(), 4 - time as usize);
+        push(&handle, "b", time, 1);
+    }
+    assert!(session.run_until_idle().expect("no error").is_none());
+    assert_eq!(users(), 0);
+    push(&handle, "a", 4, 4);
+    let keep = handle.keep_until_taken("a", Timestamp::new(4), Arc::clone(&kept));
+    keep.expect("the session lives");
+    drop(session);
+    assert_eq!(users(), 0);
+}
+
+#[test]
 fn whoever_waits_for_idle_learns_that_the_session_failed() {
     let plan = run(
         r#"node { calculator: "FailCalculator" input_stream: "in" output_stream: "out" options { [FailCalculatorOptions.ext] { at: "process" } } }"#,

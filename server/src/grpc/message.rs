@@ -35,6 +35,7 @@ const MAX_FIELDS: usize = 4_096;
 /// The messages of a request.
 pub(super) struct Messages {
     body: Body,
+    /// The budget, of which each message takes a share of its own.
     share: Arc<Share>,
     /// How messages are encoded that say that they are.
     encoding: Option<Encoding>,
@@ -59,9 +60,12 @@ impl Messages {
         })
     }
 
-    /// The next message; `None` when the client has sent all.
-    pub(super) async fn next<M: Message + Default>(&mut self) -> Result<Option<M>, Failure> {
-        let mut lease = self.share.lease();
+    /// The next message, with what it has of the budget; `None` when the client has sent all.
+    pub(super) async fn next<M: Message + Default>(
+        &mut self,
+    ) -> Result<Option<(M, Arc<Share>)>, Failure> {
+        let share = self.share.another();
+        let mut lease = share.lease();
         let Some(mut head) = self.take(HEAD_BYTES, &mut lease).await? else {
             return Ok(None);
         };
@@ -74,15 +78,15 @@ impl Messages {
                 return Err(Failure::new(Cause::BadRequest, why));
             }
         };
-        self.share.check(length)?;
-        let mut lease = self.share.lease();
+        share.check(length)?;
+        let mut lease = share.lease();
         let bytes = match length {
             0 => Bytes::new(),
             length => self.take(length, &mut lease).await?.ok_or_else(cut_short)?,
         };
         let mut bytes = lease.keeps(bytes);
         if let Some(encoding) = encoding {
-            bytes = self.share.decode(bytes, encoding).await?;
+            bytes = share.decode(bytes, encoding).await?;
         }
         let name = std::any::type_name::<M>().rsplit(':').next();
         let wrong = |why: &dyn std::fmt::Display| {
@@ -96,12 +100,12 @@ impl Messages {
             )));
         }
         let message = M::decode(bytes).map_err(|error| wrong(&error))?;
-        Ok(Some(message))
+        Ok(Some((message, share)))
     }
 
-    /// The only message.
-    pub(super) async fn only<M: Message + Default>(mut self) -> Result<M, Failure> {
-        let Some(message) = self.next().await? else {
+    /// The only message, with what it has of the budget.
+    pub(super) async fn only<M: Message + Default>(mut self) -> Result<(M, Arc<Share>), Failure> {
+        let Some(read) = self.next().await? else {
             let why = "the request has no message";
             return Err(Failure::new(Cause::BadRequest, why));
         };
@@ -110,7 +114,7 @@ impl Messages {
             let why = "the request has more than one message";
             return Err(Failure::new(Cause::BadRequest, why));
         }
-        Ok(message)
+        Ok(read)
     }
 
     /// So many bytes; `None` where the client has sent all before the first.
@@ -313,7 +317,7 @@ mod tests {
         let bodies = Bodies::new(8 << 20, 8 << 20, &graphmill_engine::Executors::new());
         let messages = Messages::new(&HeaderMap::new(), body, bodies.share_of(None, None))
             .expect("no encoding");
-        let message: ModelInferRequest = messages.only().await.expect("a message");
+        let (message, _): (ModelInferRequest, _) = messages.only().await.expect("a message");
         let tensors = convert::tensors(message.inputs, message.raw_input_contents);
         let (_, tensor) = tensors.expect("a tensor").remove(0);
         tensor.data().clone()

@@ -42,8 +42,8 @@ pub(super) async fn read_share<M: Message + Default>(
     let who = RequestContext::of(&parts.extensions, &parts.headers)?;
     let mut stage = app.stage.clone();
     let share = app.bodies.share(&parts.extensions);
-    let messages = Messages::new(&parts.headers, body, Arc::clone(&share))?;
-    let message = tokio::select! {
+    let messages = Messages::new(&parts.headers, body, share)?;
+    let (message, share) = tokio::select! {
         read = messages.only() => read?,
         () = cut(&mut stage) => {
             return Err(Failure::new(Cause::Draining, "the server is stopping"));

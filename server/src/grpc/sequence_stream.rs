@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     errors::{Cause, Failure},
-    http::{kserve::RequestContext, state::App},
+    http::{bodies::Share, kserve::RequestContext, state::App},
     keys::Settlement,
     kserve::{self, Label, SequenceControl, Settings},
     stage::cut,
@@ -25,7 +25,7 @@ use crate::{
 pub(super) fn answer(
     app: Arc<App>,
     who: RequestContext,
-    first: ModelInferRequest,
+    first: (ModelInferRequest, Arc<Share>),
     messages: Messages,
 ) -> Response {
     let stream = SequenceStream {
@@ -45,15 +45,15 @@ struct SequenceStream {
     who: RequestContext,
     messages: Messages,
     /// The first message, which has been read.
-    next: Option<ModelInferRequest>,
+    next: Option<(ModelInferRequest, Arc<Share>)>,
     _settlement: Option<Settlement>,
 }
 
 impl SequenceStream {
     /// Reads a message and writes the answer to it, or the end.
     async fn next(mut self) -> (message::Part, Option<Self>) {
-        let message = match self.read().await {
-            Ok(Some(message)) => message,
+        let (message, share) = match self.read().await {
+            Ok(Some(read)) => read,
             Ok(None) => return (Ok(Frame::trailers(status::trailers(None))), None),
             Err(failure) => {
                 self.who.entry.failed(&failure);
@@ -66,14 +66,16 @@ impl SequenceStream {
             version: message.model_version.clone(),
         };
         let id = message.id.clone();
-        let frame = match answered(&self.app, &self.who, message).await {
+        let answer = answered(&self.app, &self.who, message).await;
+        share.is_read();
+        let frame = match answer {
             Ok(answer) => streams::given(answer),
             Err(failure) => streams::wrong(failure, &graph, id),
         };
         (Ok(frame), Some(self))
     }
 
-    async fn read(&mut self) -> Result<Option<ModelInferRequest>, Failure> {
+    async fn read(&mut self) -> Result<Option<(ModelInferRequest, Arc<Share>)>, Failure> {
         if let Some(first) = self.next.take() {
             return Ok(Some(first));
         }

@@ -31,7 +31,12 @@ use super::{
 };
 use crate::{
     errors::{Cause, Failure},
-    http::{access::Entry, kserve::RequestContext, state::App},
+    http::{
+        access::Entry,
+        bodies::{Share, UntilRead},
+        kserve::RequestContext,
+        state::App,
+    },
     keys::Settlement,
     kserve::{self, Driver, Feeder, Inference, Label, SequenceControl, Settings},
     listen::Exchange,
@@ -62,12 +67,12 @@ pub(super) async fn model_stream_infer(
         }
         failure = who.expires() => return Err(failure),
     };
-    let mut first = first.ok_or_else(|| {
+    let (mut first, share) = first.ok_or_else(|| {
         let why = "the stream ended before its first message, which names the graph";
         Failure::new(Cause::BadRequest, why)
     })?;
     if SequenceControl::read(&convert::parameters(first.parameters.clone())?)?.is_some() {
-        return Ok(sequence_stream::answer(app, who, first, messages));
+        return Ok(sequence_stream::answer(app, who, (first, share), messages));
     }
     let ready = who
         .available(&app, &first.model_name, &first.model_version)
@@ -90,7 +95,7 @@ pub(super) async fn model_stream_infer(
             name: first.model_name.clone(),
             version: label.version.clone(),
         },
-        next: Some((first, Some(begun))),
+        next: Some((first, share, Some(begun))),
     };
     let running = Run {
         graph: label,
@@ -152,17 +157,17 @@ struct Feeding {
     graph: Label,
     unanswered: Arc<Mutex<Unanswered>>,
     /// The first message, whose parameters have been read.
-    next: Option<(ModelInferRequest, Option<Begun>)>,
+    next: Option<(ModelInferRequest, Arc<Share>, Option<Begun>)>,
 }
 
 impl Feeding {
     /// Feeds until there is something to say; none when the client has sent all.
     async fn next(mut self) -> Option<(Said, Self)> {
         loop {
-            let (mut message, begun) = match self.next.take() {
+            let (mut message, share, begun) = match self.next.take() {
                 Some(first) => first,
                 None => match self.messages.next().await {
-                    Ok(Some(message)) => (message, None),
+                    Ok(Some((message, share))) => (message, share, None),
                     Ok(None) => {
                         self.feeder.close();
                         return None;
@@ -180,8 +185,12 @@ impl Feeding {
                 unanswered.count += 1;
                 unanswered.id.clone_from(&id);
             }
-            // Fails when the session has ended, which is told where its outputs end.
+            let inputs: Vec<String> = packets.iter().map(|(name, _)| name.clone()).collect();
+            let until_read = Arc::new(UntilRead(share));
+            // Fail when the session has ended, which is told where its outputs end.
             self.feeder.push(packets, time).await.ok()?;
+            let kept = self.feeder.keep_until_taken(&inputs, time, &until_read);
+            kept.ok()?;
             if says_final {
                 return Some((Said::Fed(id), self));
             }

@@ -3,10 +3,10 @@
 //! A body's bytes are taken from one budget as they come in, so that a client that announces much
 //! and sends little holds little, and are given back when nothing refers to the body any more:
 //! graphs drop it when they have read it, long before a stream ends. Where an answer refers to it,
-//! they are given back when the graph has ended: an answer that its client does not read holds
-//! nothing of the budget. Of several keys, each can have half. A body that finds no room is refused
-//! at once. Nothing waits for room, because two bodies that are half read would wait for
-//! each other.
+//! they are given back when the graph has ended, and those of a message of a stream when the nodes
+//! have taken its packets: an answer that its client does not read holds nothing of the budget. Of
+//! several keys, each can have half. A body that finds no room is refused at once. Nothing waits for
+//! room, because two bodies that are half read would wait for each other.
 
 use std::{
     collections::HashMap,
@@ -185,6 +185,11 @@ impl Share {
     pub(crate) fn is_read(&self) {
         let bytes = std::mem::take(&mut *self.lock());
         self.bodies.give_back(self.key.as_ref(), bytes);
+    }
+
+    /// A share of the same caller, which has nothing yet.
+    pub(crate) fn another(&self) -> Arc<Self> {
+        self.bodies.share_of(self.key.clone(), self.owner.clone())
     }
 
     /// Does work for the request that may take long, beside the threads that serve requests.
@@ -401,6 +406,16 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.share.give_back(self.bytes);
+    }
+}
+
+/// Says that a request has been read when it is dropped.
+#[derive(Debug)]
+pub(crate) struct UntilRead(pub(crate) Arc<Share>);
+
+impl Drop for UntilRead {
+    fn drop(&mut self) {
+        self.0.is_read();
     }
 }
 

@@ -70,6 +70,20 @@ impl Feeder {
         Ok(())
     }
 
+    /// Drops `kept` once the graph has taken the packets of these inputs up to `time`.
+    pub(crate) fn keep_until_taken<T: Send + Sync + 'static>(
+        &self,
+        inputs: &[String],
+        time: Timestamp,
+        kept: &Arc<T>,
+    ) -> Result<(), Failure> {
+        for input in inputs {
+            self.handle
+                .keep_until_taken(input, time, Arc::clone(kept))?;
+        }
+        Ok(())
+    }
+
     /// No more packets come.
     pub(crate) fn close(&self) {
         self.handle.close_all();

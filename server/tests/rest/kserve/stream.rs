@@ -1,8 +1,8 @@
 //! Streams: one run of a graph, packet by packet.
 
 use graphmill_server::inference::{
-    ModelInferRequest, ModelStreamInferResponse, infer_parameter::ParameterChoice,
-    model_infer_request::InferRequestedOutputTensor,
+    ModelInferRequest, ModelInferResponse, ModelStreamInferResponse,
+    infer_parameter::ParameterChoice, model_infer_request::InferRequestedOutputTensor,
 };
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tonic::{Code, Status, Streaming};
@@ -276,4 +276,25 @@ async fn outputs_may_be_named_all_or_none() {
         .expect("no end");
     let told = "`outputs`: a stream has the packets of all outputs";
     assert!(answer.error_message.contains(told), "{answer:?}");
+}
+
+#[tokio::test]
+async fn answers_that_nobody_reads_hold_nothing_of_the_budget_of_bodies() {
+    const BYTES: usize = 1 << 20;
+    let setup = setup(&[("repeat", REPEAT)]).bodies(BYTES + 1_000, 4 * BYTES);
+    let server = setup.start().await;
+    let client = Client::connect(&server).await;
+    let large = || with_input(request("repeat"), "x", "UINT8", &[1 << 20], vec![7; BYTES]);
+    let mut streams = Vec::new();
+    for _ in 0..3 {
+        // More answers than the buffers of a connection hold.
+        let many = with(large(), "times", ParameterChoice::Int64Param(40));
+        streams.push(begun(&client, many).await);
+        let read = |status: &serde_json::Value| status["bodies"]["bytes"] == 0;
+        server.until("the graph has read it", read).await;
+    }
+    assert_eq!(sessions(&server.status().await), 3);
+    let other = Client::connect(&server).await;
+    let answer: ModelInferResponse = other.call("ModelInfer", large()).await.expect("room");
+    assert_eq!(answer.raw_output_contents[0].len(), BYTES);
 }
