@@ -27,4 +27,5 @@ mod schemas;
 mod speculation;
 mod support;
 mod two_caches;
+mod unigram;
 mod vocab;

@@ -9,7 +9,7 @@
     dead_code,
     reason = "the tests of damaged models change more of a file"
 )]
-mod gguf;
+pub(super) mod gguf;
 
 use std::env;
 use std::fs;
@@ -66,7 +66,7 @@ const NAMES: &[&[&str]] = &[
 ];
 
 /// Tokens of a context, so that its length refuses none of the texts.
-const CONTEXT: u32 = 1 << 20;
+pub(super) const CONTEXT: u32 = 1 << 20;
 
 fn is_whole() -> bool {
     env::var("GRAPHMILL_PRE_TOKENIZERS").is_ok_and(|which| which == "all")
@@ -113,7 +113,7 @@ fn single_spaced(text: &str) -> String {
 }
 
 /// Paragraphs in several languages and of several kinds, more of them than are tokenized at once.
-fn corpus() -> String {
+pub(super) fn corpus() -> String {
     const PARAGRAPHS: [&str; 8] = [
         "A graph's nodes don't share state: each run has its own. It's 12,345.67 per second, isn't it?\n",
         "Größere Übungen für die Straße; außerdem naïve façades, cafés and coöperation. Ça va?\n\n",

@@ -46,6 +46,7 @@ const ENCODERS: [&str; 10] = [
 ];
 /// The pooling of models that score a pair of texts.
 const POOLS_A_SCORE: i128 = 4;
+const CHARSMAP: &str = "tokenizer.ggml.precompiled_charsmap";
 /// The names that llama.cpp knows.
 const ROPE_SCALINGS: [&str; 4] = ["none", "linear", "yarn", "longrope"];
 /// Integers of an architecture, with what they can be.
@@ -76,6 +77,17 @@ pub(crate) fn kind(path: &Path) -> Result<ModelKind, LoadError> {
     read(path, |header| Ok(header.kind()))
 }
 
+/// The replacements that the tokenizer of a file's model makes in a text; empty if it makes none.
+///
+/// # Errors
+/// Those of [`check`].
+pub(crate) fn charsmap(path: &Path) -> Result<Vec<u8>, LoadError> {
+    read(path, |header| match header.0.get(CHARSMAP) {
+        Some(Value::Bytes(bytes)) => Ok(bytes.clone()),
+        _ => Ok(Vec::new()),
+    })
+}
+
 /// Reads the header of a file and looks at it.
 fn read<T>(path: &Path, look: impl FnOnce(&Header) -> Result<T, String>) -> Result<T, LoadError> {
     let state = FileState::of(path)?;
@@ -100,6 +112,7 @@ fn read<T>(path: &Path, look: impl FnOnce(&Header) -> Result<T, String>) -> Resu
 enum Value {
     Integers(Vec<i128>),
     Text(String),
+    Bytes(Vec<u8>),
     Other,
 }
 
@@ -301,6 +314,11 @@ impl<R: Read> Reader<R> {
         }
         if kind == STRING {
             return self.texts(key, length);
+        }
+        if key == CHARSMAP && width(kind) == 1 {
+            let mut bytes = vec![0; length as usize];
+            self.fill(&mut bytes, key)?;
+            return Ok(Value::Bytes(bytes));
         }
         let mut integers = Vec::new();
         for index in 0..length {

@@ -40,7 +40,9 @@ impl LlamaVocabulary {
             vocab.token_to_piece_into(token, &mut piece, true, None);
             longest = longest.max(piece.len());
         }
-        let text_limit = context_length.saturating_mul(longest);
+        let text_limit = context_length
+            .saturating_mul(longest)
+            .min(i32::MAX as usize);
         Self {
             name: named.unwrap_or_else(|| {
                 path.file_stem()
@@ -54,7 +56,7 @@ impl LlamaVocabulary {
             tool_template: model.meta_val_str(TOOL_TEMPLATE).ok(),
             n_vocab,
             context_length,
-            tokenizer: Tokenizer::new(Arc::clone(&model), text_limit.min(i32::MAX as usize)),
+            tokenizer: Tokenizer::new(Arc::clone(&model), path, text_limit),
             model,
         }
     }

@@ -5,18 +5,21 @@
 //! tokenized in pieces whose tokens are those of the whole, and long pieces on a stack of their
 //! own.
 
+mod charsmap;
 mod pieces;
 mod specials;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
+use self::charsmap::Charsmap;
 use self::pieces::Cuts;
 use self::specials::{Part, Specials};
-use super::ffi;
+use super::{ffi, gguf};
 use crate::model::vocab::TokenizeError;
 use crate::protocol::Token;
 use crate::room;
@@ -41,25 +44,37 @@ pub(super) struct Tokenizer {
 }
 
 impl Tokenizer {
-    /// A tokenizer of texts that have `limit` bytes at most.
-    pub(super) fn new(model: Arc<LlamaModel>, limit: usize) -> Self {
+    /// A tokenizer of texts that have `limit` bytes at most, for the model of a file.
+    pub(super) fn new(model: Arc<LlamaModel>, path: &Path, limit: usize) -> Self {
         let kind = ffi::vocabulary_kind(&model);
         let has_expressions = kind == sys::LLAMA_VOCAB_TYPE_BPE;
         let entry = |key| model.meta_val_str(key).unwrap_or_default();
+        let adds_space = entry("tokenizer.ggml.add_space_prefix");
+        let scored_tokens = || -> Vec<(String, f32)> {
+            let vocab = model.vocab();
+            let scored = |token| {
+                let text = vocab.text(token)?.to_string_lossy().into_owned();
+                Some((text, vocab.score(token)))
+            };
+            vocab.tokens().filter_map(scored).collect()
+        };
         let cuts = match kind {
             sys::LLAMA_VOCAB_TYPE_BPE => {
                 Cuts::of_pairs(&entry("tokenizer.ggml.model"), &entry("tokenizer.ggml.pre"))
             }
             sys::LLAMA_VOCAB_TYPE_WPM => Cuts::of_words(),
             sys::LLAMA_VOCAB_TYPE_SPM => {
-                let vocab = model.vocab();
-                let tokens = vocab.tokens().filter_map(|token| vocab.text(token));
-                let tokens = tokens.map(|text| text.to_string_lossy().into_owned());
-                let tokens: Vec<String> = tokens.collect();
-                let adds_space = entry("tokenizer.ggml.add_space_prefix") != "false";
-                Cuts::of_merges(tokens.iter().map(String::as_str), adds_space)
+                let tokens = scored_tokens();
+                let texts = tokens.iter().map(|(text, _)| text.as_str());
+                Cuts::of_merges(texts, adds_space != "false")
             }
-            sys::LLAMA_VOCAB_TYPE_UGM => Cuts::of_unigrams(),
+            sys::LLAMA_VOCAB_TYPE_UGM => {
+                let tokens = scored_tokens();
+                let tokens = tokens.iter().map(|(text, score)| (text.as_str(), *score));
+                let charsmap = gguf::charsmap(path).map(|map| Charsmap::new(&map));
+                let keeps_words = charsmap.is_ok_and(|charsmap| charsmap.keeps_words());
+                Cuts::of_unigrams(tokens, adds_space == "true", keeps_words)
+            }
             _ => Cuts::NONE,
         };
         Self {

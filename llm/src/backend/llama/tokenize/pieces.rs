@@ -10,7 +10,8 @@
 //! A WordPiece tokenizer looks for tokens in the words between white space: its texts can be cut
 //! before a space between two letters. A SentencePiece tokenizer joins neighbors to tokens, never
 //! across a place that is in no token: its texts can be cut there, which is usually before each
-//! space. A unigram tokenizer weighs the whole text, which is bounded.
+//! space. A unigram tokenizer takes the best of all ways to cover a text with tokens. Each way goes
+//! through a place that is in no token, so the best one is the best before it and the best behind.
 
 use crate::model::vocab::TokenizeError;
 
@@ -21,6 +22,11 @@ const MOST: usize = 512 << 10;
 /// Maximum size of a piece, in bytes, where the time of an expression grows with the square of a
 /// run.
 const MOST_IF_SQUARE: usize = 64 << 10;
+/// Maximum size of a piece of a unigram tokenizer, in bytes: it looks up many tokens for each.
+const MOST_OF_UNIGRAMS: usize = 64 << 10;
+/// Fraction of which the scores of a unigram tokenizer are multiples, if below 2^30 their sums are
+/// exact.
+const EXACT: f64 = 1.0 / (1 << 23) as f64;
 /// Runs of digits of which the time of an expression grows with the square.
 const DIGITS: Run = Run {
     kind: "digits",
@@ -143,11 +149,26 @@ impl Cuts {
         }
     }
 
-    /// Returns the rules of a unigram tokenizer: no cuts.
-    pub(super) fn of_unigrams() -> Self {
+    /// Returns the rules of a unigram tokenizer with these tokens and scores. `keeps_words`: what
+    /// it replaces in a text is nothing that a place for a cut is made of.
+    pub(super) fn of_unigrams<'a>(
+        tokens: impl Iterator<Item = (&'a str, f32)> + Clone,
+        adds_space: bool,
+        keeps_words: bool,
+    ) -> Self {
+        // An unknown character is joined to an unknown one before it: a space must be known.
+        let has_space = tokens.clone().any(|(text, _)| text.chars().eq([SPACE]));
+        // Rounding would depend on the scores of all of the text before.
+        let is_exact = |score: f32| (f64::from(score) / EXACT).fract() == 0.0;
+        let mut scores = tokens.clone().map(|(_, score)| score);
+        let cuts = if keeps_words && has_space && scores.all(is_exact) {
+            Self::of_merges(tokens.map(|(text, _)| text), adds_space)
+        } else {
+            Self::NONE
+        };
         Self {
-            most: MOST,
-            ..Self::NONE
+            most: MOST_OF_UNIGRAMS,
+            ..cuts
         }
     }
 
