@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Only this crate knows wire formats and chooses status codes. [`config`] reads what to serve,
-//! `servable` holds the graphs, `requests` opens their sessions, `sessions` lists those that are
-//! open, `http` has a folder for each dialect, `grpc` speaks KServe's protocol over gRPC, `kserve`
+//! `servable` holds the graphs, `run` opens a session on one for a request, `sessions` lists those that
+//! are open, `http` has a folder for each dialect, `grpc` speaks KServe's protocol over gRPC, `kserve`
 //! is what both have of it, `tensors` says what of a graph tensors can be, `keys` says who may do
 //! what, `site` says whose requests are taken, `listen` holds the connections, `errors` is the
 //! error table, `metrics` and `observe` tell operators, and `app` puts the layers around all of it,
@@ -36,7 +36,7 @@ mod metrics;
 mod observe;
 mod offline;
 mod owner;
-mod requests;
+mod run;
 mod servable;
 mod sessions;
 mod site;

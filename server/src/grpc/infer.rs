@@ -10,10 +10,9 @@ use axum::{
 use super::{convert, message, methods::read_share, proto::ModelInferRequest};
 use crate::{
     errors::Failure,
-    http::{
-        kserve::{RequestContext, RunRequest, run},
-        state::App,
-    },
+    http::state::App,
+    kserve::{self, RunRequest},
+    run::RequestContext,
 };
 
 pub(super) async fn model_infer(
@@ -39,6 +38,6 @@ pub(super) async fn answer(
         inputs: convert::tensors(asked.inputs, asked.raw_input_contents)?,
         outputs: convert::wanted(asked.outputs)?,
     };
-    let outcome = run(app, who, request).await?;
+    let outcome = kserve::run(app, who, request).await?;
     Ok(convert::answer(&outcome.label, asked.id, outcome.tensors))
 }

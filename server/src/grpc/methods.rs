@@ -15,8 +15,9 @@ use super::{
 };
 use crate::{
     errors::{Cause, Failure},
-    http::{bodies::Share, kserve::RequestContext, state::App},
+    http::{bodies::Share, state::App},
     kserve::{self, LogSetting, Metadata},
+    run::RequestContext,
     servable::Servable,
     stage::cut,
 };

@@ -15,9 +15,10 @@ use super::{
 };
 use crate::{
     errors::{Cause, Failure},
-    http::{bodies::Share, kserve::RequestContext, state::App},
+    http::{bodies::Share, state::App},
     keys::Settlement,
     kserve::{self, Label, SequenceControl, Settings},
+    run::RequestContext,
     stage::cut,
 };
 

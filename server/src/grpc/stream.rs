@@ -34,12 +34,12 @@ use crate::{
     http::{
         access::Entry,
         bodies::{Share, UntilRead},
-        kserve::RequestContext,
         state::App,
     },
     keys::Settlement,
-    kserve::{self, Driver, Feeder, Inference, Label, SequenceControl, Settings},
+    kserve::{self, Feeder, Inference, Label, SequenceControl, Settings},
     listen::Exchange,
+    run::{Driver, RequestContext},
     stage::cut,
 };
 

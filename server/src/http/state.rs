@@ -24,7 +24,7 @@ use crate::{
     listen::{Limits, TlsFiles},
     metrics::Metrics,
     observe::trace::{TraceOptions, Traces},
-    requests::Running,
+    run::Running,
     servable::{Choice, Keeper, Named, Patience, Ready, ReloadPolicy, Servables, Served, Settings},
     sessions::Sessions,
     stage::{Stage, cut},

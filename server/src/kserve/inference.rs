@@ -12,12 +12,11 @@ use tokio::sync::watch;
 
 use super::{
     Tensors,
-    driver::{Driven, Driver, Given, Outputs},
     inputs::{Feeder, takes_tensors},
 };
 use crate::{
     errors::{Cause, Failure},
-    requests::{Listing, Opened, RequestInfo, Running, open},
+    run::{Driven, Driver, Given, Listing, Opened, Outputs, RequestInfo, Running, open},
     servable::Ready,
     sessions::Sessions,
     stage::{Stage, cut},

@@ -1,23 +1,23 @@
 //! KServe's Open Inference Protocol, whatever carries it: a run of a graph whose streams carry
 //! tensors, what a graph is, and what the server counts. REST and gRPC read and write its forms.
 
-mod driver;
 mod inference;
 mod inputs;
 mod metadata;
 mod parameters;
 mod repository;
+mod run;
 mod sequence_control;
 mod sequences;
 mod settings;
 mod statistics;
 
-pub(crate) use driver::Driver;
 pub(crate) use inference::Inference;
 pub(crate) use inputs::{Feeder, packets, takes_tensors};
 pub(crate) use metadata::{EXTENSIONS, Label, Metadata, NAME, PLATFORM, versioned};
 pub(crate) use parameters::{BINARY_OUTPUT, Parameter, Parameters, Settings};
 pub(crate) use repository::{index, load, unload};
+pub(crate) use run::{RunRequest, run};
 pub(crate) use sequence_control::SequenceControl;
 pub use sequences::SequenceLimits;
 pub(crate) use sequences::{Sequence, Sequences};

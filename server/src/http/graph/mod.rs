@@ -46,7 +46,7 @@ use crate::{
     listen::{Arrival, ON_ITS_WAY, time_allowed},
     observe::{request_id::Id, trace::RunTrace},
     owner::{self, Owner},
-    requests::{Answer, RequestInfo},
+    run::{Answer, RequestInfo},
     servable::{Choice, Servable},
     stage::cut,
 };

@@ -16,7 +16,7 @@ use crate::{
         timings::{self, Timings},
     },
     keys::Settlement,
-    requests::Answer,
+    run::Answer,
 };
 
 /// How a stream is written.

@@ -4,7 +4,7 @@ use axum::{extract::Request, response::Response};
 use bytes::Bytes;
 use graphmill_engine::shortened;
 
-use super::{RequestContext, RunRequest, answer, binary, request::InferRequest, run};
+use super::{answer, binary, request::InferRequest};
 use crate::{
     errors::Failure,
     http::{
@@ -12,7 +12,8 @@ use crate::{
         state::App,
         timings::{self, SERVER_TIMING, Timings},
     },
-    kserve,
+    kserve::{self, RunRequest},
+    run::RequestContext,
 };
 
 /// Longer bodies are read off the threads that serve requests: to read this many bytes of JSON
@@ -51,7 +52,7 @@ pub(super) async fn infer(
         inputs: request.inputs,
         outputs: request.outputs.into_iter().map(|it| it.name).collect(),
     };
-    let outcome = run(app, &who, asked).await?;
+    let outcome = kserve::run(app, &who, asked).await?;
     share.is_read();
     // Those that are wanted are in the order of the request.
     let wanted = wanted.into_iter().chain(std::iter::repeat(None));

@@ -9,8 +9,6 @@ mod metadata;
 mod path;
 mod repository;
 mod request;
-mod request_context;
-mod run;
 
 use std::sync::Arc;
 
@@ -25,8 +23,6 @@ use serde_json::{Value, json};
 
 pub(super) use health::ready;
 use path::{ModelQuestion, OfModel};
-pub(crate) use request_context::RequestContext;
-pub(crate) use run::{Request as RunRequest, run};
 
 use super::{
     graph,

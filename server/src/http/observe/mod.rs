@@ -14,7 +14,7 @@ mod viewing;
 
 use std::sync::Arc;
 
-pub(super) use recordings::RECORD;
+pub(crate) use recordings::RECORD;
 
 use super::{
     operation::{Answer, Group, Kind, Operation, Parameter},

@@ -28,7 +28,7 @@ use crate::{
 
 /// The header of a request that is to be recorded: `1`, or `payloads` for what its packets carry,
 /// too.
-pub(in crate::http) const RECORD: HeaderName = HeaderName::from_static("x-graphmill-record");
+pub(crate) const RECORD: HeaderName = HeaderName::from_static("x-graphmill-record");
 
 /// The most sessions that one rule records: as many as a person looks at, and more than are kept.
 pub(super) const MAX_SESSIONS: usize = 100;
@@ -80,7 +80,7 @@ impl Default for RecordingRequest {
 
 impl App {
     /// What a request wants to have recorded that has this value of [`RECORD`].
-    pub(in crate::http) fn records(
+    pub(crate) fn records(
         &self,
         header: Option<&HeaderValue>,
         caller: Option<&Caller>,

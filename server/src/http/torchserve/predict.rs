@@ -12,12 +12,9 @@ use axum::{
 use super::{input, named, output};
 use crate::{
     errors::Failure,
-    http::{
-        kserve::{RequestContext, RunRequest, run},
-        state::App,
-        timings::SERVER_TIMING,
-    },
-    kserve,
+    http::{state::App, timings::SERVER_TIMING},
+    kserve::{self, RunRequest},
+    run::RequestContext,
 };
 
 /// What TorchServe says of every answer: it is not to be kept.
@@ -57,7 +54,7 @@ pub(super) async fn predict(
         inputs: vec![input],
         outputs: Vec::new(),
     };
-    let outcome = run(&app, &who, asked).await?;
+    let outcome = kserve::run(&app, &who, asked).await?;
     share.is_read();
     let mut response = output::write(&outcome.tensors)?;
     let headers = response.headers_mut();

@@ -13,11 +13,11 @@ use crate::{
     errors::{Cause, Failure},
     http::{access::Entry, observe::RECORD, state::App},
     keys::{Caller, Settlement},
-    kserve::{self, Driver, Inference, Settings},
+    kserve::{self, Inference, Settings},
     listen::{Arrival, time_allowed},
     observe::{request_id::Id, trace::RequestTrace},
     owner::{self, Owner},
-    requests::RequestInfo,
+    run::{Driver, RequestInfo},
     servable::{Choice, Ready, Servable},
 };
 

@@ -3,16 +3,16 @@
 
 use graphmill_engine::{Packet, Summary, Timestamp, shortened};
 
-use super::RequestContext;
 use crate::{
     errors::{Cause, Failure},
     http::state::App,
-    kserve::{self, Driver, Label, Parameters, Sequence, SequenceControl, Settings, Tensors},
+    kserve::{self, Label, Parameters, Sequence, SequenceControl, Settings, Tensors},
+    run::{Driver, RequestContext},
     servable::Ready,
 };
 
 /// A request for a run.
-pub(crate) struct Request {
+pub(crate) struct RunRequest {
     pub(crate) graph: String,
     /// Empty where the request has none.
     pub(crate) version: String,
@@ -36,7 +36,7 @@ pub(crate) struct Outcome {
 pub(crate) async fn run(
     app: &App,
     who: &RequestContext,
-    request: Request,
+    request: RunRequest,
 ) -> Result<Outcome, Failure> {
     // Before the answer's end is sent: the next request may follow at once.
     let _settlement = who.settlement();
@@ -64,7 +64,7 @@ pub(crate) async fn run(
 async fn part_of_sequence(
     app: &App,
     who: &RequestContext,
-    request: Request,
+    request: RunRequest,
     part: &SequenceControl,
 ) -> Result<Outcome, Failure> {
     let mut taken = app.sequences.take(who.owner(), &request.graph, part)?;

@@ -21,7 +21,7 @@ pub(crate) enum Driver {
 }
 
 /// A session, by what drives it.
-pub(super) enum Driven {
+pub(crate) enum Driven {
     Here(Box<Session>),
     Apart(JoinHandle<Result<Summary, Error>>),
     /// It has ended, and how has been asked: what it did, if it ended well.
@@ -29,7 +29,7 @@ pub(super) enum Driven {
 }
 
 impl Driven {
-    pub(super) fn new(session: Session, driver: Driver) -> Self {
+    pub(crate) fn new(session: Session, driver: Driver) -> Self {
         match driver {
             Driver::Reader => Self::Here(Box::new(session)),
             Driver::Task => Self::Apart(tokio::spawn(session)),
@@ -37,7 +37,7 @@ impl Driven {
     }
 
     /// Resolves when the session has ended, if it is driven here; never if it is not.
-    pub(super) async fn drive(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn drive(&mut self) -> Result<(), Failure> {
         match self {
             Self::Here(session) => {
                 let outcome = session.await;
@@ -48,7 +48,7 @@ impl Driven {
     }
 
     /// How the session ended. It has closed its outputs, so this is about to be known.
-    pub(super) async fn outcome(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn outcome(&mut self) -> Result<(), Failure> {
         match self {
             Self::Here(_) => self.drive().await,
             Self::Apart(task) => {
@@ -66,7 +66,7 @@ impl Driven {
     }
 
     /// Returns the summary of the session, once it has ended well.
-    pub(super) fn summary(&self) -> Option<&Summary> {
+    pub(crate) fn summary(&self) -> Option<&Summary> {
         match self {
             Self::Here(_) | Self::Apart(_) => None,
             Self::Ended(summary) => summary.as_ref(),
@@ -74,7 +74,7 @@ impl Driven {
     }
 
     /// Whether the session is known to have ended.
-    pub(super) fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         match self {
             Self::Here(_) => false,
             Self::Apart(task) => task.is_finished(),
@@ -84,18 +84,18 @@ impl Driven {
 }
 
 /// What a graph gives: the position of the output, and the packet.
-pub(super) type Given = (usize, Packet);
+pub(crate) type Given = (usize, Packet);
 
 /// What the outputs of a session give.
-pub(super) struct Outputs(Vec<Option<OutputStream>>);
+pub(crate) struct Outputs(Vec<Option<OutputStream>>);
 
 impl Outputs {
-    pub(super) fn new(outputs: Vec<Option<OutputStream>>) -> Self {
+    pub(crate) fn new(outputs: Vec<Option<OutputStream>>) -> Self {
         Self(outputs)
     }
 
     /// The next packet of any; none when all have ended.
-    pub(super) async fn next(&mut self) -> Option<Given> {
+    pub(crate) async fn next(&mut self) -> Option<Given> {
         poll_fn(|cx| {
             let mut is_over = true;
             for (position, output) in self.0.iter_mut().enumerate() {
