@@ -33,6 +33,7 @@ use crate::{
     listen::{self, Connections, Tls, TlsError},
     metrics::Metrics,
     observe::trace::Traces,
+    run::Runner,
     servable::{self, Served},
     sessions::Sessions,
     site::Site,
@@ -137,7 +138,17 @@ impl Server {
         let sequences = Sequences::new(options.sequences.clone());
         let media_hosts = options.media_hosts.clone();
         let media = (!media_hosts.is_empty()).then(|| Media::new(media_hosts));
+        let sessions = Sessions::new();
+        let runner = Arc::new(Runner {
+            served: Arc::clone(&served),
+            running: Arc::default(),
+            sessions: Arc::clone(&sessions),
+            stage: stage_now.clone(),
+            load_wait: options.load_wait,
+            is_open: keys.is_none() && options.management.is_empty(),
+        });
         let app = Arc::new(App {
+            runner,
             bodies: Bodies::new(
                 options.max_body_bytes,
                 options.max_bodies_bytes,
@@ -151,8 +162,7 @@ impl Server {
             sequences: Arc::clone(&sequences),
             served,
             keys,
-            running: Arc::default(),
-            sessions: Sessions::new(),
+            sessions,
             traces,
             started: Instant::now(),
             stage: stage_now,

@@ -105,7 +105,7 @@ async fn told(State(protocol): State<Protocol>, request: Request, next: Next) ->
 /// until the end.
 async fn draining(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     if *request.method() == Method::POST && *app.stage.borrow() >= Stage::Draining {
-        return Failure::new(Cause::Draining, "the server is stopping").into_response();
+        return Failure::stopping().into_response();
     }
     next.run(request).await
 }

@@ -166,6 +166,16 @@ impl Failure {
         }
     }
 
+    /// The failure of a request that the stop of the server ends.
+    pub(crate) fn stopping() -> Self {
+        Self::new(Cause::Draining, "the server is stopping")
+    }
+
+    /// The failure of a request that took longer than it may.
+    pub(crate) fn late() -> Self {
+        Self::new(Cause::Deadline, "the deadline of the request passed")
+    }
+
     /// That a graph has ended and put out nothing, with what its nodes had then.
     pub(crate) fn no_answer(summary: Option<&Summary>) -> Self {
         let left = summary.map(|summary| format!(": {}", summary.left()));

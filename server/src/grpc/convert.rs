@@ -15,9 +15,8 @@ use super::proto::{
 };
 use crate::{
     errors::{Cause, Failure},
-    kserve::{
-        GraphCounts, Label, Metadata, PLATFORM, Parameter, Parameters, Tensors, Times, wrong,
-    },
+    kserve::{GraphCounts, Label, Metadata, PLATFORM, Parameter, Parameters, Times, wrong},
+    run::Tensors,
     tensors::Port,
 };
 

@@ -11,7 +11,7 @@ use super::{convert, message, methods::read_share, proto::ModelInferRequest};
 use crate::{
     errors::Failure,
     http::state::App,
-    kserve::{self, RunRequest},
+    kserve::{self, RunRequest, Sequences},
     run::RequestContext,
 };
 
@@ -20,14 +20,14 @@ pub(super) async fn model_infer(
     request: Request,
 ) -> Result<Response, Failure> {
     let (who, asked, share): (_, ModelInferRequest, _) = read_share(&app, request).await?;
-    let answer = answer(&app, &who, asked).await?;
+    let answer = answer(&app.sequences, &who, asked).await?;
     share.is_read();
     Ok(message::tensors(answer))
 }
 
 /// The answer to one request.
 pub(super) async fn answer(
-    app: &App,
+    sequences: &Arc<Sequences>,
     who: &RequestContext,
     asked: ModelInferRequest,
 ) -> Result<super::proto::ModelInferResponse, Failure> {
@@ -38,6 +38,6 @@ pub(super) async fn answer(
         inputs: convert::tensors(asked.inputs, asked.raw_input_contents)?,
         outputs: convert::wanted(asked.outputs)?,
     };
-    let outcome = kserve::run(app, who, request).await?;
+    let outcome = kserve::run(sequences, who, request).await?;
     Ok(convert::answer(&outcome.label, asked.id, outcome.tensors))
 }

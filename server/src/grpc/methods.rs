@@ -19,7 +19,6 @@ use crate::{
     kserve::{self, LogSetting, Metadata},
     run::RequestContext,
     servable::Servable,
-    stage::cut,
 };
 
 /// What a method answers.
@@ -40,16 +39,10 @@ pub(super) async fn read_share<M: Message + Default>(
     request: Request,
 ) -> Result<(RequestContext, M, Arc<Share>), Failure> {
     let (parts, body) = request.into_parts();
-    let who = RequestContext::of(&parts.extensions, &parts.headers)?;
-    let mut stage = app.stage.clone();
+    let who = RequestContext::read(&app.runner, &parts.extensions, &parts.headers)?;
     let share = app.bodies.share(&parts.extensions);
     let messages = Messages::new(&parts.headers, body, share)?;
-    let (message, share) = tokio::select! {
-        read = messages.only() => read?,
-        () = cut(&mut stage) => {
-            return Err(Failure::new(Cause::Draining, "the server is stopping"));
-        }
-    };
+    let (message, share) = app.runner.guard(None).wait(messages.only()).await?;
     Ok((who, message, share))
 }
 
@@ -67,7 +60,7 @@ pub(super) async fn server_ready(State(app): State<Arc<App>>, request: Request) 
 
 pub(super) async fn model_ready(State(app): State<Arc<App>>, request: Request) -> Answer {
     let (who, asked): (_, proto::ModelReadyRequest) = read(&app, request).await?;
-    let servable = found(&app, &who, &asked.name, &asked.version)?;
+    let servable = kserve::find(&who, &asked.name, &asked.version)?;
     let ready = app.stopping().is_none() && servable.unready().is_none();
     Ok(message::reply(&proto::ModelReadyResponse { ready }))
 }
@@ -83,14 +76,14 @@ pub(super) async fn server_metadata(State(app): State<Arc<App>>, request: Reques
 
 pub(super) async fn model_metadata(State(app): State<Arc<App>>, request: Request) -> Answer {
     let (who, asked): (_, proto::ModelMetadataRequest) = read(&app, request).await?;
-    let servable = found(&app, &who, &asked.name, &asked.version)?;
+    let servable = kserve::find(&who, &asked.name, &asked.version)?;
     let metadata = Metadata::of(&servable)?;
     Ok(message::reply(&convert::metadata(metadata)))
 }
 
 pub(super) async fn model_config(State(app): State<Arc<App>>, request: Request) -> Answer {
     let (who, asked): (_, proto::ModelConfigRequest) = read(&app, request).await?;
-    let servable = found(&app, &who, &asked.name, &asked.version)?;
+    let servable = kserve::find(&who, &asked.name, &asked.version)?;
     let config = convert::config(Metadata::of(&servable)?);
     Ok(message::reply(&proto::ModelConfigResponse {
         config: Some(config),
@@ -108,7 +101,7 @@ pub(super) async fn model_statistics(State(app): State<Arc<App>>, request: Reque
         let seen = servables.iter().filter(|it| who.sees(it.graph()));
         seen.map(counted).collect()
     } else {
-        vec![counted(&*who.find(&app, &asked.name, &asked.version)?)]
+        vec![counted(&*kserve::find(&who, &asked.name, &asked.version)?)]
     };
     Ok(message::reply(&proto::ModelStatisticsResponse {
         model_stats,
@@ -184,16 +177,6 @@ pub(super) async fn trace_setting(State(app): State<Arc<App>>, request: Request)
 
 pub(super) async fn shared_memory() -> Failure {
     kserve::no_shared_memory()
-}
-
-/// The graph of this name and version.
-pub(super) fn found(
-    app: &App,
-    who: &RequestContext,
-    name: &str,
-    version: &str,
-) -> Result<Arc<Servable>, Failure> {
-    who.find(app, name, version)
 }
 
 /// What operators ask is not answered here where they have a port of their own.

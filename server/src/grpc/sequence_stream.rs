@@ -14,24 +14,23 @@ use super::{
     status, stream as streams,
 };
 use crate::{
-    errors::{Cause, Failure},
-    http::{bodies::Share, state::App},
+    errors::Failure,
+    http::bodies::Share,
     keys::Settlement,
-    kserve::{self, Label, SequenceControl, Settings},
+    kserve::{self, Label, SequenceControl, Sequences, Settings},
     run::RequestContext,
-    stage::cut,
 };
 
 /// Answers a stream that begins with this message.
 pub(super) fn answer(
-    app: Arc<App>,
+    sequences: &Arc<Sequences>,
     who: RequestContext,
     first: (ModelInferRequest, Arc<Share>),
     messages: Messages,
 ) -> Response {
     let stream = SequenceStream {
         _settlement: who.settlement(),
-        app,
+        sequences: Arc::clone(sequences),
         who,
         messages,
         next: Some(first),
@@ -42,7 +41,7 @@ pub(super) fn answer(
 }
 
 struct SequenceStream {
-    app: Arc<App>,
+    sequences: Arc<Sequences>,
     who: RequestContext,
     messages: Messages,
     /// The first message, which has been read.
@@ -67,7 +66,7 @@ impl SequenceStream {
             version: message.model_version.clone(),
         };
         let id = message.id.clone();
-        let answer = answered(&self.app, &self.who, message).await;
+        let answer = answered(&self.sequences, &self.who, message).await;
         share.is_read();
         let frame = match answer {
             Ok(answer) => streams::given(answer),
@@ -80,17 +79,12 @@ impl SequenceStream {
         if let Some(first) = self.next.take() {
             return Ok(Some(first));
         }
-        let mut stage = self.app.stage.clone();
-        tokio::select! {
-            message = self.messages.next() => message,
-            () = cut(&mut stage) => Err(Failure::new(Cause::Draining, "the server is stopping")),
-            failure = self.who.expires() => Err(failure),
-        }
+        self.who.guard(None).wait(self.messages.next()).await
     }
 }
 
 async fn answered(
-    app: &App,
+    sequences: &Arc<Sequences>,
     who: &RequestContext,
     message: ModelInferRequest,
 ) -> Result<ModelInferResponse, Failure> {
@@ -101,7 +95,7 @@ async fn answered(
         return Err(kserve::wrong(field, why));
     }
     let says_final = Settings::says_final(&parameters);
-    let mut answer = infer::answer(app, who, message).await?;
+    let mut answer = infer::answer(sequences, who, message).await?;
     if says_final {
         streams::is_final(&mut answer);
     }

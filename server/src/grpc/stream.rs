@@ -32,15 +32,13 @@ use super::{
 use crate::{
     errors::{Cause, Failure},
     http::{
-        access::Entry,
         bodies::{Share, UntilRead},
         state::App,
     },
     keys::Settlement,
-    kserve::{self, Feeder, Inference, Label, SequenceControl, Settings},
+    kserve::{self, Label, SequenceControl, Settings},
     listen::Exchange,
-    run::{Driver, RequestContext},
-    stage::cut,
+    run::{Driver, Entry, Feeder, Inference, RequestContext},
 };
 
 /// Says the timestamp of a packet that a graph gives.
@@ -57,26 +55,26 @@ pub(super) async fn model_stream_infer(
     if let Some(exchange) = parts.extensions.get::<Arc<Exchange>>() {
         exchange.is_open_ended();
     }
-    let who = RequestContext::of(&parts.extensions, &parts.headers)?;
+    let who = RequestContext::read(&app.runner, &parts.extensions, &parts.headers)?;
     let mut messages = Messages::new(&parts.headers, body, app.bodies.share(&parts.extensions))?;
-    let mut stage = app.stage.clone();
-    let first = tokio::select! {
-        first = messages.next::<ModelInferRequest>() => first?,
-        () = cut(&mut stage) => {
-            return Err(Failure::new(Cause::Draining, "the server is stopping"));
-        }
-        failure = who.expires() => return Err(failure),
-    };
+    let first = who
+        .guard(None)
+        .wait(messages.next::<ModelInferRequest>())
+        .await?;
     let (mut first, share) = first.ok_or_else(|| {
         let why = "the stream ended before its first message, which names the graph";
         Failure::new(Cause::BadRequest, why)
     })?;
     if SequenceControl::read(&convert::parameters(first.parameters.clone())?)?.is_some() {
-        return Ok(sequence_stream::answer(app, who, (first, share), messages));
+        let first = (first, share);
+        return Ok(sequence_stream::answer(
+            &app.sequences,
+            who,
+            first,
+            messages,
+        ));
     }
-    let ready = who
-        .available(&app, &first.model_name, &first.model_version)
-        .await?;
+    let ready = kserve::available(&who, &first.model_name, &first.model_version).await?;
     let label = Label::of(&ready.servable);
     let parameters = convert::parameters(std::mem::take(&mut first.parameters))?;
     let settings = Settings::read(parameters, ready.plan())?;
@@ -84,7 +82,7 @@ pub(super) async fn model_stream_infer(
         time: settings.time,
         says_final: settings.says_final,
     };
-    let inference = who.open(&app, ready, settings, Driver::Task)?;
+    let inference = kserve::open(&who, ready, &settings, Driver::Task)?;
     let unanswered = Arc::<Mutex<Unanswered>>::default();
     let feeding = Feeding {
         unanswered: Arc::clone(&unanswered),

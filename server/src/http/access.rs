@@ -5,18 +5,17 @@ use std::{
     pin::Pin,
     sync::{Arc, OnceLock},
     task::{Context, Poll},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use axum::{
     body::{Body, HttpBody},
     extract::{MatchedPath, Request, State},
-    http::{HeaderValue, Method, StatusCode, header},
+    http::{Method, StatusCode, header},
     middleware::Next,
     response::Response,
 };
 use bytes::Bytes;
-use graphmill_calculators::payload::{Tallied, Tally};
 use hyper::body::{Frame, SizeHint};
 use tracing::Level;
 
@@ -24,189 +23,51 @@ use crate::{
     errors::Failure,
     http::state::App,
     keys::Label,
-    listen::Exchange,
     metrics::Taken,
     observe::{
         log,
         request_id::Id,
         trace::{Ended, RequestTrace},
     },
+    run::{Entry, Facts, LoggedFailure, milliseconds},
 };
 
-/// What the line of a request says; the handler adds what only it knows.
-#[derive(Clone, Debug)]
-pub(crate) struct Entry(Arc<Facts>);
-
-#[derive(Debug)]
-struct Facts {
-    id: Arc<str>,
-    method: Method,
-    /// Without the query, in which some clients send keys.
-    path: String,
-    received: Instant,
-    /// The route, as it is written in the server.
-    endpoint: String,
-    model: OnceLock<String>,
-    /// Whether the answer was asked for as a stream of events.
-    streams: OnceLock<bool>,
-    /// The name of its key.
-    key: OnceLock<Arc<str>>,
-    /// Set when the graph has taken the request.
-    entered: OnceLock<()>,
-    /// When the first part of an answer that was generated left.
-    answered: OnceLock<Instant>,
-    /// What went wrong.
-    failure: OnceLock<Refused>,
-    tally: Arc<Tally>,
-    /// The request as the listener sees it.
-    exchange: Option<Arc<Exchange>>,
-    /// Where traces are collected.
-    trace: Option<RequestTrace>,
-}
-
-/// What went wrong, as the log may have it.
-#[derive(Debug)]
-struct Refused {
-    code: Option<String>,
-    /// The field of the request that is at fault.
-    param: Option<String>,
-    /// Description of the error, without words of the request.
-    message: String,
-    is_ours: bool,
-}
-
-impl Facts {
-    fn is_unread(&self) -> bool {
-        self.exchange
-            .as_ref()
-            .is_some_and(|exchange| exchange.is_unread())
+/// Writes the line of a request.
+fn write(facts: &Facts, status: Option<StatusCode>, whole: bool) {
+    /// A line, with the fields that are known.
+    macro_rules! line {
+        ($level:ident) => {
+            // A line that is not logged is not built.
+            if tracing::enabled!(Level::$level) {
+                let fields = Fields::of(facts, status, whole);
+                tracing::event!(
+                    Level::$level,
+                    request_id = fields.request_id,
+                    graph = fields.graph,
+                    key = fields.key,
+                    status = fields.status,
+                    error_code = fields.error_code,
+                    param = fields.param,
+                    prompt_tokens = fields.prompt_tokens,
+                    cached_tokens = fields.cached_tokens,
+                    generated_tokens = fields.generated_tokens,
+                    queue_ms = fields.queue_ms,
+                    ttft_ms = fields.ttft_ms,
+                    total_ms = fields.total_ms,
+                    trace_id = fields.trace_id,
+                    "{}",
+                    fields.message
+                );
+            }
+        };
     }
-
-    /// Returns the time to the first part of an answer that language models generated.
-    fn first_token(&self, tally: &Tallied) -> Option<Duration> {
-        tally.first?;
-        let answered = self.answered.get()?;
-        Some(answered.duration_since(self.received))
-    }
-}
-
-impl From<&Failure> for Refused {
-    fn from(failure: &Failure) -> Self {
-        let is_ours = failure.row().status.is_server_error();
-        Self {
-            code: failure.code().map(log::shown),
-            param: failure.param.as_deref().map(log::shown),
-            message: if is_ours {
-                log::without_texts(&failure.message)
-            } else {
-                log::without_values(&failure.message)
-            },
-            is_ours,
-        }
-    }
-}
-
-impl Entry {
-    /// Says which graph the request is for, and whether it asks for a stream of events.
-    pub(crate) fn model(&self, name: &str, streams: bool) {
-        self.0.model.get_or_init(|| name.to_owned());
-        self.0.streams.get_or_init(|| streams);
-    }
-
-    /// Says that the graph has taken the request.
-    pub(crate) fn entered(&self) {
-        self.0.entered.get_or_init(|| ());
-    }
-
-    /// Says that a part of the answer leaves: an event, a message, or all of it.
-    pub(crate) fn answers(&self) {
-        self.0.answered.get_or_init(Instant::now);
-    }
-
-    /// Says that the answer ended with an error.
-    pub(crate) fn failed(&self, failure: &Failure) {
-        self.0.failure.get_or_init(|| failure.into());
-    }
-
-    /// Where nodes count what the request takes.
-    pub(crate) fn tally(&self) -> Arc<Tally> {
-        Arc::clone(&self.0.tally)
-    }
-
-    /// The trace of the request, where traces are collected.
-    pub(crate) fn trace(&self) -> Option<&RequestTrace> {
-        self.0.trace.as_ref()
-    }
-
-    /// What the answer took so far, in milliseconds, by part: what is not known is left out. The
-    /// form is that of the header `server-timing`.
-    pub(crate) fn server_timing(&self) -> HeaderValue {
-        let parts = self.parts().into_iter();
-        let parts = parts.map(|(name, time)| format!("{name};dur={}", milliseconds(time)));
-        let parts = parts.collect::<Vec<_>>().join(", ");
-        HeaderValue::try_from(parts).expect("names and numbers")
-    }
-
-    /// The parts of an answer and what they took so far.
-    pub(crate) fn parts(&self) -> Vec<(&'static str, Duration)> {
-        let Facts {
-            received, tally, ..
-        } = &*self.0;
-        let tally = tally.read();
-        let prepare = tally
-            .submitted
-            .map(|submitted| submitted.duration_since(*received));
-        let parts = [
-            ("prepare", prepare),
-            ("queue", tally.queued),
-            ("prefill", tally.prefill),
-            ("decode", tally.first.map(|_| tally.decoding)),
-            ("ttft", self.0.first_token(&tally)),
-            ("total", Some(received.elapsed())),
-        ];
-        let known = parts.into_iter();
-        known
-            .filter_map(|(name, time)| Some((name, time?)))
-            .collect()
-    }
-
-    fn write(&self, status: Option<StatusCode>, whole: bool) {
-        let facts = &*self.0;
-        /// A line, with the fields that are known.
-        macro_rules! line {
-            ($level:ident) => {
-                // A line that is not logged is not built.
-                if tracing::enabled!(Level::$level) {
-                    let fields = Fields::of(facts, status, whole);
-                    tracing::event!(
-                        Level::$level,
-                        request_id = fields.request_id,
-                        graph = fields.graph,
-                        key = fields.key,
-                        status = fields.status,
-                        error_code = fields.error_code,
-                        param = fields.param,
-                        prompt_tokens = fields.prompt_tokens,
-                        cached_tokens = fields.cached_tokens,
-                        generated_tokens = fields.generated_tokens,
-                        queue_ms = fields.queue_ms,
-                        ttft_ms = fields.ttft_ms,
-                        total_ms = fields.total_ms,
-                        trace_id = fields.trace_id,
-                        "{}",
-                        fields.message
-                    );
-                }
-            };
-        }
-        // Probes come every second and say nothing, nor does a page that looks at the server.
-        if is_probe(&facts.path) || is_view(facts, status) {
-            line!(DEBUG);
-        } else if status.is_some_and(|status| status.is_server_error()) {
-            line!(WARN);
-        } else {
-            line!(INFO);
-        }
+    // Probes come every second and say nothing, nor does a page that looks at the server.
+    if is_probe(&facts.path) || is_view(facts, status) {
+        line!(DEBUG);
+    } else if status.is_some_and(|status| status.is_server_error()) {
+        line!(WARN);
+    } else {
+        line!(INFO);
     }
 }
 
@@ -234,12 +95,12 @@ impl<'a> Fields<'a> {
         let known = tally.prompt > 0;
         let failure = facts.failure.get();
         let end = match failure {
-            Some(Refused {
+            Some(LoggedFailure {
                 is_ours: true,
                 message,
                 ..
             }) => format!("failed: {message}"),
-            Some(Refused { message, .. }) => format!("refused: {message}"),
+            Some(LoggedFailure { message, .. }) => format!("refused: {message}"),
             None if whole => "done".to_owned(),
             None if facts.is_unread() => {
                 "cut off: the client did not read the answer in time".to_owned()
@@ -300,10 +161,6 @@ fn is_view(facts: &Facts, status: Option<StatusCode>) -> bool {
 /// Whether a path is asked again and again for metrics.
 fn is_scrape(path: &str) -> bool {
     path == "/metrics"
-}
-
-fn milliseconds(time: Duration) -> f64 {
-    (time.as_secs_f64() * 1e4).round() / 10.0
 }
 
 /// Writes the line of each request.
@@ -383,8 +240,8 @@ struct Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        self.entry.write(self.status, self.whole);
         let facts = &*self.entry.0;
+        write(facts, self.status, self.whole);
         let metrics = &self.app.metrics;
         metrics.ends(
             facts.model.get().map_or("", String::as_str),

@@ -43,8 +43,8 @@ async fn cancel(
 ) -> Result<StatusCode, Failure> {
     let key = caller.as_ref().map(|caller| &**caller.name());
     let is_cancelled = match &caller {
-        Some(caller) if caller.administers() => app.running.cancel_of_any_key(&id),
-        _ => app.running.cancel(&id, key),
+        Some(caller) if caller.administers() => app.runner.running.cancel_of_any_key(&id),
+        _ => app.runner.running.cancel(&id, key),
     };
     let id = shortened(&id, SHOWN_BYTES);
     if let Some(caller) = caller.filter(|caller| caller.administers()) {

@@ -117,7 +117,7 @@ impl Media {
             let why = format!("is one image too many: {MAX_IMAGES} of a request are fetched");
             return Err(refused(image, &why).with_code("too_many_images"));
         }
-        let closed = |_| Failure::new(Cause::Draining, "the server is stopping");
+        let closed = |_| Failure::stopping();
         let turns = self.turns(owner);
         let _turn = turns.acquire().await.map_err(closed)?;
         let mut files = Vec::new();

@@ -12,7 +12,7 @@ mod example;
 mod graph;
 pub(crate) mod kserve;
 pub(crate) mod media;
-pub(crate) mod observe;
+mod observe;
 mod openai;
 mod operation;
 mod ovms;

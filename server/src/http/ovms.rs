@@ -13,13 +13,13 @@ use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
 
 use super::{
-    access::Entry,
     operation::{Answer, Group, Operation, Side},
     state::App,
 };
 use crate::{
     errors::{Cause, Failure},
     keys::Caller,
+    run::Entry,
     servable::{Servable, StateName},
 };
 
@@ -51,7 +51,7 @@ async fn reload(
         served.reload_for(actor, None)
     });
     let Ok(reloaded) = reloading.await else {
-        let error = json!({ "error": "the server is stopping" });
+        let error = json!({ "error": Failure::stopping().message });
         return (StatusCode::SERVICE_UNAVAILABLE, Json(error)).into_response();
     };
     match reloaded {

@@ -18,16 +18,16 @@ use super::{
 };
 use crate::{
     config::Config,
-    errors::{Cause, Failure},
-    keys::{Caller, JwtOptions, KeySource, Keys},
+    errors::Failure,
+    keys::{JwtOptions, KeySource, Keys},
     kserve::{SequenceLimits, Sequences, Statistics},
     listen::{Limits, TlsFiles},
     metrics::Metrics,
     observe::trace::{TraceOptions, Traces},
-    run::Running,
-    servable::{Choice, Keeper, Named, Patience, Ready, ReloadPolicy, Servables, Served, Settings},
+    run::Runner,
+    servable::{Keeper, ReloadPolicy, Servables, Served, Settings},
     sessions::Sessions,
-    stage::{Stage, cut},
+    stage::Stage,
 };
 
 /// What a server is started with.
@@ -169,10 +169,10 @@ impl Options {
 /// What handlers share.
 pub(crate) struct App {
     pub(crate) options: Options,
+    pub(crate) runner: Arc<Runner>,
     pub(crate) served: Arc<Served>,
     /// `None` if requests need no key.
     pub(crate) keys: Option<Arc<Keys>>,
-    pub(crate) running: Arc<Running>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) statistics: Statistics,
@@ -198,33 +198,6 @@ impl App {
         self.stopping().or_else(|| self.servables().unready())
     }
 
-    /// What a name is of, if the key of the request is for it: of a graph with versions the newest
-    /// that answers.
-    pub(crate) fn find(&self, name: &str, caller: Option<&Caller>) -> Result<Named, Failure> {
-        self.choose(name, &Choice::Newest, caller)
-    }
-
-    /// What a name is of, if the key of the request is for it.
-    pub(crate) fn choose(
-        &self,
-        name: &str,
-        choice: &Choice,
-        caller: Option<&Caller>,
-    ) -> Result<Named, Failure> {
-        let sees = |graph: &str, adapter: Option<&str>| {
-            caller.is_none_or(|caller| caller.sees(graph, adapter))
-        };
-        let servables = self.servables();
-        let found = servables.find(name, choice, sees);
-        if let Some(caller) = caller
-            && found.is_err()
-            && servables.named(name, choice).is_some()
-        {
-            caller.model_refused();
-        }
-        found
-    }
-
     /// Reads the body of a request, as far as the limits allow and the server runs.
     pub(crate) async fn read_body(&self, parts: &Parts, body: Body) -> Result<Bytes, Failure> {
         self.read_share(&self.bodies.share(&parts.extensions), parts, body)
@@ -238,37 +211,14 @@ impl App {
         parts: &Parts,
         body: Body,
     ) -> Result<Bytes, Failure> {
-        let mut stage = self.stage.clone();
-        tokio::select! {
-            read = share.read(&parts.headers, body) => read,
-            () = cut(&mut stage) => {
-                Err(Failure::new(Cause::Draining, "the server is stopping"))
-            }
-        }
-    }
-
-    /// What a name is of, once it is available: a graph that is loaded on demand is loaded, and a
-    /// load is waited for, as long as [`Options::load_wait`] says.
-    pub(crate) async fn available(
-        &self,
-        name: &str,
-        choice: &Choice,
-        caller: Option<&Caller>,
-        deadline: Option<Instant>,
-    ) -> Result<Ready, Failure> {
-        let patience = Patience {
-            load: self.options.load_wait,
-            deadline,
-            stage: self.stage.clone(),
-        };
-        let find = || self.choose(name, choice, caller);
-        self.served.available(find, patience).await
+        let reading = share.read(&parts.headers, body);
+        self.runner.guard(None).wait(reading).await
     }
 
     /// Why no request would be served now, whatever it is for.
     pub(crate) fn stopping(&self) -> Option<String> {
         let stopping = *self.stage.borrow() != Stage::Running;
-        stopping.then(|| "the server is stopping".to_owned())
+        stopping.then(|| Failure::stopping().message)
     }
 }
 

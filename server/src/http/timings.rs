@@ -9,7 +9,7 @@ use bytes::Bytes;
 use graphmill_engine::{NodeSummary, Summary};
 use serde::Serialize;
 
-use crate::http::access::Entry;
+use crate::run::Entry;
 
 /// The header that says what an answer took.
 pub(crate) const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");

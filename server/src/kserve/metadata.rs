@@ -1,11 +1,15 @@
 //! What the server is, and what tensors a graph takes and gives.
 
+use std::sync::Arc;
+
+use graphmill_engine::shortened;
+
 use crate::{
     errors::{Cause, Failure},
-    servable::Servable,
+    run::RequestContext,
+    servable::{Named, Servable},
     tensors::{self, Port},
 };
-use graphmill_engine::shortened;
 
 /// The name of the server.
 pub(crate) const NAME: &str = "Graphmill";
@@ -65,8 +69,28 @@ impl Label {
     }
 }
 
+/// The graph of this name and version, if the caller may use it.
+pub(crate) fn find(
+    who: &RequestContext,
+    name: &str,
+    version: &str,
+) -> Result<Arc<Servable>, Failure> {
+    find_version(|name| who.find(name), name, version).map(|(_, graph)| graph)
+}
+
+/// The graph of this name and version as `find` finds it, with the name under which it does.
+pub(crate) fn find_version(
+    find: impl Fn(&str) -> Result<Named, Failure>,
+    name: &str,
+    version: &str,
+) -> Result<(String, Arc<Servable>), Failure> {
+    let name = versioned(&find(name)?.servable, name, version)?;
+    let graph = find(&name)?.servable;
+    Ok((name, graph))
+}
+
 /// The name under which a version of a graph is found. Clients write none as `0`, too.
-pub(crate) fn versioned(graph: &Servable, name: &str, version: &str) -> Result<String, Failure> {
+fn versioned(graph: &Servable, name: &str, version: &str) -> Result<String, Failure> {
     if ["", "0"].contains(&version) {
         return Ok(name.to_owned());
     }

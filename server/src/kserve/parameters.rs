@@ -7,10 +7,10 @@ use graphmill_engine::{Plan, SidePackets, Timestamp, shortened};
 use graphmill_grammar::suggest;
 
 use super::{sequence_control, wrong};
-use crate::errors::{Cause, Failure};
-
-/// Says the timestamp of a request's packets; the name is that of OpenVINO Model Server.
-pub(crate) const TIMESTAMP: &str = "OVMS_MP_TIMESTAMP";
+use crate::{
+    errors::{Cause, Failure},
+    run::TIMESTAMP,
+};
 
 /// Asks for outputs behind the JSON; only REST has it.
 pub(crate) const BINARY_OUTPUT: &str = "binary_data_output";

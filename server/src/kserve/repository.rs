@@ -63,7 +63,7 @@ pub(crate) async fn load(
     let reloading = Arc::clone(served);
     let Ok(reloaded) = spawn_blocking(move || reloading.reload_for(actor.as_deref(), None)).await
     else {
-        return Err(Failure::new(Cause::Draining, "the server is stopping"));
+        return Err(Failure::stopping());
     };
     if let Err(refused) = reloaded {
         let why = format!("the configuration was not reloaded: {}", refused.reason);

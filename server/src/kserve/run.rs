@@ -1,13 +1,16 @@
 //! One request for a run of a graph, whatever carries it: a run by itself, or the next part of a
 //! sequence.
 
+use std::sync::Arc;
+
 use graphmill_engine::{Packet, Summary, Timestamp, shortened};
 
+use super::{
+    Label, Parameters, Sequence, SequenceControl, Sequences, Settings, find_version, packets, wrong,
+};
 use crate::{
     errors::{Cause, Failure},
-    http::state::App,
-    kserve::{self, Label, Parameters, Sequence, SequenceControl, Settings, Tensors},
-    run::{Driver, RequestContext},
+    run::{Driver, Inference, RequestContext, Tensors},
     servable::Ready,
 };
 
@@ -32,24 +35,50 @@ pub(crate) struct Outcome {
     pub(crate) summary: Option<Summary>,
 }
 
+/// The graph of this name and version, once it is available.
+pub(crate) async fn available(
+    who: &RequestContext,
+    name: &str,
+    version: &str,
+) -> Result<Ready, Failure> {
+    let (name, _) = find_version(|name| who.find(name), name, version)?;
+    who.available(&name, who.deadline(None)).await
+}
+
+/// Opens a run of a graph.
+pub(crate) fn open(
+    who: &RequestContext,
+    ready: Ready,
+    settings: &Settings,
+    driver: Driver,
+) -> Result<Inference, Failure> {
+    let is_stream = driver == Driver::Task;
+    who.entry.model(ready.servable.name(), is_stream);
+    let Settings {
+        sides, priority, ..
+    } = settings;
+    let deadline = who.deadline(settings.timeout);
+    Inference::open(who, ready, sides, *priority, deadline, driver)
+}
+
 /// Runs a graph.
 pub(crate) async fn run(
-    app: &App,
+    sequences: &Arc<Sequences>,
     who: &RequestContext,
     request: RunRequest,
 ) -> Result<Outcome, Failure> {
     // Before the answer's end is sent: the next request may follow at once.
     let _settlement = who.settlement();
     if let Some(part) = SequenceControl::read(&request.parameters)? {
-        return part_of_sequence(app, who, request, &part).await;
+        return part_of_sequence(sequences, who, request, &part).await;
     }
-    let ready = who.available(app, &request.graph, &request.version).await?;
+    let ready = available(who, &request.graph, &request.version).await?;
     let label = Label::of(&ready.servable);
     check_outputs(&request.outputs, ready.plan().graph_outputs())?;
     let settings = Settings::read(request.parameters, ready.plan())?;
     let time = settings.time.unwrap_or(Timestamp::ZERO);
-    let mut inference = who.open(app, ready, settings, Driver::Reader)?;
-    let packets = kserve::packets(inference.plan(), request.inputs, true)?;
+    let mut inference = open(who, ready, &settings, Driver::Reader)?;
+    let packets = packets(inference.plan(), request.inputs, true)?;
     let tensors = inference.run(packets, time).await?;
     who.entry.answers();
     Ok(Outcome {
@@ -62,25 +91,25 @@ pub(crate) async fn run(
 /// Goes on with a sequence, or begins it. What is wrong with a request leaves the sequence as it
 /// is; what goes wrong in the graph ends it.
 async fn part_of_sequence(
-    app: &App,
+    sequences: &Arc<Sequences>,
     who: &RequestContext,
     request: RunRequest,
     part: &SequenceControl,
 ) -> Result<Outcome, Failure> {
-    let mut taken = app.sequences.take(who.owner(), &request.graph, part)?;
+    let mut taken = sequences.take(who.owner.clone(), &request.graph, part)?;
     let (mut sequence, settings) = if let Some(sequence) = taken.sequence.take() {
-        who.goes_on(&sequence.name);
+        who.entry.model(&sequence.name, false);
+        who.entry.entered();
         (sequence, Settings::of_next(&request.parameters))
     } else {
-        let (graph, version) = (&request.graph, &request.version);
-        let ready = who.available(app, graph, version).await?;
-        let (sequence, settings) = begin(app, who, ready, request.parameters)?;
+        let ready = available(who, &request.graph, &request.version).await?;
+        let (sequence, settings) = begin(who, ready, request.parameters)?;
         (sequence, Ok(settings))
     };
     let checked = settings.and_then(|settings| {
         check_version(&request.version, &sequence.label)?;
         check_outputs(&request.outputs, sequence.inference.plan().graph_outputs())?;
-        let packets = kserve::packets(sequence.inference.plan(), request.inputs, true)?;
+        let packets = packets(sequence.inference.plan(), request.inputs, true)?;
         let time = settings.time;
         let time = time.unwrap_or_else(|| sequence.feeder.next_time(0));
         sequence.feeder.check(&packets, time)?;
@@ -99,10 +128,8 @@ async fn part_of_sequence(
     if part.starts {
         taken.begins();
     }
-    let tensors = tokio::select! {
-        tensors = fed(&mut sequence, packets, time, part.ends) => tensors?,
-        failure = who.expires_within(settings.timeout) => return Err(failure),
-    };
+    let fed = feed(&mut sequence, packets, time, part.ends);
+    let tensors = who.guard(settings.timeout).wait(fed).await?;
     who.entry.answers();
     let label = sequence.label.clone();
     if part.ends || sequence.inference.has_ended() {
@@ -117,18 +144,18 @@ async fn part_of_sequence(
     })
 }
 
-/// Opens the run of a sequence.
+/// Opens the run of a sequence, which outlives the request.
 fn begin(
-    app: &App,
     who: &RequestContext,
     ready: Ready,
     parameters: Parameters,
 ) -> Result<(Sequence, Settings), Failure> {
     let label = Label::of(&ready.servable);
     let name = ready.servable.name().to_owned();
-    let mut settings = Settings::read(parameters, ready.plan())?;
-    let sides = std::mem::take(&mut settings.sides);
-    let inference = who.open_sequence(app, ready, &sides, settings.priority)?;
+    let settings = Settings::read(parameters, ready.plan())?;
+    who.entry.model(&name, false);
+    let (sides, priority) = (&settings.sides, settings.priority);
+    let inference = Inference::open(who, ready, sides, priority, None, Driver::Task)?;
     let feeder = inference.feeder();
     let sequence = Sequence {
         name,
@@ -139,8 +166,8 @@ fn begin(
     Ok((sequence, settings))
 }
 
-/// What a run gives for some packets.
-async fn fed(
+/// Feeds a sequence, and collects the answer.
+async fn feed(
     sequence: &mut Sequence,
     packets: Vec<(String, Packet)>,
     time: Timestamp,
@@ -162,7 +189,7 @@ fn check_version(asked: &str, of: &Label) -> Result<(), Failure> {
         return Ok(());
     }
     let why = format!("the sequence is one of the version {}", of.version);
-    Err(kserve::wrong("model_version".to_owned(), why))
+    Err(wrong("model_version".to_owned(), why))
 }
 
 /// Refuses outputs that the graph does not have.
@@ -185,7 +212,7 @@ fn check_outputs<'a>(
         shortened(&wanted[position], 100),
         names.join("`, `")
     );
-    Err(kserve::wrong(format!("outputs[{position}].name"), why))
+    Err(wrong(format!("outputs[{position}].name"), why))
 }
 
 /// Of all tensors those that are wanted, in that order.

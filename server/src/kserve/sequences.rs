@@ -16,13 +16,14 @@ use graphmill_engine::shortened;
 use tokio::{sync::watch, time::sleep};
 
 use super::{
-    Feeder, Inference, Label, SequenceControl,
+    Label, SequenceControl,
     sequence_control::{ID, Id, START, field},
     wrong,
 };
 use crate::{
     errors::{Cause, Failure},
     owner::Owner,
+    run::{Feeder, Inference},
     stage::Stage,
 };
 

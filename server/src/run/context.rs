@@ -1,98 +1,115 @@
-//! The caller of a graph run: what the layers around a request know about it.
+//! The sender of a request: what the layers around the request and its head say of it.
 
 use std::{
+    ops::RangeInclusive,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use axum::http::{Extensions, HeaderMap, HeaderValue};
 use graphmill_calculators::payload::Account;
-use graphmill_engine::SidePackets;
 
+use super::{Entry, Guard, RECORD, Runner};
 use crate::{
-    errors::{Cause, Failure},
-    http::{access::Entry, observe::RECORD, state::App},
+    errors::Failure,
     keys::{Caller, Settlement},
-    kserve::{self, Inference, Settings},
     listen::{Arrival, time_allowed},
     observe::{request_id::Id, trace::RequestTrace},
     owner::{self, Owner},
-    run::{Driver, RequestInfo},
-    servable::{Choice, Ready, Servable},
+    servable::{Choice, Named, Ready},
+    sessions::RecordingOptions,
 };
 
-/// Who asks.
+/// The header with which a client says which of its requests belong together.
+const SESSION: &str = "x-session-id";
+
+/// Lengths of a `traceparent`: later versions are longer than today's.
+const TRACEPARENT_BYTES: RangeInclusive<usize> = 55..=256;
+
+/// The sender of a request, and what its answer has to keep to.
 pub(crate) struct RequestContext {
-    id: Id,
+    pub(crate) runner: Arc<Runner>,
+    pub(super) id: Id,
     pub(crate) entry: Entry,
-    caller: Option<Arc<Caller>>,
-    owner: Option<Owner>,
+    pub(crate) caller: Option<Arc<Caller>>,
+    pub(crate) owner: Option<Owner>,
     arrived: Instant,
-    /// How long the answer may take, as far as the head says.
+    /// Time for the answer, as far as the head says.
     allowed: Option<Duration>,
-    traceparent: Option<Arc<str>>,
-    /// Whether it is to be recorded, as the head says.
+    /// The choice among versions, the same for all requests of a session; else by the request's id.
+    choice: Choice,
+    /// The trace that the request belongs to: ours where traces are collected, else its sender's.
+    pub(super) traceparent: Option<Arc<str>>,
+    /// The head's [`RECORD`].
     records: Option<HeaderValue>,
 }
 
 impl RequestContext {
-    /// Reads what the layers have noted, and the head's deadline.
-    pub(crate) fn of(extensions: &Extensions, headers: &HeaderMap) -> Result<Self, Failure> {
+    /// Reads what the layers have noted, and the head.
+    ///
+    /// # Errors
+    /// If the deadline of the head is no time.
+    pub(crate) fn read(
+        runner: &Arc<Runner>,
+        extensions: &Extensions,
+        headers: &HeaderMap,
+    ) -> Result<Self, Failure> {
         let extension = "the layers around every route set it";
+        let id = extensions.get::<Id>().expect(extension).clone();
         let entry = extensions.get::<Entry>().expect(extension).clone();
-        let traceparent = entry.trace().map(RequestTrace::traceparent);
+        let text = |name: &str| headers.get(name)?.to_str().ok();
+        let choice = text(SESSION).map_or_else(|| Arc::clone(&id.text), Into::into);
+        let given = text("traceparent").filter(|it| TRACEPARENT_BYTES.contains(&it.len()));
+        let ours = entry.trace().map(RequestTrace::traceparent);
+        let traceparent = ours.or_else(|| given.map(Into::into));
         let arrival = extensions.get::<Arrival>();
         Ok(Self {
-            id: extensions.get::<Id>().expect(extension).clone(),
+            runner: Arc::clone(runner),
             caller: extensions.get::<Arc<Caller>>().cloned(),
             owner: Owner::of(extensions),
             arrived: arrival.map_or_else(Instant::now, |arrival| arrival.0),
             allowed: time_allowed(headers)?,
+            choice: Choice::By(choice),
             traceparent,
             records: headers.get(RECORD).cloned(),
+            id,
             entry,
         })
     }
 
-    /// The graph of this name and version, if the caller may use it.
-    pub(crate) fn find(
-        &self,
-        app: &App,
-        name: &str,
-        version: &str,
-    ) -> Result<Arc<Servable>, Failure> {
-        let find = |name: &str| {
-            let found = app.find(name, self.caller.as_deref());
-            found.map(|named| named.servable)
-        };
-        let graph = find(name)?;
-        find(&kserve::versioned(&graph, name, version)?)
+    /// Finds a graph or adapter by its name, if the caller may use it: of a graph with versions the
+    /// newest that answers.
+    pub(crate) fn find(&self, name: &str) -> Result<Named, Failure> {
+        self.runner.find(name, self.caller.as_deref())
     }
 
-    /// The same, once it is available.
+    /// The same, of a graph with versions the one that is for this request.
+    pub(crate) fn choose(&self, name: &str) -> Result<Named, Failure> {
+        let caller = self.caller.as_deref();
+        self.runner.choose(name, &self.choice, caller)
+    }
+
+    /// Waits until what [`RequestContext::choose`] finds is available.
     pub(crate) async fn available(
         &self,
-        app: &App,
         name: &str,
-        version: &str,
+        deadline: Option<Instant>,
     ) -> Result<Ready, Failure> {
-        let graph = self.find(app, name, "")?;
-        let name = kserve::versioned(&graph, name, version)?;
-        let choice = Choice::By(Arc::clone(&self.id.text));
-        let (caller, deadline) = (self.caller.as_deref(), self.deadline());
-        app.available(&name, &choice, caller, deadline).await
+        let caller = self.caller.as_deref();
+        let available = self.runner.available(name, &self.choice, caller, deadline);
+        available.await
     }
 
-    /// When the answer has to be there, as far as the head says. A time that is too far off to be
-    /// represented never comes.
-    fn deadline(&self) -> Option<Instant> {
-        self.earlier(None)
-    }
-
-    /// The earlier of the deadline that the head says and the end of this time.
-    fn earlier(&self, time: Option<Duration>) -> Option<Instant> {
-        let shorter = self.allowed.into_iter().chain(time).min();
+    /// The moment at which the answer has to be there: within the time that the head allows, and within this one.
+    /// A deadline that is too far off to be represented never comes.
+    pub(crate) fn deadline(&self, within: Option<Duration>) -> Option<Instant> {
+        let shorter = self.allowed.into_iter().chain(within).min();
         shorter.and_then(|time| self.arrived.checked_add(time))
+    }
+
+    /// Guards waits until that deadline.
+    pub(crate) fn guard(&self, within: Option<Duration>) -> Guard {
+        self.runner.guard(self.deadline(within))
     }
 
     /// The name of the key, where there are keys.
@@ -100,101 +117,39 @@ impl RequestContext {
         self.caller.as_ref().map(|caller| Arc::clone(caller.name()))
     }
 
-    /// The owner of the request.
-    pub(crate) fn owner(&self) -> Option<Owner> {
-        self.owner.clone()
-    }
-
-    /// Whether the caller may use a graph.
+    /// Returns true if the caller may use a graph.
     pub(crate) fn sees(&self, name: &str) -> bool {
         let caller = self.caller.as_ref();
         caller.is_none_or(|caller| caller.sees(name, None))
     }
 
-    /// Resolves when the deadline that the head says has passed, with the failure that it is.
-    pub(crate) async fn expires(&self) -> Failure {
-        self.expires_within(None).await
-    }
-
-    /// The same for the earlier of that deadline and the end of this time.
-    pub(crate) async fn expires_within(&self, time: Option<Duration>) -> Failure {
-        match self.earlier(time) {
-            Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
-            None => std::future::pending().await,
-        }
-        Failure::new(Cause::Deadline, "the deadline of the request passed")
-    }
-
-    /// Opens a run of a graph.
-    pub(crate) fn open(
-        &self,
-        app: &App,
-        ready: Ready,
-        settings: Settings,
-        driver: Driver,
-    ) -> Result<Inference, Failure> {
-        let deadline = self.earlier(settings.timeout);
-        self.entry
-            .model(ready.servable.name(), driver == Driver::Task);
-        let Settings {
-            sides, priority, ..
-        } = settings;
-        self.open_until(app, ready, &sides, priority, deadline, driver)
-    }
-
-    /// Opens a run of a graph that outlives the request.
-    pub(crate) fn open_sequence(
-        &self,
-        app: &App,
-        ready: Ready,
-        sides: &SidePackets,
-        priority: u32,
-    ) -> Result<Inference, Failure> {
-        self.entry.model(ready.servable.name(), false);
-        self.open_until(app, ready, sides, priority, None, Driver::Task)
-    }
-
-    fn open_until(
-        &self,
-        app: &App,
-        ready: Ready,
-        sides: &SidePackets,
-        priority: u32,
-        deadline: Option<Instant>,
-        driver: Driver,
-    ) -> Result<Inference, Failure> {
-        if let Some(caller) = &self.caller {
-            caller.is_tallied(self.entry.tally());
-        }
-        let records = app.records(self.records.as_ref(), self.caller.as_deref())?;
-        let request = RequestInfo {
-            id: self.id.clone(),
-            deadline,
-            owner: self.owner(),
-            account: Account {
-                tally: self.entry.tally(),
-                tenant: owner::tenant(self.caller.as_ref(), self.owner.as_ref()),
-                terms: self.caller.as_ref().map(Caller::terms),
-                priority,
-                recorded: None,
-            },
-            traceparent: self.traceparent.clone(),
-            records,
-        };
-        let lists = (&app.running, &app.sessions);
-        let inference = Inference::open(&app.stage, lists, ready, sides, driver, request)?;
-        self.entry.entered();
-        Ok(inference)
-    }
-
-    /// Says which graph goes on with a run that an earlier request opened.
-    pub(crate) fn goes_on(&self, name: &str) {
-        self.entry.model(name, false);
-        self.entry.entered();
-    }
-
-    /// What settles the account of the caller's key when it is dropped.
+    /// Settles the account of the caller's key when it is dropped.
     pub(crate) fn settlement(&self) -> Option<Settlement> {
         self.caller.clone().map(Settlement)
+    }
+
+    /// The account of a run, which counts for the request and its key. `priority` is the level that
+    /// a request with tensors names.
+    pub(super) fn account(&self, priority: u32) -> Account {
+        let tally = self.entry.tally();
+        if let Some(caller) = &self.caller {
+            caller.is_tallied(Arc::clone(&tally));
+        }
+        Account {
+            tally,
+            tenant: owner::tenant(self.caller.as_ref(), self.owner.as_ref()),
+            terms: self.caller.as_ref().map(Caller::terms),
+            priority,
+            recorded: None,
+        }
+    }
+
+    /// Reads what is to be recorded of its run, if anything.
+    pub(super) fn records(&self) -> Result<Option<RecordingOptions>, Failure> {
+        let records = self.records.as_ref();
+        let caller = self.caller.as_deref();
+        records
+            .map(|header| self.runner.records(header, caller))
+            .transpose()
     }
 }

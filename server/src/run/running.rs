@@ -9,7 +9,8 @@ use graphmill_engine::CancelToken;
 
 use crate::observe::request_id::Id;
 
-/// As many as there are sessions. Ids are the clients' own, so several requests can have the same.
+/// The running requests, as many as there are sessions. Ids are the clients' own, so several requests
+/// can have the same.
 #[derive(Default)]
 pub(crate) struct Running {
     by_id: Mutex<HashMap<Arc<str>, Vec<Request>>>,
@@ -17,7 +18,7 @@ pub(crate) struct Running {
 
 struct Request {
     number: u64,
-    /// Whether its id is known only to the holder of its key, or from its answer.
+    /// True if its id is known only to the holder of its key, or from its answer.
     is_secret: bool,
     /// The name of its key, where there are keys.
     key: Option<Arc<str>>,
@@ -35,7 +36,7 @@ impl Running {
         id: &Id,
         key: Option<Arc<str>>,
         cancel: CancelToken,
-    ) -> Listed {
+    ) -> Listing {
         let mut by_id = self.lock();
         let of_id = by_id.entry(Arc::clone(&id.text)).or_default();
         let number = of_id.last().map_or(0, |last| last.number + 1);
@@ -45,7 +46,7 @@ impl Running {
             key,
             cancel,
         });
-        Listed {
+        Listing {
             running: Arc::clone(self),
             id: Arc::clone(&id.text),
             number,
@@ -75,13 +76,13 @@ impl Running {
 }
 
 /// The entry of a request.
-pub(crate) struct Listed {
+pub(crate) struct Listing {
     running: Arc<Running>,
     id: Arc<str>,
     number: u64,
 }
 
-impl Drop for Listed {
+impl Drop for Listing {
     fn drop(&mut self) {
         let mut by_id = self.running.lock();
         if let Some(of_id) = by_id.get_mut(&self.id) {

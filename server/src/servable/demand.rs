@@ -7,13 +7,12 @@ use std::{
 };
 
 use graphmill_engine::Plan;
-use tokio::{sync::watch, task::spawn_blocking, time::timeout_at};
+use tokio::{task::spawn_blocking, time::timeout_at};
 
 use super::{Named, Servable, Served, StateName, usage::InUse};
 use crate::{
     config::GraphEntry,
     errors::{Cause, Failure},
-    stage::{Stage, cut},
 };
 
 /// Requests that wait for one graph; each holds its body. Further ones are refused.
@@ -25,8 +24,6 @@ pub(crate) struct Patience {
     pub(crate) load: Duration,
     /// For anything.
     pub(crate) deadline: Option<Instant>,
-    /// Ends it when the server ends running requests.
-    pub(crate) stage: watch::Receiver<Stage>,
 }
 
 /// A graph that answers, and stays in memory until this is dropped.
@@ -73,7 +70,7 @@ impl Served {
     pub(crate) async fn available(
         self: &Arc<Self>,
         find: impl Fn() -> Result<Named, Failure>,
-        mut patience: Patience,
+        patience: Patience,
     ) -> Result<Ready, Failure> {
         let mut changed = self.changed.subscribe();
         let load_ends = Instant::now() + patience.load;
@@ -113,13 +110,8 @@ impl Served {
             {
                 place = Some(Place::of(&servable)?);
             }
-            tokio::select! {
-                () = cut(&mut patience.stage) => {
-                    return Err(Failure::new(Cause::Draining, "the server is stopping"));
-                }
-                // Ends at the latest by timeout; the sender of changes is never gone.
-                _ = timeout_at(ends.into(), changed.changed()) => {}
-            }
+            // Ends at the latest by timeout; the sender of changes is never gone.
+            let _ = timeout_at(ends.into(), changed.changed()).await;
         }
     }
 

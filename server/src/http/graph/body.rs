@@ -1,12 +1,8 @@
 //! The body of a POST: scanned once, the name of the graph it is for, and its deadline. What the
 //! other fields may say is decided by the graph's request node.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
-use axum::http::HeaderMap;
 use bytes::Bytes;
 use graphmill_calculators::payload::JsonBody;
 use serde_json::Value;
@@ -15,7 +11,6 @@ use crate::{
     errors::{Cause, Failure},
     http::bodies::Share,
     kserve::wrong,
-    listen::time_allowed,
 };
 
 /// Longer bodies are scanned off the threads that serve requests: to scan this many bytes takes
@@ -71,21 +66,18 @@ impl ParsedBody {
             .find(|field| self.json.has(field))
     }
 
-    /// The earlier of the deadlines that the header and the body's `timeout`, in seconds, set. A
-    /// `timeout` that is no positive number is for the graph to refuse.
-    pub(super) fn deadline(
-        &self,
-        headers: &HeaderMap,
-        arrived: Instant,
-    ) -> Result<Option<Instant>, Failure> {
-        let by_header = time_allowed(headers)?;
+    /// The time of its field `timeout`, in seconds. One that is no positive number is for the graph
+    /// to refuse.
+    pub(super) fn timeout(&self) -> Option<Duration> {
         let seconds = self.json.short("timeout").and_then(Value::as_f64);
-        let by_body = seconds
+        seconds
             .filter(|seconds| *seconds > 0.0)
-            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let shorter = by_header.into_iter().chain(by_body).min();
-        // One that is too far off to be represented never comes.
-        Ok(shorter.and_then(|duration| arrived.checked_add(duration)))
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+    }
+
+    /// Returns true if the request asks for a stream of events.
+    pub(super) fn is_for_stream(&self) -> bool {
+        self.json.short("stream").and_then(Value::as_bool) == Some(true)
     }
 
     /// Whether the request leaves open which graph it is for.

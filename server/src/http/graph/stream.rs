@@ -11,12 +11,11 @@ use graphmill_calculators::{http::dialect::Dialect, payload::HttpResponse};
 use crate::{
     errors::{Cause, Failure},
     http::{
-        access::Entry,
         dialect_errors, sse,
         timings::{self, Timings},
     },
     keys::Settlement,
-    run::Answer,
+    run::{Answer, Entry},
 };
 
 /// How a stream is written.

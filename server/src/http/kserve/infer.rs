@@ -28,10 +28,10 @@ pub(super) async fn infer(
     request: Request,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let who = RequestContext::of(&parts.extensions, &parts.headers)?;
+    let who = RequestContext::read(&app.runner, &parts.extensions, &parts.headers)?;
     let share = app.bodies.share(&parts.extensions);
     let body = app.read_share(&share, &parts, body).await?;
-    who.find(app, name, version)?;
+    kserve::find(&who, name, version)?;
     let json = binary::json_length(&parts.headers)?;
     let request = read(body, json, &share).await?;
     if request.graph.as_ref().is_some_and(|graph| graph != name) {
@@ -52,7 +52,7 @@ pub(super) async fn infer(
         inputs: request.inputs,
         outputs: request.outputs.into_iter().map(|it| it.name).collect(),
     };
-    let outcome = kserve::run(app, &who, asked).await?;
+    let outcome = kserve::run(&app.sequences, &who, asked).await?;
     share.is_read();
     // Those that are wanted are in the order of the request.
     let wanted = wanted.into_iter().chain(std::iter::repeat(None));

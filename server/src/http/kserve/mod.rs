@@ -231,10 +231,8 @@ async fn of_model(
     if asked == ModelQuestion::Infer || dialect_table::of_path(uri.path()).is_some() {
         return Ok(super::wrong_method(method, uri).await);
     }
-    let graph = app.find(name, caller)?.servable;
-    let servable = app
-        .find(&kserve::versioned(&graph, name, version)?, caller)?
-        .servable;
+    let find = |name: &str| app.runner.find(name, caller);
+    let (_, servable) = kserve::find_version(find, name, version)?;
     match asked {
         ModelQuestion::Ready => Ok(health::of_model(&app, &servable)),
         ModelQuestion::Metadata => metadata::of_model(&servable),

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use super::binary::Behind;
 use crate::{
     errors::{Cause, Failure},
-    kserve::{BINARY_OUTPUT, Parameter, Parameters, Tensors, wrong},
+    kserve::{BINARY_OUTPUT, Parameter, Parameters, wrong},
+    run::Tensors,
 };
 
 /// The bytes of a tensor behind the JSON.

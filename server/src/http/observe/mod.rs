@@ -14,8 +14,6 @@ mod viewing;
 
 use std::sync::Arc;
 
-pub(crate) use recordings::RECORD;
-
 use super::{
     operation::{Answer, Group, Kind, Operation, Parameter},
     state::App,

@@ -110,7 +110,8 @@ pub(super) async fn run(
             Ok(response)
         }
         Made::Ready(plan, case) => {
-            let told = play(plan, case, place, observation, &share).await?;
+            let played = play(plan, case, place, observation, &share);
+            let told = app.runner.guard(None).wait(played).await?;
             let went_well = told["error"].is_null();
             audited.ends(if went_well { "done" } else { "failed" });
             Ok(Json(told).into_response())

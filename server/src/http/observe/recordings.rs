@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use axum::{
     Extension, Json,
     extract::{Path, RawQuery, Request, State},
-    http::{HeaderName, HeaderValue, StatusCode, header},
+    http::{StatusCode, header},
     response::{IntoResponse as _, Response},
 };
 use graphmill_calculators::payload::without_mark;
@@ -23,12 +23,9 @@ use crate::{
     http::state::App,
     keys::Caller,
     observe::{self, Audit},
-    sessions::{Recording, RecordingOptions, RecordingRule, run_on_thread},
+    run::RECORD,
+    sessions::{Recording, RecordingRule, run_on_thread},
 };
-
-/// The header of a request that is to be recorded: `1`, or `payloads` for what its packets carry,
-/// too.
-pub(crate) const RECORD: HeaderName = HeaderName::from_static("x-graphmill-record");
 
 /// The most sessions that one rule records: as many as a person looks at, and more than are kept.
 pub(super) const MAX_SESSIONS: usize = 100;
@@ -78,50 +75,6 @@ impl Default for RecordingRequest {
     }
 }
 
-impl App {
-    /// What a request wants to have recorded that has this value of [`RECORD`].
-    pub(crate) fn records(
-        &self,
-        header: Option<&HeaderValue>,
-        caller: Option<&Caller>,
-    ) -> Result<Option<RecordingOptions>, Failure> {
-        let Some(header) = header else {
-            return Ok(None);
-        };
-        let payloads = match header.as_bytes() {
-            b"1" => false,
-            b"payloads" => true,
-            _ => {
-                let message = format!("the header `{RECORD}` is neither `1` nor `payloads`");
-                return Err(Failure::new(Cause::BadRequest, message));
-            }
-        };
-        let may = match caller {
-            Some(caller) => caller.administers(),
-            None => self.keys.is_none() && self.options.management.is_empty(),
-        };
-        if !may {
-            let message = format!("the header `{RECORD}` needs a key with the scope `admin`");
-            return Err(Failure::new(Cause::Forbidden, message));
-        }
-        self.wanted(payloads).map(Some)
-    }
-
-    fn wanted(&self, payloads: bool) -> Result<RecordingOptions, Failure> {
-        let servables = self.servables();
-        let observation = servables.observation();
-        if payloads && !observation.payloads {
-            let message =
-                "payloads are not recorded: `observation.payloads` of the configuration is `false`";
-            return Err(Failure::new(Cause::Forbidden, message).of_field("payloads"));
-        }
-        Ok(RecordingOptions {
-            payloads,
-            redact: Arc::new(observation.redact.clone()),
-        })
-    }
-}
-
 /// The name under which recordings of a graph are asked for, if there is such a graph.
 fn known(app: &App, name: String) -> Result<String, Failure> {
     super::graph(app, &name)?;
@@ -164,7 +117,7 @@ pub(super) async fn begin(
         let why = format!("is {}: expected 1 to {MAX_SECONDS}", asked.seconds);
         return Err(wrong("seconds", &why));
     }
-    let wanted = app.wanted(asked.payloads)?;
+    let wanted = app.runner.recording(asked.payloads)?;
     let time = Duration::from_secs(asked.seconds);
     observe::audit(&Audit {
         action: "record",

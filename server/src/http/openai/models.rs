@@ -69,7 +69,7 @@ pub(super) async fn one(
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Failure> {
     let caller = caller.as_ref().map(|caller| &*caller.0);
-    let Named { servable, adapter } = app.find(&name, caller)?;
+    let Named { servable, adapter } = app.runner.find(&name, caller)?;
     if !servable.answers() {
         servable.plan()?;
     }

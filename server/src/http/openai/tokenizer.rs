@@ -39,7 +39,8 @@ pub(super) async fn info(
                 .with_code("missing_required_parameter"));
         }
     };
-    let ready = app.available(name, &Choice::Newest, caller, None).await?;
+    let available = app.runner.available(name, &Choice::Newest, caller, None);
+    let ready = available.await?;
     let servable = &ready.servable;
     let models = ready.plan().resources::<LanguageModel>();
     let Some(model) = models.first() else {

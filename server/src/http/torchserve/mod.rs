@@ -20,10 +20,7 @@ use super::{
     operation::{Answer, Group, OF_GRAPHS, Operation, Side},
     state::App,
 };
-use crate::{
-    errors::{Cause, Failure},
-    servable::Servable,
-};
+use crate::errors::{Cause, Failure};
 
 /// Why a change of the models may not be made.
 const OF_CHANGES: &[Cause] = &[Cause::Unsupported];
@@ -121,8 +118,8 @@ async fn ping(State(app): State<Arc<App>>) -> Response {
 
 /// A path behind `/predictions` or `/models`: the name of a graph, which can have slashes, and
 /// perhaps a version, as a number or as TorchServe writes it, `1.0`.
-fn named(path: &str, find: impl Fn(&str) -> Result<Arc<Servable>, Failure>) -> (&str, &str) {
-    if find(path).is_ok() {
+fn named(path: &str, is_found: impl Fn(&str) -> bool) -> (&str, &str) {
+    if is_found(path) {
         return (path, "");
     }
     match path.rsplit_once('/') {

@@ -76,10 +76,9 @@ pub(super) async fn describe(
     Path(path): Path<String>,
 ) -> Result<Json<Value>, Failure> {
     let caller = caller.as_ref().map(|caller| &*caller.0);
-    let find = |name: &str| app.find(name, caller).map(|named| named.servable);
-    let (name, version) = named(&path, find);
-    let graph = find(name)?;
-    let graph = find(&kserve::versioned(&graph, name, version)?)?;
+    let find = |name: &str| app.runner.find(name, caller);
+    let (name, version) = named(&path, |name| find(name).is_ok());
+    let (_, graph) = kserve::find_version(find, name, version)?;
     let Label { name, version } = Label::of(&graph);
     let status = match graph.state_name() {
         StateName::Available => "READY",

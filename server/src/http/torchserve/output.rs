@@ -11,10 +11,7 @@ use bytes::Bytes;
 use graphmill_calculators::tensor::{Datatype, Tensor, data_to_json};
 use serde_json::value::RawValue;
 
-use crate::{
-    errors::Failure,
-    kserve::{Tensors, wrong},
-};
+use crate::{errors::Failure, kserve::wrong, run::Tensors};
 
 /// Writes an answer.
 pub(super) fn write(tensors: &Tensors) -> Result<Response, Failure> {

@@ -14,7 +14,7 @@ use crate::{
     errors::Failure,
     http::{state::App, timings::SERVER_TIMING},
     kserve::{self, RunRequest},
-    run::RequestContext,
+    run::{RequestContext, takes_tensors},
 };
 
 /// What TorchServe says of every answer: it is not to be kept.
@@ -36,12 +36,12 @@ pub(super) async fn predict(
     request: Request,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let who = RequestContext::of(&parts.extensions, &parts.headers)?;
+    let who = RequestContext::read(&app.runner, &parts.extensions, &parts.headers)?;
     let share = app.bodies.share(&parts.extensions);
     let body = app.read_share(&share, &parts, body).await?;
-    let (name, version) = named(&path, |name| who.find(&app, name, ""));
-    let ready = who.available(&app, name, version).await?;
-    kserve::takes_tensors(ready.plan(), name)?;
+    let (name, version) = named(&path, |name| who.find(name).is_ok());
+    let ready = kserve::available(&who, name, version).await?;
+    takes_tensors(ready.plan(), name)?;
     let content_type = parts.headers.get(header::CONTENT_TYPE);
     let content_type = content_type.and_then(|value| value.to_str().ok());
     let content_type = content_type.unwrap_or_default().to_owned();
@@ -54,7 +54,7 @@ pub(super) async fn predict(
         inputs: vec![input],
         outputs: Vec::new(),
     };
-    let outcome = kserve::run(&app, &who, asked).await?;
+    let outcome = kserve::run(&app.sequences, &who, asked).await?;
     share.is_read();
     let mut response = output::write(&outcome.tensors)?;
     let headers = response.headers_mut();

@@ -3,99 +3,83 @@
 //!
 //! Dropping it ends the session, as with every other request.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use futures_util::FutureExt as _;
 use graphmill_calculators::tensor::Tensor;
-use graphmill_engine::{Handle, Packet, Plan, SidePackets, Summary, Timestamp};
-use tokio::sync::watch;
+use graphmill_engine::{Packet, Plan, SidePackets, Summary, Timestamp};
 
-use super::{
-    Tensors,
-    inputs::{Feeder, takes_tensors},
-};
+use super::{Driver, Feeder, OutputPacket, RequestContext, Run, RunOptions};
 use crate::{
     errors::{Cause, Failure},
-    run::{Driven, Driver, Given, Listing, Opened, Outputs, RequestInfo, Running, open},
     servable::Ready,
-    sessions::Sessions,
-    stage::{Stage, cut},
     tensors,
 };
 
+/// Tensors by the names of their streams.
+pub(crate) type Tensors = Vec<(String, Tensor)>;
+
 /// A run of a graph.
-pub(crate) struct Inference {
-    plan: Arc<Plan>,
-    outputs: Outputs,
-    session: Driven,
-    stage: watch::Receiver<Stage>,
-    /// Cancels the session when the last is dropped.
-    handle: Arc<Handle>,
-    _listing: Listing,
+pub(crate) struct Inference(Run);
+
+/// Refuses a graph whose streams do not carry tensors.
+pub(crate) fn takes_tensors(plan: &Plan, name: &str) -> Result<(), Failure> {
+    if tensors::is_served(plan).unwrap_or(false) {
+        return Ok(());
+    }
+    let why = format!("the graph `{name}` takes HTTP requests and no tensors");
+    Err(Failure::new(Cause::BadRequest, why).of_field("model_name"))
 }
 
 impl Inference {
-    /// Opens a session on a graph whose streams carry tensors.
+    /// Opens a session on a graph whose streams carry tensors. `priority` is the level that the
+    /// request names; 0 if it names none.
     pub(crate) fn open(
-        stage: &watch::Receiver<Stage>,
-        lists: (&Arc<Running>, &Arc<Sessions>),
+        who: &RequestContext,
         ready: Ready,
         sides: &SidePackets,
+        priority: u32,
+        deadline: Option<Instant>,
         driver: Driver,
-        request: RequestInfo,
     ) -> Result<Self, Failure> {
-        takes_tensors(&ready.plan, ready.servable.name())?;
-        let Opened {
-            plan,
-            session,
-            handle,
-            listing,
-        } = open(lists, ready, sides, "tensors", request)?;
-        let mut outputs = Vec::new();
-        for name in plan.graph_outputs() {
-            outputs.push(Some(handle.output(name)?));
-        }
-        Ok(Self {
-            outputs: Outputs::new(outputs),
-            session: Driven::new(session, driver),
-            stage: stage.clone(),
-            handle: Arc::new(handle),
-            plan,
-            _listing: listing,
-        })
+        let plan = Arc::clone(&ready.plan);
+        takes_tensors(&plan, ready.servable.name())?;
+        let options = RunOptions {
+            label: "tensors",
+            sides,
+            priority,
+            deadline,
+            driver,
+            trace: None,
+        };
+        Run::open(who, ready, plan.graph_outputs(), options).map(Self)
     }
 
     pub(crate) fn plan(&self) -> &Arc<Plan> {
-        &self.plan
+        self.0.plan()
     }
 
-    /// What feeds the session.
+    /// A feeder of the session's inputs.
     pub(crate) fn feeder(&self) -> Feeder {
-        Feeder::new(&self.plan, &self.handle)
+        Feeder::new(self.0.plan(), self.0.handle())
     }
 
     /// The next packet of any output; `None` when the session has ended well. May be dropped before
     /// it is ready: no packet is lost.
-    pub(crate) async fn next(&mut self) -> Result<Option<Given>, Failure> {
-        loop {
-            tokio::select! {
-                biased;
-                () = cut(&mut self.stage) => {
-                    return Err(Failure::new(Cause::Draining, "the server is stopping"));
-                }
-                given = self.outputs.next() => return match given {
-                    Some(given) => Ok(Some(given)),
-                    None => self.session.outcome().await.map(|()| None),
-                },
-                // Outputs may still have packets.
-                outcome = self.session.drive() => outcome?,
-            }
-        }
+    pub(crate) async fn next(&mut self) -> Result<Option<OutputPacket>, Failure> {
+        self.0.next().await
     }
 
     /// The packet of an output as a tensor, with the output's name.
-    pub(crate) fn tensor(&self, (position, packet): Given) -> Result<(String, Tensor), Failure> {
-        let name = self.plan.graph_outputs().nth(position).unwrap_or_default();
+    pub(crate) fn tensor(
+        &self,
+        (position, packet): OutputPacket,
+    ) -> Result<(String, Tensor), Failure> {
+        let name = self
+            .plan()
+            .graph_outputs()
+            .nth(position)
+            .unwrap_or_default();
         let tensor = tensors::to_tensor(packet).map_err(|of| {
             let message = format!("the graph's output `{name}` is `{of}`, which is no tensor");
             Failure::new(Cause::NoAnswer, message)
@@ -117,7 +101,7 @@ impl Inference {
         };
         let ((), found) = tokio::try_join!(feeding, self.rest())?;
         if found.is_empty() {
-            return Err(Failure::no_answer(self.session.summary()));
+            return Err(Failure::no_answer(self.0.summary()));
         }
         Ok(found)
     }
@@ -151,20 +135,24 @@ impl Inference {
 
     /// Returns the summary of the session, if it is known to have ended well.
     pub(crate) fn summary(&self) -> Option<&Summary> {
-        self.session.summary()
+        self.0.summary()
     }
 
-    /// Whether the session is known to have ended.
+    /// Returns true if the session is known to have ended.
     pub(crate) fn has_ended(&self) -> bool {
-        self.session.has_ended()
+        self.0.has_ended()
     }
 
     /// By output, what was found of it.
     fn found(&self) -> Vec<Option<(String, Tensor)>> {
-        vec![None; self.plan.graph_outputs().count()]
+        vec![None; self.plan().graph_outputs().count()]
     }
 
-    fn find(&self, found: &mut [Option<(String, Tensor)>], given: Given) -> Result<(), Failure> {
+    fn find(
+        &self,
+        found: &mut [Option<(String, Tensor)>],
+        given: OutputPacket,
+    ) -> Result<(), Failure> {
         let position = given.0;
         match found[position].replace(self.tensor(given)?) {
             None => Ok(()),

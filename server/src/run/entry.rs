@@ -1,0 +1,160 @@
+//! The facts of a request that its log line, its counts and its trace tell. Handlers add those that
+//! only they know.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant},
+};
+
+use axum::http::{HeaderValue, Method};
+use graphmill_calculators::payload::{Tallied, Tally};
+
+use crate::{
+    errors::Failure,
+    listen::Exchange,
+    observe::{log, trace::RequestTrace},
+};
+
+/// The entry of a request in the log; the handler adds what only it knows.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry(pub(crate) Arc<Facts>);
+
+/// Facts about a request, for its line, its counts and its trace.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub(crate) id: Arc<str>,
+    pub(crate) method: Method,
+    /// Without the query, in which some clients send keys.
+    pub(crate) path: String,
+    pub(crate) received: Instant,
+    /// The route, as it is written in the server.
+    pub(crate) endpoint: String,
+    pub(crate) model: OnceLock<String>,
+    /// True if the answer was asked for as a stream of events.
+    pub(crate) streams: OnceLock<bool>,
+    /// The name of its key.
+    pub(crate) key: OnceLock<Arc<str>>,
+    /// Set when the graph has taken the request.
+    pub(crate) entered: OnceLock<()>,
+    /// When the first part of an answer that was generated left.
+    pub(crate) answered: OnceLock<Instant>,
+    /// The failure of the request, if there is one.
+    pub(crate) failure: OnceLock<LoggedFailure>,
+    pub(crate) tally: Arc<Tally>,
+    /// The request as the listener sees it.
+    pub(crate) exchange: Option<Arc<Exchange>>,
+    /// `None` where no traces are collected.
+    pub(crate) trace: Option<RequestTrace>,
+}
+
+/// A failure, as the log may have it.
+#[derive(Debug)]
+pub(crate) struct LoggedFailure {
+    pub(crate) code: Option<String>,
+    /// The field of the request that is at fault.
+    pub(crate) param: Option<String>,
+    /// Description of the error, without words of the request.
+    pub(crate) message: String,
+    pub(crate) is_ours: bool,
+}
+
+impl Facts {
+    pub(crate) fn is_unread(&self) -> bool {
+        self.exchange
+            .as_ref()
+            .is_some_and(|exchange| exchange.is_unread())
+    }
+
+    /// Returns the time to the first part of an answer that language models generated.
+    pub(crate) fn first_token(&self, tally: &Tallied) -> Option<Duration> {
+        tally.first?;
+        let answered = self.answered.get()?;
+        Some(answered.duration_since(self.received))
+    }
+}
+
+impl From<&Failure> for LoggedFailure {
+    fn from(failure: &Failure) -> Self {
+        let is_ours = failure.row().status.is_server_error();
+        Self {
+            code: failure.code().map(log::shown),
+            param: failure.param.as_deref().map(log::shown),
+            message: if is_ours {
+                log::without_texts(&failure.message)
+            } else {
+                log::without_values(&failure.message)
+            },
+            is_ours,
+        }
+    }
+}
+
+impl Entry {
+    /// Says which graph the request is for, and whether it asks for a stream of events.
+    pub(crate) fn model(&self, name: &str, streams: bool) {
+        self.0.model.get_or_init(|| name.to_owned());
+        self.0.streams.get_or_init(|| streams);
+    }
+
+    /// Says that the graph has taken the request.
+    pub(crate) fn entered(&self) {
+        self.0.entered.get_or_init(|| ());
+    }
+
+    /// Says that a part of the answer leaves: an event, a message, or all of it.
+    pub(crate) fn answers(&self) {
+        self.0.answered.get_or_init(Instant::now);
+    }
+
+    /// Says that the answer ended with an error.
+    pub(crate) fn failed(&self, failure: &Failure) {
+        self.0.failure.get_or_init(|| failure.into());
+    }
+
+    /// The counts of what the request takes, which nodes keep.
+    pub(crate) fn tally(&self) -> Arc<Tally> {
+        Arc::clone(&self.0.tally)
+    }
+
+    /// The trace of the request, where traces are collected.
+    pub(crate) fn trace(&self) -> Option<&RequestTrace> {
+        self.0.trace.as_ref()
+    }
+
+    /// The milliseconds that the answer took so far, by part: what is not known is left out. The
+    /// form is that of the header `server-timing`.
+    pub(crate) fn server_timing(&self) -> HeaderValue {
+        let parts = self.parts().into_iter();
+        let parts = parts.map(|(name, time)| format!("{name};dur={}", milliseconds(time)));
+        let parts = parts.collect::<Vec<_>>().join(", ");
+        HeaderValue::try_from(parts).expect("names and numbers")
+    }
+
+    /// The parts of an answer and what they took so far.
+    pub(crate) fn parts(&self) -> Vec<(&'static str, Duration)> {
+        let Facts {
+            received, tally, ..
+        } = &*self.0;
+        let tally = tally.read();
+        let prepare = tally
+            .submitted
+            .map(|submitted| submitted.duration_since(*received));
+        let parts = [
+            ("prepare", prepare),
+            ("queue", tally.queued),
+            ("prefill", tally.prefill),
+            ("decode", tally.first.map(|_| tally.decoding)),
+            ("ttft", self.0.first_token(&tally)),
+            ("total", Some(received.elapsed())),
+        ];
+        let known = parts.into_iter();
+        known
+            .filter_map(|(name, time)| Some((name, time?)))
+            .collect()
+    }
+}
+
+/// A time in milliseconds, rounded to tenths.
+pub(crate) fn milliseconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e4).round() / 10.0
+}
