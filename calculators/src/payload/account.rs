@@ -21,9 +21,9 @@ pub struct Account {
     pub terms: Option<Terms>,
     /// Tokens that language models generated in an earlier run, and generate in this one.
     pub recorded: Option<RecordedTokens>,
-    /// The priority level that a request with tensors asks for, 1 for the first; 0 if it names
-    /// none.
-    pub priority: u32,
+    /// The priority level of the request where nodes batch tensors, 1 for the first; 0 if it names
+    /// none. Language models take `priority` of a request's body instead.
+    pub batch_priority: u32,
 }
 
 /// What the key of a request allows and demands.
@@ -76,9 +76,9 @@ impl Account {
     }
 }
 
-/// The priority level that the request of a session names; 0 if it names none.
-pub(crate) fn priority_of(run: &RunCx) -> u32 {
-    Account::of(run).map_or(0, |account| account.priority)
+/// The priority level of a session where nodes batch tensors; 0 if its request names none.
+pub(crate) fn batch_priority_of(run: &RunCx) -> u32 {
+    Account::of(run).map_or(0, |account| account.batch_priority)
 }
 
 impl Tally {

@@ -27,7 +27,7 @@ pub use graphmill_llm::{
 };
 use serde_json::{Map, Value};
 
-pub(crate) use account::priority_of;
+pub(crate) use account::batch_priority_of;
 pub use account::{Account, Need, Quota, Terms};
 pub use chunks::{Finish, StopSignal, TextChunk, TokenChunk, ToolCallDelta, ToolCallStart};
 pub use embedding::{Embeddings, EmbeddingsRequest, Relevance, RerankRequest, VectorForm};

@@ -215,10 +215,10 @@ fn a_request_goes_to_the_level_that_it_names() {
     let levels = batcher.info().batching.levels.iter();
     let sizes: Vec<u32> = levels.map(|level| level.max_queue_size).collect();
     assert_eq!(sizes, [7, 1024]);
-    let with_priority = |priority| {
+    let with_priority = |batch_priority| {
         let mut cx = RunCx::new("test");
         cx.extension = Some(Arc::new(Account {
-            priority,
+            batch_priority,
             ..Account::default()
         }));
         run_with(&plan, cx, "pixels", floats(&[1, 3], &[0.0; 3]))

@@ -33,7 +33,7 @@ impl Answer {
         let options = RunOptions {
             label: payload.uri.split('?').next().unwrap_or_default(),
             sides: &SidePackets::new(),
-            priority: 0,
+            batch_priority: 0,
             deadline,
             driver: Driver::Task,
             trace,

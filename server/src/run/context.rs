@@ -128,9 +128,8 @@ impl RequestContext {
         self.caller.clone().map(Settlement)
     }
 
-    /// The account of a run, which counts for the request and its key. `priority` is the level that
-    /// a request with tensors names.
-    pub(super) fn account(&self, priority: u32) -> Account {
+    /// The account of a run, which counts for the request and its key.
+    pub(super) fn account(&self, batch_priority: u32) -> Account {
         let tally = self.entry.tally();
         if let Some(caller) = &self.caller {
             caller.is_tallied(Arc::clone(&tally));
@@ -139,7 +138,7 @@ impl RequestContext {
             tally,
             tenant: owner::tenant(self.caller.as_ref(), self.owner.as_ref()),
             terms: self.caller.as_ref().map(Caller::terms),
-            priority,
+            batch_priority,
             recorded: None,
         }
     }

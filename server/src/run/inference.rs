@@ -32,13 +32,12 @@ pub(crate) fn takes_tensors(plan: &Plan, name: &str) -> Result<(), Failure> {
 }
 
 impl Inference {
-    /// Opens a session on a graph whose streams carry tensors. `priority` is the level that the
-    /// request names; 0 if it names none.
+    /// Opens a session on a graph whose streams carry tensors.
     pub(crate) fn open(
         who: &RequestContext,
         ready: Ready,
         sides: &SidePackets,
-        priority: u32,
+        batch_priority: u32,
         deadline: Option<Instant>,
         driver: Driver,
     ) -> Result<Self, Failure> {
@@ -47,7 +46,7 @@ impl Inference {
         let options = RunOptions {
             label: "tensors",
             sides,
-            priority,
+            batch_priority,
             deadline,
             driver,
             trace: None,

@@ -34,8 +34,8 @@ pub(crate) struct RunOptions<'a> {
     /// A name of the session, for people.
     pub(crate) label: &'a str,
     pub(crate) sides: &'a SidePackets,
-    /// The priority level that a request with tensors names; 0 if there is none.
-    pub(crate) priority: u32,
+    /// The level that nodes which batch tensors have for it; 0 for their default.
+    pub(crate) batch_priority: u32,
     /// The moment at which the session ends at the latest.
     pub(crate) deadline: Option<Instant>,
     pub(crate) driver: Driver,
@@ -87,7 +87,7 @@ impl Run {
         let mut context = RunCx::new(who.id.text.clone());
         context.deadline = options.deadline;
         context.tenant = who.owner.as_ref().map(Owner::name);
-        context.extension = Some(Arc::new(who.account(options.priority)));
+        context.extension = Some(Arc::new(who.account(options.batch_priority)));
         context.trace.traceparent.clone_from(&who.traceparent);
         let cancel = context.cancel.clone();
         let key = who.owner.as_ref().and_then(Owner::key);

@@ -1,6 +1,10 @@
 //! Graphs with versions: which are served, which one a request gets, how they come and go.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
 use serde_json::{Value, json};
 
@@ -175,6 +179,41 @@ async fn requests_are_divided_as_the_configuration_says_and_sessions_are_not() {
             "3"
         );
     }
+}
+
+#[tokio::test]
+async fn runs_with_tensors_of_one_session_get_the_same_version() {
+    const SAME: &str = r#"
+        input_stream: "x"
+        output_stream: "same"
+        node { calculator: "PassThroughCalculator" input_stream: "x" output_stream: "same" }
+    "#;
+    let setup = Setup::new().graph("same", SAME);
+    let setup = setup.that(&json!({ "canary": { "2": 50 } }));
+    for version in ["1", "2"] {
+        let folder = setup.path().join("0").join(version);
+        fs::create_dir(&folder).expect("writable");
+        fs::write(folder.join("graph.pbtxt"), SAME).expect("writable");
+    }
+    let server = setup.start().await;
+    let body = json!({ "inputs": [
+        { "name": "x", "datatype": "FP32", "shape": [1], "data": [1.0] },
+    ] });
+    let version_of = async |session: &str| {
+        let request = server.post("/v2/models/same/infer", body.to_string());
+        let reply = read(request.header("x-session-id", session.to_owned())).await;
+        reply.json()["model_version"].as_str().map(str::to_owned)
+    };
+    let mut versions = BTreeSet::new();
+    for number in 0..20 {
+        let session = format!("session {number}");
+        let first = version_of(&session).await.expect("a version");
+        for _ in 0..3 {
+            assert_eq!(version_of(&session).await.as_ref(), Some(&first));
+        }
+        versions.insert(first);
+    }
+    assert_eq!(versions.len(), 2, "sessions are divided");
 }
 
 #[tokio::test]

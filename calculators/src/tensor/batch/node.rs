@@ -10,7 +10,7 @@ use graphmill_engine::{
 use super::batcher::{Asked, Batcher};
 use super::options::DynamicBatchOptions;
 use super::source::{BatchedModel, BatcherSpec, Source};
-use crate::payload::{Tally, priority_of};
+use crate::payload::{Tally, batch_priority_of};
 use crate::tensor::Tensor;
 
 /// Computes tensors with a model, batched with those of every other session of the same model.
@@ -67,7 +67,11 @@ impl<M: BatchedModel> AsyncCalculator for DynamicBatch<M> {
         let has_priorities = batcher.info().batching.has_priorities();
         let asked = Asked {
             // Another node of the graph may have levels where this one has none.
-            priority: if has_priorities { priority_of(&run) } else { 0 },
+            priority: if has_priorities {
+                batch_priority_of(&run)
+            } else {
+                0
+            },
             deadline: run.deadline,
         };
         Ok(Self {
