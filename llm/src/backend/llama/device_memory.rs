@@ -1,8 +1,7 @@
 //! What a model needs of each memory, and what is there.
 
-use llama_cpp_2::model::LlamaModel;
-
-use super::model::{Weights, architecture};
+use super::ffi::Model;
+use super::model::Weights;
 use super::{devices, log_lines};
 use crate::memory::Pool;
 use crate::room;
@@ -164,13 +163,12 @@ pub(super) struct StepBuffers {
 
 impl StepBuffers {
     pub(super) fn new(
-        model: &LlamaModel,
+        model: &Model,
         spec: &LlmEngineSpec,
         ubatch: u32,
         max_sequences: u32,
     ) -> Self {
-        let number = |value: i32| u64::try_from(value).unwrap_or(0);
-        let (vocabulary, width) = (number(model.n_vocab()), number(model.n_embd()));
+        let (vocabulary, width) = (u64::from(model.n_vocab()), u64::from(model.n_embd()));
         // Which tokens see a cell; plain attention keeps a score for each head beside that.
         let bytes_seen = match spec.plugin_config.flash_attention {
             FlashAttention::Off => 4 + 4 * u64::from(model.n_head()),
@@ -193,14 +191,13 @@ impl StepBuffers {
 }
 
 /// Bytes of the keys and values of one token over all layers.
-pub(super) fn bytes_per_cell(model: &LlamaModel, type_k: KvType, type_v: KvType) -> u64 {
+pub(super) fn bytes_per_cell(model: &Model, type_k: KvType, type_v: KvType) -> u64 {
     let heads = u64::from(model.n_head_kv().max(1));
-    let default_length = model.n_embd().max(1) as u64 / u64::from(model.n_head().max(1));
-    let architecture = architecture(model);
+    let default_length = u64::from(model.n_embd().max(1)) / u64::from(model.n_head().max(1));
+    let architecture = model.architecture();
     let length = |name: &str| {
-        let value = model.meta_val_str(&format!("{architecture}.attention.{name}_length"));
+        let value = model.metadata(&format!("{architecture}.attention.{name}_length"));
         value
-            .ok()
             .and_then(|text| text.parse().ok())
             .unwrap_or(default_length)
     };

@@ -4,7 +4,7 @@
 
 use super::device_memory::MACHINE;
 use super::ffi::{HiddenOf, check_layers, target_layers};
-use super::model::{Weights, architecture};
+use super::model::Weights;
 use crate::protocol::LoadError;
 use crate::spec::LlmEngineSpec;
 
@@ -18,7 +18,7 @@ const UBATCH: u32 = 64;
 
 /// Refuses to generate with a model that can only draft.
 pub(super) fn check_main(spec: &LlmEngineSpec, weights: &Weights) -> Result<(), LoadError> {
-    let architecture = architecture(&weights.model);
+    let architecture = weights.model.architecture();
     if architecture != ARCHITECTURE && !OTHERS.contains(&architecture.as_str()) {
         return Ok(());
     }
@@ -39,7 +39,7 @@ pub(super) fn count_buffers(
     if let Some(HiddenOf::Layers(layers)) = hidden
         && let Some((_, bytes)) = takes.iter_mut().find(|(name, _)| name == MACHINE)
     {
-        let elements = layers.len() as u64 * u64::from(main.model.n_embd().unsigned_abs());
+        let elements = layers.len() as u64 * u64::from(main.model.n_embd());
         *bytes += 4 * elements * u64::from(spec.max_num_batched_tokens);
     }
 }
@@ -59,7 +59,7 @@ pub(super) fn prepare(
         );
         Err(LoadError::Spec { field, message })
     };
-    let architecture = architecture(&draft.model);
+    let architecture = draft.model.architecture();
     if OTHERS.contains(&architecture.as_str()) {
         let why = format!("drafts of `{architecture}` models are not supported");
         return refused("draft_models_path", why);
@@ -74,7 +74,7 @@ pub(super) fn prepare(
         };
     }
     let key = format!("{ARCHITECTURE}.target_hidden_size");
-    let width = draft.model.meta_val_str(&key).unwrap_or_default();
+    let width = draft.model.metadata(&key).unwrap_or_default();
     let found = main.model.n_embd().to_string();
     if width != found {
         let why = format!("it drafts from {width} numbers of a token, and the model has {found}");

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
-use super::ffi::{self, Context, Heard, SequenceWidth, ThreadPool};
-use super::model::{self, Weights, architecture};
+use super::ffi::{self, Context, Heard, Model, SequenceWidth, ThreadPool};
+use super::model::{self, Weights};
 use super::process::{choose_numa, process};
 use super::threads::Threads;
 use super::vocab::LlamaVocabulary;
@@ -38,7 +37,7 @@ pub(crate) fn open(spec: &EmbeddingSpec, serve: &mut ServeEmbedding<'_>) -> Resu
     let numa = choose_numa(spec.plugin_config.numa)?;
     let available = room::available_bytes();
     let weights = model::load(&spec.weights())?;
-    if ffi::encodes_and_decodes(&weights.model) {
+    if weights.model.encodes_and_decodes() {
         return Err(LoadError::Model {
             path: spec.model.clone(),
             message: "it reads with one network and writes with another, and does not embed"
@@ -107,10 +106,10 @@ pub(crate) fn open(spec: &EmbeddingSpec, serve: &mut ServeEmbedding<'_>) -> Resu
 }
 
 /// How the tokens' vectors become one: as the spec says, or as the file does.
-fn pooling(spec: &EmbeddingSpec, model: &LlamaModel) -> Result<Pooling, LoadError> {
-    let architecture = architecture(model);
+fn pooling(spec: &EmbeddingSpec, model: &Model) -> Result<Pooling, LoadError> {
+    let architecture = model.architecture();
     let key = format!("{architecture}.pooling_type");
-    let stored = model.meta_val_str(&key).ok();
+    let stored = model.metadata(&key);
     let stored = match stored.and_then(|text| text.parse::<sys::llama_pooling_type>().ok()) {
         Some(sys::LLAMA_POOLING_TYPE_MEAN) => Some(Pooling::Mean),
         Some(sys::LLAMA_POOLING_TYPE_CLS) => Some(Pooling::Cls),
@@ -160,8 +159,8 @@ struct Lengths {
 }
 
 impl Lengths {
-    fn new(spec: &EmbeddingSpec, model: &LlamaModel) -> Result<Self, LoadError> {
-        let trained = model.n_ctx_train();
+    fn new(spec: &EmbeddingSpec, model: &Model) -> Result<Self, LoadError> {
+        let trained = model.trained_context();
         if let Some(wanted) = spec.max_context.filter(|wanted| *wanted > trained) {
             return Err(LoadError::Spec {
                 field: length_option(spec.task),
@@ -202,7 +201,7 @@ fn flash_attention(spec: &EmbeddingSpec, weights: &Weights, lengths: Lengths) ->
     }
 }
 
-fn score_bytes(model: &LlamaModel, lengths: Lengths) -> u64 {
+fn score_bytes(model: &Model, lengths: Lengths) -> u64 {
     4 * u64::from(model.n_head()) * u64::from(lengths.ubatch).pow(2)
 }
 
@@ -226,10 +225,10 @@ fn check_memory(
         step += score_bytes(model, lengths);
     }
     // The widest activations, which are those of the feed-forward layers.
-    step += tokens * 48 * u64::try_from(model.n_embd()).unwrap_or(0);
-    if !architecture(model).contains("bert") {
+    step += tokens * 48 * u64::from(model.n_embd());
+    if !model.architecture().contains("bert") {
         // Models that can generate compute logits of each token, and keep keys and values.
-        step += tokens * 8 * u64::try_from(model.n_vocab()).unwrap_or(0);
+        step += tokens * 8 * u64::from(model.n_vocab());
         step += tokens * device_memory::bytes_per_cell(model, KvType::F16, KvType::F16);
     }
     let loaded = if weights.shared { 0 } else { weights.bytes() };
@@ -299,9 +298,8 @@ fn create<'a>(
 
 /// As the model's own template says, or else with the special tokens that its vocabulary puts
 /// around and between texts.
-fn pair_form(model: &LlamaModel, vocab: &LlamaVocabulary) -> PairForm {
-    // Not by `chat_template`: with a name, the binding has llama.cpp read it after it is freed.
-    if let Ok(template) = model.meta_val_str(RANK_TEMPLATE) {
+fn pair_form(model: &Model, vocab: &LlamaVocabulary) -> PairForm {
+    if let Some(template) = model.metadata(RANK_TEMPLATE) {
         let form = PairForm::from_template(vocab, &template);
         if let Ok(Some(form)) = form {
             return form;
@@ -312,17 +310,14 @@ fn pair_form(model: &LlamaModel, vocab: &LlamaVocabulary) -> PairForm {
         );
     }
     let tokens = model.vocab();
-    let known = |token: Token| vocab.contains(token).then_some(token);
-    let sep = known(tokens.sep().0);
-    let begin = known(tokens.bos().0).filter(|_| tokens.should_add_bos());
-    if ffi::vocabulary_kind(model) == sys::LLAMA_VOCAB_TYPE_WPM {
+    let sep = tokens.sep();
+    let begin = tokens.bos().filter(|_| tokens.adds_bos());
+    if tokens.kind() == sys::LLAMA_VOCAB_TYPE_WPM {
         let sep = Vec::from_iter(sep);
         return PairForm::around(Vec::from_iter(begin), sep.clone(), sep);
     }
-    let end = known(tokens.eos().0)
-        .or(sep)
-        .filter(|_| tokens.should_add_eos());
-    let sep = sep.filter(|_| tokens.should_add_sep());
+    let end = tokens.eos().or(sep).filter(|_| tokens.adds_eos());
+    let sep = sep.filter(|_| tokens.adds_sep());
     PairForm::around(
         Vec::from_iter(begin),
         end.into_iter().chain(sep).collect(),
@@ -342,9 +337,9 @@ enum Score {
 }
 
 impl Score {
-    fn of(spec: &EmbeddingSpec, model: &LlamaModel, width: usize) -> Result<Self, LoadError> {
+    fn of(spec: &EmbeddingSpec, model: &Model, width: usize) -> Result<Self, LoadError> {
         // llama.cpp ends the heads of these with a softmax.
-        let is_probability = matches!(architecture(model).as_str(), "qwen3" | "qwen3vl");
+        let is_probability = matches!(model.architecture().as_str(), "qwen3" | "qwen3vl");
         match width {
             _ if is_probability => Ok(Self::Probability),
             1 => Ok(Self::Logit),

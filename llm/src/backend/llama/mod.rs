@@ -6,8 +6,6 @@
 
 use std::ops::Range;
 
-use llama_cpp_2::model::LlamaModel;
-
 use crate::backend::interface::{
     Backend, BatchImage, BatchToken, Capacity, Checkpoint, DecodeError, DraftSupport, KvLayout,
     SaveError, SavedCells, SavedPart, Slot,
@@ -51,7 +49,7 @@ pub(crate) use cpu_kernels::unused_bytes as unbacked_bytes;
 #[cfg(feature = "cpu-kernels")]
 pub use cpu_kernels::{MatmulTime, MeasuredMatmul};
 pub(crate) use embed::open as open_embedding;
-use ffi::{Context, Heard};
+use ffi::{Context, Heard, Model};
 pub(super) use ffi::{exit, limit_process};
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) use ffi::{freed_bytes, limit_heaps, trim_heap};
@@ -67,14 +65,14 @@ use sub_batches::{Divided, GoesBack};
 pub(super) use threads::threads_have_own_cpus;
 
 /// Whether llama.cpp mixes up the states of sequences that it computes in one pass.
-fn mixes_up_states(model: &LlamaModel) -> bool {
-    let architecture = model::architecture(model);
+fn mixes_up_states(model: &Model) -> bool {
+    let architecture = model.architecture();
     matches!(&*architecture, "arwkv7" | "plamo2" | "rwkv6qwen2")
 }
 
 /// Which drafts a context on the model takes.
-fn draft_support(context: &Context<'_>, model: &LlamaModel, unified: bool) -> DraftSupport {
-    if model.is_recurrent() || model.is_hybrid() {
+fn draft_support(context: &Context<'_>, model: &Model, unified: bool) -> DraftSupport {
+    if model.has_states() {
         match context.rollback_states() {
             0 => DraftSupport::Never,
             states => DraftSupport::UpTo(states),
@@ -99,7 +97,7 @@ fn divided(
         return Some(Divided::new(Some(0), None));
     }
     let bytes = plan.ragged_bytes;
-    let pass_cost = bytes.map(|bytes| weights.model.size() / bytes.max(1));
+    let pass_cost = bytes.map(|bytes| weights.model.bytes() / bytes.max(1));
     let goes_back = (rollback_states > 0).then_some(GoesBack {
         unified: plan.unified,
         ubatch: plan.ubatch as usize,
@@ -118,11 +116,11 @@ struct Environment<'a> {
 fn weights_info(weights: &Weights) -> WeightsInfo {
     let model = &weights.model;
     WeightsInfo {
-        architecture: model::architecture(model),
-        quantization: ffi::quantization(model),
-        parameters: model.n_params(),
-        bytes: model.size(),
-        trained_context: model.n_ctx_train(),
+        architecture: model.architecture(),
+        quantization: model.quantization(),
+        parameters: model.parameters(),
+        bytes: model.bytes(),
+        trained_context: model.trained_context(),
         shared: weights.shared,
     }
 }

@@ -9,12 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
 
-use llama_cpp_2::model::LlamaModel;
-use llama_cpp_2::model::params::LlamaModelParams;
 use llama_cpp_sys_2 as sys;
 
 use super::cpu_kernels::{self, Kernels, Packed};
-use super::ffi::{self, BufferType, Mapping, ModelParams};
+use super::ffi::{self, BufferType, Mapping, Model, ModelParams};
 use super::process::process;
 use super::{devices, gguf, log_lines};
 use crate::model::LoadStage;
@@ -25,16 +23,9 @@ use crate::protocol::LoadError;
 use crate::room;
 use crate::spec::{CpuKernels, Device, LlmEngineSpec, Number, SplitMode, TensorOverride, is_trial};
 
-/// The name of a model's architecture, as in its file.
-pub(super) fn architecture(model: &LlamaModel) -> String {
-    model
-        .meta_val_str("general.architecture")
-        .unwrap_or_default()
-}
-
 /// Loaded weights.
 pub(super) struct Weights {
-    pub(super) model: Arc<LlamaModel>,
+    pub(super) model: Arc<Model>,
     pub(super) layout: Arc<Layout>,
     /// Whether another engine had loaded them.
     pub(super) shared: bool,
@@ -46,7 +37,7 @@ impl Weights {
         let packed = self.layout.kernels.as_ref();
         let (packed, unpacked) =
             packed.map_or((0, 0), |(_, packed)| (packed.bytes, packed.in_file));
-        (self.model.size() + packed).saturating_sub(unpacked)
+        (self.model.bytes() + packed).saturating_sub(unpacked)
     }
 }
 
@@ -105,7 +96,7 @@ struct Key {
     mtp: bool,
 }
 
-type Loaded = HashMap<Key, (Weak<LlamaModel>, Arc<Layout>)>;
+type Loaded = HashMap<Key, (Weak<Model>, Arc<Layout>)>;
 
 /// All weights of this process. Locked while a model is loaded, so that two engines that start at
 /// once load it once.
@@ -142,10 +133,7 @@ pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
     }
     let params = params(&key, kernels)?;
     check_room(&key)?;
-    let path = CString::new(spec.model.as_os_str().as_bytes()).map_err(|_| LoadError::Model {
-        path: spec.model.clone(),
-        message: "the path has a NUL character".to_owned(),
-    })?;
+    let path = c_path(&spec.model)?;
     let watch = cpu_kernels::Watch::thread();
     let huge_pages = spec.plugin_config.huge_pages != Some(false);
     let ((model, packed), heard) = ffi::listen(|| {
@@ -153,22 +141,11 @@ pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
             load_file(&key, &path, &params, &spec.model)
         })
     });
-    let refused = |message: String| LoadError::Model {
-        path: spec.model.clone(),
-        message,
-    };
-    let model = model.ok_or_else(|| {
-        refused(
-            heard
-                .complaint()
-                .unwrap_or_else(|| "llama.cpp cannot load it".to_owned()),
-        )
-    })?;
+    let model = model.ok_or_else(|| refused(&spec.model, heard.complaint()))?;
     if watch.panicked() {
-        return Err(refused(
-            "its weights could not be packed for the CPU kernels: load it with `cpu_kernels` `off`"
-                .to_owned(),
-        ));
+        let message =
+            "its weights could not be packed for the CPU kernels: load it with `cpu_kernels` `off`";
+        return Err(refused(&spec.model, Some(message.to_owned())));
     }
     let mappings = ffi::mapped(&key.path);
     let model = Arc::new(model);
@@ -189,7 +166,7 @@ pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
 
 /// Loads a file. Of a mapped one whose weights are copied, the pages that were read are not kept
 /// beside the copies.
-fn load_file(key: &Key, path: &CStr, params: &ModelParams, told_as: &Path) -> Option<LlamaModel> {
+fn load_file(key: &Key, path: &CStr, params: &ModelParams, told_as: &Path) -> Option<Model> {
     /// How often pages are given back, in parts of the file.
     const STEP: f32 = 0.125;
     let mapping = (key.mmap && !key.mlock).then(|| Mapping::expect(&key.path));
@@ -214,16 +191,25 @@ fn load_file(key: &Key, path: &CStr, params: &ModelParams, told_as: &Path) -> Op
 }
 
 /// Loads the vocabulary and the metadata of a file.
-pub(super) fn load_vocab(path: &Path) -> Result<LlamaModel, LoadError> {
-    let process = process(path)?;
+pub(super) fn load_vocab(path: &Path) -> Result<Model, LoadError> {
+    process(path)?;
     gguf::check(path)?;
-    let params = LlamaModelParams::default().with_vocab_only(true);
-    let (model, heard) =
-        ffi::listen(|| LlamaModel::load_from_file(&process.backend, path, &params));
-    model.map_err(|error| LoadError::Model {
+    let name = c_path(path)?;
+    let (model, heard) = ffi::listen(|| ffi::load_vocabulary(&name));
+    model.ok_or_else(|| refused(path, heard.complaint()))
+}
+
+fn c_path(path: &Path) -> Result<CString, LoadError> {
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| refused(path, Some("the path has a NUL character".to_owned())))
+}
+
+/// The error of a file that llama.cpp does not load, with what it complained of.
+fn refused(path: &Path, complaint: Option<String>) -> LoadError {
+    LoadError::Model {
         path: path.to_owned(),
-        message: heard.complaint().unwrap_or_else(|| error.to_string()),
-    })
+        message: complaint.unwrap_or_else(|| "llama.cpp cannot load it".to_owned()),
+    }
 }
 
 fn unreadable(path: &Path, source: std::io::Error) -> LoadError {

@@ -3,8 +3,8 @@
 //! model has left behind the token before it. Of several such layers, the first one drafts.
 
 use super::device_memory;
-use super::ffi::{self, Context};
-use super::model::{Weights, architecture};
+use super::ffi::Context;
+use super::model::Weights;
 use super::plan::ContextPlan;
 use super::{Environment, LlamaCpp};
 use crate::protocol::LoadError;
@@ -35,8 +35,8 @@ pub(super) fn check(spec: &LlmEngineSpec, weights: &Weights) -> Result<(), LoadE
     if !spec.plugin_config.mtp {
         return Ok(());
     }
-    let architecture = architecture(&weights.model);
-    let why = if ffi::mtp_layers(&weights.model) == 0 {
+    let architecture = weights.model.architecture();
+    let why = if weights.model.mtp_layers() == 0 {
         "it has no MTP layers".to_owned()
     } else if !ARCHITECTURES.contains(&architecture.as_str()) {
         format!("llama.cpp does not compute the MTP layers of `{architecture}`")
@@ -60,7 +60,7 @@ pub(super) fn bytes_per_cell(spec: &LlmEngineSpec, weights: &Weights) -> u64 {
     }
     let (model, knobs) = (&weights.model, &spec.plugin_config);
     let all = device_memory::bytes_per_cell(model, knobs.kv_type_k, knobs.kv_type_v);
-    all / u64::from(model.n_layer().max(1)) * u64::from(ffi::mtp_layers(model))
+    all / u64::from(model.n_layer().max(1)) * u64::from(model.mtp_layers())
 }
 
 /// Makes the context, beside that of the model, which has this plan.

@@ -133,10 +133,9 @@ fn of_draft(error: LoadError) -> LoadError {
 pub(crate) fn open_vocab(path: &Path) -> Result<Arc<dyn Vocab>, LoadError> {
     let model = model::load_vocab(path)?;
     // llama.cpp does not read the model's shape with the vocabulary alone, but keeps the metadata.
-    let architecture = model::architecture(&model);
-    let length = model.meta_val_str(&format!("{architecture}.context_length"));
+    let architecture = model.architecture();
+    let length = model.metadata(&format!("{architecture}.context_length"));
     let context_length = length
-        .ok()
         .and_then(|text| text.parse().ok())
         .unwrap_or(i32::MAX as usize);
     Ok(Arc::new(LlamaVocabulary::new(

@@ -2,14 +2,13 @@
 
 use std::rc::Rc;
 
-use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
 use super::adapters;
 use super::cpu_kernels::{self, Packed};
 use super::device_memory::{self, Available, MACHINE, StepBuffers};
-use super::ffi::{self, Context, Heard, HiddenOf, RawContext, ThreadPool};
-use super::model::{Weights, architecture};
+use super::ffi::{self, Context, Heard, HiddenOf, Model, RawContext, ThreadPool};
+use super::model::Weights;
 use super::mtp;
 use super::state_size::sequence_bytes;
 use super::threads::Threads;
@@ -79,7 +78,7 @@ impl<'a> ContextPlan<'a> {
         }
         let context_length = spec
             .max_context
-            .unwrap_or_else(|| model.n_ctx_train())
+            .unwrap_or_else(|| model.trained_context())
             .max(1);
         let batch_tokens = spec.max_num_batched_tokens.max(max_sequences);
         let ubatch = ubatch(spec);
@@ -148,7 +147,7 @@ impl<'a> ContextPlan<'a> {
         };
         let on_cpu_in_streams = on_cpu_in_streams(weights, available, unified);
         let plain = on_cpu_in_streams && !kernels_attend(weights, knobs.kv_type_k, knobs.kv_type_v);
-        let sparse = SPARSE_BY_FLASH.contains(&architecture(model).as_str());
+        let sparse = SPARSE_BY_FLASH.contains(&model.architecture().as_str());
         let flash_attention = match knobs.flash_attention {
             FlashAttention::Auto if sparse => FlashAttention::On,
             _ if plain && plain_attention_fits(model, knobs, share, ubatch, left) => {
@@ -309,15 +308,15 @@ pub(super) fn kernels_attend(weights: &Weights, type_k: KvType, type_v: KvType) 
 
 /// Whether scores of attention depend on distances by themselves, which the CPU kernels leave to
 /// llama.cpp. For some architectures it decides that alone, for others by what the file says.
-fn has_linear_biases(model: &LlamaModel) -> bool {
-    let architecture = architecture(model);
+fn has_linear_biases(model: &Model) -> bool {
+    let architecture = model.architecture();
     match architecture.as_str() {
         "bloom" | "jina-bert-v2" | "refact" => true,
         // The larger of two models.
         "baichuan" => model.n_layer() == 40,
         _ => {
-            let largest = model.meta_val_str(&format!("{architecture}.attention.max_alibi_bias"));
-            let largest = largest.ok().and_then(|text| text.parse::<f32>().ok());
+            let largest = model.metadata(&format!("{architecture}.attention.max_alibi_bias"));
+            let largest = largest.and_then(|text| text.parse::<f32>().ok());
             largest.is_some_and(|largest| largest > 0.0)
         }
     }
@@ -326,7 +325,7 @@ fn has_linear_biases(model: &LlamaModel) -> bool {
 /// Whether plain attention may be chosen: the choice is open, the cached values allow it, and there
 /// is room to keep its scores.
 fn plain_attention_fits(
-    model: &LlamaModel,
+    model: &Model,
     knobs: &PluginConfig,
     cells_per_sequence: u32,
     ubatch: u32,

@@ -14,7 +14,7 @@ use crate::spec::{CpuKernels, Numa, is_trial};
 
 /// The process-wide state of llama.cpp, initialized on first use.
 pub(super) struct Process {
-    pub(super) backend: LlamaBackend,
+    _backend: LlamaBackend,
     /// Instruction sets and libraries in use.
     pub(super) features: String,
     /// The kernels that models may use.
@@ -28,7 +28,7 @@ static PROCESS: LazyLock<Result<Process, String>> = LazyLock::new(|| {
     let backend = LlamaBackend::init().map_err(|error| error.to_string())?;
     cpu_kernels::attach_to_buffers();
     Ok(Process {
-        backend,
+        _backend: backend,
         features: ffi::system_info(),
         // A trial computes without them, and does not check them either.
         kernels: if is_trial() {

@@ -11,11 +11,8 @@ use std::num::NonZero;
 use std::ops::Range;
 use std::sync::Arc;
 
-use llama_cpp_2::model::LlamaModel;
-
-use super::ffi::{self, Context, StatePart};
+use super::ffi::{Context, Model, StatePart};
 use super::kv_state::{self, Form, Layout};
-use super::model;
 use crate::backend::interface::{Checkpoint, Reuse, SaveError, SavedCells, SavedPart};
 
 /// Memory for states that is kept from one to the next.
@@ -53,12 +50,12 @@ enum Kind {
 
 impl SequenceStates {
     /// For a context on this model with so many streams of cells, none of which is in use.
-    pub(super) fn new(context: &mut Context<'_>, model: &LlamaModel, streams: u32) -> Self {
+    pub(super) fn new(context: &mut Context<'_>, model: &Model, streams: u32) -> Self {
         let (kind, layout) = kind(context, model, streams);
         Self {
             kind,
             layout,
-            extension: ffi::cell_extension(model),
+            extension: model.cell_extension(),
             form: None,
             state: Vec::new(),
         }
@@ -176,10 +173,10 @@ impl SequenceStates {
 /// What states are made of, and in which order, from what llama.cpp writes of a sequence that has
 /// nothing: for each cache with a cell for each token the number of streams and of the cells in each,
 /// and whatever else there is.
-fn kind(context: &mut Context<'_>, model: &LlamaModel, streams: u32) -> (Kind, Layout) {
+fn kind(context: &mut Context<'_>, model: &Model, streams: u32) -> (Kind, Layout) {
     // The sizes below do not tell a cell of several tokens from one of a single token.
-    let compresses = model::architecture(model) == "deepseek4";
-    let has_states = model.is_recurrent() || model.is_hybrid();
+    let compresses = model.architecture() == "deepseek4";
+    let has_states = model.has_states();
     let whole = context.state_size(0, StatePart::Whole);
     let one_cache = 4 + 4 * streams as usize;
     let caches = |bytes: usize| {
@@ -190,7 +187,7 @@ fn kind(context: &mut Context<'_>, model: &LlamaModel, streams: u32) -> (Kind, L
             before_rest: if has_states { 1 } else { caches },
         }
     };
-    if !has_states && ffi::attention_window(model) == 0 {
+    if !has_states && model.attention_window() == 0 {
         return (Kind::Cells, caches(whole.saturating_sub(HEADER)));
     }
     let rest = context.state_size(0, StatePart::Partial);

@@ -25,7 +25,7 @@ pub(super) struct SequenceBytes {
 /// it will say again.
 pub(super) fn sequence_bytes(spec: &LlmEngineSpec, weights: &Weights) -> Option<SequenceBytes> {
     let model = &weights.model;
-    if !model.is_recurrent() && !model.is_hybrid() {
+    if !model.has_states() {
         return None;
     }
     let knobs = &spec.plugin_config;

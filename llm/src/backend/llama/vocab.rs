@@ -5,17 +5,15 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use llama_cpp_2::model::LlamaModel;
-use llama_cpp_2::token::LlamaToken;
-use llama_cpp_2::token_type::LlamaTokenAttr;
+use llama_cpp_sys_2 as sys;
 
-use super::ffi;
+use super::ffi::Model;
 use super::tokenize::Tokenizer;
 use crate::model::vocab::{GapMarks, TOOL_TEMPLATE, TokenizeError, Vocab};
 use crate::protocol::Token;
 
 pub(super) struct LlamaVocabulary {
-    model: Arc<LlamaModel>,
+    model: Arc<Model>,
     name: String,
     chat_template: Option<String>,
     tool_template: Option<String>,
@@ -25,19 +23,17 @@ pub(super) struct LlamaVocabulary {
 }
 
 impl LlamaVocabulary {
-    pub(super) fn new(model: Arc<LlamaModel>, path: &Path, context_length: usize) -> Self {
+    pub(super) fn new(model: Arc<Model>, path: &Path, context_length: usize) -> Self {
         let vocab = model.vocab();
-        let n_vocab = usize::try_from(vocab.n_tokens()).unwrap_or(0);
+        let n_vocab = model.n_vocab() as usize;
         let named = model
-            .meta_val_str("general.name")
-            .ok()
+            .metadata("general.name")
             .filter(|name| !name.is_empty());
-        let chat_template = model.chat_template(None).ok();
         let mut piece = Vec::new();
         let mut longest = 1;
         for token in vocab.tokens() {
             piece.clear();
-            vocab.token_to_piece_into(token, &mut piece, true, None);
+            vocab.append_piece(token, true, &mut piece);
             longest = longest.max(piece.len());
         }
         let text_limit = context_length
@@ -50,10 +46,8 @@ impl LlamaVocabulary {
                     .to_string_lossy()
                     .into_owned()
             }),
-            chat_template: chat_template.and_then(|template| template.to_string().ok()),
-            // Not by `chat_template`: with a name, the binding has llama.cpp read it after it is
-            // freed.
-            tool_template: model.meta_val_str(TOOL_TEMPLATE).ok(),
+            chat_template: model.chat_template().map(str::to_owned),
+            tool_template: model.metadata(TOOL_TEMPLATE),
             n_vocab,
             context_length,
             tokenizer: Tokenizer::new(Arc::clone(&model), path, text_limit),
@@ -85,52 +79,43 @@ impl Vocab for LlamaVocabulary {
     }
 
     fn piece(&self, token: Token, special: bool, out: &mut Vec<u8>) {
-        if self.contains(token) {
-            self.model
-                .vocab()
-                .token_to_piece_into(LlamaToken(token), out, special, None);
-        }
+        self.model.vocab().append_piece(token, special, out);
     }
 
     fn is_eog(&self, token: Token) -> bool {
-        self.contains(token) && self.model.vocab().is_eog(LlamaToken(token))
+        self.model.vocab().is_eog(token)
     }
 
     fn is_control(&self, token: Token) -> bool {
-        self.contains(token) && self.model.vocab().is_control(LlamaToken(token))
+        self.model.vocab().has(token, sys::LLAMA_TOKEN_ATTR_CONTROL)
     }
 
     fn is_special(&self, token: Token) -> bool {
-        let special =
-            LlamaTokenAttr::Control | LlamaTokenAttr::UserDefined | LlamaTokenAttr::Unknown;
-        self.contains(token)
-            && self
-                .model
-                .vocab()
-                .attr(LlamaToken(token))
-                .intersects(special)
+        let special = sys::LLAMA_TOKEN_ATTR_CONTROL
+            | sys::LLAMA_TOKEN_ATTR_USER_DEFINED
+            | sys::LLAMA_TOKEN_ATTR_UNKNOWN;
+        self.model.vocab().has(token, special)
     }
 
     fn bos(&self) -> Option<Token> {
-        Some(self.model.vocab().bos().0).filter(|token| self.contains(*token))
+        self.model.vocab().bos()
     }
 
     fn eos(&self) -> Option<Token> {
-        Some(self.model.vocab().eos().0).filter(|token| self.contains(*token))
+        self.model.vocab().eos()
     }
 
     fn gap_marks(&self) -> Option<GapMarks> {
-        let marks = ffi::gap_tokens(&self.model);
-        let [before, after, gap] = marks;
-        marks
-            .iter()
-            .all(|token| self.contains(*token))
-            .then_some(GapMarks { before, after, gap })
+        let vocab = self.model.vocab();
+        Some(GapMarks {
+            before: vocab.before_gap()?,
+            after: vocab.after_gap()?,
+            gap: vocab.gap()?,
+        })
     }
 
     fn pad(&self) -> Option<Token> {
-        let pad = Some(self.model.vocab().pad().0).filter(|token| self.contains(*token));
-        pad.or_else(|| self.eos())
+        self.model.vocab().pad().or_else(|| self.eos())
     }
 
     fn chat_template(&self, name: Option<&str>) -> Option<&str> {

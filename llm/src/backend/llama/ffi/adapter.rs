@@ -5,8 +5,9 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
-use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
+
+use super::Model;
 
 /// A LoRA adapter for a model, which it borrows.
 pub(crate) struct Adapter<'a> {
@@ -14,7 +15,7 @@ pub(crate) struct Adapter<'a> {
     scale: f32,
     /// Held while the model changes.
     changing: &'a Mutex<()>,
-    model: PhantomData<&'a LlamaModel>,
+    model: PhantomData<&'a Model>,
 }
 
 impl<'a> Adapter<'a> {
@@ -22,12 +23,12 @@ impl<'a> Adapter<'a> {
     /// must be created afterwards. `changing` is the lock that all hold who create something on the
     /// model.
     pub(crate) fn load(
-        model: &'a LlamaModel,
+        model: &'a Model,
         changing: &'a Mutex<()>,
         path: &CStr,
         scale: f32,
     ) -> Option<Self> {
-        let model = super::model::as_ptr(model).as_ptr();
+        let model = model.as_ptr();
         // It guards no data that a panic could leave half changed.
         let _changing = changing.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the model is alive for 'a, and is changed under the lock only; the path ends with

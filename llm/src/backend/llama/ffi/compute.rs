@@ -3,13 +3,12 @@
 use std::ptr::NonNull;
 use std::slice;
 
-use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
 use super::super::cpu_kernels;
 use super::context::Context;
 use super::hidden::{Hidden, HiddenOf, target_layers};
-use super::{Cuts, guard};
+use super::{Cuts, Model, guard};
 use crate::backend::interface::{Adapter, BatchImage, BatchToken, DecodeError};
 
 /// Hidden states that are encoded at once: each takes memory for a row of logits, which nobody reads.
@@ -20,15 +19,14 @@ const MAX_ENCODED: usize = 16;
 const ALL_ROWS: [&str; 2] = ["cogvlm", "eagle3"];
 
 /// Where the rows of logits go that were asked for, if all tokens of a batch have to ask.
-pub(super) fn picked_rows(model: &LlamaModel) -> Option<Vec<f32>> {
-    let architecture = model.meta_val_str("general.architecture").ok()?;
-    ALL_ROWS.contains(&&*architecture).then(Vec::new)
+pub(super) fn picked_rows(model: &Model) -> Option<Vec<f32>> {
+    ALL_ROWS.contains(&&*model.architecture()).then(Vec::new)
 }
 
 /// Elements of the hidden states of another model that this one encodes; `None` if it encodes none.
-pub(super) fn encoded_width(model: &LlamaModel) -> Option<usize> {
+pub(super) fn encoded_width(model: &Model) -> Option<usize> {
     let layers = target_layers(model).len();
-    let width = model.meta_val_str("eagle3.target_hidden_size").ok()?;
+    let width = model.metadata("eagle3.target_hidden_size")?;
     Some(layers * width.parse::<usize>().ok()?)
 }
 

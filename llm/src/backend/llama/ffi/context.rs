@@ -6,15 +6,13 @@ use std::ptr::NonNull;
 use std::rc::Rc;
 use std::{ptr, slice};
 
-use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
 use super::batch::Batch;
 use super::compute::{encoded_width, picked_rows};
 use super::hidden::Hidden;
 use super::mrope_positions::Places;
-use super::{Adapter, ThreadPool};
-use super::{Cuts, guard};
+use super::{Adapter, Cuts, Model, ThreadPool, guard};
 use crate::backend::interface::{self, SaveError};
 
 /// llama.cpp's defaults.
@@ -24,10 +22,10 @@ pub(crate) fn default_params() -> sys::llama_context_params {
 }
 
 /// Whether llama.cpp creates a context with these parameters, which is freed at once.
-pub(crate) fn can_create(model: &LlamaModel, params: &sys::llama_context_params) -> bool {
+pub(crate) fn can_create(model: &Model, params: &sys::llama_context_params) -> bool {
     // SAFETY: the model is alive, and `params` come from llama.cpp's defaults, with plain numbers
     // changed.
-    let context = unsafe { guard::new_context(super::model::as_ptr(model).as_ptr(), params) };
+    let context = unsafe { guard::new_context(model.as_ptr(), params) };
     if !context.is_null() {
         // SAFETY: it was just created, and nothing else has it.
         unsafe { sys::llama_free(context) }
@@ -38,7 +36,7 @@ pub(crate) fn can_create(model: &LlamaModel, params: &sys::llama_context_params)
 /// What llama.cpp calls a context. It lives as long as anybody has it.
 pub(crate) struct RawContext<'a> {
     raw: NonNull<sys::llama_context>,
-    model: PhantomData<&'a LlamaModel>,
+    model: PhantomData<&'a Model>,
 }
 
 impl RawContext<'_> {
@@ -85,14 +83,14 @@ pub(crate) struct Context<'a> {
     pub(super) adapter: Option<interface::Adapter>,
     /// Of the model's files.
     pub(super) cuts: Cuts,
-    pub(super) model: &'a LlamaModel,
+    pub(super) model: &'a Model,
 }
 
 impl<'a> Context<'a> {
     /// Allocates the KV cache and the compute buffers; `None` if llama.cpp refuses, which it logs.
     /// A model that has no embeddings of tokens, or makes no logits, takes those of `other`.
     pub(crate) fn new(
-        model: &'a LlamaModel,
+        model: &'a Model,
         mut params: sys::llama_context_params,
         other: Option<Rc<RawContext<'a>>>,
         threads: ThreadPool,
@@ -104,7 +102,7 @@ impl<'a> Context<'a> {
             .map_or(ptr::null_mut(), |other| other.as_ptr());
         // SAFETY: the model is alive for 'a, and `params` come from llama.cpp's defaults, with
         // plain numbers changed, and a context that is alive as long as this one.
-        let context = unsafe { guard::new_context(super::model::as_ptr(model).as_ptr(), &params) };
+        let context = unsafe { guard::new_context(model.as_ptr(), &params) };
         let context = NonNull::new(context)?;
         let raw = RawContext {
             raw: context,
@@ -122,13 +120,15 @@ impl<'a> Context<'a> {
             raw: Rc::new(raw),
             _other: other,
             threads,
-            n_vocab: usize::try_from(model.n_vocab()).unwrap_or(0),
-            n_embd: super::model::input_width(model),
+            n_vocab: model.n_vocab() as usize,
+            n_embd: model.input_width() as usize,
             n_rows: 0,
             batch: Batch::where_all_ask(picked.is_some()),
             picked,
             encoded_width: encoded_width(model),
-            places: super::cell_extension(model).map(|_| Places::new(params.n_seq_max)),
+            places: model
+                .cell_extension()
+                .map(|_| Places::new(params.n_seq_max)),
             hidden: None,
             adapters,
             adapter: None,
@@ -197,14 +197,13 @@ impl<'a> Context<'a> {
 
     /// How many numbers [`sequence_output`](Self::sequence_output) gives for each sequence; `None`
     /// if the context does not pool.
-    pub(crate) fn sequence_width(&self, model: &'a LlamaModel) -> Option<SequenceWidth> {
-        let model = super::model::as_ptr(model).as_ptr();
+    pub(crate) fn sequence_width(&self, model: &'a Model) -> Option<SequenceWidth> {
         // SAFETY: the context and the model are alive.
         let width = unsafe {
             match sys::llama_pooling_type(self.raw.as_ptr()) {
                 sys::LLAMA_POOLING_TYPE_NONE => return None,
-                sys::LLAMA_POOLING_TYPE_RANK => sys::llama_model_n_cls_out(model),
-                _ => u32::try_from(sys::llama_model_n_embd_out(model)).ok()?,
+                sys::LLAMA_POOLING_TYPE_RANK => sys::llama_model_n_cls_out(model.as_ptr()),
+                _ => model.output_width(),
             }
         };
         Some(SequenceWidth(width as usize))

@@ -5,9 +5,9 @@
 
 use std::ffi::{CStr, c_char};
 use std::fs;
+use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
-use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
 use super::log;
@@ -118,49 +118,34 @@ pub(super) unsafe fn encode(context: *mut sys::llama_context, batch: &sys::llama
     unsafe { graphmill_encode(context, batch, CAUGHT) }
 }
 
-/// Appends the tokens of a text; `None` if the vocabulary has no tokens for it where every one
-/// should have.
-pub(crate) fn tokenize(
-    model: &LlamaModel,
+/// As llama.cpp's function of that name: the number of tokens written, or the negative number of
+/// those that there is no room for. `None` after an exception, and for more tokens than it counts.
+///
+/// # Safety
+/// The vocabulary must be alive.
+pub(super) unsafe fn tokenize(
+    vocab: *const sys::llama_vocab,
     text: &str,
+    tokens: &mut [MaybeUninit<Token>],
     add_special: bool,
     parse_special: bool,
-    tokens: &mut Vec<Token>,
-) -> Option<()> {
+) -> Option<i32> {
     let length = i32::try_from(text.len()).ok()?;
-    let mut room = text.len() / 2 + 8;
-    loop {
-        tokens.reserve(room);
-        let free = tokens.spare_capacity_mut();
-        let capacity = i32::try_from(free.len()).unwrap_or(i32::MAX);
-        // SAFETY: the model is alive, and its vocabulary with it; llama.cpp reads `length` bytes
-        // and writes no more than `capacity` tokens.
-        let written = unsafe {
-            let vocab =
-                sys::llama_model_get_vocab(super::model::as_ptr(model).as_ptr().cast_const());
-            graphmill_tokenize(
-                vocab,
-                text.as_ptr().cast(),
-                length,
-                free.as_mut_ptr().cast(),
-                capacity,
-                add_special,
-                parse_special,
-                CAUGHT,
-            )
-        };
-        if let Ok(written) = usize::try_from(written) {
-            let before = tokens.len();
-            // SAFETY: llama.cpp has written so many tokens behind those there were.
-            unsafe { tokens.set_len(before + written) };
-            return Some(());
-        }
-        if written == CAUGHT || written == i32::MIN {
-            return None;
-        }
-        // So many are needed.
-        room = written.unsigned_abs() as usize;
-    }
+    // SAFETY: the caller's promise; llama.cpp reads `length` bytes and writes no more tokens than
+    // there is room for.
+    let written = unsafe {
+        graphmill_tokenize(
+            vocab,
+            text.as_ptr().cast(),
+            length,
+            tokens.as_mut_ptr().cast(),
+            i32::try_from(tokens.len()).unwrap_or(i32::MAX),
+            add_special,
+            parse_special,
+            CAUGHT,
+        )
+    };
+    (written != CAUGHT && written != i32::MIN).then_some(written)
 }
 
 /// An exception was caught, on the thread that made the call.
@@ -209,6 +194,3 @@ unsafe extern "C" fn graphmill_ends(why: *const c_char) {
 const MAX_BYTES: usize = 2_048;
 /// How long the last words wait for a reader.
 const PATIENCE_MS: i32 = 200;
-
-/// The size of a token is llama.cpp's.
-const _: () = assert!(size_of::<Token>() == size_of::<sys::llama_token>());

@@ -4,9 +4,9 @@
 use std::ptr::NonNull;
 use std::slice;
 
-use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
+use super::Model;
 use crate::backend::interface::{BatchToken, DecodeError};
 
 unsafe extern "C" {
@@ -30,13 +30,13 @@ pub(super) unsafe fn leave_out(context: NonNull<sys::llama_context>) {
 
 /// The layers of another model that an EAGLE3 model drafts from, counted from 0. Another model has
 /// none.
-pub(crate) fn target_layers(model: &LlamaModel) -> Vec<u32> {
+pub(crate) fn target_layers(model: &Model) -> Vec<u32> {
     /// More than any has.
     const ROOM: usize = 16;
     let mut layers = [0; ROOM];
     // SAFETY: the model is alive, and `layers` has as much room as is told.
     let count = unsafe {
-        let model = super::model::as_ptr(model).as_ptr().cast_const();
+        let model = model.as_ptr().cast_const();
         graphmill_target_layers(model, layers.as_mut_ptr(), ROOM as u32)
     };
     let layers = layers.iter().take(count as usize);
@@ -70,9 +70,8 @@ const GIVE_LAYERS: [&str; 20] = [
 ];
 
 /// Why a model does not give what goes into these layers, if it does not.
-pub(crate) fn check_layers(model: &LlamaModel, wanted: &[u32]) -> Result<(), String> {
-    let architecture = model.meta_val_str("general.architecture");
-    let architecture = architecture.unwrap_or_default();
+pub(crate) fn check_layers(model: &Model, wanted: &[u32]) -> Result<(), String> {
+    let architecture = model.architecture();
     let layers = model.n_layer();
     if let Some(layer) = wanted.iter().find(|layer| **layer >= layers) {
         return Err(format!(
@@ -111,15 +110,11 @@ impl Hidden {
     /// The context must be alive, not shared, and on this model.
     pub(super) unsafe fn new(
         context: NonNull<sys::llama_context>,
-        model: &LlamaModel,
+        model: &Model,
         of: HiddenOf,
     ) -> Result<Self, String> {
         let width = match &of {
-            HiddenOf::Model => {
-                let model = super::model::as_ptr(model).as_ptr();
-                // SAFETY: the model is alive.
-                usize::try_from(unsafe { sys::llama_model_n_embd_out(model) }).unwrap_or(0)
-            }
+            HiddenOf::Model => model.output_width() as usize,
             HiddenOf::Layers(layers) => {
                 check_layers(model, layers)?;
                 for layer in layers {
@@ -127,7 +122,7 @@ impl Hidden {
                     // goes into it.
                     unsafe { graphmill_give_layer(context.as_ptr(), *layer) }
                 }
-                layers.len() * usize::try_from(model.n_embd()).unwrap_or(0)
+                layers.len() * model.n_embd() as usize
             }
         };
         Ok(Self {

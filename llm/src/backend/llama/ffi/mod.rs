@@ -1,5 +1,5 @@
-//! The calls into llama.cpp that its Rust binding does not wrap. With `cpu_kernels`, the only
-//! unsafe code of the project.
+//! The calls into llama.cpp, and the owners of what it makes: `docs/adr/0055` says why not those of
+//! the binding. With `cpu_kernels` and the kernels themselves, the only unsafe code of the project.
 
 #![allow(unsafe_code)]
 
@@ -9,6 +9,7 @@ mod compute;
 mod context;
 mod guard;
 mod hidden;
+mod load;
 mod log;
 mod mapping;
 mod model;
@@ -18,20 +19,19 @@ mod threadpool;
 mod truncated_files;
 #[cfg(feature = "vision")]
 mod vision;
+mod vocabulary;
 
 pub(super) use adapter::Adapter;
 pub(super) use context::{
     Context, RawContext, SequenceWidth, StatePart, can_create as can_create_context,
     default_params as default_context_params,
 };
-pub(super) use guard::{attach as attach_guard, tokenize};
+pub(super) use guard::attach as attach_guard;
 pub(super) use hidden::{HiddenOf, check_layers, target_layers};
+pub(super) use load::{BufferType, ModelParams, buffer_types, load_model, load_vocabulary};
 pub(super) use log::{Heard, heard_so_far, listen, route_logs};
 pub(super) use mapping::{Mapping, mapped};
-pub(super) use model::{
-    BufferType, ModelParams, attention_window, buffer_types, cell_extension, encodes_and_decodes,
-    gap_tokens, load_model, mtp_layers, quantization, vocabulary_kind,
-};
+pub(super) use model::Model;
 pub(crate) use system::{exit, limit_process};
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) use system::{freed_bytes, limit_heaps, trim_heap};

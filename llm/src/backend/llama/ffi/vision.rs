@@ -6,10 +6,9 @@ use std::ptr::NonNull;
 use std::slice;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
-use super::{guard, log};
+use super::{Model, guard, log};
 use crate::backend::interface::Decoded;
 use crate::backend::interface::TileShape;
 use crate::protocol::Token;
@@ -87,7 +86,7 @@ pub(crate) struct Mtmd {
     encoding: Mutex<()>,
     width: usize,
     /// Dropped after the projector, which reads its vocabulary.
-    _model: Arc<LlamaModel>,
+    _model: Arc<Model>,
 }
 
 // SAFETY: libmtmd ties a context to no thread.
@@ -106,10 +105,10 @@ impl Mtmd {
     }
 
     /// Loads a projector for a model; `None` if libmtmd refuses, which it logs.
-    pub(crate) fn load(model: Arc<LlamaModel>, path: &CStr, params: MtmdParams) -> Option<Self> {
-        let width = super::model::input_width(&model);
+    pub(crate) fn load(model: Arc<Model>, path: &CStr, params: MtmdParams) -> Option<Self> {
+        let width = model.input_width() as usize;
         let _loading = lock(&LOADING);
-        let text = super::model::as_ptr(&model).as_ptr().cast_const();
+        let text = model.as_ptr().cast_const();
         // SAFETY: the path ends with a NUL, `params` come from libmtmd's defaults, and the model
         // lives as long as what is loaded.
         let raw = unsafe { graphmill_vision_load(path.as_ptr(), text, &params.raw()) };

@@ -13,13 +13,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-use llama_cpp_2::model::LlamaModel;
 use llama_cpp_sys_2 as sys;
 
 use self::charsmap::Charsmap;
 use self::pieces::Cuts;
 use self::specials::{Part, Specials};
-use super::{ffi, gguf};
+use super::ffi::Model;
+use super::gguf;
 use crate::model::vocab::TokenizeError;
 use crate::protocol::Token;
 use crate::room;
@@ -34,7 +34,7 @@ const STACK_OF_EACH: usize = 2 * TAKEN_OF_EACH;
 const STACK: usize = 512 << 10;
 
 pub(super) struct Tokenizer {
-    model: Arc<LlamaModel>,
+    model: Arc<Model>,
     specials: Specials,
     cuts: Cuts,
     /// Set if words are found by regular expressions.
@@ -45,16 +45,16 @@ pub(super) struct Tokenizer {
 
 impl Tokenizer {
     /// A tokenizer of texts that have `limit` bytes at most, for the model of a file.
-    pub(super) fn new(model: Arc<LlamaModel>, path: &Path, limit: usize) -> Self {
-        let kind = ffi::vocabulary_kind(&model);
+    pub(super) fn new(model: Arc<Model>, path: &Path, limit: usize) -> Self {
+        let kind = model.vocab().kind();
         let has_expressions = kind == sys::LLAMA_VOCAB_TYPE_BPE;
-        let entry = |key| model.meta_val_str(key).unwrap_or_default();
+        let entry = |key| model.metadata(key).unwrap_or_default();
         let adds_space = entry("tokenizer.ggml.add_space_prefix");
         let scored_tokens = || -> Vec<(String, f32)> {
             let vocab = model.vocab();
             let scored = |token| {
                 let text = vocab.text(token)?.to_string_lossy().into_owned();
-                Some((text, vocab.score(token)))
+                Some((text, vocab.score(token)?))
             };
             vocab.tokens().filter_map(scored).collect()
         };
@@ -157,8 +157,9 @@ impl Tokenizer {
 
     /// Returns the number of special tokens before a text.
     fn tokens_before(&self) -> usize {
-        let always = ffi::vocabulary_kind(&self.model) == sys::LLAMA_VOCAB_TYPE_WPM;
-        usize::from(always || self.model.vocab().should_add_bos())
+        let vocab = self.model.vocab();
+        let always = vocab.kind() == sys::LLAMA_VOCAB_TYPE_WPM;
+        usize::from(always || vocab.adds_bos())
     }
 
     fn append(
@@ -168,7 +169,9 @@ impl Tokenizer {
         parse_special: bool,
         tokens: &mut Vec<Token>,
     ) -> Result<(), TokenizeError> {
-        ffi::tokenize(&self.model, text, add_special, parse_special, tokens)
+        let vocab = self.model.vocab();
+        vocab
+            .tokenize(text, add_special, parse_special, tokens)
             .ok_or(TokenizeError::NoTokens { bytes: text.len() })
     }
 }

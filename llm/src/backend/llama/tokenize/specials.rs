@@ -5,10 +5,9 @@
 //! a time that grows with the text, and the texts between the tokens can be tokenized one by one.
 
 use aho_corasick::AhoCorasick;
-use llama_cpp_2::model::LlamaModel;
-use llama_cpp_2::token::LlamaToken;
-use llama_cpp_2::token_type::LlamaTokenAttr;
+use llama_cpp_sys_2 as sys;
 
+use crate::backend::llama::ffi::Model;
 use crate::protocol::Token;
 
 /// A part of a text.
@@ -48,21 +47,21 @@ pub(super) struct Specials {
 }
 
 impl Specials {
-    pub(super) fn new(model: &LlamaModel) -> Self {
+    pub(super) fn new(model: &Model) -> Self {
         let vocab = model.vocab();
-        let special = |id: LlamaToken| {
-            let attributes = vocab.attr(id);
-            let hidden = attributes.intersects(LlamaTokenAttr::Control | LlamaTokenAttr::Unknown);
-            if !hidden && !attributes.contains(LlamaTokenAttr::UserDefined) {
+        let special = |token: Token| {
+            let has = |attributes| vocab.has(token, attributes);
+            let hidden = has(sys::LLAMA_TOKEN_ATTR_CONTROL | sys::LLAMA_TOKEN_ATTR_UNKNOWN);
+            if !hidden && !has(sys::LLAMA_TOKEN_ATTR_USER_DEFINED) {
                 return None;
             }
-            let text = vocab.text(id)?.to_str().ok()?;
+            let text = vocab.text(token)?.to_str().ok()?;
             Some(Special {
-                token: id.0,
+                token,
                 text: text.to_owned(),
                 hidden,
-                strips_left: attributes.contains(LlamaTokenAttr::LStrip),
-                strips_right: attributes.contains(LlamaTokenAttr::RStrip),
+                strips_left: has(sys::LLAMA_TOKEN_ATTR_LSTRIP),
+                strips_right: has(sys::LLAMA_TOKEN_ATTR_RSTRIP),
             })
         };
         let specials = vocab.tokens().filter_map(special);
