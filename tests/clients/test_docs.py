@@ -14,6 +14,8 @@ SOURCES = "grammar|engine|kernels|llm|calculators|server|bench|tests|docs|graphs
 PAST = ("CHANGELOG.md", "docs/adr/", "bench/results/")
 # Programs with the verbs of `graphmill`: itself, and the example that adds a node to it.
 PROGRAMS = {"graphmill", "custom_node"}
+# Statics that are set once, to what any other call would set.
+ONCE = {"KNOWN", "PAGE"}
 SEPARATORS = {"&&", "||", ";", "|", "&"}
 
 
@@ -166,6 +168,18 @@ def test_named_files_exist():
                 if not (ROOT / path).exists() and not (ROOT / page.parent / path).exists():
                     missing.append(f"{page}:{number}: {path}")
     assert not missing, "\n".join(missing)
+
+
+def test_state_of_the_process_is_listed():
+    page = (ROOT / "ARCHITECTURE.md").read_text().split("## State of the process", 1)[1].split("\n## ", 1)[0]
+    listed = set(re.findall(r"`([A-Z_]+)`", page))
+    found = set()
+    for source in (path for crate in SOURCES.split("|") for path in (ROOT / crate / "src").glob("**/*.rs")):
+        # Not of tests, which come last in a file, and not of threads.
+        text = re.split(r"#\[cfg\(test\)\]\nmod \w+ \{", source.read_text())[0]
+        text = re.sub(r"thread_local! \{.*?\n\}", "", text, flags=re.DOTALL)
+        found |= set(re.findall(r"\bstatic ([A-Z_]+): \S*\b(?:Mutex|RwLock|OnceLock|Atomic\w*|Arc|Counter|Process)\b", text))
+    assert found - ONCE == listed, (sorted(found - ONCE - listed), sorted(listed - found))
 
 
 def test_commands_exist():
