@@ -106,7 +106,7 @@ impl Model {
         }
     }
 
-    /// Whether the model reads with one network and writes with another.
+    /// Returns true if the model reads with one network and writes with another.
     pub(crate) fn encodes_and_decodes(&self) -> bool {
         // SAFETY: the model is alive.
         unsafe {
@@ -115,25 +115,25 @@ impl Model {
         }
     }
 
-    /// Whether the model has recurrent layers, alone or beside others.
+    /// Returns true if the model has recurrent layers, alone or beside others.
     pub(crate) fn has_states(&self) -> bool {
         // SAFETY: the model is alive.
         self.is_recurrent() || unsafe { sys::llama_model_is_hybrid(self.as_ptr()) }
     }
 
-    /// Whether all layers are recurrent.
+    /// Returns true if all layers are recurrent.
     pub(crate) fn is_recurrent(&self) -> bool {
         // SAFETY: the model is alive.
         unsafe { sys::llama_model_is_recurrent(self.as_ptr()) }
     }
 
-    /// Bytes of all tensors.
+    /// Returns the size of all tensors, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         // SAFETY: the model is alive.
         unsafe { sys::llama_model_size(self.as_ptr()) }
     }
 
-    /// The number of parameters.
+    /// Counts the parameters of all tensors.
     pub(crate) fn parameters(&self) -> u64 {
         // SAFETY: the model is alive.
         unsafe { sys::llama_model_n_params(self.as_ptr()) }
@@ -160,9 +160,9 @@ numbers! {
     n_layer: llama_model_n_layer;
     /// Layers that draft from what the others compute.
     mtp_layers: llama_model_n_layer_nextn;
-    /// Heads of attention.
+    /// Heads that ask, in the attention of a layer.
     n_head: llama_model_n_head;
-    /// Heads of keys and values.
+    /// Heads of keys and values in a layer.
     n_head_kv: llama_model_n_head_kv;
     /// Numbers of a hidden state.
     n_embd: llama_model_n_embd;

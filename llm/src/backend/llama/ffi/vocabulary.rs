@@ -63,21 +63,21 @@ impl<'a> Vocabulary<'a> {
         Some(unsafe { CStr::from_ptr(sys::llama_vocab_get_text(self.raw, token)) })
     }
 
-    /// What a token is worth to the tokenizer.
+    /// The worth of a token to the tokenizer.
     pub(crate) fn score(self, token: Token) -> Option<f32> {
         let token = self.known(token)?;
         // SAFETY: the vocabulary is alive and has the token.
         Some(unsafe { sys::llama_vocab_get_score(self.raw, token) })
     }
 
-    /// Whether a token has any of these attributes.
+    /// Returns true if a token has any of these attributes.
     pub(crate) fn has(self, token: Token, attributes: sys::llama_token_attr) -> bool {
         // SAFETY: the vocabulary is alive and has the token.
         let has = |token| unsafe { sys::llama_vocab_get_attr(self.raw, token) } & attributes != 0;
         self.known(token).is_some_and(has)
     }
 
-    /// Whether a token ends a generation.
+    /// Returns true if a token ends a generation.
     pub(crate) fn is_eog(self, token: Token) -> bool {
         // SAFETY: the vocabulary is alive and has the token.
         let is_eog = |token| unsafe { sys::llama_vocab_is_eog(self.raw, token) };
@@ -173,7 +173,7 @@ special_tokens! {
     gap: llama_vocab_fim_mid;
 }
 
-/// Functions that say whether texts get a special token.
+/// Functions that tell if texts get a special token.
 macro_rules! additions {
     ($($(#[$doc:meta])* $name:ident: $call:ident;)*) => {
         impl Vocabulary<'_> {
@@ -189,11 +189,11 @@ macro_rules! additions {
 }
 
 additions! {
-    /// Whether a text begins with [`bos`](Self::bos).
+    /// Returns true if a text begins with [`bos`](Self::bos).
     adds_bos: llama_vocab_get_add_bos;
-    /// Whether a text ends with [`eos`](Self::eos).
+    /// Returns true if a text ends with [`eos`](Self::eos).
     adds_eos: llama_vocab_get_add_eos;
-    /// Whether [`sep`](Self::sep) is between two texts.
+    /// Returns true if [`sep`](Self::sep) is between two texts.
     adds_sep: llama_vocab_get_add_sep;
 }
 

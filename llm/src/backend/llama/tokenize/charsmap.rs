@@ -1,5 +1,5 @@
-//! What a unigram tokenizer replaces in a text before it looks for tokens: a map of byte sequences
-//! in the model's file, as a XOR-compressed double array.
+//! The replacements that a unigram tokenizer makes in a text before it looks for tokens: a map of
+//! byte sequences in the model's file, as a XOR-compressed double array.
 
 /// A bit of a unit that stands for a replacement instead of a byte.
 const IS_REPLACEMENT: u32 = 1 << 31;
@@ -31,7 +31,7 @@ impl Charsmap {
         }
     }
 
-    /// Whether a visible ASCII character, a space and an ASCII letter in a row are left as they
+    /// Returns true if a visible ASCII character, a space and an ASCII letter in a row stay as they
     /// are, whatever is around them. So no sequence is one of these alone, has a space behind its
     /// first byte, or a letter behind a space.
     pub(super) fn keeps_words(&self) -> bool {

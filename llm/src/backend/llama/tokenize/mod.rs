@@ -60,20 +60,20 @@ impl Tokenizer {
         };
         let cuts = match kind {
             sys::LLAMA_VOCAB_TYPE_BPE => {
-                Cuts::of_pairs(&entry("tokenizer.ggml.model"), &entry("tokenizer.ggml.pre"))
+                Cuts::byte_pair(&entry("tokenizer.ggml.model"), &entry("tokenizer.ggml.pre"))
             }
-            sys::LLAMA_VOCAB_TYPE_WPM => Cuts::of_words(),
+            sys::LLAMA_VOCAB_TYPE_WPM => Cuts::word_piece(),
             sys::LLAMA_VOCAB_TYPE_SPM => {
                 let tokens = scored_tokens();
                 let texts = tokens.iter().map(|(text, _)| text.as_str());
-                Cuts::of_merges(texts, adds_space != "false")
+                Cuts::sentence_piece(texts, adds_space != "false")
             }
             sys::LLAMA_VOCAB_TYPE_UGM => {
                 let tokens = scored_tokens();
                 let tokens = tokens.iter().map(|(text, score)| (text.as_str(), *score));
                 let charsmap = gguf::charsmap(path).map(|map| Charsmap::new(&map));
                 let keeps_words = charsmap.is_ok_and(|charsmap| charsmap.keeps_words());
-                Cuts::of_unigrams(tokens, adds_space == "true", keeps_words)
+                Cuts::unigram(tokens, adds_space == "true", keeps_words)
             }
             _ => Cuts::NONE,
         };

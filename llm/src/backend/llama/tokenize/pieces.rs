@@ -23,7 +23,7 @@ const MOST: usize = 512 << 10;
 /// run.
 const MOST_IF_SQUARE: usize = 64 << 10;
 /// Maximum size of a piece of a unigram tokenizer, in bytes: it looks up many tokens for each.
-const MOST_OF_UNIGRAMS: usize = 64 << 10;
+const MOST_IF_UNIGRAM: usize = 64 << 10;
 /// Fraction of which the scores of a unigram tokenizer are multiples, if below 2^30 their sums are
 /// exact.
 const EXACT: f64 = 1.0 / (1 << 23) as f64;
@@ -80,7 +80,7 @@ impl Cuts {
 
     /// Returns the rules of a byte-pair tokenizer, by the names of the tokenizer and of its
     /// expressions in the model's file.
-    pub(super) fn of_pairs(tokenizer: &str, expressions: &str) -> Self {
+    pub(super) fn byte_pair(tokenizer: &str, expressions: &str) -> Self {
         let cuts = Self {
             lines: true,
             sentences: true,
@@ -117,7 +117,7 @@ impl Cuts {
     }
 
     /// Returns the rules of a WordPiece tokenizer.
-    pub(super) fn of_words() -> Self {
+    pub(super) fn word_piece() -> Self {
         let is_letter = |byte: u8| byte.is_ascii_alphabetic();
         Self {
             words: std::array::from_fn(|byte| is_letter(byte as u8)),
@@ -128,7 +128,10 @@ impl Cuts {
 
     /// Returns the rules of a SentencePiece tokenizer with these tokens. `adds_space`: it puts a
     /// space before each text.
-    pub(super) fn of_merges<'a>(tokens: impl Iterator<Item = &'a str>, adds_space: bool) -> Self {
+    pub(super) fn sentence_piece<'a>(
+        tokens: impl Iterator<Item = &'a str>,
+        adds_space: bool,
+    ) -> Self {
         let mut words = std::array::from_fn(|byte| (byte as u8).is_ascii_graphic());
         for token in tokens {
             let mut before = None;
@@ -151,7 +154,7 @@ impl Cuts {
 
     /// Returns the rules of a unigram tokenizer with these tokens and scores. `keeps_words`: what
     /// it replaces in a text is nothing that a place for a cut is made of.
-    pub(super) fn of_unigrams<'a>(
+    pub(super) fn unigram<'a>(
         tokens: impl Iterator<Item = (&'a str, f32)> + Clone,
         adds_space: bool,
         keeps_words: bool,
@@ -162,12 +165,12 @@ impl Cuts {
         let is_exact = |score: f32| (f64::from(score) / EXACT).fract() == 0.0;
         let mut scores = tokens.clone().map(|(_, score)| score);
         let cuts = if keeps_words && has_space && scores.all(is_exact) {
-            Self::of_merges(tokens.map(|(text, _)| text), adds_space)
+            Self::sentence_piece(tokens.map(|(text, _)| text), adds_space)
         } else {
             Self::NONE
         };
         Self {
-            most: MOST_OF_UNIGRAMS,
+            most: MOST_IF_UNIGRAM,
             ..cuts
         }
     }
@@ -223,7 +226,7 @@ mod tests {
 
     #[test]
     fn texts_are_cut_where_words_end() {
-        let cuts = Cuts::of_pairs("gpt2", "gpt-4o");
+        let cuts = Cuts::byte_pair("gpt2", "gpt-4o");
         let short = "a. b\nc";
         assert_eq!(cuts.cut(short), Ok(vec![short]));
         let long = "é".repeat(USUAL);
@@ -242,7 +245,7 @@ mod tests {
         let pieces = [format!("{long}a {long}c {long}e"), long.clone()];
         let text = pieces.join(" ");
         for adds_space in [true, false] {
-            let cuts = Cuts::of_merges(tokens.into_iter(), adds_space);
+            let cuts = Cuts::sentence_piece(tokens.into_iter(), adds_space);
             let space = if adds_space { "" } else { " " };
             let second = format!("{space}{}", pieces[1]);
             let cut = cuts.cut(&text);
@@ -253,7 +256,7 @@ mod tests {
     #[test]
     fn what_has_no_place_for_a_cut_is_bounded() {
         let text = "a".repeat(MOST + 1);
-        let refused = Cuts::of_pairs("gpt2", "gpt-4o").cut(&text);
+        let refused = Cuts::byte_pair("gpt2", "gpt-4o").cut(&text);
         assert!(matches!(
             refused,
             Err(TokenizeError::Uncut { limit: MOST, .. })
@@ -262,7 +265,7 @@ mod tests {
         for (expressions, run, character) in
             [("superbpe", DIGITS, "7"), ("deepseek-llm", SPACES, "\t")]
         {
-            let cuts = Cuts::of_pairs("gpt2", expressions);
+            let cuts = Cuts::byte_pair("gpt2", expressions);
             let text = character.repeat(run.most + 1);
             assert!(matches!(cuts.cut(&text), Err(TokenizeError::Run { .. })));
             assert!(cuts.cut(&text[1..]).is_ok());
