@@ -5,13 +5,14 @@
 //! the first of two equal names is served.
 
 use std::{
+    collections::HashMap,
     io::ErrorKind,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use graphmill_engine::Subgraph;
-use graphmill_grammar::diag::Diagnostic;
+use graphmill_grammar::{diag::Diagnostic, span::Span};
 
 use super::{Canary, GraphEntry, Serving, codes, schema, subgraphs::listed, text::Text, versions};
 
@@ -22,9 +23,25 @@ const GRAPH_FILE: &str = "graph.pbtxt";
 #[derive(Default)]
 pub(super) struct Graphs {
     pub(super) entries: Vec<GraphEntry>,
+    /// Places in `entries`, by name and by [`GraphEntry::id`].
+    named: HashMap<String, usize>,
     pub(super) canaries: Vec<Canary>,
     /// Where versions come and go.
     pub(super) places: Vec<PathBuf>,
+}
+
+impl Graphs {
+    /// Returns the graph, or the version of one, that a request with this name would get.
+    fn find(&self, name: &str) -> Option<&GraphEntry> {
+        Some(&self.entries[*self.named.get(name)?])
+    }
+
+    fn push(&mut self, entry: GraphEntry) {
+        let place = self.entries.len();
+        self.named.entry(entry.name.clone()).or_insert(place);
+        self.named.entry(entry.id()).or_insert(place);
+        self.entries.push(entry);
+    }
 }
 
 /// Collects the graphs of a file; `folder` is where the file lies.
@@ -63,26 +80,19 @@ pub(super) fn graphs(
                 )
                 .hint("the `model` of a request selects the graph by this name"),
             );
-        } else if let Some(earlier) = graphs
-            .entries
-            .iter()
-            .find(|earlier| earlier.name == graph.name || earlier.id() == graph.name)
-        {
-            let served = earlier.file.display();
-            let message = format!(
-                "`{}` names more than one graph; `{served}` is served",
-                graph.name
-            );
-            diagnostics.push(Diagnostic::warning(
-                &codes::DUPLICATE_NAME,
-                places.name(&graph.name, 1),
-                message,
-            ));
+        } else if let Some(earlier) = graphs.find(&graph.name) {
+            diagnostics.push(duplicate(&graph.name, earlier, places.name(&graph.name, 1)));
         } else {
             add(&mut graphs, graph, folder, listed, places, diagnostics);
         }
     }
     graphs
+}
+
+fn duplicate(name: &str, served: &GraphEntry, place: Span) -> Diagnostic {
+    let served = served.file.display();
+    let message = format!("`{name}` names more than one graph; `{served}` is served");
+    Diagnostic::warning(&codes::DUPLICATE_NAME, place, message)
 }
 
 /// Why a graph cannot have this name, if so: it is a part of URLs and, where nothing else is said,
@@ -179,14 +189,21 @@ fn add(
                 file = only;
             }
         }
-        graphs.entries.push(entry(None, base, file));
+        graphs.push(entry(None, base, file));
         return;
     };
     graphs.places.extend(versions.places);
     for version in versions.served {
         let base = base.join(version.to_string());
         let file = base.join(named);
-        graphs.entries.push(entry(Some(version), base, file));
+        let entry = entry(Some(version), base, file);
+        match graphs.find(&entry.id()) {
+            None => graphs.push(entry),
+            Some(earlier) => {
+                let place = places.name(&graph.name, 0);
+                diagnostics.push(duplicate(&entry.id(), earlier, place));
+            }
+        }
     }
     if !versions.canary.is_empty() {
         graphs.canaries.push(Canary {

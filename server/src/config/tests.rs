@@ -316,6 +316,30 @@ fn the_folder_1_alone_is_a_graph_without_versions() {
 }
 
 #[test]
+fn a_graph_and_a_version_of_another_have_different_names() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for base in ["other", "chat/1", "chat/2"] {
+        let base = folder.path().join(base);
+        std::fs::create_dir_all(&base).expect("writable");
+        std::fs::write(base.join("graph.pbtxt"), "").expect("writable");
+    }
+    let text = r#"{"mediapipe_config_list": [
+        {"name": "chat@2", "base_path": "other"},
+        {"name": "chat", "model_version_policy": {"all": {}}}
+    ]}"#;
+    let loaded = parse(&folder.path().join("config.json"), text);
+    let graphs = loaded.config.expect("no error").graphs;
+    let names: Vec<_> = graphs.iter().map(GraphEntry::id).collect();
+    assert_eq!(names, ["chat@2", "chat@1"]);
+    assert_eq!(graphs[0].base, folder.path().join("other"));
+    let told: Vec<_> = loaded.diagnostics.iter().collect();
+    assert!(
+        matches!(told.as_slice(), [told] if told.code == &codes::DUPLICATE_NAME),
+        "{told:?}"
+    );
+}
+
+#[test]
 fn a_missing_file_is_named() {
     let loaded = load(Path::new("/nowhere/config.json"));
     assert!(loaded.config.is_none());

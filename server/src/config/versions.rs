@@ -45,14 +45,14 @@ pub(super) fn of(
         return None;
     }
     let served = chosen(graph, &there);
-    let place = places.name(&graph.name, 0);
+    let place = || places.name(&graph.name, 0);
     if served.is_empty() {
         let message = format!(
             "there is no version of `{}` to serve in `{}`",
             graph.name,
             base.display()
         );
-        let diagnostic = Diagnostic::error(&codes::VERSIONS, place, message);
+        let diagnostic = Diagnostic::error(&codes::VERSIONS, place(), message);
         diagnostics.push(diagnostic.hint(format!(
             "a version is a folder whose name is a number above 0, with a `{named}` in it"
         )));
@@ -65,7 +65,7 @@ pub(super) fn of(
             graph.name,
             file(version).display()
         );
-        diagnostics.push(Diagnostic::warning(&codes::VERSIONS, place, message));
+        diagnostics.push(Diagnostic::warning(&codes::VERSIONS, place(), message));
     }
     for version in graph.canary.keys() {
         if there.contains(version) && !served.contains(version) {
@@ -73,7 +73,7 @@ pub(super) fn of(
                 "`canary` of `{}` names version {version}, which `model_version_policy` leaves out",
                 graph.name
             );
-            diagnostics.push(Diagnostic::error(&codes::VERSIONS, place, message));
+            diagnostics.push(Diagnostic::error(&codes::VERSIONS, place(), message));
         }
     }
     let mut looked: Vec<PathBuf> = vec![base.to_owned()];

@@ -11,7 +11,6 @@ use tokio::{task::spawn_blocking, time::timeout_at};
 
 use super::{Named, Servable, Served, StateName, usage::InUse};
 use crate::{
-    config::GraphEntry,
     errors::{Cause, Failure},
 };
 
@@ -127,9 +126,7 @@ impl Served {
         if servable.state_name() != StateName::Loading {
             return;
         }
-        let is_it = |entry: &&GraphEntry| entry.id() == servable.name();
-        let mut entries = servables.config.graphs.iter();
-        let entry = entries.find(is_it).expect("what is served is listed");
+        let entry = servable.entry();
         if let Err(reason) = servables.make_room(entry) {
             tracing::error!("graph `{}` is not loaded: {reason}", servable.name());
             servable.becomes_failed(&reason, true);

@@ -21,7 +21,7 @@ mod versions;
 
 use std::{
     collections::BTreeMap,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -127,7 +127,7 @@ impl Servables {
         for entry in &config.graphs {
             let mut serving = entry.serving;
             serving.idle_unload = serving.idle_unload.or(self.idle_unload);
-            let servable = Servable::new(entry, serving, Arc::clone(&self.changed));
+            let servable = Servable::new(entry.clone(), serving, Arc::clone(&self.changed));
             self.put(Arc::new(servable));
         }
         self.versions = versions::of(&config);
@@ -143,11 +143,6 @@ impl Servables {
     /// The graph of an entry of the configuration.
     fn of(&self, entry: &GraphEntry) -> &Arc<Servable> {
         &self.by_name[&entry.id()]
-    }
-
-    /// Whether a graph is listed just so.
-    fn has(&self, entry: &GraphEntry) -> bool {
-        self.config.graphs.contains(entry)
     }
 
     /// All files that its graphs are made of.
@@ -183,10 +178,9 @@ impl Servables {
     }
 
     /// Compiles a text that may take the place of a graph's file, without models.
-    pub(crate) fn check_edit(&self, servable: &Servable, text: &str) -> Option<Compiled> {
+    pub(crate) fn check_edit(&self, servable: &Servable, text: &str) -> Compiled {
         let environment = self.environment.clone().without_loading();
-        let entry = self.entry(servable)?;
-        Some(load::compile_in_place(text, entry, &environment))
+        load::compile_in_place(text, servable.entry(), &environment)
     }
 
     /// Returns the executors on which graphs compute.
@@ -208,7 +202,7 @@ impl Servables {
         environment: &Environment,
     ) -> Compiled {
         let entries: Vec<&GraphEntry> = match beside {
-            Some(servable) => self.entry(servable).into_iter().collect(),
+            Some(servable) => vec![servable.entry()],
             None => self.config.graphs.iter().collect(),
         };
         let mut first = None;
@@ -220,16 +214,6 @@ impl Servables {
             first.get_or_insert(compiled);
         }
         first.unwrap_or_else(|| load::compile_alone(text.to_owned(), environment))
-    }
-
-    fn entry(&self, servable: &Servable) -> Option<&GraphEntry> {
-        let mut entries = self.config.graphs.iter();
-        entries.find(|entry| entry.id() == servable.name())
-    }
-
-    /// The file of a graph, as the configuration names it.
-    pub(crate) fn file(&self, servable: &Servable) -> Option<&Path> {
-        Some(&self.entry(servable)?.file)
     }
 
     /// By name.

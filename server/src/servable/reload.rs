@@ -60,7 +60,7 @@ impl<'a> Reload<'a> {
             let id = entry.id();
             let before = old.get(&id);
             if let Some(before) =
-                before.filter(|it| same_subgraphs && old.has(&entry) && it.stays())
+                before.filter(|it| same_subgraphs && *it.entry() == entry && it.stays())
                 && before.made().seen.is_still(&new.check(&entry).0.seen)
             {
                 seen.extend(&before.made().seen);
@@ -83,13 +83,9 @@ impl<'a> Reload<'a> {
                 None => changes.added.push(id),
             }
         }
-        let divided = |config: &Config, graph: &str| {
-            let mut canaries = config.canaries.iter();
-            canaries.find(|canary| canary.graph == graph).cloned()
-        };
         let redivided = new
             .versioned()
-            .filter(|graph| divided(&new.config, graph) != divided(&old.config, graph));
+            .filter(|graph| new.canary(graph) != old.canary(graph));
         changes.changed.extend(redivided.map(str::to_owned));
         Self {
             old,
@@ -278,11 +274,7 @@ impl Servables {
     /// Loads a graph again as it was, whatever its files are by now. A model of it may be another
     /// one.
     fn load_again(&self, servable: &Servable) {
-        let mut entries = self.config.graphs.iter();
-        let Some(entry) = entries.find(|entry| entry.id() == servable.name()) else {
-            return;
-        };
-        let entry = servable.made().entry(entry);
+        let entry = servable.made().entry(servable.entry());
         match self.load_one(&entry) {
             Ok(()) => tracing::info!("graph `{}` is served as before", entry.id()),
             Err(failed) => self.tell(&entry, &failed),

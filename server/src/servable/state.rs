@@ -1,6 +1,7 @@
 //! One graph, or one version of it, and the state it is in.
 
 use std::{
+    path::Path,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
@@ -31,8 +32,9 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// A graph that a configuration lists.
 pub(crate) struct Servable {
     id: String,
-    graph: String,
-    version: Option<u64>,
+    /// The graph as the configuration lists it.
+    entry: GraphEntry,
+    /// The same as that of the entry, with the defaults of the server.
     serving: Serving,
     state: ArcSwap<State>,
     /// Whether nothing waits for its first load any more.
@@ -112,11 +114,10 @@ impl StateName {
 }
 
 impl Servable {
-    pub(super) fn new(entry: &GraphEntry, serving: Serving, changed: Changed) -> Self {
+    pub(super) fn new(entry: GraphEntry, serving: Serving, changed: Changed) -> Self {
         Self {
             id: entry.id(),
-            graph: entry.name.clone(),
-            version: entry.version,
+            entry,
             serving,
             state: ArcSwap::from_pointee(State::Listed),
             settled: AtomicBool::new(serving.on_demand),
@@ -136,14 +137,24 @@ impl Servable {
         &self.id
     }
 
+    /// The graph as the configuration lists it.
+    pub(super) fn entry(&self) -> &GraphEntry {
+        &self.entry
+    }
+
+    /// The file of the graph, as the configuration names it.
+    pub(crate) fn file(&self) -> &Path {
+        &self.entry.file
+    }
+
     /// The name of the graph, of which this may be a version.
     pub(crate) fn graph(&self) -> &str {
-        &self.graph
+        &self.entry.name
     }
 
     /// Which version of the graph it is, where it has versions.
     pub(crate) fn version(&self) -> Option<u64> {
-        self.version
+        self.entry.version
     }
 
     /// Whether the server is ready without it.

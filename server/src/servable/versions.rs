@@ -91,6 +91,12 @@ impl Servables {
             .or_else(|| servables().next())
     }
 
+    /// The percents of a graph's versions, if requests are divided among them.
+    pub(super) fn canary(&self, graph: &str) -> Option<&BTreeMap<u64, u32>> {
+        let canary = &self.versions.get(graph)?.canary;
+        (!canary.is_empty()).then_some(canary)
+    }
+
     /// Names of graphs with versions.
     pub(crate) fn versioned(&self) -> impl Iterator<Item = &str> {
         self.versions.keys().map(String::as_str)

@@ -103,10 +103,9 @@ fn check_and_write(
         let message = format!("the graph `{name}` has no file that could be written over");
         Failure::new(Cause::NotFound, message)
     };
-    let file = servables.file(servable).ok_or_else(gone)?;
     // What a link names is written, not the link.
-    let file = &file.canonicalize().map_err(|_| gone())?;
-    let compiled = servables.check_edit(servable, text).ok_or_else(gone)?;
+    let file = &servable.file().canonicalize().map_err(|_| gone())?;
+    let compiled = servables.check_edit(servable, text);
     let Some(plan) = &compiled.plan else {
         return Ok(authoring::refused(&compiled));
     };

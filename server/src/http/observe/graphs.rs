@@ -47,15 +47,13 @@ pub(super) async fn one(
         Some(format) => Format::from_str(format, false)
             .map_err(|_| wrong("format", "must be `json`, `dot`, `mermaid` or `text`"))?,
     };
-    let servables = app.servables();
     let servable = super::graph(&app, &name)?;
     let plan = servable.plan()?;
     if format == Format::Json {
-        let file = servables.file(&servable);
         let mut graph = json!({
             "name": servable.name(),
             "version": servable.version(),
-            "file": file.map(|file| file.display().to_string()),
+            "file": servable.file().display().to_string(),
             "plan": plan.explain(),
             "example": example::trial(&servable, &plan),
         });
