@@ -64,7 +64,7 @@ fn write(facts: &Facts, status: Option<StatusCode>, whole: bool) {
     // Probes come every second and say nothing, nor does a page that looks at the server.
     if is_probe(&facts.path) || is_view(facts, status) {
         line!(DEBUG);
-    } else if status.is_some_and(|status| status.is_server_error()) {
+    } else if facts.has_failed() || status.is_some_and(|status| status.is_server_error()) {
         line!(WARN);
     } else {
         line!(INFO);
@@ -261,6 +261,7 @@ impl Drop for Line {
                     .failure
                     .get()
                     .and_then(|failure| failure.code.as_deref()),
+                has_failed: facts.has_failed(),
                 whole: self.whole,
             });
         }

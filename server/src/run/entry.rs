@@ -65,6 +65,11 @@ impl Facts {
             .is_some_and(|exchange| exchange.is_unread())
     }
 
+    /// Returns true if the server is at fault, even if an answer had begun by then.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failure.get().is_some_and(|failure| failure.is_ours)
+    }
+
     /// Returns the time to the first part of an answer that language models generated.
     pub(crate) fn first_token(&self, tally: &Tallied) -> Option<Duration> {
         tally.first?;

@@ -106,6 +106,7 @@ impl Logging {
 fn moody() -> Setup {
     let script = json!({ "name": "moody", "replies": [
         { "when": "panic", "then": "panic" },
+        { "when": "midway", "text": "fi", "then": "panic" },
         { "text": "fine" },
     ] });
     Setup::new().graph("chat", CHAT).script(&script)
@@ -274,6 +275,7 @@ async fn lines_say_what_happened_and_nothing_that_was_said() {
             (question("chat", "HUSH-5"), "good", 200),
             (streamed("chat", "HUSH-6"), "stream", 200),
             (question("chat", "panic HUSH-7"), "panics", 500),
+            (streamed("chat", "midway HUSH-10"), "midway", 200),
             (question("HUSH\n\u{1b}[31m", "HUSH-8"), "unknown", 404),
             (
                 json!({ "model": "chat", "messages": "HUSH-9" }),
@@ -340,11 +342,14 @@ async fn lines_say_what_happened_and_nothing_that_was_said() {
             "POST /v3/chat/completions refused: `messages` must be an array, not a string"
         );
         assert!(line("m")["error_code"].is_string());
-        let panics = line("panics");
-        assert_eq!(
-            (&panics["level"], &panics["error_code"]),
-            (&json!("WARN"), &json!("node_failed"))
-        );
+        for (id, status) in [("panics", 500), ("midway", 200)] {
+            let line = line(id);
+            assert_eq!(
+                (&line["level"], &line["status"], &line["error_code"]),
+                (&json!("WARN"), &json!(status), &json!("node_failed")),
+                "{line}"
+            );
+        }
     }
 }
 

@@ -20,6 +20,7 @@ const ERROR: i32 = 2;
 async fn server(endpoint: &str, protocol: OtlpProtocol, sample_ratio: Option<f64>) -> TestServer {
     let script = json!({ "name": "scripted", "replies": [
         { "when": "panic", "then": "panic" },
+        { "when": "midway", "text": "hello", "then": "panic" },
         { "text": "hello there" },
     ] });
     let traces = TraceOptions {
@@ -195,6 +196,24 @@ async fn failures_are_seen_in_the_spans_of_those_that_failed() {
         .collect();
     codes.sort();
     assert_eq!(codes, ["404", "500"]);
+}
+
+#[tokio::test]
+async fn a_stream_that_fails_midway_is_an_error_of_its_request() {
+    let collector = Collector::start().await;
+    let server = over_http(&collector, None).await;
+    let reply = server.chat(&streamed("chat", "midway")).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    server.until_idle().await;
+    server.server.stop().await;
+
+    let spans = collector.spans();
+    let request = named(&spans, "POST /v3/chat/completions");
+    assert_eq!(request.status.as_ref().expect("a status").code, ERROR);
+    assert_eq!(
+        attribute(request, "error.type").as_deref(),
+        Some("node_failed")
+    );
 }
 
 #[tokio::test]

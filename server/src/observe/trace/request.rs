@@ -102,7 +102,7 @@ impl RequestTrace {
             attributes.push(KeyValue::new(names::ERROR, error.clone()));
         }
         span.set_attributes(attributes);
-        if ended.status.is_some_and(|status| status.is_server_error()) {
+        if ended.has_failed || ended.status.is_some_and(|status| status.is_server_error()) {
             span.set_status(Status::error(error.unwrap_or_default()));
         }
         span.end();
@@ -126,6 +126,8 @@ pub(crate) struct Ended<'a> {
     pub(crate) status: Option<StatusCode>,
     /// The code of an error.
     pub(crate) error: Option<&'a str>,
+    /// Whether the server is at fault, even if an answer had begun by then.
+    pub(crate) has_failed: bool,
     /// Whether all of the answer was sent.
     pub(crate) whole: bool,
 }
