@@ -53,6 +53,46 @@ struct Options {
     renamed: String,
 }
 
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+struct Size {
+    width: u32,
+    height: u32,
+}
+
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+struct Looks {
+    red: u8,
+    names: Vec<String>,
+}
+
+#[test]
+fn one_message_is_read_as_several_structs_and_each_mistake_has_its_place() {
+    let text = r#"width: 3 names: "a" red: 4 names: "b""#;
+    let (size, looks): (Size, Looks) = read(text).expect("sound");
+    assert_eq!((size.width, size.height), (3, 0));
+    assert_eq!(
+        (looks.red, looks.names.as_slice()),
+        (4, &["a".to_owned(), "b".to_owned()][..])
+    );
+
+    let text = r#"heigth: 1 red: 256 width: "x" neams: "c""#;
+    let wrong = read::<(Size, Looks)>(text).expect_err("each field is wrong");
+    let places = wrong.iter().map(|diagnostic| {
+        let span = diagnostic.primary.span;
+        &text[span.start as usize..span.end as usize]
+    });
+    assert_eq!(
+        places.collect::<Vec<_>>(),
+        ["heigth", "256", r#""x""#, "neams"]
+    );
+    assert_eq!(
+        messages::<(Size, Looks)>("blue: 1"),
+        ["`Options` has no field `blue`"]
+    );
+}
+
 #[derive(Debug, Default, PartialEq)]
 struct Bytes(Vec<u8>);
 

@@ -2,16 +2,13 @@
 
 use graphmill_engine::Contract;
 use graphmill_llm::embed::{EmbeddingSpec, EmbeddingTask, Pooling};
-use graphmill_llm::spec::MAX_RESTARTS;
+use graphmill_llm::spec::{
+    DEFAULT_STEP_TIMEOUT, MAX_BATCHED_TOKENS, MAX_CONTEXT, MAX_ENGINE_RESTARTS, MAX_RESTARTS,
+    MAX_STEP_TIMEOUT, MAX_WAITING, milliseconds,
+};
 use graphmill_llm::{Device, PluginConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::llm::model_spec::step_timeout_ms;
-use crate::llm::options::{
-    DEFAULT_STEP_TIMEOUT, MAX_BATCHED_TOKENS, MAX_CONTEXT, MAX_ENGINE_RESTARTS, MAX_STEP_TIMEOUT,
-    MAX_WAITING,
-};
 
 /// Options of [`Embed`](super::Embed).
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -154,7 +151,7 @@ impl EmbedOptions {
             max_num_batched_tokens: self.max_num_batched_tokens,
             max_context: (self.max_context > 0).then_some(self.max_context),
             max_waiting: self.max_waiting,
-            step_timeout_ms: step_timeout_ms(self.step_timeout),
+            step_timeout_ms: milliseconds(self.step_timeout),
             max_engine_restarts: self.max_engine_restarts,
             ..EmbeddingSpec::new(&self.models_path, task)
         };
@@ -169,7 +166,7 @@ impl RankOptions {
             max_num_batched_tokens: self.max_num_batched_tokens,
             max_context: self.max_position_embeddings,
             max_waiting: self.max_waiting,
-            step_timeout_ms: step_timeout_ms(self.step_timeout),
+            step_timeout_ms: milliseconds(self.step_timeout),
             max_engine_restarts: self.max_engine_restarts,
             ..EmbeddingSpec::new(&self.models_path, EmbeddingTask::Rank)
         };

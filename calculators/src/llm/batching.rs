@@ -2,50 +2,57 @@
 //! all sequences continuously, step by step, and has options of its own for what they are to do.
 
 use graphmill_engine::Contract;
-
-use super::LlmOptions;
+use schemars::JsonSchema;
+use serde::{Deserialize, de::IgnoredAny};
 
 const SIZE: &str = "`max_num_seqs` says how many sequences compute at the same time, and `max_num_batched_tokens` how many tokens a step has";
 const DELAY: &str =
     "no step waits for more requests, and `target_step_ms` says how long one may take";
 const PRIORITY: &str = "`min_priority` and `max_priority` say which `priority` requests may have";
 
-/// Refuses the options that are given, each with the one that does what it is to do.
-pub(super) fn refuse(options: &LlmOptions, c: &mut Contract) {
-    let all = [
-        ("dynamic_batching", &options.dynamic_batching, SIZE),
-        ("max_batch_size", &options.max_batch_size, SIZE),
-        ("preferred_batch_size", &options.preferred_batch_size, SIZE),
-        (
-            "max_queue_delay_microseconds",
-            &options.max_queue_delay_microseconds,
-            DELAY,
-        ),
-        ("instances", &options.instances, SIZE),
-        ("instance_group", &options.instance_group, SIZE),
-        ("priority_levels", &options.priority_levels, PRIORITY),
-        (
-            "default_priority_level",
-            &options.default_priority_level,
-            PRIORITY,
-        ),
-        (
-            "default_timeout_microseconds",
-            &options.default_timeout_microseconds,
-            "`queue_timeout_ms` says how long a request may wait",
-        ),
-        (
-            "max_queue_size",
-            &options.max_queue_size,
-            "`max_waiting` says how many generations may wait",
-        ),
-    ];
-    for (option, _, instead) in all.iter().filter(|(_, given, _)| !given.is_empty()) {
-        let message = format!(
-            "`{option}` is not for language models, whose engine batches all requests continuously: {instead}"
-        );
-        c.option_error(option, message);
-    }
+/// Declares the options, each with the one that does what it is to do.
+macro_rules! declare {
+    ($($option:ident: $instead:expr,)*) => {
+        /// Options that say how other servers batch requests.
+        #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct BatchingOptions {
+            $(
+                /// Refused.
+                #[schemars(skip)]
+                pub $option: Vec<IgnoredAny>,
+            )*
+        }
+
+        impl BatchingOptions {
+            /// Refuses those that are given.
+            pub(super) fn refuse(&self, c: &mut Contract) {
+                $(if !self.$option.is_empty() {
+                    refuse(c, stringify!($option), $instead);
+                })*
+            }
+        }
+    };
+}
+
+declare! {
+    dynamic_batching: SIZE,
+    max_batch_size: SIZE,
+    preferred_batch_size: SIZE,
+    max_queue_delay_microseconds: DELAY,
+    instances: SIZE,
+    instance_group: SIZE,
+    priority_levels: PRIORITY,
+    default_priority_level: PRIORITY,
+    default_timeout_microseconds: "`queue_timeout_ms` says how long a request may wait",
+    max_queue_size: "`max_waiting` says how many generations may wait",
+}
+
+fn refuse(c: &mut Contract, option: &str, instead: &str) {
+    let message = format!(
+        "`{option}` is not for language models, whose engine batches all requests continuously: {instead}"
+    );
+    c.option_error(option, message);
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ impl Calculator for Llm {
         c.offset(Offset::Unset);
         // The end of the prompts may come after the last token.
         c.process_timestamp_bounds();
-        options.warn_of_ignored();
+        options.node.warn_of_ignored();
         let spec = options.model_spec(c);
         LlmPorts {
             prompts: c.input("TOKENS"),

@@ -20,10 +20,11 @@ impl Limits {
     /// Those of the options.
     pub(super) fn new(options: &LlmOptions) -> Self {
         Self {
-            n: options.best_of_limit,
-            num_assistant_tokens: options.num_assistant_tokens,
-            max_ngram_size: options.max_ngram_size,
-            max_tokens: (options.max_tokens_limit > 0).then_some(options.max_tokens_limit),
+            n: options.node.best_of_limit,
+            num_assistant_tokens: options.node.num_assistant_tokens,
+            max_ngram_size: options.node.max_ngram_size,
+            max_tokens: (options.node.max_tokens_limit > 0)
+                .then_some(options.node.max_tokens_limit),
         }
     }
 

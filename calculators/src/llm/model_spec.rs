@@ -3,120 +3,97 @@
 use std::path::PathBuf;
 
 use graphmill_engine::Contract;
+use graphmill_llm::spec::bytes_of_gb;
 use graphmill_llm::{
     AdapterSpec, Device, DraftSource, DraftSpec, LlmEngineSpec, Number, PluginConfig, SpecError,
     SpeculationParams, SubmitError, VisionSpec,
 };
 
-use super::batching;
 use super::media::{ImageLimits, MediaLimits, SoundLimits};
 use super::model::ModelSpec;
-use super::options::{LlmOptions, LoraAdapter, PipelineType};
+use super::options::{LlmNodeOptions, LlmOptions, LoraAdapter, PipelineType};
 use crate::text::{reasoning, tool_calls};
-
-/// An option in seconds as the engine has it.
-pub(crate) fn step_timeout_ms(seconds: f64) -> u32 {
-    (seconds * 1e3).ceil() as u32
-}
 
 /// Says that a projector beside the model is not to be used.
 const NO_PROJECTOR: &str = "none";
 
-/// The bytes of an option in GB.
-fn bytes(size: f64) -> u64 {
-    (size * f64::from(1 << 30)) as u64
-}
-
 impl LlmOptions {
     /// What the model is loaded from; what is wrong with the options goes to `c`.
     pub(super) fn model_spec(&self, c: &mut Contract) -> ModelSpec {
-        if self.models_path.is_empty() {
+        let node = &self.node;
+        if node.models_path.is_empty() {
             c.missing_option("models_path", "\"./\"");
         }
-        batching::refuse(self, c);
-        let image_cache_size = self.image_cache_size.map_or(VisionSpec::CACHE_SIZE, bytes);
-        let mut engine = LlmEngineSpec::new(&self.models_path);
-        engine.max_num_batched_tokens = self.max_num_batched_tokens;
-        engine.max_num_seqs = self.max_num_seqs;
-        engine.cache_size = self.cache_size;
-        engine.prefix_caching = self.enable_prefix_caching;
-        engine.prefix_cache_size = self.prefix_cache_size.map(bytes);
-        engine.checkpoint_cache_size = self.checkpoint_cache_size.map(bytes);
-        engine.dynamic_split_fuse = self.dynamic_split_fuse;
-        engine.max_context = (self.max_context > 0).then_some(self.max_context);
-        engine.max_waiting = self.max_waiting;
-        let tokens = self.max_queued_prompt_tokens;
-        engine.max_queued_prompt_tokens = (tokens > 0).then_some(tokens);
-        engine.queue_timeout_ms = self.queue_timeout_ms;
-        engine.target_step_ms = self.target_step_ms;
-        engine.priority_aging_ms = self.priority_aging_ms;
-        engine.step_timeout_ms = step_timeout_ms(self.step_timeout);
-        engine.max_engine_restarts = self.max_engine_restarts;
-        engine.min_priority = self.min_priority;
-        engine.max_priority = self.max_priority;
-        engine.device = accepted(c, "device", self.device.parse::<Device>());
+        self.batching.refuse(c);
+        let image_cache_size = node
+            .image_cache_size
+            .map_or(VisionSpec::CACHE_SIZE, bytes_of_gb);
+        let mut engine = self.engine.spec(&node.models_path);
+        engine.device = accepted(c, "device", node.device.parse::<Device>());
         engine.plugin_config = accepted(
             c,
             "plugin_config",
-            PluginConfig::from_json(&self.plugin_config),
+            PluginConfig::from_json(&node.plugin_config),
         );
-        engine.draft = self.draft_spec(c, &engine);
-        if !self.mmproj.is_empty() && self.mmproj != NO_PROJECTOR {
+        engine.draft = node.draft_spec(c, &engine);
+        if !node.mmproj.is_empty() && node.mmproj != NO_PROJECTOR {
             engine.vision = Some(VisionSpec {
                 cache_size: image_cache_size,
-                ..VisionSpec::new(&self.mmproj)
+                ..VisionSpec::new(&node.mmproj)
             });
         }
-        let adapters = self.lora_adapters.iter();
+        let adapters = node.lora_adapters.iter();
         engine.adapters = adapters.filter_map(|adapter| adapter.spec(c)).collect();
-        if !self.models_path.is_empty()
+        if !node.models_path.is_empty()
             && let Err(error) = engine.validate()
         {
             c.error(error.to_string());
         }
         let speculation = SpeculationParams {
-            num_assistant_tokens: self.num_assistant_tokens,
+            num_assistant_tokens: node.num_assistant_tokens,
             source: DraftSource::Text {
-                max_ngram_size: self.max_ngram_size,
+                max_ngram_size: node.max_ngram_size,
             },
         };
         if let Err(SubmitError::InvalidParameter { field, message }) = speculation.validate() {
             c.option_error(field, format!("`{field}` {message}"));
         }
-        if let Err(message) = tool_calls::FORMATS.named(&self.tool_parser) {
+        if let Err(message) = tool_calls::FORMATS.named(&node.tool_parser) {
             c.option_error("tool_parser", message);
         }
-        if let Err(message) = reasoning::FORMATS.named(&self.reasoning_parser) {
+        if let Err(message) = reasoning::FORMATS.named(&node.reasoning_parser) {
             c.option_error("reasoning_parser", message);
         }
-        let chat_template = Some(&self.chat_template_file).filter(|path| !path.is_empty());
+        let chat_template = Some(&node.chat_template_file).filter(|path| !path.is_empty());
         ModelSpec {
             engine,
             chat_template: chat_template.map(Into::into),
-            tool_parser: self.tool_parser.clone(),
-            reasoning_parser: self.reasoning_parser.clone(),
-            guided_tool_calls: self.enable_tool_guided_generation,
-            finds_projector: self.mmproj.is_empty(),
+            tool_parser: node.tool_parser.clone(),
+            reasoning_parser: node.reasoning_parser.clone(),
+            guided_tool_calls: node.enable_tool_guided_generation,
+            finds_projector: node.mmproj.is_empty(),
             needs_projector: matches!(
-                self.pipeline_type,
+                node.pipeline_type,
                 PipelineType::Vlm | PipelineType::VlmCb | PipelineType::Omni
             ),
             image_cache_size,
             media: MediaLimits {
                 images: ImageLimits {
-                    count: self.max_images,
-                    bytes: self.max_image_bytes,
-                    pixels: self.max_image_pixels,
+                    count: node.max_images,
+                    bytes: node.max_image_bytes,
+                    pixels: node.max_image_pixels,
                 },
                 sounds: SoundLimits {
-                    count: self.max_sounds,
-                    bytes: self.max_sound_bytes,
-                    seconds: self.max_sound_seconds,
+                    count: node.max_sounds,
+                    bytes: node.max_sound_bytes,
+                    seconds: node.max_sound_seconds,
                 },
             },
         }
     }
+}
 
+impl LlmNodeOptions {
     /// What the draft model is loaded from.
     fn draft_spec(&self, c: &mut Contract, main: &LlmEngineSpec) -> Option<DraftSpec> {
         let given = [

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use serde::de::value::{BorrowedStrDeserializer, StringDeserializer};
-use serde::de::{DeserializeSeed, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::Context;
@@ -14,6 +14,7 @@ use crate::graph::table;
 use crate::span::Span;
 
 /// A message that is read as a struct, a map, or whatever a type makes of it.
+#[derive(Clone, Copy)]
 pub(super) struct Body<'t, 'c> {
     cx: &'c Context,
     message: &'t Message,
@@ -73,8 +74,13 @@ impl<'t, 'c> Body<'t, 'c> {
             })
     }
 
-    fn visit_fields<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
-        let groups = self.groups().into_iter();
+    /// Visits the fields that are wanted.
+    fn visit_fields<V: Visitor<'t>>(
+        self,
+        wanted: impl Fn(&Field) -> bool,
+        visitor: V,
+    ) -> Result<V::Value, Error<'t>> {
+        let groups = self.groups().into_iter().filter(|group| wanted(group[0]));
         let entries = groups.map(|group| (Key::Name(group[0]), group)).collect();
         visitor
             .visit_map(Entries::new(self.cx, entries))
@@ -101,7 +107,22 @@ impl<'t> serde::Deserializer<'t> for Body<'t, '_> {
     type Error = Error<'t>;
 
     fn deserialize_any<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
-        self.visit_fields(visitor)
+        self.visit_fields(|_| true, visitor)
+    }
+
+    /// Reads the structs of a tuple, each from those of the fields that it has.
+    fn deserialize_tuple<V: Visitor<'t>>(
+        self,
+        _: usize,
+        visitor: V,
+    ) -> Result<V::Value, Error<'t>> {
+        let mut known = Vec::new();
+        let read = visitor.visit_seq(Parts {
+            body: self,
+            known: &mut known,
+        })?;
+        self.report_unknown(&known);
+        Ok(read)
     }
 
     fn deserialize_struct<V: Visitor<'t>>(
@@ -111,7 +132,7 @@ impl<'t> serde::Deserializer<'t> for Body<'t, '_> {
         visitor: V,
     ) -> Result<V::Value, Error<'t>> {
         self.report_unknown(fields);
-        self.visit_fields(visitor)
+        self.visit_fields(|_| true, visitor)
     }
 
     fn deserialize_option<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
@@ -145,8 +166,54 @@ impl<'t> serde::Deserializer<'t> for Body<'t, '_> {
 
     forward_to_deserialize_any! {
         <V: Visitor<'t>>
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf seq tuple tuple_struct map
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf seq tuple_struct map
         enum identifier
+    }
+}
+
+/// The structs that one message is read as.
+struct Parts<'t, 'c, 'k> {
+    body: Body<'t, 'c>,
+    /// The fields of those that were read.
+    known: &'k mut Vec<&'static str>,
+}
+
+impl<'t> SeqAccess<'t> for Parts<'t, '_, '_> {
+    type Error = Error<'t>;
+
+    fn next_element_seed<S: DeserializeSeed<'t>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Error<'t>> {
+        seed.deserialize(Part(self)).map(Some)
+    }
+}
+
+/// One of these structs.
+struct Part<'p, 't, 'c, 'k>(&'p mut Parts<'t, 'c, 'k>);
+
+impl<'t> serde::Deserializer<'t> for Part<'_, 't, '_, '_> {
+    type Error = Error<'t>;
+
+    fn deserialize_any<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
+        self.0.body.deserialize_any(visitor)
+    }
+
+    fn deserialize_struct<V: Visitor<'t>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error<'t>> {
+        self.0.known.extend(fields);
+        let is_own = |field: &Field| fields.contains(&field.name.as_plain().unwrap_or_default());
+        self.0.body.visit_fields(is_own, visitor)
+    }
+
+    forward_to_deserialize_any! {
+        <V: Visitor<'t>>
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
     }
 }
 

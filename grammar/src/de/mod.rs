@@ -7,6 +7,10 @@
 //! not have is an error whether or not the struct says `deny_unknown_fields`, because an option
 //! that is ignored changes an answer in silence.
 //!
+//! A tuple of structs is read from one message, too: each takes the fields that it has. So a message
+//! can consist of groups that are declared in several places, which serde's `flatten` cannot do: it
+//! forgets the places of their values.
+//!
 //! serde stops at the first error. To report all of them, the value that failed is set aside and
 //! the struct is read again without it, until only sound values are left or a required one is
 //! missing. Fields that do not exist are known before any value is read, and are reported together.

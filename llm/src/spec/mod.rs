@@ -13,6 +13,7 @@ mod draft;
 mod embedding;
 mod knob_types;
 mod knobs;
+mod options;
 mod path;
 mod plugin_config;
 mod process;
@@ -27,6 +28,11 @@ pub use knob_types::{
     ThreadPriority,
 };
 pub use knobs::PluginConfig;
+pub use options::{
+    DEFAULT_STEP_TIMEOUT, LlmEngineOptions, LlmEngineSpec, MAX_BATCHED_TOKENS, MAX_CONTEXT,
+    MAX_ENGINE_RESTARTS, MAX_GB, MAX_SEQS, MAX_STEP_TIMEOUT, MAX_WAITING, bytes_of_gb,
+    milliseconds,
+};
 pub use path::{projector_beside, resolve_model_path};
 pub(crate) use process::{TRIAL_VARIABLE, is_trial};
 pub use vision::VisionSpec;
@@ -39,101 +45,10 @@ pub const STEP_TOKENS: u32 = 64;
 /// How often an engine that failed is started again, unless a spec says otherwise.
 pub const MAX_RESTARTS: u32 = 5;
 
-/// Everything that decides how a model is loaded and batched.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LlmEngineSpec {
-    /// The model file; see [`resolve_model_path`].
-    pub model: PathBuf,
-    /// Which backend runs it.
-    pub backend: BackendKind,
-    /// Most tokens of one step, prompt chunks and decodes together.
-    pub max_num_batched_tokens: u32,
-    /// Most sequences that compute at the same time.
-    pub max_num_seqs: u32,
-    /// Ceiling of the KV cache in GB (2^30 bytes); 0 lets the engine choose.
-    pub cache_size: u64,
-    /// Most tokens of a sequence; `None` takes what the model was trained for.
-    pub max_context: Option<u32>,
-    /// Takes what a prompt begins with over from other sequences, running and finished, instead of
-    /// computing it again.
-    pub prefix_caching: bool,
-    /// Bytes of host memory for the cells of finished sequences; `None` lets the backend choose, 0
-    /// keeps none.
-    pub prefix_cache_size: Option<u64>,
-    /// Bytes of host memory for checkpoints, without which sequences of a model with recurrent
-    /// layers or sliding windows cannot go on from another one's beginning; `None` lets the backend
-    /// choose, 0 keeps none.
-    pub checkpoint_cache_size: Option<u64>,
-    /// Splits prompts over steps. Without it a prompt longer than `max_num_batched_tokens` is
-    /// refused.
-    pub dynamic_split_fuse: bool,
-    /// Where the model computes.
-    pub device: Device,
-    /// Most requests that wait for their first admission; more are refused.
-    pub max_waiting: u32,
-    /// Most prompt tokens of the requests that wait for their first admission; a request that would
-    /// add to more is refused, unless none waits. `None` is without bound.
-    pub max_queued_prompt_tokens: Option<u64>,
-    /// Milliseconds that a request may wait for its first admission before it ends with an error; 0
-    /// is without bound.
-    pub queue_timeout_ms: u32,
-    /// Milliseconds that a step should take at most while sequences decode: prompts get as many
-    /// tokens as fit. 0 lets the engine choose.
-    pub target_step_ms: u32,
-    /// Milliseconds of waiting that make up for one point of priority.
-    pub priority_aging_ms: u32,
-    /// Milliseconds that a step of up to [`STEP_TOKENS`] tokens may take, and each further so many
-    /// tokens of it, before the engine is given up; 0 is without bound.
-    pub step_timeout_ms: u32,
-    /// How often an engine that failed is started again, see [`Supervised`](crate::Supervised).
-    pub max_engine_restarts: u32,
-    /// The lowest priority that a request may have; at most 0.
-    pub min_priority: i32,
-    /// The highest; at least 0. A request is held up by those with a higher priority for the time
-    /// of the points between them at most.
-    pub max_priority: i32,
-    /// A smaller model that drafts tokens for requests that ask for it.
-    pub draft: Option<DraftSpec>,
-    /// Adapters of the model that requests can name.
-    pub adapters: Vec<AdapterSpec>,
-    /// What reads images and sounds for the model; `None` for a model that takes neither.
-    pub vision: Option<VisionSpec>,
-    /// Knobs of the backend.
-    pub plugin_config: PluginConfig,
-}
-
 impl LlmEngineSpec {
-    /// The defaults for a model file. The backend follows from the file's name: `.script.json` is a
-    /// scripted model, everything else goes to llama.cpp.
+    /// The defaults for a model file.
     pub fn new(model: impl Into<PathBuf>) -> Self {
-        let model = model.into();
-        Self {
-            backend: BackendKind::of(&model),
-            model,
-            max_num_batched_tokens: 256,
-            max_num_seqs: 256,
-            cache_size: 0,
-            max_context: None,
-            prefix_caching: true,
-            prefix_cache_size: None,
-            checkpoint_cache_size: None,
-            dynamic_split_fuse: true,
-            device: Device::Auto,
-            max_waiting: 1024,
-            max_queued_prompt_tokens: None,
-            queue_timeout_ms: 600_000,
-            target_step_ms: 0,
-            priority_aging_ms: 10_000,
-            step_timeout_ms: STEP_TIMEOUT_MS,
-            max_engine_restarts: MAX_RESTARTS,
-            min_priority: -10,
-            max_priority: 10,
-            draft: None,
-            adapters: Vec::new(),
-            vision: None,
-            plugin_config: PluginConfig::default(),
-        }
+        LlmEngineOptions::default().spec(model)
     }
 
     /// Checks the values that no model or machine could make right.
