@@ -112,10 +112,8 @@ fn start(
     let input = harness.plan().graph_inputs().next().expect("one input");
     let input = input.to_owned();
     let payload = HttpRequestPayload {
-        method: "POST".to_owned(),
-        uri: uri.to_owned(),
         json: JsonBody::of_value(body).ok().map(Arc::new),
-        ..HttpRequestPayload::default()
+        ..HttpRequestPayload::new(uri, None)
     };
     harness.push(&input, 0, payload);
     if !harness.ended() {

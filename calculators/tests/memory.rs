@@ -73,10 +73,8 @@ fn cost(endpoint: &str, bytes: &Bytes) -> usize {
         .build();
     if let Ok(json) = JsonBody::scan(bytes.clone()) {
         let payload = HttpRequestPayload {
-            method: "POST".to_owned(),
-            uri: format!("/v3/{endpoint}"),
             json: Some(Arc::new(json)),
-            ..HttpRequestPayload::default()
+            ..HttpRequestPayload::new(format!("/v3/{endpoint}"), None)
         };
         harness.push("input", 0, payload);
         harness.settle();

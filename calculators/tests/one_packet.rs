@@ -24,10 +24,8 @@ fn session(chat: &Chat, graph: &str) -> Harness {
 
 fn request(uri: &str, body: &Value) -> HttpRequestPayload {
     HttpRequestPayload {
-        method: "POST".to_owned(),
-        uri: uri.to_owned(),
         json: JsonBody::of_value(body).ok().map(Arc::new),
-        ..HttpRequestPayload::default()
+        ..HttpRequestPayload::new(uri, None)
     }
 }
 

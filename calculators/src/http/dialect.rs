@@ -1,7 +1,9 @@
-//! The interface of HTTP dialects for text generation.
+//! The interface of HTTP dialects.
 //!
 //! Paths, fields (a file of the table), request translation, answers and errors are all behind
-//! [`Dialect`]: neither the nodes nor the server know a dialect by name.
+//! [`Dialect`] and [`TextDialect`]: neither the nodes nor the server know a dialect by name.
+
+use std::fmt::Debug;
 
 use graphmill_engine::Result;
 use graphmill_llm::Usage;
@@ -9,26 +11,27 @@ use serde_json::{Map, Value, json};
 
 use super::translate::Translated;
 use crate::payload::{
-    GenerationParams, HttpResponse, JsonBody, RequestInput, TextChunk, TextRequest,
+    EmbeddingsRequest, GenerationParams, HttpResponse, JsonBody, RequestInput, RerankRequest,
+    TextChunk, TextRequest,
 };
 
-/// How requests for generated text are read and their answers are written.
-pub trait Dialect: Sync {
+/// Paths, and how requests and errors look there.
+pub trait Dialect: Debug + Sync {
+    /// Its paths. The first of them is its [endpoint](Self::endpoint).
+    fn routes(&self) -> &'static [Route];
+
     /// What its paths begin with behind a prefix, which is also its name in the table of fields:
     /// `chat/completions`.
-    fn endpoint(&self) -> &'static str;
+    fn endpoint(&self) -> &'static str {
+        self.routes().first().map_or("", |route| route.path)
+    }
 
-    /// What can be asked in it.
-    fn routes(&self) -> &'static [Route];
+    /// What its requests are for.
+    fn family(&'static self) -> Family;
 
     /// What is before its paths.
     fn place(&self) -> Place {
-        Place::BehindPrefixes
-    }
-
-    /// The prefix under which the documentation shows its paths.
-    fn shown_under(&self) -> &'static str {
-        "/v3"
+        Place::Behind(PREFIXES)
     }
 
     /// The field of a file, which is Base64 in JSON, where requests can be forms
@@ -37,11 +40,35 @@ pub trait Dialect: Sync {
         None
     }
 
+    /// The answer to a request that failed.
+    fn error(&self, failure: &Failure<'_>) -> Value {
+        error(failure)
+    }
+
+    /// The event that says why a stream has no more of them, with its name if events have names.
+    /// `number` counts the events before it.
+    fn error_event(&self, failure: &Failure<'_>, _number: u64) -> (Option<&'static str>, Value) {
+        (None, self.error(failure))
+    }
+
+    /// The header in which its clients look for the request's id, besides `x-request-id`.
+    fn id_header(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// The header that tells its clients from others at paths that are no dialect's.
+    fn client_header(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+/// How requests for generated text are read and their answers are written.
+pub trait TextDialect: Dialect {
     /// What the ids of its answers begin with.
     fn id_prefix(&self) -> &'static str;
 
     /// The dialect whose fields [`translate`](Self::translate) makes of a request.
-    fn native(&self) -> &'static dyn Dialect;
+    fn native(&self) -> &'static dyn TextDialect;
 
     /// A request in the terms of the [native](Self::native) dialect; none where it is in these
     /// terms already.
@@ -65,39 +92,48 @@ pub trait Dialect: Sync {
 
     /// Writes the answer to a request.
     fn writer(&self, request: &TextRequest) -> Box<dyn AnswerWriter>;
-
-    /// The answer to a request that failed.
-    fn error(&self, failure: &Failure<'_>) -> Value {
-        error(failure)
-    }
-
-    /// The event that says why a stream has no more of them, with its name if events have names.
-    /// `number` counts the events before it.
-    fn error_event(&self, failure: &Failure<'_>, _number: u64) -> (Option<&'static str>, Value) {
-        (None, self.error(failure))
-    }
-
-    /// The header in which its clients look for the request's id, besides `x-request-id`.
-    fn id_header(&self) -> Option<&'static str> {
-        None
-    }
 }
+
+/// The purpose of a dialect's requests, and so the node that reads them.
+#[derive(Copy, Clone, Debug)]
+pub enum Family {
+    /// Generated text, and questions about its prompt: `OpenAIRequestCalculator`.
+    Text(&'static dyn TextDialect),
+    /// Vectors: `EmbeddingsRequestCalculator`. The function reads a body, with the request's id.
+    Vectors(fn(&JsonBody, &str) -> Result<EmbeddingsRequest>),
+    /// Scores: `RerankRequestCalculator`. The function reads a body, with the request's id.
+    Scores(fn(&JsonBody, &str) -> Result<RerankRequest>),
+}
+
+/// The prefixes under which dialects are served. The documentation shows the first.
+pub const PREFIXES: &[&str] = &["/v3", "/v1", "/v3/v1"];
 
 /// What is before the paths of a dialect.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Each of the prefixes; the body names the graph.
-    BehindPrefixes,
-    /// `/v2/models/` and the name of the graph, and perhaps its version. The server puts the name
-    /// into the body as `model`, and tells in `model_name` and `model_version` which graph answers.
+    /// Each of these prefixes, of which the documentation shows the first; the body names the
+    /// graph.
+    Behind(&'static [&'static str]),
+    /// `/v2/models/` and the name of the graph, and perhaps its version. A path is one segment.
+    /// The server puts the name into the body as `model`, and tells in `model_name` and
+    /// `model_version` which graph answers.
     BehindTheGraph,
+}
+
+/// The dialect of a request, and what it asks there.
+#[derive(Copy, Clone, Debug)]
+pub struct Target {
+    /// The dialect.
+    pub dialect: &'static dyn Dialect,
+    /// What is asked; `None` if the path is below the dialect's and serves nothing.
+    pub purpose: Option<Purpose>,
 }
 
 /// What a request asks for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum Purpose {
     /// An answer of the model.
-    Generation,
+    Answer,
     /// What that would take.
     Explanation,
     /// The prompts of a request for an answer.
@@ -113,14 +149,10 @@ pub enum Asked {
     Text,
 }
 
-impl Asked {
-    /// Whether the model is asked to generate.
-    pub fn is_generation(self) -> bool {
-        self == Self::Generation
-    }
-
-    /// Whether the request may leave `model` out, as those of servers of one model do.
-    pub(super) fn needs_no_model(self) -> bool {
+impl Purpose {
+    /// Returns true if the request may leave `model` out, as those of servers of one model do, and
+    /// has no prefix there.
+    pub fn needs_no_model(self) -> bool {
         matches!(self, Self::Template | Self::Tokens | Self::Text)
     }
 }
@@ -131,7 +163,7 @@ pub struct Route {
     /// The path behind a prefix.
     pub path: &'static str,
     /// What is asked there.
-    pub asked: Asked,
+    pub purpose: Purpose,
     /// What it does, for the documentation.
     pub summary: &'static str,
     /// Fields that a request has to have.

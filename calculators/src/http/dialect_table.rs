@@ -1,22 +1,28 @@
 //! The table of dialects, the one place that names them. A dialect is a folder beside this file and
-//! a line of [`ALL`].
+//! a line of [`ALL`]; other crates add theirs with [`register_dialect!`](crate::register_dialect).
 
-use graphmill_engine::{Error, Result};
+use graphmill_engine::{Calculator as _, Error};
+
+#[doc(hidden)]
+pub use graphmill_engine::registry::inventory;
 
 use super::{
     chat::Chat,
     completions::Completions,
-    dialect::{Asked, Dialect, Place},
+    dialect::{Dialect, Family, Target},
+    embeddings::{Embed, Embeddings, EmbeddingsRequest},
     fields::shown,
     generate::Generate,
-    inspect::question,
+    inspect::tokenizer::Tokenizer,
     messages::Messages,
+    request::OpenAIRequest,
+    rerank::{Rerank, RerankRequest},
     responses::Responses,
     transcriptions::Transcriptions,
 };
 
-/// All dialects.
-pub const ALL: &[&dyn Dialect] = &[
+/// The dialects of this crate, the most common ones first.
+const ALL: &[&dyn Dialect] = &[
     &Chat,
     &Completions,
     &Responses,
@@ -24,76 +30,72 @@ pub const ALL: &[&dyn Dialect] = &[
     &Transcriptions,
     &Generate::WHOLE,
     &Generate::STREAM,
+    &Tokenizer::TOKENIZE,
+    &Tokenizer::DETOKENIZE,
+    &Embeddings,
+    &Embed,
+    &Rerank,
 ];
 
-/// The prefixes under which every dialect is served.
-pub const PREFIXES: &[&str] = &["/v3/v1", "/v3", "/v1"];
+/// A dialect of another crate.
+pub struct Registration(pub &'static dyn Dialect);
 
-/// What is before the name of a graph in the paths of dialects that are
-/// [behind it](Place::BehindTheGraph).
-pub const GRAPHS: &str = "/v2/models";
+inventory::collect!(Registration);
 
-/// The dialect that a path belongs to, whether or not something is served there.
-pub fn of_path(path: &str) -> Option<&'static dyn Dialect> {
-    let mut dialects = ALL.iter().copied();
-    dialects.find(|dialect| match dialect.place() {
-        Place::BehindPrefixes => is_under(path, dialect.endpoint()),
-        Place::BehindTheGraph => is_of_graph(path, dialect.endpoint()),
-    })
-}
-
-/// Whether a path is this one behind the name of a graph.
-fn is_of_graph(path: &str, name: &str) -> bool {
-    let behind = path.strip_prefix(GRAPHS);
-    let graph = behind.and_then(|path| {
-        path.strip_prefix('/')?
-            .strip_suffix(name)?
-            .strip_suffix('/')
-    });
-    graph.is_some_and(|graph| !graph.is_empty())
-}
-
-/// Whether a path is this one behind one of the prefixes, or below it.
-pub fn is_under(path: &str, name: &str) -> bool {
-    PREFIXES.iter().any(|prefix| {
-        let behind = path.strip_prefix(prefix);
-        let behind = behind.and_then(|path| path.strip_prefix('/')?.strip_prefix(name));
-        behind.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    })
-}
-
-/// The dialect with this endpoint.
-pub fn named(endpoint: &str) -> Option<&'static dyn Dialect> {
-    let named = ALL.iter().find(|dialect| dialect.endpoint() == endpoint);
-    named.copied()
-}
-
-/// The dialect of a request, and what it asks for. What comes before a path is the server's
-/// business.
-pub(super) fn of_request(uri: &str) -> Result<(&'static dyn Dialect, Asked)> {
-    let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
-    let ends = |end: &str| {
-        let before = path.strip_suffix(end);
-        before.is_some_and(|before| before.ends_with('/'))
-    };
-    let of_dialects = ALL.iter().flat_map(|dialect| {
-        let routes = dialect.routes().iter();
-        routes.map(move |route| (route.path, *dialect, route.asked))
-    });
-    let routes = || of_dialects.clone().chain(question::routes());
-    match routes().find(|(end, ..)| ends(end)) {
-        Some((_, dialect, Asked::Generation)) => Ok((dialect, question::explained(query)?)),
-        Some((_, dialect, asked)) => Ok((dialect, asked)),
-        None => {
-            // Files are for models that hear, and this is not the place that knows the model.
-            let served = routes().filter(|(_, dialect, _)| dialect.file_field().is_none());
-            let served: Vec<String> = served.map(|(end, ..)| format!("`{end}`")).collect();
-            let message = format!(
-                "this graph serves {}, not `{}`",
-                served.join(", "),
-                shown(path)
-            );
-            Err(Error::not_found(message).with_code("unknown_endpoint"))
+/// Adds a dialect, a constant expression such as `&Mine`, to those of the program.
+#[macro_export]
+macro_rules! register_dialect {
+    ($dialect:expr) => {
+        $crate::http::dialect_table::inventory::submit! {
+            $crate::http::dialect_table::Registration($dialect)
         }
-    }
+    };
+}
+
+/// All dialects of the program.
+pub fn all() -> impl Iterator<Item = &'static dyn Dialect> {
+    let registered = inventory::iter::<Registration>.into_iter();
+    let registered = registered.map(|registration| registration.0);
+    ALL.iter().copied().chain(registered)
+}
+
+/// The dialects whose requests a calculator reads, the most common one first.
+pub fn read_by(calculator: &str) -> impl Iterator<Item = &'static dyn Dialect> {
+    all().filter(move |dialect| {
+        let reader = match dialect.family() {
+            Family::Text(_) => OpenAIRequest::NAME,
+            Family::Vectors(_) => EmbeddingsRequest::NAME,
+            Family::Scores(_) => RerankRequest::NAME,
+        };
+        reader == calculator
+    })
+}
+
+/// The target of a request of which only the path is known: the longest one that the path ends
+/// with. What comes before it is the server's business.
+pub(crate) fn find(uri: &str) -> Option<Target> {
+    let path = uri.split('?').next().unwrap_or_default();
+    let routes = all().flat_map(|dialect| dialect.routes().iter().map(move |it| (dialect, it)));
+    let fitting = routes.filter(|(_, route)| {
+        let before = path.strip_suffix(route.path);
+        before.is_some_and(|before| before.ends_with('/'))
+    });
+    let (dialect, route) = fitting.max_by_key(|(_, route)| route.path.len())?;
+    let purpose = Some(route.purpose);
+    Some(Target { dialect, purpose })
+}
+
+/// The error of a calculator that gets a request of which it does not read the dialect.
+pub(super) fn not_read(calculator: &str, uri: &str) -> Error {
+    // Files are for models that hear, and this is not the place that knows the model.
+    let read = read_by(calculator).filter(|dialect| dialect.file_field().is_none());
+    let paths = read.flat_map(|dialect| dialect.routes().iter().map(|route| route.path));
+    let paths: Vec<String> = paths.map(|path| format!("`{path}`")).collect();
+    let path = uri.split('?').next().unwrap_or_default();
+    let message = format!(
+        "this graph serves {}, not `{}`",
+        paths.join(", "),
+        shown(path)
+    );
+    Error::not_found(message).with_code("unknown_endpoint")
 }

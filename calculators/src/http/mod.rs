@@ -5,7 +5,8 @@
 //! implement [`dialect::Dialect`]. Requests of `responses`, `messages` and `audio/transcriptions`
 //! are translated into chat before they are read, those of `generate` into `completions`, and all
 //! answers are written from the same chunks of text.
-//! `embeddings` and `rerank` have nodes of their own.
+//! `embeddings`, Cohere's `embed` and `rerank` are dialects that have nodes of their own, `tokenize`
+//! and `detokenize` are questions to the nodes for text.
 //!
 //! Every refusal names the field it is about, by its JSON path.
 
@@ -41,21 +42,7 @@ mod translate;
 mod usage;
 mod wire;
 
-use graphmill_engine::Calculator;
-
+pub use chat::Chat;
+pub use completions::Completions;
 pub use remote_images::RemoteImage;
-
-/// The endpoints (ends of paths, as the table of fields names them) whose requests a calculator
-/// reads, the most common one first. Empty for a calculator that reads no requests, or is of another
-/// crate.
-pub fn endpoints(calculator: &str) -> Vec<&'static str> {
-    match calculator {
-        request::OpenAIRequest::NAME => {
-            let dialects = dialect_table::ALL.iter();
-            dialects.map(|dialect| dialect.endpoint()).collect()
-        }
-        embeddings::EmbeddingsRequest::NAME => vec![table::EMBEDDINGS, table::EMBED],
-        rerank::RerankRequest::NAME => vec![table::RERANK],
-        _ => Vec::new(),
-    }
-}
+pub use translate::Translated;

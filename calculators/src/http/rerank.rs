@@ -12,9 +12,13 @@ use serde_json::Value;
 use super::fields::{Fields, invalid, missing, wrong_type};
 use super::{
     body,
+    dialect::{Dialect, Family, Place, Purpose, Route},
+    dialect_table,
     table::{self, endpoint},
 };
-use crate::payload::{HttpRequestPayload, HttpResponse, Relevance, RerankRequest as Request};
+use crate::payload::{
+    HttpRequestPayload, HttpResponse, JsonBody, Relevance, RerankRequest as Request,
+};
 
 /// Reads the body of `rerank` and refuses, with the field's name, what is wrong in it.
 ///
@@ -57,7 +61,10 @@ impl Calculator for RerankRequest {
 
     fn process(&mut self, io: RerankRequestPorts, cx: &mut Cx<'_>) -> Result<Flow> {
         if let Some(payload) = cx.get(io.payload) {
-            let request = read(payload, &cx.run().id.0)?;
+            let Some((Family::Scores(read), _)) = payload.served() else {
+                return Err(dialect_table::not_read(Self::NAME, &payload.uri));
+            };
+            let request = read(body::json(payload)?, &cx.run().id.0)?;
             cx.emit(io.request, request);
         }
         Ok(Flow::Continue)
@@ -65,9 +72,32 @@ impl Calculator for RerankRequest {
 }
 register!(RerankRequest);
 
-/// Reads a request; `id` is the request's own.
-fn read(payload: &HttpRequestPayload, id: &str) -> Result<Request> {
-    let (body, ignored) = endpoint::of(payload, table::RERANK)?;
+/// The dialect.
+#[derive(Debug)]
+pub(super) struct Rerank;
+
+impl Dialect for Rerank {
+    fn routes(&self) -> &'static [Route] {
+        &[Route {
+            path: table::RERANK,
+            purpose: Purpose::Answer,
+            summary: "Says how well documents answer a query",
+            required: &["model", "query", "documents"],
+            answer: &["id", "model", "results", "usage"],
+        }]
+    }
+
+    fn place(&self) -> Place {
+        Place::Behind(&["/v3", "/v1", "/v3/v1", "/v2", ""])
+    }
+
+    fn family(&'static self) -> Family {
+        Family::Scores(read)
+    }
+}
+
+fn read(body: &JsonBody, id: &str) -> Result<Request> {
+    let (body, ignored) = endpoint::of(body, table::RERANK)?;
     Ok(Request {
         id: format!("rerank-{id}").into(),
         model: endpoint::model(body)?,

@@ -25,6 +25,22 @@ pub struct Translated {
     pub(super) media: Vec<String>,
 }
 
+impl Translated {
+    /// A translation whose fields are called alike in both dialects.
+    pub fn new(body: JsonBody) -> Self {
+        Self {
+            body,
+            echo: Map::new(),
+            names: &Names {
+                fields: &[],
+                parameters: "parameters",
+            },
+            function_call: false,
+            media: Vec::new(),
+        }
+    }
+}
+
 /// What a dialect calls the fields of chat.
 #[derive(Debug)]
 pub(super) struct Names {

@@ -5,6 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::JsonBody;
+use crate::http::{
+    dialect::{Family, Purpose, Target},
+    dialect_table,
+};
 
 /// An HTTP request as it enters a graph, on the stream tagged `HTTP_REQUEST_PAYLOAD`.
 #[derive(Clone, Debug, Default)]
@@ -13,6 +17,8 @@ pub struct HttpRequestPayload {
     pub method: String,
     /// Path and query, such as `/v3/chat/completions`.
     pub uri: String,
+    /// The dialect, and what is asked in it; `None` where no dialect has the path.
+    pub target: Option<Target>,
     /// Names in lower case, with values that are text.
     pub headers: Vec<(String, String)>,
     /// The body as it came.
@@ -21,6 +27,25 @@ pub struct HttpRequestPayload {
     pub json: Option<Arc<JsonBody>>,
     /// The adapter that the request names beside the graph, or in its place.
     pub adapter: Option<Arc<str>>,
+}
+
+impl HttpRequestPayload {
+    /// A POST without a body. Without a target, it goes to the dialect whose path `uri` ends with.
+    pub fn new(uri: impl Into<String>, target: Option<Target>) -> Self {
+        let uri = uri.into();
+        Self {
+            method: "POST".to_owned(),
+            target: target.or_else(|| dialect_table::find(&uri)),
+            uri,
+            ..Self::default()
+        }
+    }
+
+    /// The node that reads it, and what it asks; `None` if nothing is served at its path.
+    pub(crate) fn served(&self) -> Option<(Family, Purpose)> {
+        let Target { dialect, purpose } = self.target?;
+        Some((dialect.family(), purpose?))
+    }
 }
 
 /// A piece of the answer as it leaves a graph, on the stream tagged `HTTP_RESPONSE_PAYLOAD`.

@@ -27,6 +27,8 @@ pub use graphmill_llm::{
 };
 use serde_json::{Map, Value};
 
+use crate::http::dialect::TextDialect;
+
 pub(crate) use account::batch_priority_of;
 pub use account::{Account, Need, Quota, Terms};
 pub use chunks::{Finish, StopSignal, TextChunk, TokenChunk, ToolCallDelta, ToolCallStart};
@@ -50,9 +52,8 @@ pub struct TextRequest {
     pub created: u64,
     /// The model as the request names it.
     pub model: Arc<str>,
-    /// Where it came to, and so the dialect of its answer: `chat/completions`, `completions`,
-    /// `responses` or `messages`.
-    pub endpoint: &'static str,
+    /// The dialect of the request and of its answer.
+    pub dialect: &'static dyn TextDialect,
     /// What is asked.
     pub input: RequestInput,
     /// Generations of each prompt.
@@ -67,8 +68,7 @@ pub struct TextRequest {
     pub logprobs: bool,
     /// Names of fields that the request has and nobody knows.
     pub ignored: Arc<[String]>,
-    /// Fields of the request that its answer repeats or follows, where the endpoint is `responses`
-    /// or `messages`.
+    /// Fields of the request that its answer repeats or follows, in dialects whose answers do.
     pub echo: Arc<Map<String, Value>>,
     /// Whether its answer tells a call as `function_call`, the form that tools had before there
     /// were tools.

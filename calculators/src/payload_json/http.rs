@@ -57,11 +57,11 @@ pub(super) fn request_from_json(value: &Value) -> Result<HttpRequestPayload, Str
     };
     Ok(HttpRequestPayload {
         method: request.method,
-        uri: request.uri,
         headers: request.headers.into_iter().collect(),
         body,
         json,
         adapter: request.adapter.map(Into::into),
+        ..HttpRequestPayload::new(request.uri, None)
     })
 }
 

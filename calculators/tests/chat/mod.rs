@@ -104,12 +104,9 @@ impl Chat {
         request: &Value,
     ) -> (Harness, String) {
         let payload = HttpRequestPayload {
-            method: "POST".to_owned(),
-            uri: uri.to_owned(),
-            headers: Vec::new(),
             body: request.to_string().into(),
             json: JsonBody::of_value(request).ok().map(Arc::new),
-            adapter: None,
+            ..HttpRequestPayload::new(uri, None)
         };
         let input = harness
             .plan()

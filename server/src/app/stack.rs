@@ -16,7 +16,11 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::{
     errors::{Cause, Failure},
     grpc,
-    http::{self, Side, access, state::App},
+    http::{
+        self, Side, access,
+        dialect_errors::{self, Targets},
+        state::App,
+    },
     keys::{self, Gate, Need},
     listen,
     observe::{log, request_id},
@@ -28,7 +32,8 @@ use crate::{
 pub(super) fn rest(app: &Arc<App>, audience: Side, site: Site) -> Router {
     let web = app.options.web;
     let routes = http::routes(audience, web);
-    stacked(app, routes, http::needs(web), site, Protocol::Rest)
+    let protocol = Protocol::Rest(Targets::new());
+    stacked(app, routes, http::needs(web), site, protocol)
 }
 
 /// The whole service of a listener for gRPC.
@@ -44,9 +49,9 @@ pub(super) fn grpc(app: &Arc<App>, site: Site, rest_port: u16) -> Router {
 }
 
 /// In which form failures are told.
-#[derive(Copy, Clone)]
+#[derive(Clone)]
 enum Protocol {
-    Rest,
+    Rest(Targets),
     Grpc { rest_port: u16 },
 }
 
@@ -96,7 +101,7 @@ fn stacked(
 /// Tells failures in the form of the protocol.
 async fn told(State(protocol): State<Protocol>, request: Request, next: Next) -> Response {
     match protocol {
-        Protocol::Rest => http::dialect_errors::layer(request, next).await,
+        Protocol::Rest(targets) => dialect_errors::layer(targets, request, next).await,
         Protocol::Grpc { rest_port } => grpc::layer(request, next, rest_port).await,
     }
 }

@@ -1,48 +1,74 @@
 //! Failures in the form of the dialect that a request is written in.
 
+use std::{collections::HashMap, sync::Arc};
+
 use axum::{
     body::Body as AnswerBody,
-    extract::Request,
+    extract::{MatchedPath, Request},
     http::{HeaderMap, HeaderName, HeaderValue, header},
     middleware::Next,
     response::Response,
 };
 use bytes::BytesMut;
 use graphmill_calculators::http::{
-    dialect::{self, Dialect},
+    dialect::{self, Dialect, Target},
     dialect_table,
 };
 use serde_json::Value;
 
-use super::{kserve, sse, torchserve};
+use super::{graph, kserve, sse, torchserve};
 use crate::{errors::Failure, observe::request_id::Id};
 
-/// Writes every failure under the paths of a dialect in its form, whether the graph, the router or
-/// a layer refused the request.
-pub(crate) async fn layer(request: Request, next: Next) -> Response {
-    let Some(dialect) = dialect_of(&request) else {
-        let error = error_of(request.uri().path());
-        let response = next.run(request).await;
-        return match (response.extensions().get::<Failure>(), error) {
-            (Some(failure), Some(error)) => {
-                let body = error(failure).to_string();
-                with_body(response, body)
-            }
-            _ => response,
+/// The targets of routes.
+#[derive(Clone)]
+pub(crate) struct Targets(Arc<HashMap<String, Target>>);
+
+impl Targets {
+    /// The targets of all routes.
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(graph::routes::targets()))
+    }
+
+    /// The target of a request, by its route; where the route ends in the name of a graph, by what
+    /// is behind the name, too.
+    fn find(&self, request: &Request) -> Option<Target> {
+        let route = request.extensions().get::<MatchedPath>()?.as_str();
+        let behind_name = || {
+            let (before, _) = route.split_once("{*")?;
+            let behind = request.uri().path().strip_prefix(before)?;
+            let (_, end) = behind
+                .rsplit_once('/')
+                .filter(|(name, _)| !name.is_empty())?;
+            self.0.get(&format!("{route}/{end}"))
         };
-    };
+        self.0.get(route).or_else(behind_name).copied()
+    }
+}
+
+/// Hands a request's target on to handlers, and writes every failure in the form of its dialect,
+/// whether the graph, the router or a layer refused the request.
+pub(crate) async fn layer(targets: Targets, mut request: Request, next: Next) -> Response {
+    let target = targets.find(&request);
+    if let Some(target) = target {
+        request.extensions_mut().insert(target);
+    }
+    let of_family = error_of(request.uri().path());
+    let of_client = || of_client(request.headers()).filter(|_| of_family.is_none());
+    let dialect = target.map(|target| target.dialect).or_else(of_client);
     let id = request.extensions().get::<Id>().cloned();
-    let response = next.run(request).await;
-    let mut response = match response.extensions().get::<Failure>() {
-        Some(failure) => {
-            let id = id.as_ref().map(|id| &*id.text);
-            let body = dialect.error(&failure.view(id)).to_string();
-            with_body(response, body)
+    let mut response = next.run(request).await;
+    let id = id.as_ref().map(|id| &*id.text);
+    if let Some(failure) = response.extensions().get::<Failure>() {
+        let error = match (dialect, of_family) {
+            (Some(dialect), _) => Some(dialect.error(&failure.view(id))),
+            (None, of_family) => of_family.map(|error| error(failure)),
+        };
+        if let Some(error) = error {
+            response = with_body(response, error.to_string());
         }
-        None => response,
-    };
-    if let Some(name) = dialect.id_header()
-        && let Some(id) = id.and_then(|id| HeaderValue::from_str(&id.text).ok())
+    }
+    if let Some(name) = dialect.and_then(Dialect::id_header)
+        && let Some(id) = id.and_then(|id| HeaderValue::from_str(id).ok())
     {
         let name = HeaderName::from_static(name);
         response.headers_mut().insert(name, id);
@@ -67,23 +93,12 @@ fn with_body(response: Response, body: String) -> Response {
     Response::from_parts(parts, AnswerBody::from(body))
 }
 
-/// The dialect of a request. The paths of models belong to several dialects: Anthropic's clients
-/// identify themselves.
-fn dialect_of(request: &Request) -> Option<&'static dyn Dialect> {
-    let path = request.uri().path();
-    dialect_table::of_path(path).or_else(|| {
-        let is_anthropic =
-            is_anthropic(request.headers()) && dialect_table::is_under(path, "models");
-        is_anthropic
-            .then(|| dialect_table::named("messages"))
-            .flatten()
+/// The dialect of the client, at paths that belong to none: as a header says.
+fn of_client(headers: &HeaderMap) -> Option<&'static dyn Dialect> {
+    dialect_table::all().find(|dialect| {
+        let header = dialect.client_header();
+        header.is_some_and(|name| headers.contains_key(name))
     })
-}
-
-/// Whether a request comes from a client of Anthropic's: all of them say the version that they
-/// speak.
-pub(super) fn is_anthropic(headers: &HeaderMap) -> bool {
-    headers.contains_key("anthropic-version")
 }
 
 /// Appends the event that says why a stream has no more; `number` counts the named events before

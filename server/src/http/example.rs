@@ -42,10 +42,10 @@ const TEST: &str = "[[case]]\nname = \"a try\"\ninput = [\n  { stream = \"in\", 
 pub(super) fn of_body(body: Body, model: Option<&&str>) -> Value {
     let has = |name: &str| {
         let mut fields = table::fields();
-        fields.any(|field| field.name == name && field.endpoints.contains(&body.endpoint))
+        fields.any(|field| field.name == name && field.endpoints.contains(&body.endpoint()))
     };
-    let mut names = body.required.to_vec();
-    if body.only.is_none() && has("max_tokens") && !names.contains(&"max_tokens") {
+    let mut names = body.route.required.to_vec();
+    if body.only().is_none() && has("max_tokens") && !names.contains(&"max_tokens") {
         names.push("max_tokens");
     }
     let values = names.into_iter().map(|name| match (name, model) {
@@ -113,7 +113,7 @@ pub(super) fn trial(servable: &Servable, plan: &Plan) -> Value {
             it.listed
                 && it
                     .body
-                    .is_some_and(|body| body.endpoint == endpoint && body.only.is_none())
+                    .is_some_and(|body| body.endpoint() == endpoint && body.only().is_none())
         };
         let found = all.iter().find(is_of)?;
         Some((found.path.clone(), found.body?))

@@ -26,11 +26,12 @@ mod torchserve;
 use std::sync::Arc;
 
 use axum::{
-    Router,
+    Extension, Router,
     extract::State,
     http::{HeaderMap, HeaderValue, Method, Uri, header::ALLOW},
     response::{IntoResponse, Response},
 };
+use graphmill_calculators::http::dialect::Target;
 use graphmill_engine::shortened;
 use graphmill_grammar::suggest;
 
@@ -69,9 +70,8 @@ fn operations(web: bool) -> Vec<Operation> {
             .on(Side::Management),
     ];
     let dialects = [
-        graph::routes::of_dialects(),
+        graph::routes::operations(),
         openai::operations(),
-        graph::routes::of_cohere(),
         ovms::operations(),
         kserve::operations(),
         torchserve::operations(),
@@ -106,7 +106,7 @@ pub(crate) fn routes(side: Side, web: bool) -> Router<Arc<App>> {
             .method_not_allowed_fallback(wrong_method);
     }
     routes
-        .merge(openai::other_paths())
+        .merge(graph::routes::other_paths())
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
 }
@@ -225,7 +225,7 @@ fn nearest<'a>(path: &str, paths: impl Iterator<Item = &'a str>) -> Option<&'a s
 }
 
 /// Refuses a method that a path does not take.
-async fn wrong_method(method: Method, uri: Uri) -> Response {
+async fn wrong_method(target: Option<Extension<Target>>, method: Method, uri: Uri) -> Response {
     let failure = Failure::new(
         Cause::WrongMethod,
         format!(
@@ -236,7 +236,7 @@ async fn wrong_method(method: Method, uri: Uri) -> Response {
         ),
     );
     let mut response = failure.into_response();
-    if let Some(methods) = kserve::methods(uri.path()) {
+    if let Some(methods) = kserve::methods(uri.path(), target.is_some()) {
         let allowed = HeaderValue::from_static(methods);
         response.headers_mut().insert(ALLOW, allowed);
     }

@@ -9,6 +9,8 @@ use axum::{
     routing::{MethodRouter, delete, get, post, put},
 };
 
+use graphmill_calculators::http::dialect::{Dialect, Purpose, Route};
+
 use crate::{errors::Cause, http::state::App, keys::Need};
 
 /// A method of a path.
@@ -131,33 +133,24 @@ impl Group {
     }
 }
 
-/// A JSON body.
+/// A JSON body in a dialect.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Body {
-    /// What the table of fields calls the endpoint.
-    pub(super) endpoint: &'static str,
-    /// Fields that have to be there.
-    pub(super) required: &'static [&'static str],
-    /// The fields that its schema shows; none for all.
-    pub(super) only: Option<&'static [&'static str]>,
+    pub(super) dialect: &'static dyn Dialect,
+    pub(super) route: &'static Route,
 }
 
 impl Body {
-    /// A body with these fields, of which all are shown.
-    pub(super) const fn new(endpoint: &'static str, required: &'static [&'static str]) -> Self {
-        Self {
-            endpoint,
-            required,
-            only: None,
-        }
+    /// What the table of fields calls the endpoint.
+    pub(super) fn endpoint(self) -> &'static str {
+        self.dialect.endpoint()
     }
 
-    /// The same for a question about the prompt: shows the fields that make it.
-    pub(super) const fn of_prompt(self) -> Self {
-        Self {
-            only: Some(OF_PROMPTS),
-            ..self
-        }
+    /// The fields that its schema shows; none for all.
+    pub(super) fn only(self) -> Option<&'static [&'static str]> {
+        use Purpose::{Count, Rendering, Template};
+        let shows_prompt = matches!(self.route.purpose, Rendering | Count(_) | Template);
+        shows_prompt.then_some(OF_PROMPTS)
     }
 }
 

@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 
 use graphmill_calculators::{
     embed::EmbeddingModel,
-    http::{self, dialect_table, table},
+    http::{
+        dialect::{Family, Purpose},
+        dialect_table, table,
+    },
     llm::LanguageModel,
     text_nodes::ApplyChatTemplate,
 };
@@ -114,18 +117,20 @@ impl Servable {
         }
         let hears = self.reads().contains(&"audio");
         let nodes = plan.explain().nodes.iter();
-        let mut all: Vec<_> = nodes
-            .flat_map(|node| http::endpoints(&node.calculator))
-            .collect();
         let chats = self.chat_refused().is_none();
-        all.retain(|name| {
-            let Some(dialect) = dialect_table::named(name) else {
-                return true;
+        let read = nodes.flat_map(|node| dialect_table::read_by(&node.calculator));
+        let answered = read.filter(|dialect| {
+            let mut routes = dialect.routes().iter();
+            let is_chat = match dialect.family() {
+                Family::Text(text) => text.native().endpoint() == table::CHAT,
+                Family::Vectors(_) | Family::Scores(_) => false,
             };
-            // A file is one of sound.
-            let is_read = hears || dialect.file_field().is_none();
-            is_read && (chats || dialect.native().endpoint() != table::CHAT)
+            routes.any(|route| route.purpose == Purpose::Answer)
+                // A file is one of sound.
+                && (hears || dialect.file_field().is_none())
+                && (chats || !is_chat)
         });
+        let mut all: Vec<_> = answered.map(|dialect| dialect.endpoint()).collect();
         all.dedup();
         all
     }

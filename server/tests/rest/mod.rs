@@ -74,6 +74,7 @@ mod tiny_model;
 mod tls;
 mod tokens;
 mod torchserve;
+mod toy_dialect;
 mod traces;
 #[cfg(feature = "vision")]
 mod transcriptions;

@@ -62,11 +62,9 @@ pub(in crate::http) fn to_tools(json: &JsonBody) -> Result<Option<Translated>> {
         Some(other) => return Err(wrong_type("function_call", "a string or an object", other)),
     }
     Ok(Some(Translated {
-        body: chat,
-        echo: Map::new(),
         names: NAMES,
         function_call: true,
-        media: Vec::new(),
+        ..Translated::new(chat)
     }))
 }
 

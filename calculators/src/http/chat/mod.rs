@@ -10,7 +10,7 @@ use graphmill_engine::Result;
 
 use super::{
     choices::ChoicesWriter,
-    dialect::{AnswerWriter, Asked, Dialect, Route},
+    dialect::{AnswerWriter, Dialect, Family, Purpose, Route, TextDialect},
     fields::Fields,
     translate::Translated,
 };
@@ -20,38 +20,48 @@ use crate::payload::{
 
 pub(super) use request::{chat as conversation, check_detail, check_format};
 
-/// The dialect.
-pub(super) struct Chat;
+/// The dialect of conversations.
+#[derive(Debug)]
+pub struct Chat;
 
 impl Dialect for Chat {
-    fn endpoint(&self) -> &'static str {
-        "chat/completions"
-    }
-
     fn routes(&self) -> &'static [Route] {
         &[
             Route {
                 path: "chat/completions",
-                asked: Asked::Generation,
+                purpose: Purpose::Answer,
                 summary: "Answers a conversation",
                 required: &["model", "messages"],
                 answer: &["id", "object", "created", "model", "choices"],
             },
             Route {
                 path: "chat/completions/render",
-                asked: Asked::Rendering,
+                purpose: Purpose::Rendering,
                 summary: "Shows the prompt of a conversation",
                 required: &["model", "messages"],
+                answer: &["prompt", "token_ids", "count"],
+            },
+            Route {
+                path: "apply-template",
+                purpose: Purpose::Template,
+                summary: "Shows the prompt of a conversation",
+                required: &["messages"],
                 answer: &["prompt", "token_ids", "count"],
             },
         ]
     }
 
+    fn family(&'static self) -> Family {
+        Family::Text(self)
+    }
+}
+
+impl TextDialect for Chat {
     fn id_prefix(&self) -> &'static str {
         "chatcmpl-"
     }
 
-    fn native(&self) -> &'static dyn Dialect {
+    fn native(&self) -> &'static dyn TextDialect {
         &Self
     }
 

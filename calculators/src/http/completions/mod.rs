@@ -6,33 +6,30 @@ use graphmill_engine::Result;
 
 use super::{
     choices::ChoicesWriter,
-    dialect::{AnswerWriter, Asked, Dialect, Route},
+    dialect::{AnswerWriter, Dialect, Family, Purpose, Route, TextDialect},
     fields::{Fields, invalid},
     limits::MAX_PROMPTS,
     prompts,
 };
 use crate::payload::{GenerationParams, JsonBody, Prompt, RequestInput, TextRequest};
 
-/// The dialect.
-pub(super) struct Completions;
+/// The dialect of prompts.
+#[derive(Debug)]
+pub struct Completions;
 
 impl Dialect for Completions {
-    fn endpoint(&self) -> &'static str {
-        "completions"
-    }
-
     fn routes(&self) -> &'static [Route] {
         &[
             Route {
                 path: "completions",
-                asked: Asked::Generation,
+                purpose: Purpose::Answer,
                 summary: "Continues prompts",
                 required: &["model", "prompt"],
                 answer: &["id", "object", "created", "model", "choices"],
             },
             Route {
                 path: "completions/render",
-                asked: Asked::Rendering,
+                purpose: Purpose::Rendering,
                 summary: "Shows the prompts of a completion",
                 required: &["model", "prompt"],
                 answer: &["prompts"],
@@ -40,11 +37,17 @@ impl Dialect for Completions {
         ]
     }
 
+    fn family(&'static self) -> Family {
+        Family::Text(self)
+    }
+}
+
+impl TextDialect for Completions {
     fn id_prefix(&self) -> &'static str {
         "cmpl-"
     }
 
-    fn native(&self) -> &'static dyn Dialect {
+    fn native(&self) -> &'static dyn TextDialect {
         &Self
     }
 

@@ -4,14 +4,38 @@ use graphmill_engine::Result;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::super::dialect::{Dialect, Family, Place, Purpose, Route};
 use super::super::fields::{Fields, missing, unsupported, wrong_type};
 use super::super::table::{self, endpoint};
 use super::{Request, texts};
-use crate::payload::{Embeddings, HttpRequestPayload, Prompt, VectorForm};
+use crate::payload::{Embeddings, JsonBody, Prompt, VectorForm};
 
-/// Reads a request; `id` is the request's own.
-pub(super) fn read(payload: &HttpRequestPayload, id: &str) -> Result<Request> {
-    let (body, ignored) = endpoint::of(payload, table::EMBED)?;
+/// The dialect.
+#[derive(Debug)]
+pub(in crate::http) struct Embed;
+
+impl Dialect for Embed {
+    fn routes(&self) -> &'static [Route] {
+        &[Route {
+            path: table::EMBED,
+            purpose: Purpose::Answer,
+            summary: "Makes a vector of each text, as Cohere's does",
+            required: &["model", "texts"],
+            answer: &["id", "embeddings", "texts", "meta"],
+        }]
+    }
+
+    fn place(&self) -> Place {
+        Place::Behind(&["/v2", "/v3", "/v1", "/v3/v1"])
+    }
+
+    fn family(&'static self) -> Family {
+        Family::Vectors(read)
+    }
+}
+
+fn read(body: &JsonBody, id: &str) -> Result<Request> {
+    let (body, ignored) = endpoint::of(body, table::EMBED)?;
     for (index, text) in body
         .array("texts")?
         .ok_or_else(|| missing("texts"))?

@@ -3,6 +3,8 @@
 
 mod cohere;
 
+pub(super) use cohere::Embed;
+
 use std::sync::Arc;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -14,11 +16,14 @@ use serde::Serialize;
 use super::fields::{Fields, invalid};
 use super::limits::MAX_TEXTS;
 use super::{
-    body, prompts,
+    body,
+    dialect::{Dialect, Family, Purpose, Route},
+    dialect_table, prompts,
     table::{self, endpoint},
 };
 use crate::payload::{
-    Embeddings, EmbeddingsRequest as Request, HttpRequestPayload, HttpResponse, Prompt, VectorForm,
+    Embeddings as Vectors, EmbeddingsRequest as Request, HttpRequestPayload, HttpResponse,
+    JsonBody, Prompt, VectorForm,
 };
 
 /// Reads the body of `embeddings`, or of Cohere's `embed`, and refuses, with the field's name, what
@@ -64,7 +69,10 @@ impl Calculator for EmbeddingsRequest {
 
     fn process(&mut self, io: EmbeddingsRequestPorts, cx: &mut Cx<'_>) -> Result<Flow> {
         if let Some(payload) = cx.get(io.payload) {
-            let request = read(payload, &cx.run().id.0)?;
+            let Some((Family::Vectors(read), _)) = payload.served() else {
+                return Err(dialect_table::not_read(Self::NAME, &payload.uri));
+            };
+            let request = read(body::json(payload)?, &cx.run().id.0)?;
             cx.emit(io.request, request);
         }
         Ok(Flow::Continue)
@@ -72,13 +80,28 @@ impl Calculator for EmbeddingsRequest {
 }
 register!(EmbeddingsRequest);
 
-/// Reads a request; `id` is the request's own.
-fn read(payload: &HttpRequestPayload, id: &str) -> Result<Request> {
-    let path = payload.uri.split('?').next().unwrap_or_default();
-    if path.ends_with("/embed") {
-        return cohere::read(payload, id);
+/// OpenAI's dialect.
+#[derive(Debug)]
+pub(super) struct Embeddings;
+
+impl Dialect for Embeddings {
+    fn routes(&self) -> &'static [Route] {
+        &[Route {
+            path: table::EMBEDDINGS,
+            purpose: Purpose::Answer,
+            summary: "Makes a vector of each text",
+            required: &["model", "input"],
+            answer: &["object", "data", "model", "usage"],
+        }]
     }
-    let (body, ignored) = endpoint::of(payload, table::EMBEDDINGS)?;
+
+    fn family(&'static self) -> Family {
+        Family::Vectors(read)
+    }
+}
+
+fn read(body: &JsonBody, _: &str) -> Result<Request> {
+    let (body, ignored) = endpoint::of(body, table::EMBEDDINGS)?;
     let base64 = match body.str("encoding_format")? {
         None | Some("float") => false,
         Some("base64") => true,
@@ -129,7 +152,7 @@ pub struct EmbeddingsResponse {
 #[derive(Copy, Clone, Debug)]
 pub struct EmbeddingsResponsePorts {
     request: In<Request>,
-    embeddings: In<Embeddings>,
+    embeddings: In<Vectors>,
     response: Out<HttpResponse>,
 }
 
@@ -215,7 +238,7 @@ struct Usage {
 }
 
 impl<'a> Answer<'a> {
-    fn new(request: &'a Request, embeddings: &'a Embeddings, base64: bool) -> Self {
+    fn new(request: &'a Request, embeddings: &'a Vectors, base64: bool) -> Self {
         let item = |(index, vector): (usize, &'a Vec<f32>)| Item {
             object: "embedding",
             index,

@@ -9,73 +9,59 @@ use serde_json::{Map, Value, json};
 
 use super::{
     completions::Completions,
-    dialect::{AnswerWriter, Asked, Dialect, Failure, Place, Route},
+    dialect::{AnswerWriter, Dialect, Failure, Family, Place, Purpose, Route, TextDialect},
     table::{GENERATE, GENERATE_STREAM},
     translate::Translated,
 };
 use crate::payload::{JsonBody, TextRequest};
 
 /// The dialect.
+#[derive(Debug)]
 pub(super) struct Generate {
     streams: bool,
+    routes: &'static [Route],
 }
 
 impl Generate {
     /// Answers in one piece.
-    pub(super) const WHOLE: Self = Self { streams: false };
+    pub(super) const WHOLE: Self = Self {
+        streams: false,
+        routes: &[route(
+            GENERATE,
+            "Continues a text, as Triton's `generate` does",
+        )],
+    };
     /// Answers as the text is generated.
-    pub(super) const STREAM: Self = Self { streams: true };
+    pub(super) const STREAM: Self = Self {
+        streams: true,
+        routes: &[route(
+            GENERATE_STREAM,
+            "Continues a text, as Triton's `generate_stream` does",
+        )],
+    };
+}
+
+const fn route(path: &'static str, summary: &'static str) -> Route {
+    Route {
+        path,
+        purpose: Purpose::Answer,
+        summary,
+        required: &["text_input"],
+        answer: &["model_name", "model_version", "text_output"],
+    }
 }
 
 impl Dialect for Generate {
-    fn endpoint(&self) -> &'static str {
-        if self.streams {
-            GENERATE_STREAM
-        } else {
-            GENERATE
-        }
-    }
-
     fn routes(&self) -> &'static [Route] {
-        const REQUIRED: &[&str] = &["text_input"];
-        const ANSWER: &[&str] = &["model_name", "model_version", "text_output"];
-        if self.streams {
-            &[Route {
-                path: GENERATE_STREAM,
-                asked: Asked::Generation,
-                summary: "Continues a text, as Triton's `generate_stream` does",
-                required: REQUIRED,
-                answer: ANSWER,
-            }]
-        } else {
-            &[Route {
-                path: GENERATE,
-                asked: Asked::Generation,
-                summary: "Continues a text, as Triton's `generate` does",
-                required: REQUIRED,
-                answer: ANSWER,
-            }]
-        }
+        self.routes
     }
 
     fn place(&self) -> Place {
         Place::BehindTheGraph
     }
 
-    fn id_prefix(&self) -> &'static str {
-        "gen-"
-    }
-
-    fn native(&self) -> &'static dyn Dialect {
-        &Completions
-    }
-
-    fn translate(&self, body: &JsonBody) -> Result<Option<Translated>> {
-        request::to_completion(body, self.streams).map(Some)
-    }
-
-    fn writer(&self, request: &TextRequest) -> Box<dyn AnswerWriter> {
-        Box::new(answer::Texts::new(request))
+    fn family(&'static self) -> Family {
+        Family::Text(self)
     }
 
     /// `{"error": <message>}`, with the code and the field where there are any.
@@ -88,5 +74,23 @@ impl Dialect for Generate {
             }
         }
         Value::Object(error)
+    }
+}
+
+impl TextDialect for Generate {
+    fn id_prefix(&self) -> &'static str {
+        "gen-"
+    }
+
+    fn native(&self) -> &'static dyn TextDialect {
+        &Completions
+    }
+
+    fn translate(&self, body: &JsonBody) -> Result<Option<Translated>> {
+        request::to_completion(body, self.streams).map(Some)
+    }
+
+    fn writer(&self, request: &TextRequest) -> Box<dyn AnswerWriter> {
+        Box::new(answer::Texts::new(request))
     }
 }

@@ -77,11 +77,9 @@ pub(super) fn to_completion(json: &JsonBody, streams: bool) -> Result<Translated
     completion.insert("stream", streams.into());
     completion.insert("prompt", text.as_str().into());
     Ok(Translated {
-        body: completion,
         echo,
         names: NAMES,
-        function_call: false,
-        media: Vec::new(),
+        ..Translated::new(completion)
     })
 }
 

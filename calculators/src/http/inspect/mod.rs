@@ -5,6 +5,7 @@ pub(super) mod explain;
 mod explanation;
 pub(super) mod question;
 mod reporter;
+pub(super) mod tokenizer;
 mod tokens;
 
 pub use reporter::PromptReporter;

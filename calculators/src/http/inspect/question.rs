@@ -7,10 +7,9 @@ use serde_json::Value;
 
 use super::{
     super::{
-        chat::{self, Chat},
-        completions::Completions,
+        chat,
         defaults::Defaults,
-        dialect::{Asked, Dialect},
+        dialect::Purpose,
         fields::{Fields, at_most, invalid, missing, shown, wrong_type},
         limits::MAX_PROMPTS,
         prompts,
@@ -22,45 +21,37 @@ use crate::payload::{
     Tokenization,
 };
 
-/// The paths of questions about prompts that are no dialect's, each with the dialect whose fields
-/// it has.
-pub(in crate::http) fn routes() -> [(&'static str, &'static dyn Dialect, Asked); 3] {
-    [
-        ("apply-template", &Chat, Asked::Template),
-        ("tokenize", &Completions, Asked::Tokens),
-        ("detokenize", &Completions, Asked::Text),
-    ]
-}
-
-/// Whether a query asks for an explanation.
-pub(in crate::http) fn explained(query: &str) -> Result<Asked> {
+/// The purpose of a request for an answer: the answer, or an explanation where the query asks for
+/// one.
+pub(in crate::http) fn explained(uri: &str) -> Result<Purpose> {
+    let (_, query) = uri.split_once('?').unwrap_or_default();
     let explain = query
         .split('&')
         .map(|pair| pair.split_once('=').unwrap_or((pair, "1")))
         .find(|(name, _)| *name == "explain");
     match explain.map(|(_, value)| value) {
-        None | Some("0" | "false") => Ok(Asked::Generation),
-        Some("" | "1" | "true") => Ok(Asked::Explanation),
+        None | Some("0" | "false") => Ok(Purpose::Answer),
+        Some("" | "1" | "true") => Ok(Purpose::Explanation),
         Some(_) => Err(invalid("explain", "must be 1 or 0")),
     }
 }
 
 /// The question of a request that has the fields of one for an answer.
 pub(in crate::http) fn of_generation(
-    asked: Asked,
+    purpose: Purpose,
     model: &Arc<str>,
     body: Fields<'_>,
     defaults: &Defaults,
     params: &GenerationParams,
     ignored: &[String],
 ) -> Option<PromptQuestion> {
-    let kind = match asked {
-        Asked::Explanation => {
+    let kind = match purpose {
+        Purpose::Explanation => {
             let explained = explanation::explained(body, defaults, params, ignored);
             QuestionKind::Explain(Arc::new(explained))
         }
-        Asked::Rendering | Asked::Template => QuestionKind::Render,
-        Asked::Count(object) => QuestionKind::CountTokens { object },
+        Purpose::Rendering | Purpose::Template => QuestionKind::Render,
+        Purpose::Count(object) => QuestionKind::CountTokens { object },
         _ => return None,
     };
     Some(PromptQuestion {
@@ -71,10 +62,10 @@ pub(in crate::http) fn of_generation(
 
 /// The prompts and the question of a request that is about prompts alone.
 pub(in crate::http) fn of_prompt(
-    asked: Asked,
+    purpose: Purpose,
     body: Fields<'_>,
 ) -> Result<(RequestInput, QuestionKind)> {
-    if asked == Asked::Text {
+    if purpose == Purpose::Text {
         return Ok((tokens(body)?, QuestionKind::Detokenize));
     }
     let (input, nested) = texts(body)?;

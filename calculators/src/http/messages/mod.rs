@@ -10,32 +10,29 @@ use serde_json::{Value, json};
 
 use super::{
     chat::Chat,
-    dialect::{AnswerWriter, Asked, Dialect, Failure, Route},
+    dialect::{AnswerWriter, Dialect, Failure, Family, Place, Purpose, Route, TextDialect},
     named_events::PartsWriter,
     translate::Translated,
 };
 use crate::payload::{JsonBody, TextRequest};
 
 /// The dialect.
+#[derive(Debug)]
 pub(super) struct Messages;
 
 impl Dialect for Messages {
-    fn endpoint(&self) -> &'static str {
-        "messages"
-    }
-
     fn routes(&self) -> &'static [Route] {
         &[
             Route {
                 path: "messages",
-                asked: Asked::Generation,
+                purpose: Purpose::Answer,
                 summary: "Answers a conversation, as Anthropic's Messages do",
                 required: &["model", "messages"],
                 answer: &["id", "type", "role", "content"],
             },
             Route {
                 path: "messages/count_tokens",
-                asked: Asked::Count(None),
+                purpose: Purpose::Count(None),
                 summary: "Counts the tokens of a request for a message",
                 required: &["model", "messages"],
                 answer: &["input_tokens"],
@@ -43,24 +40,12 @@ impl Dialect for Messages {
         ]
     }
 
-    fn shown_under(&self) -> &'static str {
-        "/v1"
+    fn place(&self) -> Place {
+        Place::Behind(&["/v1", "/v3", "/v3/v1"])
     }
 
-    fn id_prefix(&self) -> &'static str {
-        "msg_"
-    }
-
-    fn native(&self) -> &'static dyn Dialect {
-        &Chat
-    }
-
-    fn translate(&self, body: &JsonBody) -> Result<Option<Translated>> {
-        request::to_chat(body).map(Some)
-    }
-
-    fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
-        Box::new(PartsWriter::new(answer::Answer))
+    fn family(&'static self) -> Family {
+        Family::Text(self)
     }
 
     /// `{"type": "error", "error": {"type", "message"}}`.
@@ -85,6 +70,28 @@ impl Dialect for Messages {
 
     fn id_header(&self) -> Option<&'static str> {
         Some("request-id")
+    }
+
+    fn client_header(&self) -> Option<&'static str> {
+        Some("anthropic-version")
+    }
+}
+
+impl TextDialect for Messages {
+    fn id_prefix(&self) -> &'static str {
+        "msg_"
+    }
+
+    fn native(&self) -> &'static dyn TextDialect {
+        &Chat
+    }
+
+    fn translate(&self, body: &JsonBody) -> Result<Option<Translated>> {
+        request::to_chat(body).map(Some)
+    }
+
+    fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
+        Box::new(PartsWriter::new(answer::Answer))
     }
 }
 

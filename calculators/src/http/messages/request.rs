@@ -68,11 +68,10 @@ pub(super) fn to_chat(json: &JsonBody) -> Result<Translated> {
     }
     output_config(body, &mut chat)?;
     Ok(Translated {
-        body: chat,
         echo,
         names: NAMES,
-        function_call: false,
         media,
+        ..Translated::new(chat)
     })
 }
 

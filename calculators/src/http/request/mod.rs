@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use super::{
     body,
     defaults::{Defaults, OpenAIRequestOptions},
-    dialect::{Asked, Dialect},
+    dialect::{Family, Purpose, TextDialect},
     dialect_table,
     fields::{Fields, invalid, missing, unsupported, wrong_type},
     inspect::{explain, question},
@@ -195,16 +195,21 @@ impl Read {
 
 /// Reads a request.
 fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Result<Read> {
-    let (dialect, asked) = dialect_table::of_request(&payload.uri)?;
+    let Some((Family::Text(dialect), mut purpose)) = payload.served() else {
+        return Err(dialect_table::not_read(OpenAIRequest::NAME, &payload.uri));
+    };
+    if purpose == Purpose::Answer {
+        purpose = question::explained(&payload.uri)?;
+    }
     let body = body::json(payload)?;
     let model = match Fields::from(body).str("model")? {
         Some(model) => model,
-        None if asked.needs_no_model() => "",
+        None if purpose.needs_no_model() => "",
         None => return Err(missing("model")),
     };
     let mut head = Head {
         dialect,
-        asked,
+        purpose,
         model: Arc::from(model),
         id: &run.id.0,
         account: Account::of(run),
@@ -212,7 +217,7 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
         echo: Map::new(),
         function_call: false,
     };
-    if let Asked::Tokens | Asked::Text = asked {
+    if let Purpose::Tokens | Purpose::Text = purpose {
         return head.of_prompt(body.into());
     }
     match dialect.translate(body)? {
@@ -229,8 +234,8 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
 
 /// What every request has.
 struct Head<'a> {
-    dialect: &'static dyn Dialect,
-    asked: Asked,
+    dialect: &'static dyn TextDialect,
+    purpose: Purpose,
     model: Arc<str>,
     id: &'a str,
     account: Option<&'a Account>,
@@ -242,7 +247,7 @@ struct Head<'a> {
 impl Head<'_> {
     /// A question about a text or tokens.
     fn of_prompt(self, body: Fields<'_>) -> Result<Read> {
-        let (input, kind) = question::of_prompt(self.asked, body)?;
+        let (input, kind) = question::of_prompt(self.purpose, body)?;
         Ok(Read {
             question: Some(PromptQuestion {
                 model: Arc::clone(&self.model),
@@ -268,7 +273,7 @@ impl Head<'_> {
         let input = self.dialect.input(json, &mut params)?;
         let usage = StreamUsage::read(body, stream)?;
         let question =
-            question::of_generation(self.asked, &self.model, body, defaults, &params, &ignored);
+            question::of_generation(self.purpose, &self.model, body, defaults, &params, &ignored);
         let request = TextRequest {
             n: params.n,
             stream,
@@ -291,7 +296,7 @@ impl Head<'_> {
             id: format!("{}{}", self.dialect.id_prefix(), self.id).into(),
             created: seconds_since_1970(),
             model: self.model,
-            endpoint: self.dialect.endpoint(),
+            dialect: self.dialect,
             input,
             n: 1,
             stream: false,

@@ -11,10 +11,8 @@ use crate::payload::{ChatInput, Prompt, RequestInput, media_marker};
 )]
 fn read_body(path: &str, body: Value) -> Result<(TextRequest, GenerationParams)> {
     let payload = HttpRequestPayload {
-        method: "POST".into(),
-        uri: path.into(),
         json: JsonBody::of_value(&body).ok().map(Arc::new),
-        ..HttpRequestPayload::default()
+        ..HttpRequestPayload::new(path, None)
     };
     let read = read(&payload, &Defaults::default(), &RunCx::new("1"))?;
     Ok((read.request, read.params))
@@ -56,7 +54,7 @@ fn chat_input(extra: Value) -> ChatInput {
 #[test]
 fn the_least_chat_request_gets_defaults() {
     let (request, params) = chat(json!({})).expect("valid");
-    assert_eq!(request.endpoint, "chat/completions");
+    assert_eq!(request.dialect.endpoint(), "chat/completions");
     assert_eq!(&*request.id, "chatcmpl-1");
     assert_eq!(&*request.model, "m");
     assert_eq!(request.choices(), 1);
@@ -194,9 +192,8 @@ fn graphs_and_models_set_defaults_that_requests_override() {
     };
     let defaults = Defaults::new(&options, &model);
     let payload = |body: Value| HttpRequestPayload {
-        uri: "/v3/completions".into(),
         json: JsonBody::of_value(&body).ok().map(Arc::new),
-        ..HttpRequestPayload::default()
+        ..HttpRequestPayload::new("/v3/completions", None)
     };
     let Read { params, .. } = read(
         &payload(json!({"model": "m", "prompt": "p"})),
@@ -456,10 +453,7 @@ fn other_paths_and_other_bodies_are_refused() {
     );
     assert!(read_body("/v3/completions", json!([1])).is_err());
     assert!(read_body("/v3/completions?x=1", json!({"model": "m", "prompt": "p"})).is_ok());
-    let form = HttpRequestPayload {
-        uri: "/v3/completions".into(),
-        ..HttpRequestPayload::default()
-    };
+    let form = HttpRequestPayload::new("/v3/completions", None);
     let error = read(&form, &Defaults::default(), &RunCx::new("1")).expect_err("no JSON");
     assert!(error.message.contains("content-type"));
 }

@@ -9,7 +9,6 @@ use graphmill_engine::{
 use super::{
     body::{ignored_fields, second_request, to_json, whole},
     dialect::AnswerWriter,
-    dialect_table,
     usage::AnswerUsage,
 };
 use crate::payload::{HttpResponse, PromptReport, TextChunk, TextRequest};
@@ -85,11 +84,7 @@ impl Calculator for OpenAIResponse {
                 return Err(second_request(cx.settled(io.request)));
             }
             cx.out().resume(io.text);
-            let endpoint = request.endpoint;
-            let dialect = dialect_table::named(endpoint).ok_or_else(|| {
-                Error::internal(format!("no dialect has the endpoint `{endpoint}`"))
-            })?;
-            self.writer = Some(dialect.writer(&request));
+            self.writer = Some(request.dialect.writer(&request));
             self.request = Some(request);
         }
         if let Some(PromptReport(report)) = cx.take(io.report) {

@@ -7,6 +7,7 @@ use graphmill_llm::{DraftCounts, Usage};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::http::{Chat, Completions, dialect::TextDialect};
 use crate::payload::{Finish, Prompt, RequestInput, ToolCallDelta, ToolCallStart};
 
 const NODE: &str = r#"node {
@@ -16,12 +17,12 @@ const NODE: &str = r#"node {
     output_stream: "HTTP_RESPONSE_PAYLOAD:output"
 }"#;
 
-fn request(endpoint: &'static str, stream: bool) -> TextRequest {
+fn request(dialect: &'static dyn TextDialect, stream: bool) -> TextRequest {
     TextRequest {
         id: "chatcmpl-1".into(),
         created: 7,
         model: "m".into(),
-        endpoint,
+        dialect,
         input: RequestInput::Prompts([Prompt::Text("p".into())].into()),
         n: 1,
         stream,
@@ -98,7 +99,7 @@ fn delta(index: u32, delta: impl Into<Value>, finish: impl Into<Value>) -> Value
 #[test]
 fn a_whole_chat_answer_has_usage_and_one_message() {
     let answers = answer(
-        request("chat/completions", false),
+        request(&Chat, false),
         [chunk(0, "Hel", None), chunk(0, "lo", Some(Finish::Stop))],
     );
     let message = json!({"role": "assistant", "content": "Hello", "refusal": null});
@@ -114,7 +115,7 @@ fn a_whole_chat_answer_has_usage_and_one_message() {
 #[test]
 fn a_chat_stream_names_the_role_once_and_ends_with_its_reason() {
     let answers = answer(
-        request("chat/completions", true),
+        request(&Chat, true),
         [
             chunk(0, "", None),
             chunk(0, "Hel", None),
@@ -166,7 +167,7 @@ fn calling() -> [TextChunk; 4] {
 fn a_call_streams_its_id_and_name_once() {
     let none = json!(null);
     let call = |call: Value| json!({"tool_calls": [call]});
-    let answers = answer(request("chat/completions", true), calling());
+    let answers = answer(request(&Chat, true), calling());
     assert_eq!(
         answers,
         [
@@ -205,7 +206,7 @@ fn a_call_streams_its_id_and_name_once() {
 
 #[test]
 fn a_whole_answer_has_the_calls_in_its_message() {
-    let answers = answer(request("chat/completions", false), calling());
+    let answers = answer(request(&Chat, false), calling());
     let call = |id: &str, name: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
     let calls = [call("call_0", "f", "{\"x\":1}"), call("call_1", "g", "{}")];
     assert_eq!(
@@ -221,13 +222,13 @@ fn a_whole_answer_has_the_calls_in_its_message() {
         text: String::new(),
         ..chunk
     });
-    let answers = answer(request("chat/completions", false), silent);
+    let answers = answer(request(&Chat, false), silent);
     assert_eq!(answers[0]["choices"][0]["message"]["content"], json!(null));
 }
 
 #[test]
 fn usage_is_streamed_on_request_only() {
-    let mut asked = request("chat/completions", true);
+    let mut asked = request(&Chat, true);
     asked.include_usage = true;
     let answers = answer(asked, [chunk(0, "a", Some(Finish::Stop))]);
     let (last, before) = answers[..answers.len() - 1].split_last().expect("events");
@@ -239,16 +240,13 @@ fn usage_is_streamed_on_request_only() {
     assert_eq!(last["choices"], json!([]));
     assert_eq!(last["usage"]["total_tokens"], 11);
 
-    let answers = answer(
-        request("chat/completions", true),
-        [chunk(0, "a", Some(Finish::Stop))],
-    );
+    let answers = answer(request(&Chat, true), [chunk(0, "a", Some(Finish::Stop))]);
     assert!(answers.iter().all(|event| event.get("usage").is_none()));
 }
 
 #[test]
 fn several_choices_begin_in_order_and_end_on_their_own() {
-    let mut asked = request("chat/completions", true);
+    let mut asked = request(&Chat, true);
     asked.n = 2;
     let answers = answer(
         asked,
@@ -275,7 +273,7 @@ fn several_choices_begin_in_order_and_end_on_their_own() {
 
 #[test]
 fn a_prompt_is_counted_once_however_often_it_was_answered() {
-    let mut asked = request("completions", false);
+    let mut asked = request(&Completions, false);
     asked.n = 2;
     asked.input =
         RequestInput::Prompts([Prompt::Text("p".into()), Prompt::Text("q".into())].into());
@@ -299,7 +297,7 @@ fn completions_have_text_and_no_role() {
         chunk(0, "", None),
         chunk(0, "b", Some(Finish::Stop)),
     ];
-    let answers = answer(request("completions", true), chunks.clone());
+    let answers = answer(request(&Completions, true), chunks.clone());
     assert_eq!(
         answers,
         [
@@ -308,14 +306,14 @@ fn completions_have_text_and_no_role() {
             json!("[DONE]"),
         ]
     );
-    let answers = answer(request("completions", false), chunks);
+    let answers = answer(request(&Completions, false), chunks);
     assert_eq!(answers[0]["choices"], choice("ab", json!("stop")));
     assert_eq!(answers[0]["object"], "text_completion");
 }
 
 #[test]
 fn nothing_follows_the_end_of_a_choice() {
-    let mut asked = request("chat/completions", false);
+    let mut asked = request(&Chat, false);
     asked.n = 2;
     let answers = answer(
         asked,
@@ -335,7 +333,7 @@ fn drafted_tokens_are_counted_over_all_choices() {
         chunk.usage.drafts = drafts;
         chunk
     };
-    let mut request = request("completions", false);
+    let mut request = request(&Completions, false);
     request.n = 3;
     let counts = |accepted, rejected| Some(DraftCounts { accepted, rejected });
     let chunks = [

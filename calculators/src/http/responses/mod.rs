@@ -10,32 +10,29 @@ use serde_json::{Map, Value, json};
 
 use super::{
     chat::Chat,
-    dialect::{AnswerWriter, Asked, Dialect, Failure, Route},
+    dialect::{AnswerWriter, Dialect, Failure, Family, Purpose, Route, TextDialect},
     named_events::PartsWriter,
     translate::Translated,
 };
 use crate::payload::{GenerationParams, JsonBody, TextRequest};
 
 /// The dialect.
+#[derive(Debug)]
 pub(super) struct Responses;
 
 impl Dialect for Responses {
-    fn endpoint(&self) -> &'static str {
-        "responses"
-    }
-
     fn routes(&self) -> &'static [Route] {
         &[
             Route {
                 path: "responses",
-                asked: Asked::Generation,
+                purpose: Purpose::Answer,
                 summary: "Answers a conversation, as OpenAI's Responses do",
                 required: &["model", "input"],
                 answer: &["id", "object", "status", "output"],
             },
             Route {
                 path: "responses/input_tokens",
-                asked: Asked::Count(Some("response.input_tokens")),
+                purpose: Purpose::Count(Some("response.input_tokens")),
                 summary: "Counts the tokens of a request for a response",
                 required: &["model", "input"],
                 answer: &["input_tokens"],
@@ -43,24 +40,8 @@ impl Dialect for Responses {
         ]
     }
 
-    fn id_prefix(&self) -> &'static str {
-        "resp_"
-    }
-
-    fn native(&self) -> &'static dyn Dialect {
-        &Chat
-    }
-
-    fn translate(&self, body: &JsonBody) -> Result<Option<Translated>> {
-        request::to_chat(body).map(Some)
-    }
-
-    fn complete(&self, echo: &mut Map<String, Value>, params: &GenerationParams) {
-        request::complete(echo, params);
-    }
-
-    fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
-        Box::new(PartsWriter::new(answer::Answer::default()))
+    fn family(&'static self) -> Family {
+        Family::Text(self)
     }
 
     fn error_event(&self, failure: &Failure<'_>, number: u64) -> (Option<&'static str>, Value) {
@@ -74,5 +55,27 @@ impl Dialect for Responses {
         // Clients of this dialect look for either form.
         event["error"] = self.error(failure)["error"].take();
         (Some("error"), event)
+    }
+}
+
+impl TextDialect for Responses {
+    fn id_prefix(&self) -> &'static str {
+        "resp_"
+    }
+
+    fn native(&self) -> &'static dyn TextDialect {
+        &Chat
+    }
+
+    fn translate(&self, body: &JsonBody) -> Result<Option<Translated>> {
+        request::to_chat(body).map(Some)
+    }
+
+    fn complete(&self, echo: &mut Map<String, Value>, params: &GenerationParams) {
+        request::complete(echo, params);
+    }
+
+    fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
+        Box::new(PartsWriter::new(answer::Answer::default()))
     }
 }

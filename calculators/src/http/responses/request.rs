@@ -74,11 +74,10 @@ pub(super) fn to_chat(json: &JsonBody) -> Result<Translated> {
         chat.insert("reasoning_effort", effort.into());
     }
     Ok(Translated {
-        body: chat,
         names: NAMES,
-        function_call: false,
         media,
         echo: echo(body)?,
+        ..Translated::new(chat)
     })
 }
 

@@ -2,26 +2,16 @@
 
 use std::sync::Arc;
 
-use graphmill_engine::{Error, Result};
+use graphmill_engine::Result;
 
-use super::super::{
-    body,
-    fields::{Fields, invalid, missing, shown},
-};
-use crate::payload::HttpRequestPayload;
+use super::super::fields::{Fields, invalid, missing};
+use crate::payload::JsonBody;
 
-/// The fields of a request to `endpoint`, which is the end of the path, and the names of those that
-/// nobody knows.
+/// The fields of a request to `endpoint`, and the names of those that nobody knows.
 pub(in crate::http) fn of<'a>(
-    payload: &'a HttpRequestPayload,
+    body: &'a JsonBody,
     endpoint: &str,
 ) -> Result<(Fields<'a>, Arc<[String]>)> {
-    let path = payload.uri.split('?').next().unwrap_or_default();
-    if path.rsplit('/').next() != Some(endpoint) {
-        let message = format!("this graph serves `{endpoint}`, not `{}`", shown(path));
-        return Err(Error::not_found(message).with_code("unknown_endpoint"));
-    }
-    let body = body::json(payload)?;
     let ignored = super::check(body, endpoint)?;
     Ok((body.into(), ignored.into()))
 }

@@ -106,12 +106,9 @@ impl Calculator for TextRequestNode {
             body.insert(field.to_owned(), input);
             let body = Bytes::from(Value::Object(body).to_string());
             let request = HttpRequestPayload {
-                method: "POST".to_owned(),
-                uri: format!("/v3/{endpoint}"),
-                headers: Vec::new(),
                 json: Some(Arc::new(JsonBody::scan(body.clone())?)),
                 body,
-                adapter: None,
+                ..HttpRequestPayload::new(format!("/v3/{endpoint}"), None)
             };
             cx.emit(io.request, request);
         }

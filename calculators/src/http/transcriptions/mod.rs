@@ -8,24 +8,21 @@ use graphmill_engine::Result;
 
 use super::{
     chat::Chat,
-    dialect::{AnswerWriter, Asked, Dialect, Route},
+    dialect::{AnswerWriter, Dialect, Family, Purpose, Route, TextDialect},
     table::TRANSCRIPTIONS,
     translate::Translated,
 };
 use crate::payload::{JsonBody, TextRequest};
 
 /// The dialect.
+#[derive(Debug)]
 pub(super) struct Transcriptions;
 
 impl Dialect for Transcriptions {
-    fn endpoint(&self) -> &'static str {
-        TRANSCRIPTIONS
-    }
-
     fn routes(&self) -> &'static [Route] {
         &[Route {
             path: TRANSCRIPTIONS,
-            asked: Asked::Generation,
+            purpose: Purpose::Answer,
             summary: "Writes down what is said in a sound",
             required: &["model", "file"],
             answer: &["text"],
@@ -36,11 +33,17 @@ impl Dialect for Transcriptions {
         Some("file")
     }
 
+    fn family(&'static self) -> Family {
+        Family::Text(self)
+    }
+}
+
+impl TextDialect for Transcriptions {
     fn id_prefix(&self) -> &'static str {
         "transcr-"
     }
 
-    fn native(&self) -> &'static dyn Dialect {
+    fn native(&self) -> &'static dyn TextDialect {
         &Chat
     }
 

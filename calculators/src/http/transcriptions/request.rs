@@ -50,11 +50,10 @@ pub(super) fn to_chat(json: &JsonBody) -> Result<Translated> {
         echo.insert("response_format".to_owned(), json!(format));
     }
     Ok(Translated {
-        body: chat,
         echo,
         names: NAMES,
-        function_call: false,
         media,
+        ..Translated::new(chat)
     })
 }
 

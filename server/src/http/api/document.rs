@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use graphmill_calculators::http::{dialect::Dialect, dialect_table};
 use serde_json::{Map, Value, json};
 
 use super::schema::{self, Known};
@@ -52,12 +51,11 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
             "required": true,
             "content": { "application/json": {
                 "schema": schema,
-                "example": example::of_body(body, known.names_at(body.endpoint).first()),
+                "example": example::of_body(body, known.names_at(body.endpoint()).first()),
             } },
         });
-        lacks = !known.answers_at(body.endpoint);
-        let dialect = dialect_table::named(body.endpoint);
-        if let Some(file) = dialect.and_then(Dialect::file_field) {
+        lacks = !known.answers_at(body.endpoint());
+        if let Some(file) = body.dialect.file_field() {
             let mut schema = schema::body(body, known);
             schema["properties"][file] = json!({ "type": "string", "format": "binary" });
             described["requestBody"]["content"]["multipart/form-data"] =
@@ -84,7 +82,7 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
     }
     let mut names = operation
         .body
-        .map_or_else(|| known.names(), |body| known.names_at(body.endpoint));
+        .map_or_else(|| known.names(), |body| known.names_at(body.endpoint()));
     if operation.path == kserve::INFER {
         names = known.names_at(INFER);
         if let Some((name, run)) = known.run {

@@ -2,7 +2,6 @@
 
 use graphmill_calculators::http::{
     dialect::Place,
-    dialect_table,
     table::{self, Form},
 };
 use serde_json::{Map, Value, json};
@@ -59,11 +58,7 @@ impl Known<'_> {
 /// The body of an operation. `x-fields` lists what can be in it besides its properties: fields that
 /// no schema can describe, and for a question about prompts those that do not change the prompt.
 pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
-    let Body {
-        endpoint,
-        required,
-        only,
-    } = body;
+    let (endpoint, required, only) = (body.endpoint(), body.route.required, body.only());
     let mut properties = Map::new();
     let mut others = Map::new();
     for field in table::fields().filter(|field| field.endpoints.contains(&endpoint)) {
@@ -91,7 +86,7 @@ pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
         };
         list.insert(field.name.to_owned(), schema);
     }
-    if !is_named_by_the_path(endpoint) {
+    if body.dialect.place() != Place::BehindTheGraph {
         properties.insert(
             "model".to_owned(),
             model(required, &known.names_at(endpoint)),
@@ -110,11 +105,6 @@ pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
         schema["x-fields"] = json!(others);
     }
     schema
-}
-
-/// Whether the path of an endpoint names the graph, and not the body.
-fn is_named_by_the_path(endpoint: &str) -> bool {
-    dialect_table::named(endpoint).is_some_and(|dialect| dialect.place() == Place::BehindTheGraph)
 }
 
 /// The schema of the field that names the graph.

@@ -8,7 +8,10 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
-use graphmill_calculators::payload::{HttpRequestPayload, HttpResponse};
+use graphmill_calculators::{
+    http::dialect::Family,
+    payload::{HttpRequestPayload, HttpResponse},
+};
 
 use super::{Head, body::ParsedBody, stream};
 use crate::{
@@ -41,8 +44,8 @@ pub(super) async fn answer(
     let body = with_images(app, &head, deadline, body).await?;
     let request = who.entry.trace();
     let trace = request.and_then(|request| {
-        let (graph, path) = (servable.name(), head.uri.path());
-        RunTrace::new(request, graph, path, &body.json, who.entry.tally())
+        let (graph, tally) = (servable.name(), who.entry.tally());
+        RunTrace::new(request, graph, head.target, &body.json, tally)
     });
     let payload = payload(&head, body, ready.adapter.clone());
     // Before the answer's end is sent: the next request may follow at once.
@@ -72,7 +75,7 @@ pub(super) async fn answer(
             (head.who.entry, settlement),
             stream::Form {
                 keep_alive: app.options.keep_alive,
-                dialect: head.dialect,
+                dialect: head.target.map(|target| target.dialect),
                 with_timings,
             },
         )),
@@ -81,14 +84,16 @@ pub(super) async fn answer(
     Ok(response)
 }
 
-/// Fetches the images of a request in a dialect.
+/// Fetches the images of a request for text.
 async fn with_images(
     app: &App,
     head: &Head,
     deadline: Option<Instant>,
     mut body: ParsedBody,
 ) -> Result<ParsedBody, Failure> {
-    let Some(media) = app.media.as_ref().filter(|_| head.dialect.is_some()) else {
+    let family = head.target.map(|target| target.dialect.family());
+    let has_images = matches!(family, Some(Family::Text(_)));
+    let Some(media) = app.media.as_ref().filter(|_| has_images) else {
         return Ok(body);
     };
     let fetching = media.fetch(&body.json, head.who.owner.as_ref(), &head.share);
@@ -108,11 +113,11 @@ fn payload(head: &Head, body: ParsedBody, adapter: Option<Arc<str>>) -> HttpRequ
         .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())));
     HttpRequestPayload {
         method: head.method.to_string(),
-        uri: head.uri.to_string(),
         headers: headers.collect(),
         body: body.bytes,
         json: Some(body.json),
         adapter,
+        ..HttpRequestPayload::new(head.uri.to_string(), head.target)
     }
 }
 

@@ -10,11 +10,12 @@ use std::{
 };
 
 use axum::{
-    extract::{Path, Request, State},
+    extract::{Request, State},
     http::{HeaderMap, Method, Uri},
     response::Response,
 };
-use graphmill_calculators::http::{dialect::Dialect, dialect_table};
+use graphmill_calculators::http::dialect::Target;
+use percent_encoding::percent_decode_str;
 
 mod answer;
 mod body;
@@ -39,7 +40,7 @@ struct Head {
     method: Method,
     uri: Uri,
     headers: HeaderMap,
-    dialect: Option<&'static dyn Dialect>,
+    target: Option<Target>,
     /// Share of the body budget that its body holds.
     share: Arc<Share>,
 }
@@ -52,7 +53,7 @@ async fn read(app: &App, request: Request) -> Result<(Head, Result<ParsedBody, F
     let (parts, body) = request.into_parts();
     let head = Head {
         who: RequestContext::read(&app.runner, &parts.extensions, &parts.headers)?,
-        dialect: dialect_table::of_path(parts.uri.path()),
+        target: parts.extensions.get().copied(),
         share: app.bodies.share(&parts.extensions),
         method: parts.method,
         uri: parts.uri,
@@ -60,7 +61,7 @@ async fn read(app: &App, request: Request) -> Result<(Head, Result<ParsedBody, F
     };
     let reading = async {
         let bytes = head.share.read(&head.headers, body).await?;
-        let file = head.dialect.and_then(Dialect::file_field);
+        let file = head.target.and_then(|target| target.dialect.file_field());
         let bytes = form::as_json(&head.headers, file, bytes, &head.share).await?;
         ParsedBody::parse(bytes, &head.share).await
     };
@@ -118,12 +119,13 @@ pub(crate) async fn of_named(
 /// the path is unknown.
 pub(crate) async fn any_path(
     State(app): State<Arc<App>>,
-    Path(path): Path<String>,
     request: Request,
 ) -> Result<Response, Failure> {
     let (head, body) = read(&app, request).await?;
+    let path = percent_decode_str(head.uri.path()).decode_utf8_lossy();
+    let behind_prefix = path.splitn(3, '/').nth(2).unwrap_or_default();
     let named = body.as_ref().ok().and_then(|body| body.model().ok());
-    let name = named.unwrap_or(&path).to_owned();
+    let name = named.unwrap_or(behind_prefix).to_owned();
     if app.servables().named(&name, &Choice::Newest).is_none() {
         return Err(unknown_route(head.method, head.uri).await);
     }

@@ -1,59 +1,97 @@
 //! The routes that lead to graphs, whatever their dialect. What a body may say and how an answer
 //! looks is decided by the graph's nodes.
+//!
+//! A POST anywhere under the prefixes of dialects goes to the graph that `model` names, as in
+//! OpenVINO Model Server: which paths mean something is the graph's business, not the router's.
 
-use graphmill_calculators::http::{dialect::Place, dialect_table};
+use std::{collections::HashMap, sync::Arc};
 
-use super::endpoint;
-use crate::http::operation::{Answer, Body, Group, Operation};
+use axum::{Router, routing::post};
+use graphmill_calculators::http::{
+    dialect::{Family, PREFIXES, Place, Purpose, Target},
+    dialect_table,
+};
 
-/// The routes of the dialects that share nodes: all that [`dialect_table::ALL`] knows.
-pub(in crate::http) fn of_dialects() -> Vec<Operation> {
-    let mut operations = Vec::new();
-    for dialect in dialect_table::ALL {
-        for route in dialect.routes() {
-            let body = Body::new(dialect.endpoint(), route.required);
-            let (group, body, answer) = if route.asked.is_generation() {
-                (Group::Generation, body, Answer::JsonOrEvents(route.answer))
-            } else {
-                (Group::Prompts, body.of_prompt(), Answer::Json(route.answer))
-            };
-            if dialect.place() == Place::BehindTheGraph {
-                let path = format!("{}/{{*name}}/{}", dialect_table::GRAPHS, route.path);
-                let operation = Operation::post_behind(path, body);
-                operations.push(operation.about(group, route.summary).answers(answer));
-                continue;
-            }
-            for prefix in dialect_table::PREFIXES {
-                let path = format!("{prefix}/{}", route.path);
-                operations.push(
-                    Operation::post(path, endpoint, body)
-                        .about(group, route.summary)
-                        .answers(answer)
-                        .listed(*prefix == dialect.shown_under()),
-                );
-            }
-        }
-    }
-    operations
+use super::{about_a_prompt, any_path, endpoint};
+use crate::http::{
+    operation::{Answer, Body, Group, Operation},
+    state::App,
+    unknown_route,
+};
+
+/// The path of what is behind the name of a graph, which can have slashes.
+pub(in crate::http) const BEHIND_GRAPH: &str = "/v2/models/{*name}";
+
+/// The operations of all dialects.
+pub(in crate::http) fn operations() -> Vec<Operation> {
+    let bodies = dialect_table::all().flat_map(|dialect| {
+        let routes = dialect.routes().iter();
+        routes.map(move |route| Body { dialect, route })
+    });
+    bodies.flat_map(of_body).collect()
 }
 
-/// The routes of Cohere's second version.
-pub(in crate::http) fn of_cohere() -> Vec<Operation> {
-    let embed = Body::new("embed", &["model", "texts"]);
-    let rerank = Body::new("rerank", &["model", "query", "documents"]);
-    let mut operations = vec![
-        Operation::post("/v2/embed", endpoint, embed)
-            .about(
-                Group::Vectors,
-                "Makes a vector of each text, as Cohere's does",
-            )
-            .answers(Answer::Json(&["id", "embeddings", "texts", "meta"])),
-    ];
-    operations.extend(["/rerank", "/v2/rerank"].map(|path| {
-        Operation::post(path, endpoint, rerank)
-            .about(Group::Vectors, "Says how well documents answer a query")
-            .answers(Answer::Json(&["id", "model", "results", "usage"]))
-            .listed(false)
-    }));
-    operations
+fn of_body(body: Body) -> Vec<Operation> {
+    let route = body.route;
+    let (group, answer) = match (body.dialect.family(), route.purpose) {
+        (Family::Text(_), Purpose::Answer) => {
+            (Group::Generation, Answer::JsonOrEvents(route.answer))
+        }
+        (Family::Text(_), _) => (Group::Prompts, Answer::Json(route.answer)),
+        _ => (Group::Vectors, Answer::Json(route.answer)),
+    };
+    let told = |operation: Operation| operation.about(group, route.summary).answers(answer);
+    let Place::Behind(prefixes) = body.dialect.place() else {
+        let path = format!("{BEHIND_GRAPH}/{}", route.path);
+        return vec![told(Operation::post_behind(path, body))];
+    };
+    // Servers of one model have no prefix, and no name.
+    let needs_no_model = route.purpose.needs_no_model();
+    let each = prefixes.iter().chain(needs_no_model.then_some(&""));
+    let operations = each.map(|prefix| {
+        let path = format!("{prefix}/{}", route.path);
+        let operation = if needs_no_model {
+            Operation::post(path, about_a_prompt, body)
+        } else {
+            Operation::post(path, endpoint, body)
+        };
+        told(operation).listed(*prefix == prefixes[0])
+    });
+    operations.collect()
+}
+
+/// The paths below those of dialects.
+fn below() -> impl Iterator<Item = (String, Target)> {
+    dialect_table::all().flat_map(|dialect| {
+        let paths = PREFIXES.iter().flat_map(move |prefix| {
+            ["", "{*path}"].map(|rest| format!("{prefix}/{}/{rest}", dialect.endpoint()))
+        });
+        let target = Target {
+            dialect,
+            purpose: None,
+        };
+        let is_behind = dialect.place() != Place::BehindTheGraph;
+        paths
+            .filter(move |_| is_behind)
+            .map(move |path| (path, target))
+    })
+}
+
+/// Any other path, which a graph may serve.
+pub(in crate::http) fn other_paths() -> Router<Arc<App>> {
+    let below = below().map(|(path, _)| path);
+    let others = ["/v1/{*path}", "/v3/{*path}"].map(str::to_owned);
+    below.chain(others).fold(Router::new(), |routes, path| {
+        routes.route(&path, post(any_path).fallback(unknown_route))
+    })
+}
+
+/// What is asked at each route of a dialect.
+pub(in crate::http) fn targets() -> HashMap<String, Target> {
+    let served = operations().into_iter().filter_map(|operation| {
+        let Body { dialect, route } = operation.body?;
+        let purpose = Some(route.purpose);
+        Some((operation.path, Target { dialect, purpose }))
+    });
+    below().chain(served).collect()
 }

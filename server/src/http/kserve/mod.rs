@@ -18,7 +18,7 @@ use axum::{
     http::{Method, Uri},
     response::{IntoResponse as _, Response},
 };
-use graphmill_calculators::http::dialect_table;
+use graphmill_calculators::http::dialect::Target;
 use serde_json::{Value, json};
 
 pub(super) use health::ready;
@@ -103,7 +103,7 @@ pub(super) fn operations() -> Vec<Operation> {
         Operation::get("/v2/models/stats", metadata::all_statistics)
             .about(Group::Server, "Counts and times of the requests, by graph")
             .answers(Answer::Json(&["model_stats"])),
-        Operation::get("/v2/models/{*name}", of_model)
+        Operation::get(graph::routes::BEHIND_GRAPH, of_model)
             .about(Group::Server, "The tensors that a graph takes and gives")
             .answers(Answer::Json(&["name", "versions", "inputs", "outputs"]))
             .refuses(OF_A_GRAPH),
@@ -122,7 +122,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .about(Group::Server, "Counts and times of its requests")
             .answers(Answer::Json(&["model_stats"]))
             .refuses(OF_A_GRAPH),
-        Operation::command("/v2/models/{*name}", infer)
+        Operation::command(graph::routes::BEHIND_GRAPH, infer)
             .refuses(OF_REQUESTS)
             .listed(false),
         Operation::behind("post", INFER)
@@ -198,13 +198,14 @@ pub(super) fn owns(path: &str) -> bool {
             })
 }
 
-/// The methods of a path, where its route takes more: those of all paths behind a graph.
-pub(super) fn methods(path: &str) -> Option<&'static str> {
+/// The methods of a path, perhaps of a dialect, where its route takes more: those of all paths
+/// behind a graph.
+pub(super) fn methods(path: &str, is_in_dialect: bool) -> Option<&'static str> {
     let path = path.strip_prefix("/v2/models/")?;
     match OfModel::read(path).asked {
         ModelQuestion::Tracing => None,
         ModelQuestion::Infer => Some("POST"),
-        _ if path.ends_with("/generate") || path.ends_with("/generate_stream") => Some("POST"),
+        _ if is_in_dialect => Some("POST"),
         _ => Some("GET,HEAD"),
     }
 }
@@ -218,6 +219,7 @@ pub(super) fn error(failure: &Failure) -> Value {
 async fn of_model(
     State(app): State<Arc<App>>,
     caller: Option<Extension<Arc<Caller>>>,
+    target: Option<Extension<Target>>,
     Path(path): Path<String>,
     method: Method,
     uri: Uri,
@@ -228,8 +230,8 @@ async fn of_model(
         version,
         asked,
     } = OfModel::read(&path);
-    if asked == ModelQuestion::Infer || dialect_table::of_path(uri.path()).is_some() {
-        return Ok(super::wrong_method(method, uri).await);
+    if asked == ModelQuestion::Infer || target.is_some() {
+        return Ok(super::wrong_method(target, method, uri).await);
     }
     let find = |name: &str| app.runner.find(name, caller);
     let (_, servable) = kserve::find_version(find, name, version)?;
@@ -246,11 +248,12 @@ async fn of_model(
 /// What is sent to a graph.
 async fn infer(
     State(app): State<Arc<App>>,
+    target: Option<Extension<Target>>,
     Path(path): Path<String>,
     request: Request,
 ) -> Result<Response, Failure> {
-    if let Some(dialect) = dialect_table::of_path(request.uri().path()) {
-        let graph = path.strip_suffix(dialect.endpoint()).unwrap_or(&path);
+    if target.is_some() {
+        let (graph, _) = path.rsplit_once('/').unwrap_or_default();
         let (name, version) = path::versioned(graph.trim_end_matches('/'));
         return graph::of_named(&app, name, version, request).await;
     }
@@ -265,7 +268,7 @@ async fn infer(
         // What is only asked.
         _ => {
             let (parts, _) = request.into_parts();
-            Ok(super::wrong_method(parts.method, parts.uri).await)
+            Ok(super::wrong_method(None, parts.method, parts.uri).await)
         }
     }
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     errors::Failure,
-    http::{dialect_errors::is_anthropic, state::App},
+    http::state::App,
     keys::Caller,
     servable::{Choice, Named, Servable},
 };
@@ -90,6 +90,12 @@ pub(super) async fn one(
     } else {
         object(&model)
     }))
+}
+
+/// Returns true if a request comes from a client of Anthropic's: all of them say the version that
+/// they speak.
+fn is_anthropic(headers: &HeaderMap) -> bool {
+    headers.contains_key("anthropic-version")
 }
 
 /// A graph, or an adapter of its model.

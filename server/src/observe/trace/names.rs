@@ -1,7 +1,13 @@
 //! The names of attributes. Those of generative AI still change from version to version of the
 //! semantic conventions: these are of v0.1.0 of their own repository, and only here.
 
-use graphmill_calculators::payload::JsonBody;
+use graphmill_calculators::{
+    http::{
+        dialect::{Family, Target},
+        table::COMPLETIONS,
+    },
+    payload::JsonBody,
+};
 use opentelemetry::{Array, KeyValue, StringValue, Value};
 
 pub(super) const OPERATION: &str = "gen_ai.operation.name";
@@ -105,16 +111,12 @@ pub(super) fn texts(values: impl IntoIterator<Item = impl Into<StringValue>>) ->
     Value::Array(Array::String(values))
 }
 
-/// The operation that the endpoint of a path stands for.
-pub(super) fn operation(path: &str) -> &'static str {
-    let ends = |end: &str| path.ends_with(end);
-    if ends("/embeddings") || ends("/embed") {
-        "embeddings"
-    } else if ends("/rerank") {
-        "rerank"
-    } else if ends("/completions") && !ends("/chat/completions") {
-        "text_completion"
-    } else {
-        "chat"
+/// The operation that a dialect stands for.
+pub(super) fn operation(target: Option<Target>) -> &'static str {
+    match target.map(|target| target.dialect.family()) {
+        Some(Family::Vectors(_)) => "embeddings",
+        Some(Family::Scores(_)) => "rerank",
+        Some(Family::Text(text)) if text.native().endpoint() == COMPLETIONS => "text_completion",
+        Some(Family::Text(_)) | None => "chat",
     }
 }

@@ -5,7 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use graphmill_calculators::payload::{JsonBody, Tallied, Tally};
+use graphmill_calculators::{
+    http::dialect::Target,
+    payload::{JsonBody, Tallied, Tally},
+};
 use graphmill_engine::{Error, Kind, NodeSummary, Summary};
 use opentelemetry::{
     Context, KeyValue,
@@ -31,7 +34,7 @@ impl RunTrace {
     pub(crate) fn new(
         request: &RequestTrace,
         graph: &str,
-        path: &str,
+        target: Option<Target>,
         body: &JsonBody,
         tally: Arc<Tally>,
     ) -> Option<Self> {
@@ -43,7 +46,7 @@ impl RunTrace {
                 .and_then(|model| model.as_str())
                 .unwrap_or(graph)
                 .to_owned(),
-            operation: names::operation(path),
+            operation: names::operation(target),
             asked: names::asked(body),
             tally,
             began: Instant::now(),

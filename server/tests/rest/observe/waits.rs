@@ -304,12 +304,9 @@ fn images_are_waited_for_at_their_encoder() {
     let mut harness = Harness::new(graph, environment);
     let request = images::chat("chat", &[images::url(&images::png(32, 32, 1))]);
     let payload = HttpRequestPayload {
-        method: "POST".to_owned(),
-        uri: "/v3/chat/completions".to_owned(),
-        headers: Vec::new(),
         body: request.to_string().into(),
         json: JsonBody::of_value(&request).ok().map(Arc::new),
-        adapter: None,
+        ..HttpRequestPayload::new("/v3/chat/completions", None)
     };
     harness.push("http_request", 0, payload);
     harness.close("http_request");

@@ -1,0 +1,40 @@
+//! The tokenizer of a model: `tokenize`, which has the fields of many servers, and `detokenize`.
+
+use crate::http::{
+    completions::Completions,
+    dialect::{Dialect, Family, Purpose, Route},
+    table::{DETOKENIZE, TOKENIZE},
+};
+
+/// The dialects of the tokenizer, each of one path.
+#[derive(Debug)]
+pub(in crate::http) struct Tokenizer(&'static [Route]);
+
+impl Tokenizer {
+    /// Tokens of a text.
+    pub(in crate::http) const TOKENIZE: Self = Self(&[Route {
+        path: TOKENIZE,
+        purpose: Purpose::Tokens,
+        summary: "Shows the tokens of a text",
+        required: &["text"],
+        answer: &["tokens", "count"],
+    }]);
+    /// The text of tokens.
+    pub(in crate::http) const DETOKENIZE: Self = Self(&[Route {
+        path: DETOKENIZE,
+        purpose: Purpose::Text,
+        summary: "Shows the text of tokens",
+        required: &["tokens"],
+        answer: &["prompt"],
+    }]);
+}
+
+impl Dialect for Tokenizer {
+    fn routes(&self) -> &'static [Route] {
+        self.0
+    }
+
+    fn family(&'static self) -> Family {
+        Family::Text(&Completions)
+    }
+}

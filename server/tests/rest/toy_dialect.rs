@@ -1,0 +1,139 @@
+//! A dialect of another crate: a struct and a line, and every graph with a language model speaks it.
+
+use graphmill_calculators::{
+    http::{
+        Chat, Translated,
+        dialect::{AnswerWriter, Dialect, Failure, Family, Purpose, Route, TextDialect},
+    },
+    payload::{HttpResponse, JsonBody, TextChunk, TextRequest},
+    register_dialect,
+};
+use graphmill_engine::{Error, Result};
+use graphmill_llm::Usage;
+use serde_json::{Value, json};
+
+use crate::rest::support::{CHAT, Setup, read};
+
+/// `{"model", "riddle"}`, answered by `{"solution"}`.
+#[derive(Debug)]
+struct Riddles;
+register_dialect!(&Riddles);
+
+impl Dialect for Riddles {
+    fn routes(&self) -> &'static [Route] {
+        &[Route {
+            path: "riddles",
+            purpose: Purpose::Answer,
+            summary: "Solves a riddle",
+            required: &["model", "riddle"],
+            answer: &["solution"],
+        }]
+    }
+
+    fn family(&'static self) -> Family {
+        Family::Text(self)
+    }
+
+    fn error(&self, failure: &Failure<'_>) -> Value {
+        json!({ "unsolved": failure.message, "field": failure.param })
+    }
+}
+
+impl TextDialect for Riddles {
+    fn id_prefix(&self) -> &'static str {
+        "riddle-"
+    }
+
+    fn native(&self) -> &'static dyn TextDialect {
+        &Chat
+    }
+
+    fn translate(&self, body: &JsonBody) -> Result<Option<Translated>> {
+        let riddle = body.get("riddle")?.and_then(Value::as_str);
+        let riddle =
+            riddle.ok_or_else(|| Error::invalid("is no riddle").with_field("riddle".to_owned()))?;
+        let messages = json!([{ "role": "user", "content": riddle }]);
+        let chat = json!({ "model": body.get("model")?, "messages": messages });
+        JsonBody::of_value(&chat).map(|chat| Some(Translated::new(chat)))
+    }
+
+    fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
+        Box::new(Solution::default())
+    }
+}
+
+#[derive(Default)]
+struct Solution(String);
+
+impl AnswerWriter for Solution {
+    fn take(
+        &mut self,
+        _: &TextRequest,
+        chunk: &TextChunk,
+        _: &Usage,
+        out: &mut Vec<HttpResponse>,
+    ) -> Result<bool> {
+        self.0.push_str(&chunk.text);
+        if chunk.finish.is_some() {
+            out.push(HttpResponse::Body {
+                content_type: "application/json",
+                bytes: json!({ "solution": self.0 }).to_string().into(),
+            });
+        }
+        Ok(chunk.finish.is_some())
+    }
+}
+
+#[tokio::test]
+async fn a_registered_dialect_is_served_by_the_graphs_that_there_are() {
+    let script = json!({ "replies": [{ "text": "an egg" }] });
+    let setup = Setup::new().graph("chat", CHAT).script(&script);
+    let server = setup
+        .with(|options| options.max_body_bytes = 2_000)
+        .start()
+        .await;
+    let riddle = json!({ "model": "chat", "riddle": "A box without hinges, key or lid" });
+    for prefix in ["/v1", "/v3", "/v3/v1"] {
+        let path = format!("{prefix}/riddles");
+        let reply = read(server.post(&path, riddle.to_string())).await;
+        assert_eq!(reply.json(), json!({ "solution": "an egg" }), "{path}");
+    }
+    let nobody = json!({ "model": "nobody", "riddle": "?" }).to_string();
+    let long = json!({ "model": "chat", "riddle": "?".repeat(2_000) }).to_string();
+    for (method, path, body, status, field) in [
+        (
+            "POST",
+            "/v3/riddles",
+            r#"{"model": "chat"}"#.to_owned(),
+            400,
+            json!("riddle"),
+        ),
+        ("POST", "/v3/riddles", nobody, 404, json!("model")),
+        ("POST", "/v3/riddles", long, 413, json!(null)),
+        ("GET", "/v3/riddles", String::new(), 405, json!(null)),
+        (
+            "POST",
+            "/v3/riddles/of/old",
+            "{}".to_owned(),
+            404,
+            json!(null),
+        ),
+        ("GET", "/v3/riddles/of/old", String::new(), 404, json!(null)),
+    ] {
+        let method = method.parse().expect("a method");
+        let request = server
+            .client
+            .request(method, format!("{}{path}", server.url));
+        let reply = read(request.body(body)).await;
+        assert_eq!(reply.status, status, "{}", reply.text);
+        let error = reply.json();
+        assert!(error["unsolved"].is_string(), "{error}");
+        assert_eq!(error["field"], field, "{error}");
+    }
+    let models = server.get("/v3/models").await.json();
+    let endpoints = models["data"][0]["endpoints"].as_array().expect("a list");
+    assert!(endpoints.contains(&json!("riddles")), "{models}");
+    let described = server.get("/openapi.json").await.json();
+    let operation = &described["paths"]["/v3/riddles"]["post"];
+    assert_eq!(operation["summary"], "Solves a riddle", "{operation}");
+}
