@@ -16,11 +16,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::{
     errors::{Cause, Failure},
     grpc,
-    http::{
-        self, Side, access,
-        dialect_errors::{self, Targets},
-        state::App,
-    },
+    http::{self, Side, Targets, access, dialect_errors, state::App},
     keys::{self, Gate, Need},
     listen,
     observe::{log, request_id},
@@ -101,7 +97,7 @@ fn stacked(
 /// Tells failures in the form of the protocol.
 async fn told(State(protocol): State<Protocol>, request: Request, next: Next) -> Response {
     match protocol {
-        Protocol::Rest(targets) => dialect_errors::layer(targets, request, next).await,
+        Protocol::Rest(targets) => dialect_errors::layer(&targets, request, next).await,
         Protocol::Grpc { rest_port } => grpc::layer(request, next, rest_port).await,
     }
 }

@@ -1,53 +1,25 @@
 //! Failures in the form of the dialect that a request is written in.
 
-use std::{collections::HashMap, sync::Arc};
-
 use axum::{
     body::Body as AnswerBody,
-    extract::{MatchedPath, Request},
+    extract::Request,
     http::{HeaderMap, HeaderName, HeaderValue, header},
     middleware::Next,
     response::Response,
 };
 use bytes::BytesMut;
 use graphmill_calculators::http::{
-    dialect::{self, Dialect, Target},
+    dialect::{self, Dialect},
     dialect_table,
 };
 use serde_json::Value;
 
-use super::{graph, kserve, sse, torchserve};
+use super::{graph::routes::Targets, kserve, sse, torchserve};
 use crate::{errors::Failure, observe::request_id::Id};
-
-/// The targets of routes.
-#[derive(Clone)]
-pub(crate) struct Targets(Arc<HashMap<String, Target>>);
-
-impl Targets {
-    /// The targets of all routes.
-    pub(crate) fn new() -> Self {
-        Self(Arc::new(graph::routes::targets()))
-    }
-
-    /// The target of a request, by its route; where the route ends in the name of a graph, by what
-    /// is behind the name, too.
-    fn find(&self, request: &Request) -> Option<Target> {
-        let route = request.extensions().get::<MatchedPath>()?.as_str();
-        let behind_name = || {
-            let (before, _) = route.split_once("{*")?;
-            let behind = request.uri().path().strip_prefix(before)?;
-            let (_, end) = behind
-                .rsplit_once('/')
-                .filter(|(name, _)| !name.is_empty())?;
-            self.0.get(&format!("{route}/{end}"))
-        };
-        self.0.get(route).or_else(behind_name).copied()
-    }
-}
 
 /// Hands a request's target on to handlers, and writes every failure in the form of its dialect,
 /// whether the graph, the router or a layer refused the request.
-pub(crate) async fn layer(targets: Targets, mut request: Request, next: Next) -> Response {
+pub(crate) async fn layer(targets: &Targets, mut request: Request, next: Next) -> Response {
     let target = targets.find(&request);
     if let Some(target) = target {
         request.extensions_mut().insert(target);

@@ -35,6 +35,7 @@ use graphmill_calculators::http::dialect::Target;
 use graphmill_engine::shortened;
 use graphmill_grammar::suggest;
 
+pub(crate) use graph::routes::Targets;
 pub(crate) use operation::Side;
 use operation::{Answer, Group, Operation};
 use state::App;

@@ -10,9 +10,7 @@ use graphmill_engine::Plan;
 use tokio::{task::spawn_blocking, time::timeout_at};
 
 use super::{Named, Servable, Served, StateName, usage::InUse};
-use crate::{
-    errors::{Cause, Failure},
-};
+use crate::errors::{Cause, Failure};
 
 /// Requests that wait for one graph; each holds its body. Further ones are refused.
 const MAX_WAITING: usize = 256;

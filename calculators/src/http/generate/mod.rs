@@ -5,7 +5,7 @@ mod answer;
 mod request;
 
 use graphmill_engine::Result;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::{
     completions::Completions,
@@ -66,14 +66,16 @@ impl Dialect for Generate {
 
     /// `{"error": <message>}`, with the code and the field where there are any.
     fn error(&self, failure: &Failure<'_>) -> Value {
-        let mut error = Map::new();
-        error.insert("error".to_owned(), json!(failure.message));
-        for (name, said) in [("code", failure.code), ("param", failure.param)] {
-            if let Some(said) = said {
-                error.insert(name.to_owned(), json!(said));
-            }
-        }
-        Value::Object(error)
+        let Failure { code, param, .. } = *failure;
+        let fields = [
+            ("error", Some(failure.message)),
+            ("code", code),
+            ("param", param),
+        ];
+        let given = fields
+            .into_iter()
+            .filter_map(|(name, said)| Some((name, said?)));
+        given.collect()
     }
 }
 

@@ -53,10 +53,10 @@ fn form(endpoint: &str, name: &str, form: Form, known: &Known<'_>) -> Value {
         Form::Above(bound) => json!({ "type": "number", "exclusiveMinimum": bound }),
         // What a graph allows unless its options say otherwise.
         Form::Integer(min, _) if name == "n" => {
-            json!({ "type": "integer", "minimum": min, "maximum": options.best_of_limit - 1 })
+            json!({ "type": "integer", "minimum": min, "maximum": options.node.best_of_limit - 1 })
         }
         Form::Integer(..) if name == "priority" => {
-            json!({ "type": "integer", "minimum": options.min_priority, "maximum": options.max_priority })
+            json!({ "type": "integer", "minimum": options.engine.min_priority, "maximum": options.engine.max_priority })
         }
         Form::Integer(min, max) => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Form::Limit(min) => json!({ "anyOf": [

@@ -14,7 +14,7 @@ use axum::{
     http::{HeaderMap, Method, Uri},
     response::Response,
 };
-use graphmill_calculators::http::dialect::Target;
+use graphmill_calculators::http::dialect::{Purpose, Target};
 use percent_encoding::percent_decode_str;
 
 mod answer;
@@ -72,27 +72,18 @@ async fn read(app: &App, request: Request) -> Result<(Head, Result<ParsedBody, F
     Ok((head, body))
 }
 
-/// A path that every graph with a language model serves: the body has to be right.
+/// A path of a dialect. Clients of servers with one model may name none.
 pub(crate) async fn endpoint(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response, Failure> {
     let (head, body) = read(&app, request).await?;
     let body = body?;
-    let name = body.model()?.to_owned();
-    answer::answer(&app, &name, head, body).await
-}
-
-/// A path where clients of servers with one model name none.
-pub(crate) async fn about_a_prompt(
-    State(app): State<Arc<App>>,
-    request: Request,
-) -> Result<Response, Failure> {
-    let (head, body) = read(&app, request).await?;
-    let body = body?;
+    let purpose = head.target.and_then(|target| target.purpose);
+    let is_unnamed = purpose.is_some_and(Purpose::needs_no_model) && body.names_no_model();
     let servables = app.servables();
     let sees = |graph: &str| head.who.sees(graph);
-    let unnamed = servables.unnamed(sees).filter(|_| body.names_no_model());
+    let unnamed = is_unnamed.then(|| servables.unnamed(sees)).flatten();
     let name = match unnamed {
         Some(servable) => servable.name().to_owned(),
         None => body.model()?.to_owned(),

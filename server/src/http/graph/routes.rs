@@ -6,13 +6,17 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use axum::{Router, routing::post};
+use axum::{
+    Router,
+    extract::{MatchedPath, Request},
+    routing::post,
+};
 use graphmill_calculators::http::{
     dialect::{Family, PREFIXES, Place, Purpose, Target},
     dialect_table,
 };
 
-use super::{about_a_prompt, any_path, endpoint};
+use super::{any_path, endpoint};
 use crate::http::{
     operation::{Answer, Body, Group, Operation},
     state::App,
@@ -46,16 +50,11 @@ fn of_body(body: Body) -> Vec<Operation> {
         return vec![told(Operation::post_behind(path, body))];
     };
     // Servers of one model have no prefix, and no name.
-    let needs_no_model = route.purpose.needs_no_model();
-    let each = prefixes.iter().chain(needs_no_model.then_some(&""));
+    let bare = route.purpose.needs_no_model().then_some(&"");
+    let each = prefixes.iter().chain(bare);
     let operations = each.map(|prefix| {
         let path = format!("{prefix}/{}", route.path);
-        let operation = if needs_no_model {
-            Operation::post(path, about_a_prompt, body)
-        } else {
-            Operation::post(path, endpoint, body)
-        };
-        told(operation).listed(*prefix == prefixes[0])
+        told(Operation::post(path, endpoint, body)).listed(*prefix == prefixes[0])
     });
     operations.collect()
 }
@@ -66,14 +65,10 @@ fn below() -> impl Iterator<Item = (String, Target)> {
         let paths = PREFIXES.iter().flat_map(move |prefix| {
             ["", "{*path}"].map(|rest| format!("{prefix}/{}/{rest}", dialect.endpoint()))
         });
-        let target = Target {
-            dialect,
-            purpose: None,
-        };
         let is_behind = dialect.place() != Place::BehindTheGraph;
-        paths
-            .filter(move |_| is_behind)
-            .map(move |path| (path, target))
+        let purpose = None;
+        let paths = paths.filter(move |_| is_behind);
+        paths.map(move |path| (path, Target { dialect, purpose }))
     })
 }
 
@@ -86,12 +81,32 @@ pub(in crate::http) fn other_paths() -> Router<Arc<App>> {
     })
 }
 
-/// What is asked at each route of a dialect.
-pub(in crate::http) fn targets() -> HashMap<String, Target> {
-    let served = operations().into_iter().filter_map(|operation| {
-        let Body { dialect, route } = operation.body?;
-        let purpose = Some(route.purpose);
-        Some((operation.path, Target { dialect, purpose }))
-    });
-    below().chain(served).collect()
+/// The targets of routes.
+#[derive(Clone)]
+pub(crate) struct Targets(Arc<HashMap<String, Target>>);
+
+impl Targets {
+    /// The targets of all dialects.
+    pub(crate) fn new() -> Self {
+        let served = operations().into_iter().filter_map(|operation| {
+            let Body { dialect, route } = operation.body?;
+            let purpose = Some(route.purpose);
+            Some((operation.path, Target { dialect, purpose }))
+        });
+        Self(Arc::new(below().chain(served).collect()))
+    }
+
+    /// The target of a request, by its route; where the route ends in the name of a graph, by what
+    /// is behind the name, too.
+    pub(in crate::http) fn find(&self, request: &Request) -> Option<Target> {
+        let route = request.extensions().get::<MatchedPath>()?.as_str();
+        let behind_name = || {
+            let (before, _) = route.split_once("{*")?;
+            let behind = request.uri().path().strip_prefix(before)?;
+            let (name, end) = behind.rsplit_once('/')?;
+            let target = self.0.get(&format!("{route}/{end}"));
+            target.filter(|_| !name.is_empty())
+        };
+        self.0.get(route).or_else(behind_name).copied()
+    }
 }

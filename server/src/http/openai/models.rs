@@ -18,6 +18,9 @@ use crate::{
     servable::{Choice, Named, Servable},
 };
 
+/// The header that all clients of Anthropic's send.
+const ANTHROPIC: &str = "anthropic-version";
+
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     caller: Option<Extension<Arc<Caller>>>,
@@ -55,7 +58,7 @@ pub(super) async fn list(
             adapter,
         }));
     }
-    if is_anthropic(&headers) {
+    if headers.contains_key(ANTHROPIC) {
         return Json(anthropic_list(&models));
     }
     let data: Vec<Value> = models.iter().map(object).collect();
@@ -85,17 +88,11 @@ pub(super) async fn one(
         servable,
         adapter,
     };
-    Ok(Json(if is_anthropic(&headers) {
+    Ok(Json(if headers.contains_key(ANTHROPIC) {
         anthropic_object(&model)
     } else {
         object(&model)
     }))
-}
-
-/// Returns true if a request comes from a client of Anthropic's: all of them say the version that
-/// they speak.
-fn is_anthropic(headers: &HeaderMap) -> bool {
-    headers.contains_key("anthropic-version")
 }
 
 /// A graph, or an adapter of its model.
