@@ -2,7 +2,7 @@
 //! editor can stand in.
 
 use std::{
-    io,
+    io::{self, Read as _},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -63,14 +63,24 @@ impl<W: FileSource + ?Sized> FileSource for &W {
     }
 }
 
+/// Size of the largest graph or configuration.
+const MAX_READ_BYTES: u64 = 64 << 20;
+
 /// Reads a file that has an end: devices and pipes, of which a configuration can name any, are
-/// refused.
+/// refused, and so is a file of more than 64 MiB.
 ///
 /// # Errors
-/// Those of the file system.
+/// Those of the file system, and that the file is too large.
 pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     check_regular(path)?;
-    std::fs::read(path)
+    let mut contents = Vec::new();
+    // The size of a file that grows says nothing.
+    let mut file = std::fs::File::open(path)?.take(MAX_READ_BYTES + 1);
+    if file.read_to_end(&mut contents)? as u64 > MAX_READ_BYTES {
+        let message = format!("it has more than {} MiB", MAX_READ_BYTES >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(contents)
 }
 
 /// Reads a file that has an end as text.
@@ -125,7 +135,10 @@ impl FileSource for Files {
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        read_regular(&self.resolve(path))
+        let path = self.resolve(path);
+        check_regular(&path)?;
+        // Models have any size.
+        std::fs::read(path)
     }
 
     fn find(&self, path: &Path) -> io::Result<()> {
@@ -226,5 +239,21 @@ mod tests {
         let error = files.read(Path::new("/dev/zero")).expect_err("refused");
         assert_eq!(error.to_string(), "is neither a file nor a link to one");
         assert!(files.find(Path::new("/dev/zero")).is_err());
+    }
+
+    #[test]
+    fn a_file_that_would_fill_the_memory_is_not_read() {
+        let path = std::env::temp_dir().join(format!("graphmill-large-{}", std::process::id()));
+        let sized = |bytes| {
+            let file = std::fs::File::create(&path).expect("writable");
+            file.set_len(bytes).expect("sparse");
+            read_regular(&path)
+        };
+        let whole = sized(MAX_READ_BYTES).map(|contents| contents.len());
+        let larger = sized(1 << 40);
+        std::fs::remove_file(&path).expect("it is there");
+        assert_eq!(whole.expect("it fits"), 64 << 20);
+        let error = larger.expect_err("refused");
+        assert_eq!(error.to_string(), "it has more than 64 MiB");
     }
 }

@@ -1,8 +1,10 @@
 //! From a graph file to a plan with its models loaded.
 
-use std::{io::Read as _, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
-use graphmill_engine::{Environment, FileStamps, Files, Plan, Subgraph, TrackedFiles};
+use graphmill_engine::{
+    Environment, FileStamps, Files, Plan, Subgraph, TrackedFiles, read_regular,
+};
 use graphmill_grammar::{
     Diagnostic, SourceMap,
     diag::{self, has_errors},
@@ -78,21 +80,11 @@ pub(crate) fn compile(
     let mut seen = FileStamps::default();
     seen.look(file);
     let contents =
-        read(file).map_err(|error| format!("cannot read `{}`: {error}", file.display()))?;
+        read_regular(file).map_err(|error| format!("cannot read `{}`: {error}", file.display()))?;
     let mut compiled = compile_text(file, contents, base, environment, named);
     seen.extend(&compiled.made.seen);
     compiled.made.seen = seen;
     Ok(compiled)
-}
-
-/// The contents of a file, and no more of one that is too long for a graph than tells that it is.
-fn read(file: &Path) -> std::io::Result<Vec<u8>> {
-    let mut contents = Vec::new();
-    let most = SourceMap::MAX_FILE_BYTES as u64 + 1;
-    std::fs::File::open(file)?
-        .take(most)
-        .read_to_end(&mut contents)?;
-    Ok(contents)
 }
 
 /// Compiles the text of a graph as if it were that of `file`.

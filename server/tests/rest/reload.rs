@@ -1,7 +1,10 @@
 //! Another configuration takes the place of the present one: what changes, what stays, and what a
 //! mistake in it does.
 
-use std::{fs, io::Write as _, net::TcpStream, os::unix::fs::symlink, path::Path, time::Duration};
+use std::{
+    fs, io::Write as _, net::TcpStream, os::unix::fs::symlink, path::Path, process::Command,
+    time::Duration,
+};
 
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
@@ -74,6 +77,39 @@ async fn graphs_come_and_go_with_the_configuration() {
         !document.contains("\"chat\""),
         "it names the graphs there are"
     );
+}
+
+#[tokio::test]
+async fn files_that_have_no_end_are_refused_and_hold_up_no_reload() {
+    let setup = Setup::new().graph("chat", CHAT).script(&says("one"));
+    let folder = setup.path().to_owned();
+    let server = setup.start().await;
+    fs::create_dir(folder.join("new")).expect("writable");
+    configure(
+        &folder,
+        &json!([
+            { "name": "chat", "base_path": "0" }, { "name": "new", "base_path": "new" },
+        ]),
+    );
+    let graph = folder.join("new/graph.pbtxt");
+    let refused = async |why: &str| {
+        let reply = reload(&server).await;
+        assert_eq!(reply.status, 412, "{}", reply.text);
+        assert!(reply.text.contains(why), "{}", reply.text);
+    };
+    let made = Command::new("mkfifo").arg(&graph).status();
+    assert!(made.expect("mkfifo runs").success());
+    refused("is neither a file nor a link to one").await;
+    fs::remove_file(&graph).expect("it is there");
+    symlink("/dev/zero", &graph).expect("writable");
+    refused("is neither a file nor a link to one").await;
+    fs::remove_file(&graph).expect("it is there");
+    let large = fs::File::create(&graph).expect("writable");
+    large.set_len(1 << 40).expect("sparse");
+    refused("it has more than 64 MiB").await;
+    fs::write(&graph, CHAT).expect("writable");
+    assert_eq!(reload(&server).await.status, 201);
+    assert_eq!(answer(&server, "new").await, "one");
 }
 
 #[tokio::test]

@@ -32,6 +32,7 @@ use super::{
     Adapter, Backend, BatchToken, Capacity, Checkpoint, DecodeError, DraftSupport, KvLayout, Reuse,
     SaveError, SavedCells, SavedPart, Slot,
 };
+use crate::model::files::FileState;
 use crate::model::info::BackendInfo;
 use crate::model::vocab::Vocab;
 use crate::protocol::{LoadError, Token};
@@ -136,6 +137,7 @@ impl ScriptedBackend {
     /// [`LoadError`] if the file cannot be read or is not a script.
     pub fn load(spec: &LlmEngineSpec) -> Result<(Self, Arc<dyn Vocab>), LoadError> {
         let path = &spec.model;
+        FileState::of(path)?;
         let text = std::fs::read_to_string(path).map_err(|source| LoadError::Read {
             path: path.clone(),
             source,
