@@ -29,36 +29,37 @@ use crate::{
         request_id::Id,
         trace::{Ended, RequestTrace},
     },
-    run::{Entry, Facts, LoggedFailure, milliseconds},
+    run::{Entry, Facts, milliseconds},
 };
 
-/// Writes the line of a request.
+/// Writes the line of a request; what is not known is left out.
 fn write(facts: &Facts, status: Option<StatusCode>, whole: bool) {
-    /// A line, with the fields that are known.
+    let tally = facts.tally.read();
+    let has_prompt = tally.prompt > 0;
+    let failure = facts.failure.get();
+    /// Fields of a line that is not logged are not computed.
     macro_rules! line {
         ($level:ident) => {
-            // A line that is not logged is not built.
-            if tracing::enabled!(Level::$level) {
-                let fields = Fields::of(facts, status, whole);
-                tracing::event!(
-                    Level::$level,
-                    request_id = fields.request_id,
-                    graph = fields.graph,
-                    key = fields.key,
-                    status = fields.status,
-                    error_code = fields.error_code,
-                    param = fields.param,
-                    prompt_tokens = fields.prompt_tokens,
-                    cached_tokens = fields.cached_tokens,
-                    generated_tokens = fields.generated_tokens,
-                    queue_ms = fields.queue_ms,
-                    ttft_ms = fields.ttft_ms,
-                    total_ms = fields.total_ms,
-                    trace_id = fields.trace_id,
-                    "{}",
-                    fields.message
-                );
-            }
+            tracing::event!(
+                Level::$level,
+                request_id = &*facts.id,
+                graph = facts.model.get().map(String::as_str),
+                key = facts.key.get().map(|key| &**key),
+                status = status.map(|status| status.as_u16()),
+                error_code = failure.and_then(|failure| failure.code.as_deref()),
+                param = failure.and_then(|failure| failure.param.as_deref()),
+                prompt_tokens = has_prompt.then_some(tally.prompt),
+                cached_tokens = has_prompt.then_some(tally.cached),
+                generated_tokens = has_prompt.then_some(tally.generated),
+                queue_ms = tally.queued.map(milliseconds),
+                ttft_ms = facts.first_token(&tally).map(milliseconds),
+                total_ms = milliseconds(facts.received.elapsed()),
+                trace_id = facts.trace.as_ref().and_then(RequestTrace::id),
+                "{} {} {}",
+                log::shown(facts.method.as_str()),
+                log::shown(&facts.path),
+                end(facts, whole)
+            )
         };
     }
     // Probes come every second and say nothing, nor does a page that looks at the server.
@@ -71,59 +72,16 @@ fn write(facts: &Facts, status: Option<StatusCode>, whole: bool) {
     }
 }
 
-/// The fields of a line; what is not known is left out.
-struct Fields<'a> {
-    request_id: &'a str,
-    graph: Option<&'a str>,
-    key: Option<&'a str>,
-    status: Option<u16>,
-    error_code: Option<&'a str>,
-    param: Option<&'a str>,
-    prompt_tokens: Option<u32>,
-    cached_tokens: Option<u32>,
-    generated_tokens: Option<u32>,
-    queue_ms: Option<f64>,
-    ttft_ms: Option<f64>,
-    total_ms: f64,
-    trace_id: Option<String>,
-    message: String,
-}
-
-impl<'a> Fields<'a> {
-    fn of(facts: &'a Facts, status: Option<StatusCode>, whole: bool) -> Self {
-        let tally = facts.tally.read();
-        let known = tally.prompt > 0;
-        let failure = facts.failure.get();
-        let end = match failure {
-            Some(LoggedFailure {
-                is_ours: true,
-                message,
-                ..
-            }) => format!("failed: {message}"),
-            Some(LoggedFailure { message, .. }) => format!("refused: {message}"),
-            None if whole => "done".to_owned(),
-            None if facts.is_unread() => {
-                "cut off: the client did not read the answer in time".to_owned()
-            }
-            None => "client left".to_owned(),
-        };
-        let (method, path) = (log::shown(facts.method.as_str()), log::shown(&facts.path));
-        Self {
-            request_id: &facts.id,
-            graph: facts.model.get().map(String::as_str),
-            key: facts.key.get().map(|key| &**key),
-            status: status.map(|status| status.as_u16()),
-            error_code: failure.and_then(|failure| failure.code.as_deref()),
-            param: failure.and_then(|failure| failure.param.as_deref()),
-            prompt_tokens: known.then_some(tally.prompt),
-            cached_tokens: known.then_some(tally.cached),
-            generated_tokens: known.then_some(tally.generated),
-            queue_ms: tally.queued.map(milliseconds),
-            ttft_ms: facts.first_token(&tally).map(milliseconds),
-            total_ms: milliseconds(facts.received.elapsed()),
-            trace_id: facts.trace.as_ref().and_then(RequestTrace::id),
-            message: format!("{method} {path} {end}"),
+/// Tells how a request ended.
+fn end(facts: &Facts, whole: bool) -> String {
+    match facts.failure.get() {
+        Some(failure) if failure.is_ours => format!("failed: {}", failure.message),
+        Some(failure) => format!("refused: {}", failure.message),
+        None if whole => "done".to_owned(),
+        None if facts.is_unread() => {
+            "cut off: the client did not read the answer in time".to_owned()
         }
+        None => "client left".to_owned(),
     }
 }
 

@@ -16,7 +16,7 @@ mod session;
 
 pub(crate) use answer::Answer;
 pub(crate) use context::RequestContext;
-pub(crate) use entry::{Entry, Facts, LoggedFailure, milliseconds};
+pub(crate) use entry::{Entry, Facts, milliseconds};
 pub(crate) use feeder::{Feeder, TIMESTAMP};
 pub(crate) use guard::Guard;
 pub(crate) use inference::{Inference, Tensors, takes_tensors};

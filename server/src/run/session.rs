@@ -215,13 +215,12 @@ impl Driven {
     async fn outcome(&mut self) -> Result<(), Failure> {
         match self {
             Self::Here(_) => self.drive().await,
-            Self::Apart(task) => match task.await {
-                Ok(outcome) => self.ends(outcome),
-                Err(_) => {
-                    *self = Self::Ended(None);
-                    Err(Failure::new(Cause::Panic, "the session failed"))
-                }
-            },
+            Self::Apart(task) => {
+                let outcome = task.await;
+                *self = Self::Ended(None);
+                let failed = |_| Failure::new(Cause::Panic, "the session failed");
+                self.ends(outcome.map_err(failed)?)
+            }
             Self::Ended(_) => Ok(()),
         }
     }
