@@ -245,6 +245,21 @@ fn texts_without_a_place_for_a_cut_are_refused_beyond_a_piece() {
 }
 
 #[test]
+fn pieces_are_measured_after_replacements() {
+    with(USUAL, |vocab, reference| {
+        // Three bytes, for which there are 33.
+        let text = |bytes: usize| "\u{fdfa}".repeat(bytes / 3);
+        let refused = vocab.tokenize(&text(PIECE / 8), false, true);
+        assert!(
+            matches!(refused, Err(TokenizeError::Uncut { limit, .. }) if limit <= PIECE / 11),
+            "{refused:?}"
+        );
+        let short = text(PIECE / 16);
+        assert!(vocab.tokenize(&short, false, true) == Ok(reference(&short, true)));
+    });
+}
+
+#[test]
 fn nothing_is_cut_where_the_model_would_read_it_otherwise() {
     let text = "the node ".repeat(PIECE);
     // A replacement across a space, of a letter alone, of a space alone; scores that sums round.

@@ -7,7 +7,7 @@ use llama_cpp_sys_2 as sys;
 
 use super::{Model, guard};
 
-/// How a model is loaded.
+/// The parameters of a load.
 #[derive(Debug)]
 pub(crate) struct ModelParams {
     /// Devices besides the CPU, by ggml's index; `None` for all.
@@ -15,19 +15,19 @@ pub(crate) struct ModelParams {
     /// Layers on these devices; `None` for all.
     pub(crate) gpu_layers: Option<u32>,
     pub(crate) split_mode: sys::llama_split_mode,
-    /// Index into the devices.
+    /// The device of what is not split, as an index into `devices`.
     pub(crate) main_gpu: u32,
     /// Shares of the devices; empty for what fits their memory.
     pub(crate) tensor_split: Vec<f32>,
     /// Patterns of tensor names, and where such tensors go.
     pub(crate) overrides: Vec<(CString, BufferType)>,
     pub(crate) load_mode: sys::llama_load_mode,
-    /// Whether weights may be copied into layouts for the processor.
+    /// Lets weights be copied into layouts for the processor.
     pub(crate) extra_buffers: bool,
-    /// Whether weights in main memory go to pages that a GPU reads faster, rather than into such
+    /// Puts weights in main memory into pages that a GPU reads faster, rather than into such
     /// layouts.
     pub(crate) pinned: bool,
-    /// Whether MTP layers are loaded, where there are any.
+    /// Loads MTP layers, where there are any.
     pub(crate) mtp: bool,
 }
 

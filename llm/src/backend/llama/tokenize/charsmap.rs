@@ -5,9 +5,11 @@
 const IS_REPLACEMENT: u32 = 1 << 31;
 
 /// The sequences that are replaced, as a trie.
-#[derive(Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Charsmap {
     units: Vec<u32>,
+    /// What they are replaced by, each with a NUL behind it.
+    texts: Vec<u8>,
 }
 
 /// A sequence of bytes that the trie has, as far as it is looked at.
@@ -21,14 +23,47 @@ struct Node {
 impl Charsmap {
     /// Reads the trie of a map, in whose file it follows its size.
     pub(super) fn new(map: &[u8]) -> Self {
-        let trie = map.split_first_chunk().and_then(|(size, rest)| {
+        let parts = map.split_first_chunk().and_then(|(size, rest)| {
             let size = u32::from_le_bytes(*size) as usize;
-            rest.get(..size)
+            rest.split_at_checked(size)
         });
-        let (units, _) = trie.unwrap_or_default().as_chunks();
+        let (trie, texts) = parts.unwrap_or_default();
+        let (units, _) = trie.as_chunks();
         Self {
             units: units.iter().map(|unit| u32::from_le_bytes(*unit)).collect(),
+            texts: texts.to_owned(),
         }
+    }
+
+    /// Counts the bytes of a text after the replacements.
+    pub(super) fn replaced_bytes(&self, text: &str) -> usize {
+        let (mut left, mut bytes) = (text, 0);
+        while let Some(character) = left.chars().next() {
+            let kept = (character.len_utf8(), character.len_utf8());
+            let (taken, given) = self.longest(left.as_bytes()).unwrap_or(kept);
+            bytes += given;
+            left = left.get(taken..).unwrap_or_default();
+        }
+        bytes
+    }
+
+    /// The sizes of the longest sequence at the beginning of a text and of its replacement.
+    fn longest(&self, text: &[u8]) -> Option<(usize, usize)> {
+        let mut node = base(*self.units.first()?);
+        let mut found = None;
+        for (index, byte) in text.iter().enumerate().take_while(|(_, byte)| **byte != 0) {
+            let child = node ^ usize::from(*byte);
+            let Some(unit) = self.units.get(child).filter(|unit| is_of(**unit, *byte)) else {
+                break;
+            };
+            node = child ^ base(*unit);
+            if is_whole(*unit) {
+                let at = (self.units.get(node)? & !IS_REPLACEMENT) as usize;
+                let length = self.texts.get(at..)?.iter().position(|byte| *byte == 0)?;
+                found = Some((index + 1, length));
+            }
+        }
+        found
     }
 
     /// Returns true if a visible ASCII character, a space and an ASCII letter in a row stay as they
@@ -51,12 +86,11 @@ impl Charsmap {
                 let Some(unit) = self.units.get(index) else {
                     continue;
                 };
-                if unit & (IS_REPLACEMENT | 0xff) != u32::from(byte) {
+                if !is_of(*unit, byte) {
                     continue;
                 }
-                let is_whole = unit & 1 << 8 != 0;
                 let changes = match node.last {
-                    None => is_whole && (byte == b' ' || byte.is_ascii_graphic()),
+                    None => is_whole(*unit) && (byte == b' ' || byte.is_ascii_graphic()),
                     Some(last) => byte == b' ' || (last == b' ' && byte.is_ascii_alphabetic()),
                 };
                 if changes {
@@ -70,6 +104,16 @@ impl Charsmap {
         }
         true
     }
+}
+
+/// Returns true if a unit stands for this byte.
+fn is_of(unit: u32, byte: u8) -> bool {
+    unit & (IS_REPLACEMENT | 0xff) == u32::from(byte)
+}
+
+/// Returns true if a sequence ends with the byte of a unit.
+fn is_whole(unit: u32) -> bool {
+    unit & 1 << 8 != 0
 }
 
 /// The distance from a unit to those of the bytes that follow.

@@ -71,9 +71,8 @@ impl Tokenizer {
             sys::LLAMA_VOCAB_TYPE_UGM => {
                 let tokens = scored_tokens();
                 let tokens = tokens.iter().map(|(text, score)| (text.as_str(), *score));
-                let charsmap = gguf::charsmap(path).map(|map| Charsmap::new(&map));
-                let keeps_words = charsmap.is_ok_and(|charsmap| charsmap.keeps_words());
-                Cuts::unigram(tokens, adds_space == "true", keeps_words)
+                let charsmap = gguf::charsmap(path).ok().map(|map| Charsmap::new(&map));
+                Cuts::unigram(tokens, adds_space == "true", charsmap)
             }
             _ => Cuts::NONE,
         };

@@ -13,6 +13,7 @@
 //! space. A unigram tokenizer takes the best of all ways to cover a text with tokens. Each way goes
 //! through a place that is in no token, so the best one is the best before it and the best behind.
 
+use super::charsmap::Charsmap;
 use crate::model::vocab::TokenizeError;
 
 /// Bytes of a piece, where there are places to cut.
@@ -22,7 +23,8 @@ const MOST: usize = 512 << 10;
 /// Maximum size of a piece, in bytes, where the time of an expression grows with the square of a
 /// run.
 const MOST_IF_SQUARE: usize = 64 << 10;
-/// Maximum size of a piece of a unigram tokenizer, in bytes: it looks up many tokens for each.
+/// Maximum size of a piece of a unigram tokenizer, in bytes after its replacements: it looks up many
+/// tokens for each.
 const MOST_IF_UNIGRAM: usize = 64 << 10;
 /// Fraction of which the scores of a unigram tokenizer are multiples, if below 2^30 their sums are
 /// exact.
@@ -54,7 +56,7 @@ struct Run {
 }
 
 /// Rules for cutting the texts of a model into pieces.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Cuts {
     lines: bool,
     sentences: bool,
@@ -65,6 +67,8 @@ pub(super) struct Cuts {
     /// Maximum size of a piece, in bytes.
     most: usize,
     run: Option<Run>,
+    /// The replacements after which pieces are measured.
+    charsmap: Option<Charsmap>,
 }
 
 impl Cuts {
@@ -76,6 +80,7 @@ impl Cuts {
         adds_space: false,
         most: usize::MAX,
         run: None,
+        charsmap: None,
     };
 
     /// Returns the rules of a byte-pair tokenizer, by the names of the tokenizer and of its
@@ -152,18 +157,18 @@ impl Cuts {
         }
     }
 
-    /// Returns the rules of a unigram tokenizer with these tokens and scores. `keeps_words`: what
-    /// it replaces in a text is nothing that a place for a cut is made of.
+    /// Returns the rules of a unigram tokenizer with these tokens, scores and replacements.
     pub(super) fn unigram<'a>(
         tokens: impl Iterator<Item = (&'a str, f32)> + Clone,
         adds_space: bool,
-        keeps_words: bool,
+        charsmap: Option<Charsmap>,
     ) -> Self {
         // An unknown character is joined to an unknown one before it: a space must be known.
         let has_space = tokens.clone().any(|(text, _)| text.chars().eq([SPACE]));
         // Rounding would depend on the scores of all of the text before.
         let is_exact = |score: f32| (f64::from(score) / EXACT).fract() == 0.0;
         let mut scores = tokens.clone().map(|(_, score)| score);
+        let keeps_words = charsmap.as_ref().is_some_and(Charsmap::keeps_words);
         let cuts = if keeps_words && has_space && scores.all(is_exact) {
             Self::sentence_piece(tokens.map(|(text, _)| text), adds_space)
         } else {
@@ -171,6 +176,7 @@ impl Cuts {
         };
         Self {
             most: MOST_IF_UNIGRAM,
+            charsmap,
             ..cuts
         }
     }
@@ -190,11 +196,13 @@ impl Cuts {
         }
         pieces.push(text);
         for piece in &pieces {
-            if piece.len() > self.most {
-                return Err(TokenizeError::Uncut {
-                    bytes: piece.len(),
-                    limit: self.most,
-                });
+            let bytes = piece.len();
+            let charsmap = self.charsmap.as_ref();
+            let replaced = charsmap.map_or(bytes, |map| map.replaced_bytes(piece).max(bytes));
+            if replaced > self.most {
+                // So much of this text, of which each byte grows as much.
+                let limit = self.most * bytes / replaced;
+                return Err(TokenizeError::Uncut { bytes, limit });
             }
             if let Some(Run { kind, is_of, most }) = self.run {
                 let runs = piece.split(|character| !is_of(character));
