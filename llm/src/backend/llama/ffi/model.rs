@@ -15,8 +15,8 @@ pub(crate) struct Model {
 
 // SAFETY: llama.cpp ties a model to no thread.
 unsafe impl Send for Model {}
-// SAFETY: the functions here only read the model, which does not change once it is loaded, but for
-// what is created on it: who creates or frees a context or an adapter holds the lock of its layout.
+// SAFETY: the functions here only read the model. Once it is loaded it changes only where a context
+// or an adapter is created on it or an adapter is freed, under the lock of its layout.
 unsafe impl Sync for Model {}
 
 impl Drop for Model {

@@ -8,7 +8,7 @@ const IS_REPLACEMENT: u32 = 1 << 31;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Charsmap {
     units: Vec<u32>,
-    /// What they are replaced by, each with a NUL behind it.
+    /// The replacements, each with a NUL behind it.
     texts: Vec<u8>,
 }
 
