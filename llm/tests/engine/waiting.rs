@@ -34,7 +34,7 @@ fn cancelling_frees_cells_while_queued_prefilling_and_decoding() {
 
     let decoding = Generation::chat(&engine, "hello");
     let prefill = chat(&engine, "hello").len().div_ceil(16);
-    for _ in 0..prefill + 1 {
+    for _ in 0..=prefill {
         gate.send(()).expect("the engine runs");
     }
     decoding.next();
