@@ -60,13 +60,14 @@ pub mod vision;
 mod worker;
 
 pub use backend::Backend;
+pub use cache::{CheckpointStatus, PrefixStatus};
 pub use constrain::{
     CompileError, CompiledConstraint, Compiling, ConstrainedText, Constraint, ConstraintError,
     ReasoningLimit, ReasoningMarks,
 };
 pub use engine::{
     Entry, GenerationRequest, LlmEngine, LlmEngineStatus, OnAdmission, PromptPreview,
-    SequenceHandle, Standing,
+    SequenceHandle, Standing, StepStatus,
 };
 pub use load::{kind_of, prepare_process, trial};
 pub use measure::{Histogram, Measurements, SlotWait};

@@ -150,10 +150,10 @@ pub(crate) struct Recorders {
 /// Time that a generation is without a slot: before its admission, and while it is preempted. Its
 /// engine counts it, and others read it meanwhile.
 #[derive(Debug)]
-pub struct SlotWait(Mutex<Waited>);
+pub struct SlotWait(Mutex<Waits>);
 
 #[derive(Debug, Default)]
-struct Waited {
+struct Waits {
     /// The sum of the waits that are over.
     over: Duration,
     /// Begin of the one that is not.
@@ -161,16 +161,16 @@ struct Waited {
 }
 
 impl SlotWait {
-    fn lock(&self) -> MutexGuard<'_, Waited> {
+    fn lock(&self) -> MutexGuard<'_, Waits> {
         // No code that can panic runs under the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the time until this moment.
     pub fn until(&self, now: Instant) -> Duration {
-        let waited = self.lock();
-        let goes_on = waited.since.map(|since| now.duration_since(since));
-        waited.over + goes_on.unwrap_or_default()
+        let waits = self.lock();
+        let goes_on = waits.since.map(|since| now.duration_since(since));
+        waits.over + goes_on.unwrap_or_default()
     }
 
     pub(crate) fn begin(&self, now: Instant) {
@@ -179,7 +179,7 @@ impl SlotWait {
 
     pub(crate) fn end(&self, now: Instant) {
         let over = self.until(now);
-        *self.lock() = Waited { over, since: None };
+        *self.lock() = Waits { over, since: None };
     }
 }
 
@@ -193,16 +193,16 @@ pub(crate) struct Moments {
 }
 
 impl Moments {
-    /// Those of a request that is submitted, and waits for a slot, from now on.
+    /// Begins those of a request that is submitted now and waits for a slot.
     pub(crate) fn now() -> Self {
         let submitted = Instant::now();
-        let waited = Waited {
+        let waits = Waits {
             since: Some(submitted),
-            ..Waited::default()
+            ..Waits::default()
         };
         Self {
             submitted,
-            slot_wait: Arc::new(SlotWait(Mutex::new(waited))),
+            slot_wait: Arc::new(SlotWait(Mutex::new(waits))),
             first: None,
             last: None,
         }

@@ -39,8 +39,13 @@ fn a_prompt_goes_on_from_a_checkpoint_before_its_end() {
         otherwise.extend([7; 40]);
         assert_eq!(bench.run(2, &otherwise).cached_tokens, tail);
         let status = bench.engine.status();
-        assert_eq!((status.checkpoint_hits, status.kv_cells_used), (2, 0));
-        assert!(status.checkpoints > 0 && status.checkpoint_bytes > 0);
+        assert_eq!(
+            (status.prefix_cache.checkpoints.hits, status.kv_cells_used),
+            (2, 0)
+        );
+        assert!(
+            status.prefix_cache.checkpoints.count > 0 && status.prefix_cache.checkpoints.bytes > 0
+        );
     }
 }
 
@@ -79,7 +84,7 @@ fn another_question_goes_on_from_where_the_last_turn_begins() {
         // The first still generates when the second comes, and is done when the third does.
         let turn = Some(101);
         bench.start_turn(0, &prompt(100, 0), 30, "", turn);
-        while bench.engine.status().checkpoints == 0 {
+        while bench.engine.status().prefix_cache.checkpoints.count == 0 {
             bench.reach_step();
             bench.take_step();
         }
@@ -189,11 +194,17 @@ fn the_limits_of_host_memory_hold_and_what_was_used_last_stays() {
         for (name, prompt) in prompts.iter().enumerate() {
             bench.run(name, prompt);
             let status = bench.engine.status();
-            assert!(status.checkpoint_bytes <= 4 * 2 * 90, "{status:?}");
+            assert!(
+                status.prefix_cache.checkpoints.bytes <= 4 * 2 * 90,
+                "{status:?}"
+            );
             // Cells are kept only as far as a checkpoint makes use of them.
-            assert_eq!(status.prefix_tokens, 86 * status.checkpoints);
+            assert_eq!(
+                status.prefix_cache.tokens,
+                86 * status.prefix_cache.checkpoints.count
+            );
         }
-        assert_eq!(bench.engine.status().checkpoints_dropped, 6);
+        assert_eq!(bench.engine.status().prefix_cache.checkpoints.dropped, 6);
         assert_eq!(bench.run(8, &prompts[7]).cached_tokens, 86);
         assert_eq!(bench.run(9, &prompts[0]).cached_tokens, 0);
     }
@@ -210,7 +221,13 @@ fn without_memory_for_checkpoints_everything_is_computed() {
         assert_eq!(bench.run(name, &prompt(100, 0)).cached_tokens, 0);
     }
     let status = bench.engine.status();
-    assert_eq!((status.prefix_tokens, status.checkpoints), (0, 0));
+    assert_eq!(
+        (
+            status.prefix_cache.tokens,
+            status.prefix_cache.checkpoints.count
+        ),
+        (0, 0)
+    );
 }
 
 #[test]
@@ -226,7 +243,13 @@ fn without_memory_for_cells_running_sequences_share() {
     bench.finish();
     let status = bench.engine.status();
     assert_eq!(status.prompt_tokens, 301 + 4 * 21);
-    assert_eq!((status.prefix_bytes, status.checkpoints), (0, 0));
+    assert_eq!(
+        (
+            status.prefix_cache.bytes,
+            status.prefix_cache.checkpoints.count
+        ),
+        (0, 0)
+    );
     assert_eq!(bench.run(9, &prompt(300, 9)).cached_tokens, 0);
 }
 
@@ -258,7 +281,7 @@ proptest! {
             prop_assert_eq!(text, &expected(prompt, *max_tokens as usize));
         }
         let status = bench.engine.status();
-        prop_assert!(status.prefix_bytes <= host);
-        prop_assert!(status.checkpoint_bytes <= checkpoints);
+        prop_assert!(status.prefix_cache.bytes <= host);
+        prop_assert!(status.prefix_cache.checkpoints.bytes <= checkpoints);
     }
 }

@@ -212,7 +212,7 @@ fn a_batch_that_fails_or_panics_ends_its_requests_and_no_others() {
         bench.step();
         bench.go();
         assert_eq!(bench.outcome(), ("good", Ok(vec![vec![1.0, 1.0]])));
-        assert_eq!(bench.engine.measurements().failed_steps, 1);
+        assert_eq!(bench.engine.status().failed_steps, 1);
     }
 }
 

@@ -27,10 +27,13 @@ fn what_a_finished_sequence_computed_is_taken_over() {
         assert_eq!(bench.run(4, &longer).cached_tokens, known);
         let status = bench.engine.status();
         assert_eq!(status.kv_cells_used, 0);
-        assert!(status.prefix_tokens > 0 && status.prefix_bytes == 12 * status.prefix_tokens);
+        assert!(
+            status.prefix_cache.tokens > 0
+                && status.prefix_cache.bytes == 12 * status.prefix_cache.tokens
+        );
         let hits = 101 + 60 + again.len() as u64 - 1 + u64::from(known);
-        assert_eq!(status.prefix_hits, hits);
-        assert_eq!(status.prompt_tokens, status.prefix_queries - hits);
+        assert_eq!(status.prefix_cache.hits, hits);
+        assert_eq!(status.prompt_tokens, status.prefix_cache.queries - hits);
     }
 }
 
@@ -165,10 +168,13 @@ fn the_limit_of_host_memory_holds() {
         let mut bench = Bench::new(Script::default(), limited);
         for name in 0..8 {
             bench.run(name, &[name as Token + 1; 90]);
-            assert!(bench.engine.status().prefix_bytes <= 8 * 200);
+            assert!(bench.engine.status().prefix_cache.bytes <= 8 * 200);
         }
         let status = bench.engine.status();
-        assert_eq!(status.prefix_tokens + status.prefix_evicted, 8 * 93);
+        assert_eq!(
+            status.prefix_cache.tokens + status.prefix_cache.evicted,
+            8 * 93
+        );
         assert_eq!(bench.run(8, &[8; 90]).cached_tokens, 89);
         assert_eq!(bench.run(9, &[1; 90]).cached_tokens, 0);
     }
@@ -188,7 +194,7 @@ fn without_host_memory_live_sequences_are_shared_still() {
         bench.finish();
         let status = bench.engine.status();
         assert_eq!(status.prompt_tokens, 301 + 4 * 21);
-        assert_eq!(status.prefix_bytes, 0);
+        assert_eq!(status.prefix_cache.bytes, 0);
         assert_eq!(bench.run(9, &prompt(300, 9)).cached_tokens, 0);
     }
 }
@@ -222,7 +228,10 @@ fn switched_off_everything_is_computed() {
     assert_eq!(bench.run(4, &prompt(100, 0)).cached_tokens, 0);
     let status = bench.engine.status();
     assert_eq!(status.prompt_tokens, 5 * prompt(100, 0).len() as u64);
-    assert_eq!((status.prefix_queries, status.prefix_tokens), (0, 0));
+    assert_eq!(
+        (status.prefix_cache.queries, status.prefix_cache.tokens),
+        (0, 0)
+    );
 }
 
 #[test]
@@ -269,6 +278,6 @@ proptest! {
             prop_assert_eq!(finish, &FinishReason::Length);
             prop_assert_eq!(text, &expected(prompt, *max_tokens as usize));
         }
-        prop_assert!(bench.engine.status().prefix_bytes <= host);
+        prop_assert!(bench.engine.status().prefix_cache.bytes <= host);
     }
 }

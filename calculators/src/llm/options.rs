@@ -21,13 +21,13 @@ pub(crate) const MAX_IMAGE_PIXELS: u64 = 1 << 28;
 /// Options of [`Llm`](super::Llm), in groups that one message has the fields of.
 #[derive(Clone, Debug, Default, JsonSchema)]
 pub struct LlmOptions {
-    /// Those of the node and its requests.
+    /// Group about the node and its requests.
     #[schemars(flatten)]
     pub node: LlmNodeOptions,
-    /// Those of the engine.
+    /// Group about the engine.
     #[schemars(flatten)]
     pub engine: LlmEngineOptions,
-    /// Those of other servers' batching.
+    /// Group about batching as other servers do it, which is refused.
     #[schemars(flatten)]
     pub batching: BatchingOptions,
 }
@@ -74,7 +74,8 @@ declare! {
         /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs
         /// there are, or else the CPU.
         pub device: String,
-        /// Most tokens drafted in a step, 1 to 32, for requests that draft and do not say.
+        /// Maximum number of tokens drafted in a step, 1 to 32, for requests that draft and do not
+        /// say.
         #[schemars(range(min = 1, max = SpeculationParams::MAX_DRAFTS))]
         pub num_assistant_tokens: u32 = SpeculationParams::default().num_assistant_tokens,
         /// Longest run of tokens that prompt lookup searches for, 1 to 8, for requests that draft
@@ -88,8 +89,8 @@ declare! {
         /// `n` of a request has to be below this.
         #[schemars(range(min = 1, max = 1_024))]
         pub best_of_limit: u32 = 20,
-        /// Most tokens a choice may have, and how many it has when the request does not say; 0 is
-        /// without limit.
+        /// Maximum number of tokens in a choice, which is also the limit of requests that name
+        /// none; 0 is without limit.
         pub max_tokens_limit: u32,
         /// A Jinja file, relative to the graph's folder, that replaces the model's chat template.
         pub chat_template_file: String,
@@ -101,40 +102,41 @@ declare! {
         /// model with the same vocabulary, which drafts tokens for all requests that do not say
         /// otherwise.
         pub draft_models_path: String,
-        /// Where the draft model computes; where the model does when empty.
+        /// Device of the draft model; that of the model when empty.
         pub draft_device: String,
-        /// Most tokens that the draft model computes at once; `max_num_batched_tokens` when not
-        /// set.
+        /// Maximum number of tokens that the draft model computes at once; `max_num_batched_tokens`
+        /// when not set.
         #[schemars(range(min = 2, max = MAX_BATCHED_TOKENS))]
         pub draft_max_num_batched_tokens: Option<u32>,
-        /// Most GB that the draft model's KV cache may take; `cache_size` when not set.
+        /// Maximum size of the draft model's KV cache in GB; `cache_size` when not set.
         #[schemars(range(max = MAX_GB))]
         pub draft_cache_size: Option<u64>,
         /// The projector of a model that reads images or sounds: a `.gguf` file, relative to the
         /// graph's folder. When empty, the one file `mmproj*.gguf` in the model's folder, if there
         /// is one; `none` for a model that is to read text alone.
         pub mmproj: String,
-        /// Most GB of host memory for images and sounds that were encoded, and need not be again; 0
-        /// keeps none, and 0.25 are kept when not set.
+        /// Maximum host memory in GB for images and sounds that were encoded, and need not be
+        /// again; 0 keeps none, and 0.25 are kept when not set.
         #[schemars(range(min = 0, max = MAX_GB))]
         pub image_cache_size: Option<f64>,
-        /// Most images of a request.
+        /// Maximum number of images in a request.
         #[schemars(range(max = MAX_MEDIA))]
         pub max_images: u32 = ImageLimits::default().count,
-        /// Most bytes of an image's file.
+        /// Maximum size of an image's file in bytes.
         #[schemars(range(max = MAX_MEDIUM_BYTES))]
         pub max_image_bytes: u64 = ImageLimits::default().bytes,
-        /// Most pixels of an image, width times height. A larger one is refused before it is
-        /// decoded.
+        /// Maximum number of pixels in an image, width times height. A larger one is refused before
+        /// it is decoded.
         #[schemars(range(max = MAX_IMAGE_PIXELS))]
         pub max_image_pixels: u64 = ImageLimits::default().pixels,
-        /// Most sounds of a request.
+        /// Maximum number of sounds in a request.
         #[schemars(range(max = MAX_MEDIA))]
         pub max_sounds: u32 = SoundLimits::default().count,
-        /// Most bytes of a sound's file.
+        /// Maximum size of a sound's file in bytes.
         #[schemars(range(max = MAX_MEDIUM_BYTES))]
         pub max_sound_bytes: u64 = SoundLimits::default().bytes,
-        /// Most seconds of a sound. A longer one is refused as soon as so many are decoded.
+        /// Maximum length of a sound in seconds. Decoding a longer one stops there, and it is
+        /// refused.
         #[schemars(range(max = 86_400))]
         pub max_sound_seconds: u32 = SoundLimits::default().seconds,
         /// LoRA adapters that requests can choose, by `model: "graph:adapter"` or `model:
@@ -142,8 +144,8 @@ declare! {
         pub lora_adapters: Vec<LoraAdapter>,
         /// Without effect: cells are not kept in blocks.
         pub draft_block_size: Option<u64>,
-        /// Most sequences that the draft model keeps; `max_num_seqs` when not set. Where more
-        /// draft, those that did not for longest are computed again.
+        /// Maximum number of sequences that the draft model keeps; `max_num_seqs` when not set.
+        /// Where more draft, those that did not for longest are computed again.
         #[schemars(range(min = 1, max = MAX_SEQS))]
         pub draft_max_num_seqs: Option<u32>,
         /// `false` is refused: the draft model computes long texts in pieces.
@@ -157,12 +159,12 @@ declare! {
         pub sparse_attention_config: Option<SparseAttentionConfig>,
         /// Without effect.
         pub cache_interval_multiplier: Option<u64>,
-        /// How the model writes tool calls: `hermes`, `llama3`, `mistral`, `phi4`, `qwen3coder`,
-        /// `gptoss`, `deepseek`, `json`, or `none` to leave them in the text; empty for what its
-        /// chat template says.
+        /// Format of tool calls: `hermes`, `llama3`, `mistral`, `phi4`, `qwen3coder`, `gptoss`,
+        /// `deepseek`, `json`, or `none` to leave them in the text; empty for what its chat
+        /// template says.
         pub tool_parser: String,
-        /// How the model writes reasoning: `think`, `seed`, `mistral`, `gptoss`, or `none` to leave
-        /// it in the text; empty for what its chat template says.
+        /// Format of reasoning: `think`, `seed`, `mistral`, `gptoss`, or `none` to leave it in the
+        /// text; empty for what its chat template says.
         pub reasoning_parser: String,
         /// Holds calls of tools to their format and to the tools' schemas even where the request
         /// leaves it to the model whether to call. Formats that do not mark calls, such as plain

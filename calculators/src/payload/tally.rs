@@ -40,7 +40,7 @@ pub struct Tallied {
     pub decoding: Duration,
     /// Why generations ended, in that order.
     pub finishes: Vec<Finish>,
-    /// What `queued` lacks until an output tells it.
+    /// Part of the wait that `queued` lacks until an output tells it.
     pub(crate) wait: Option<OpenWait>,
 }
 
@@ -48,7 +48,7 @@ pub struct Tallied {
 #[derive(Clone, Debug)]
 pub(crate) struct OpenWait {
     pub(crate) slot: Arc<SlotWait>,
-    /// What outputs have told of it.
+    /// Part that outputs have told.
     pub(crate) counted: Duration,
     /// When the last token came, or else the submission.
     pub(crate) since: Instant,

@@ -11,6 +11,50 @@ use serde_json::json;
 
 use super::{Chat, GRAPH};
 
+/// Starts a chat of a tenant, and returns its counts, too.
+fn start(chat: &Chat, tenant: u64, text: &str) -> (Harness, Arc<Tally>) {
+    let tally = Arc::<Tally>::default();
+    let account = Account {
+        tally: Arc::clone(&tally),
+        tenant: Some(Tenant {
+            number: tenant,
+            weight: NonZeroU32::MIN,
+            places: 1,
+        }),
+        ..Account::default()
+    };
+    let harness = chat
+        .harness()
+        .request(move |cx| cx.extension = Some(Arc::new(account)));
+    let request = json!({ "model": "m", "stream": true,
+        "messages": [{ "role": "user", "content": text }] });
+    let (harness, _) = chat.open_in(harness, "/v3/chat/completions", &request);
+    (harness, tally)
+}
+
+#[test]
+fn a_request_that_ends_in_the_queue_has_waited_and_nothing_else() {
+    let script = json!({ "step_micros": 1000, "context": 60_000, "cells": 200_000,
+        "replies": [{ "text": "on and on ", "then": "repeat" }] });
+    let chat = Chat::with_engine(GRAPH, &script, |engine| {
+        engine.max_num_seqs = 1;
+        engine.queue_timeout_ms = 1;
+    });
+    let (mut kept, tally) = start(&chat, 1, "go");
+    kept.block_until(|_| tally.read().generated > 0);
+    let (mut queued, tally) = start(&chat, 2, "go");
+    while !queued.ended() {
+        kept.settle();
+        queued.settle();
+    }
+    assert!(queued.error().to_string().contains("queue_timeout_ms"));
+    let counts = tally.read();
+    let waited = counts.queued.expect("it waited");
+    assert!(waited >= Duration::from_millis(1), "{counts:?}");
+    assert_eq!((counts.prefill, counts.first), (None, None));
+    assert_eq!(counts.decoding, Duration::ZERO);
+}
+
 #[test]
 fn a_preempted_generation_waits_and_does_not_decode() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -20,46 +64,29 @@ fn a_preempted_generation_waits_and_does_not_decode() {
         { "text": "on and on ", "then": "repeat" },
     ] });
     let chat = Chat::with_engine(GRAPH, &script, |engine| engine.max_num_seqs = 2);
-    let start = |tenant: Tenant, text: &str| {
-        let tally = Arc::<Tally>::default();
-        let counts = Arc::clone(&tally);
-        let harness = chat.harness().request(move |cx| {
-            cx.extension = Some(Arc::new(Account {
-                tally: counts,
-                tenant: Some(tenant),
-                ..Account::default()
-            }));
-        });
-        let request = json!({ "model": "m", "stream": true,
-            "messages": [{ "role": "user", "content": text }] });
-        let (harness, _) = chat.open_in(harness, "/v3/chat/completions", &request);
-        (harness, tally)
-    };
     let has_tokens = |tally: &Tally, count: u32| tally.read().generated >= count;
     let begun = Instant::now();
-    let [busy, other] = [1, 2].map(|number| Tenant {
-        number,
-        weight: NonZeroU32::MIN,
-        places: 1,
+    let mut chats = [(); 2].map(|()| {
+        let (mut harness, tally) = start(&chat, 1, "go");
+        harness.block_until(|_| has_tokens(&tally, 1));
+        (harness, tally)
     });
-    let (mut kept, tally) = start(busy, "go");
-    kept.block_until(|_| has_tokens(&tally, 1));
-    let (mut preempted, tally) = start(busy, "go");
-    preempted.block_until(|_| has_tokens(&tally, 3));
     // It takes a slot of the other tenant, which has two, and its last step does not end.
-    let (mut holding, _) = start(other, "hold");
+    let (mut holding, _) = start(&chat, 2, "hold");
     let waits = |harness: &Harness| {
         let why = harness.why().to_string();
         why.contains("preempted, 1st in its queue")
     };
-    loop {
+    let (preempted, tally) = loop {
         holding.settle();
-        preempted.settle();
-        if waits(&preempted) {
-            break;
+        for (harness, _) in &mut chats {
+            harness.settle();
+        }
+        if let Some(index) = chats.iter().position(|(harness, _)| waits(harness)) {
+            break &mut chats[index];
         }
         std::thread::yield_now();
-    }
+    };
     let before = tally.read();
     let begins = Instant::now();
     while begins.elapsed() < Duration::from_millis(5) {
@@ -71,7 +98,7 @@ fn a_preempted_generation_waits_and_does_not_decode() {
     assert_eq!(meanwhile.decoding, before.decoding);
 
     std::fs::write(&go_on, "").expect("writable");
-    preempted.block_until(|_| has_tokens(&tally, meanwhile.generated + 1));
+    preempted.block_until(|_| has_tokens(tally, meanwhile.generated + 1));
     let after = tally.read();
     let queued = after.queued.expect("known");
     assert!(queued >= waited, "{queued:?}");

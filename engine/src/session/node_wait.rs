@@ -9,7 +9,7 @@ use crate::{
 
 use super::{node::Status, wait_graph::WaitGraph, why::Reason};
 
-/// What a node waits for, and the node that this is up to; none for a root.
+/// Reason of a wait, and the node that it is up to; none for a root.
 pub(super) struct WaitsFor {
     pub(super) reason: Reason,
     pub(super) next: Option<usize>,
@@ -37,7 +37,7 @@ impl WaitsFor {
     }
 }
 
-/// Why a node is asked what it waits for.
+/// Occasion to look at the wait of a node.
 #[derive(Copy, Clone)]
 pub(super) enum Asked {
     /// For a look at this node alone.
@@ -51,7 +51,7 @@ pub(super) enum Asked {
 }
 
 impl WaitGraph<'_> {
-    /// What a node waits for.
+    /// Finds the wait of a node.
     pub(super) fn find(self, node: usize, asked: Asked) -> WaitsFor {
         let state = &self.running.nodes[node];
         match state.status() {
@@ -242,7 +242,7 @@ impl WaitGraph<'_> {
         inward.min_by_key(|waiting| waiting.until)
     }
 
-    /// Whether the bound of an output of a node moves with those of its inputs.
+    /// Returns true if the bound of an output of a node moves with those of its inputs.
     fn follows_inputs(self, node: usize, stream: usize) -> bool {
         let plan = &self.plan.nodes[node];
         let outputs = &self.plan.outputs[plan.outputs.clone()];
@@ -257,7 +257,7 @@ impl WaitGraph<'_> {
             .readiness(self.running.queues.of(inputs))
     }
 
-    /// Whether a node would be called if there were room for what it makes.
+    /// Returns true if a node would be called if there were room for what it makes.
     pub(super) fn would_run(self, node: usize) -> bool {
         let plan = &self.plan.nodes[node];
         self.running.nodes[node].would_run(plan, self.running.queues.of(&plan.inputs))

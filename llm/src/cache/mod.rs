@@ -14,6 +14,7 @@ mod tree;
 pub(crate) use cells::{CellBook, Held};
 pub(crate) use kv_cells::{KvCells, Newcomer, Residents};
 pub(crate) use prefix_cache::PrefixCache;
+pub use prefix_cache::{CheckpointStatus, PrefixStatus};
 pub(crate) use reuse::{Offer, WORTHWHILE, without_part_of_tile};
 pub(crate) use tree::{Found, PrefixTree, Progress};
 

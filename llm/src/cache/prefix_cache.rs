@@ -10,6 +10,8 @@
 use std::ops::Range;
 use std::time::Instant;
 
+use serde::Serialize;
+
 use super::{
     CellBook, Found, KvCells, Newcomer, Offer, PrefixTree, Residents, ShareGroup, WORTHWHILE,
 };
@@ -43,25 +45,35 @@ pub(crate) struct PrefixCache {
     pub(super) checkpoints_dropped: u64,
 }
 
-/// The prefix cache in numbers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Counts {
-    /// Cells that hold a token.
-    pub(crate) used: u32,
-    /// Prompt tokens that were looked up, each prompt once, and those of them that were found.
-    pub(crate) queries: u64,
-    pub(crate) hits: u64,
-    /// Cells in host memory, and their bytes.
-    pub(crate) saved_cells: u64,
-    pub(crate) saved_bytes: u64,
-    /// Cells dropped from there to keep its limit.
-    pub(crate) evicted: u64,
-    /// Checkpoints, and their bytes.
-    pub(crate) checkpoints: u32,
-    pub(crate) checkpoint_bytes: u64,
-    /// How often a sequence went on from one, and how many were dropped to keep their limit.
-    pub(crate) checkpoint_hits: u64,
-    pub(crate) checkpoints_dropped: u64,
+/// Figures of a prefix cache: its lookups, and its content in host memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PrefixStatus {
+    /// Prompt tokens that were looked up, each prompt once.
+    pub queries: u64,
+    /// Prompt tokens that were found, and so not computed.
+    pub hits: u64,
+    /// Tokens of finished sequences whose cells are kept in host memory.
+    pub tokens: u64,
+    /// Bytes of these cells.
+    pub bytes: u64,
+    /// Tokens whose cells were dropped from host memory to keep its limit.
+    pub evicted: u64,
+    /// Checkpoints in host memory, which models with recurrent layers or sliding windows need
+    /// beside cells.
+    pub checkpoints: CheckpointStatus,
+}
+
+/// Checkpoints of a prefix cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CheckpointStatus {
+    /// Their number.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Number of sequences that went on from one.
+    pub hits: u64,
+    /// Number of checkpoints that were dropped to keep their limit.
+    pub dropped: u64,
 }
 
 impl PrefixCache {
@@ -103,19 +115,25 @@ impl PrefixCache {
         self.is_on
     }
 
-    pub(crate) fn counts(&self) -> Counts {
-        Counts {
-            used: self.book.used(),
+    pub(crate) fn status(&self) -> PrefixStatus {
+        PrefixStatus {
             queries: self.queries,
             hits: self.hits,
-            saved_cells: self.tree.saved_cells(),
-            saved_bytes: self.tree.saved_bytes(),
+            tokens: self.tree.saved_cells(),
+            bytes: self.tree.saved_bytes(),
             evicted: self.evicted,
-            checkpoints: self.tree.checkpoints(),
-            checkpoint_bytes: self.tree.checkpoint_bytes(),
-            checkpoint_hits: self.checkpoint_hits,
-            checkpoints_dropped: self.checkpoints_dropped,
+            checkpoints: CheckpointStatus {
+                count: self.tree.checkpoints().into(),
+                bytes: self.tree.checkpoint_bytes(),
+                hits: self.checkpoint_hits,
+                dropped: self.checkpoints_dropped,
+            },
         }
+    }
+
+    /// Cells that hold a token.
+    pub(crate) fn used_cells(&self) -> u32 {
+        self.book.used()
     }
 
     /// Cells that no sequence has.

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
+
 use super::info::{EmbeddingInfo, EmbeddingMeasurements, Recorders};
 use super::request::{EmbeddingError, EmbeddingRefusal, EmbeddingRequest};
 use super::step::{Core, Job};
@@ -19,7 +21,7 @@ use crate::model::progress;
 use crate::model::vocab::{self, Vocab};
 use crate::protocol::LoadError;
 use crate::spec::EmbeddingSpec;
-use crate::worker::{self, Inbox, Places, Pulse, Ready, Ticket, Waiter, Worker, stopped};
+use crate::worker::{Inbox, Places, Pulse, Ready, Ticket, Waiter, Worker, stopped, whole_seconds};
 
 /// A loaded model that embeds or ranks for many requests at once. Dropping it stops its thread;
 /// requests that still wait end with an error.
@@ -47,28 +49,32 @@ pub(super) struct Shared {
     pub(super) measured: Recorders,
 }
 
-/// What an embedding engine is doing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Present state of an embedding engine, and its counts since it was loaded.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EmbeddingStatus {
     /// The model's name.
+    #[serde(skip)]
     pub model: String,
     /// Requests that have not ended.
     pub requests: u32,
     /// How often a request was refused because too many waited.
     pub refused: u64,
+    /// Steps computed.
+    pub steps: u64,
+    /// Texts computed.
+    pub texts: f64,
+    /// Tokens of these texts.
+    pub tokens: f64,
+    /// Steps that failed or panicked.
+    pub failed_steps: u64,
+    /// Time that the engine has had work without making progress; zero while it is idle.
+    #[serde(rename = "stalled_seconds", serialize_with = "whole_seconds")]
+    pub stalled_for: Duration,
     /// Whether there is nothing to compute.
+    #[serde(skip)]
     pub idle: bool,
     /// Whether the engine's thread has ended.
     pub stopped: bool,
-    /// When the engine last began or ended a step or became idle.
-    pub last_heartbeat: Instant,
-}
-
-impl EmbeddingStatus {
-    /// How long the engine has had work without making progress; zero while it is idle.
-    pub fn stalled_for(&self) -> Duration {
-        worker::stalled_for(self.idle, self.last_heartbeat)
-    }
 }
 
 impl EmbeddingEngine {
@@ -309,14 +315,18 @@ impl EmbeddingEngine {
 
     /// What the engine is doing now.
     pub fn status(&self) -> EmbeddingStatus {
-        let shared = &self.shared;
+        let (shared, measured) = (&self.shared, self.measurements());
         EmbeddingStatus {
             model: self.info.model.clone(),
             requests: shared.places.taken(),
             refused: shared.places.refused(),
+            steps: measured.step_tokens.count,
+            texts: measured.step_texts.sum,
+            tokens: measured.step_tokens.sum,
+            failed_steps: shared.measured.failed_steps.get(),
+            stalled_for: shared.pulse.stalled_for(),
             idle: shared.pulse.idle(),
             stopped: shared.pulse.stopped(),
-            last_heartbeat: shared.pulse.last_beat(),
         }
     }
 }

@@ -94,8 +94,6 @@ pub struct EmbeddingMeasurements {
     pub step_tokens: Histogram,
     /// Texts of a step.
     pub step_texts: Histogram,
-    /// Steps that failed or panicked.
-    pub failed_steps: u64,
     /// Requests that ended, by why: `done`, `error` or `cancelled`.
     pub finished: [(&'static str, u64); 3],
 }
@@ -147,7 +145,6 @@ impl Recorders {
             step_seconds: self.step.read(),
             step_tokens: self.step_tokens.read(),
             step_texts: self.step_texts.read(),
-            failed_steps: self.failed_steps.get(),
             finished: [
                 ("done", self.done.get()),
                 ("error", self.failed.get()),

@@ -21,7 +21,7 @@ impl Core<'_> {
         }
         self.plan = plan;
         if self.slots.close_gap(self.backend) {
-            self.shared.moves.add(1);
+            self.shared.published().moves += 1;
         }
     }
 
@@ -64,7 +64,7 @@ impl Core<'_> {
         self.release(&mut sequence);
         sequence.moments.slot_wait.begin(self.backend.now());
         self.queue.enqueue(sequence);
-        self.shared.preemptions.add(1);
+        self.shared.published().preemptions += 1;
     }
 
     /// Takes slot and cells away from a sequence.

@@ -18,13 +18,12 @@ impl Core<'_> {
             self.prefixes.reached(self.backend, work.id, cells);
         }
         let (generated, accepted) = self.put_out();
-        let shared = &self.shared;
-        let drafted = self.batch.drafted();
-        shared.steps.add(1);
-        shared.prompt_tokens.add(prompt_tokens);
-        shared.generated_tokens.add(u64::from(generated));
-        shared.drafted_tokens.add(u64::from(drafted));
-        shared.accepted_tokens.add(u64::from(accepted));
+        let mut status = self.shared.published();
+        status.steps += 1;
+        status.prompt_tokens += prompt_tokens;
+        status.generated_tokens += u64::from(generated);
+        status.drafted_tokens += u64::from(self.batch.drafted());
+        status.accepted_tokens += u64::from(accepted);
     }
 
     /// Hands out what was sampled, and lets go the sequences that end with it. Returns how many
@@ -94,7 +93,7 @@ impl Core<'_> {
             message,
             "step failed"
         );
-        self.shared.failed_steps.add(1);
+        self.shared.published().failed_steps += 1;
         let finish = FinishReason::Error(GenerationError {
             kind,
             message: message.to_owned(),

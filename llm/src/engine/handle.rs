@@ -254,11 +254,13 @@ impl LlmEngine {
     /// What the engine is doing now.
     pub fn status(&self) -> LlmEngineStatus {
         let model = self.vocab.model_name().to_owned();
-        let mut status = self
-            .shared
-            .status(model, &self.capacity, &self.spec.adapters);
-        status.images = self.vision.as_ref().map(Vision::status).unwrap_or_default();
-        status
+        let images = self.vision.as_ref().map(Vision::status);
+        self.shared.status(
+            model,
+            &self.capacity,
+            &self.spec.adapters,
+            images.unwrap_or_default(),
+        )
     }
 }
 

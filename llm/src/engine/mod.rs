@@ -30,5 +30,5 @@ pub use handle::LlmEngine;
 pub use preview::PromptPreview;
 pub use request::{Entry, GenerationRequest, OnAdmission};
 pub use standing::Standing;
-pub use status::LlmEngineStatus;
+pub use status::{LlmEngineStatus, StepStatus};
 pub use submit::SequenceHandle;

@@ -43,7 +43,7 @@ impl Queue {
         self.waiting.is_empty()
     }
 
-    /// Those that have had a slot before, in order of arrival.
+    /// Returns the sequences that had a slot before, in order of arrival.
     pub(super) fn preempted(&self) -> impl Iterator<Item = SequenceId> {
         let preempted = self.waiting.iter().filter(|sequence| sequence.was_admitted);
         preempted.map(|sequence| sequence.id)

@@ -106,7 +106,7 @@ struct Content {
     running: Vec<(SequenceId, Standing)>,
     /// In the order in which they get slots, as far as that is known.
     waiting: Vec<SequenceId>,
-    /// Those of them that had a slot before, in order of arrival.
+    /// The part of them that had a slot before, in order of arrival.
     preempted: Vec<SequenceId>,
     /// Submitted, and not taken in by the thread.
     submitted: Vec<SequenceId>,

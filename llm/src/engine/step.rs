@@ -138,25 +138,17 @@ impl<'a> Core<'a> {
         let pace = self.queue.pace(self.slots.running().len() as u32);
         let shared = &self.shared;
         shared.freed_micros.set(pace.as_micros() as u64);
-        let cells = self.prefixes.counts();
-        let (running, preempted) = (self.slots.running().len(), self.queue.preempted().count());
-        shared.preempted.set(preempted as u64);
-        shared.running.set(running as u64);
-        let running = self.slots.running().iter();
-        shared.adapters_running.set(adapters::bits(running));
+        shared.preempted.set(self.queue.preempted().count() as u64);
+        let running = self.slots.running();
+        shared.adapters_running.set(adapters::bits(running.iter()));
         shared
             .adapters_waiting
             .set(adapters::bits(self.queue.waiting()));
-        shared.cells_used.set(cells.used.into());
-        shared.prefix_queries.set(cells.queries);
-        shared.prefix_hits.set(cells.hits);
-        shared.prefix_evicted.set(cells.evicted);
-        shared.saved_cells.set(cells.saved_cells);
-        shared.saved_bytes.set(cells.saved_bytes);
-        shared.checkpoints.set(cells.checkpoints.into());
-        shared.checkpoint_bytes.set(cells.checkpoint_bytes);
-        shared.checkpoint_hits.set(cells.checkpoint_hits);
-        shared.checkpoints_dropped.set(cells.checkpoints_dropped);
+        let mut status = shared.published();
+        status.sequences_running = running.len() as u32;
+        status.kv_cells_used = self.prefixes.used_cells();
+        status.prefix_cache = self.prefixes.status();
+        drop(status);
         shared.pulse.beat(idle);
     }
 }

@@ -40,11 +40,12 @@ impl Timing {
 
     /// Shows what is expected of the step that is about to be computed.
     pub(super) fn announce(&self, plan: &Plan, shared: &Shared) {
-        let target = plan.target_micros as u64;
-        let expected = self.cost.micros(&plan.size) as u64;
-        shared.target_micros.set(target);
-        shared.expected_micros.set(expected);
-        shared.prompt_limit.set(plan.prompt_limit.into());
+        let micros = |micros: f64| Duration::from_micros(micros as u64);
+        let expected = micros(self.cost.micros(&plan.size));
+        let step = &mut shared.published().step;
+        step.target = micros(plan.target_micros);
+        step.expected = expected;
+        step.prompt_tokens = plan.prompt_limit;
     }
 
     /// Records a computed step, from the start of its decode to its last sampled token: some
@@ -61,7 +62,7 @@ impl Timing {
         self.cost.observe(size, time.as_secs_f64() * 1e6);
         self.recent[self.recorded % RECENT] = time.as_micros() as u64;
         self.recorded += 1;
-        shared.median_micros.set(self.median());
+        shared.published().step.median = Duration::from_micros(self.median());
     }
 
     /// Of at least one step.

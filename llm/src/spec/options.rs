@@ -105,15 +105,15 @@ declare! {
     pub struct LlmEngineSpec {
         /// The model file; see [`resolve_model_path`](super::resolve_model_path).
         pub model: PathBuf,
-        /// Which backend runs it.
+        /// Backend that runs it.
         pub backend: BackendKind,
-        /// Where the model computes.
+        /// Device that computes it.
         pub device: Device,
         /// A smaller model that drafts tokens for requests that ask for it.
         pub draft: Option<DraftSpec>,
         /// Adapters of the model that requests can name.
         pub adapters: Vec<AdapterSpec>,
-        /// What reads images and sounds for the model; `None` for a model that takes neither.
+        /// Projector for images and sounds; `None` for a model that takes neither.
         pub vision: Option<VisionSpec>,
         /// Knobs of the backend.
         pub plugin_config: PluginConfig,
@@ -123,15 +123,15 @@ declare! {
     #[derive(Clone, Debug, Deserialize, JsonSchema)]
     #[serde(default, deny_unknown_fields)]
     pub struct LlmEngineOptions {
-        /// Most tokens of one step, prompt chunks and decodes together. Where decodes would fill
-        /// it, prompts keep a part.
+        /// Maximum number of tokens in one step, prompt chunks and decodes together. Where decodes
+        /// would fill it, prompts keep a part.
         #[schemars(range(min = 2, max = MAX_BATCHED_TOKENS))]
         max_num_batched_tokens: u32 = 256 => max_num_batched_tokens: u32;
-        /// Most GB the KV cache may take; 0 takes 256 MB, or one whole context if that is more. A
-        /// ceiling: it takes less where the sequences or the memory cannot use as much.
+        /// Maximum size of the KV cache in GB; 0 takes 256 MB, or one whole context if that is
+        /// more. A ceiling: it takes less where the sequences or the memory cannot use as much.
         #[schemars(range(max = MAX_GB))]
         cache_size: u64 = 0 => cache_size: u64;
-        /// Most sequences that compute at the same time. llama.cpp can do 256.
+        /// Maximum number of sequences that compute at the same time. llama.cpp can do 256.
         #[schemars(range(min = 1, max = MAX_SEQS))]
         max_num_seqs: u32 = 256 => max_num_seqs: u32;
         /// Splits long prompts over steps; without it, prompts longer than `max_num_batched_tokens`
@@ -140,27 +140,28 @@ declare! {
         /// Takes the beginning of a prompt over from running and finished sequences that begin
         /// alike, instead of computing it.
         enable_prefix_caching: bool = true => prefix_caching: bool;
-        /// Most GB of host memory for what finished sequences computed, 0.5 for example; 0 keeps
+        /// Maximum host memory in GB for what finished sequences computed, 0.5 for example; 0 keeps
         /// nothing. Without it, an eighth of the memory that is free when the model is loaded.
         #[schemars(range(min = 0, max = MAX_GB))]
         prefix_cache_size: Option<f64> = None => prefix_cache_size: Option<u64> = bytes;
-        /// Most GB of host memory for checkpoints: what models with recurrent layers or sliding
+        /// Maximum host memory in GB for checkpoints: what models with recurrent layers or sliding
         /// windows need beside cells to go on from a beginning; 0 keeps none, and computes all
         /// prompts of such models. Without it, another eighth of the memory that is free when the
         /// model is loaded. Other models have no checkpoints.
         #[schemars(range(min = 0, max = MAX_GB))]
         checkpoint_cache_size: Option<f64> = None => checkpoint_cache_size: Option<u64> = bytes;
-        /// Most tokens of a sequence; 0 takes what the model was trained for. A model that leaves
-        /// no memory for one such sequence is refused.
+        /// Maximum number of tokens in a sequence; 0 takes what the model was trained for. A model
+        /// that leaves no memory for one such sequence is refused.
         #[schemars(range(max = MAX_CONTEXT))]
         max_context: u32 = 0 => max_context: Option<u32> = nonzero;
-        /// Most generations that wait for a place in the batches or make their prompt; more are
-        /// refused. One request has at most half of the places that are left, and submits the rest
-        /// of its generations when earlier ones have begun.
+        /// Maximum number of generations that wait for a place in the batches or make their prompt;
+        /// more are refused. One request has at most half of the places that are left, and submits
+        /// the rest of its generations when earlier ones have begun.
         #[schemars(range(min = 1, max = MAX_WAITING))]
         max_waiting: u32 = 1024 => max_waiting: u32;
-        /// Most prompt tokens of the generations that wait for their first place in the batches:
-        /// one that would add to more is refused, unless none waits. 0 is without bound.
+        /// Maximum number of prompt tokens in the generations that wait for their first place in
+        /// the batches: one that would add to more is refused, unless none waits. 0 is without
+        /// bound.
         max_queued_prompt_tokens: u64 = 0 => max_queued_prompt_tokens: Option<u64> = nonzero;
         /// Milliseconds that a request may wait for its first place in the batches before it fails
         /// with status 429; 0 is without bound.
@@ -177,8 +178,8 @@ declare! {
         /// given up and started again, and its requests end with status 503. 0 is without bound.
         #[schemars(range(min = 0, max = MAX_STEP_TIMEOUT))]
         step_timeout: f64 = DEFAULT_STEP_TIMEOUT => step_timeout_ms: u32 = milliseconds;
-        /// How often an engine that has failed is started again within ten minutes, before the
-        /// server says that it is not alive.
+        /// Number of times that an engine that has failed is started again within ten minutes,
+        /// before the server says that it is not alive.
         #[schemars(range(max = MAX_ENGINE_RESTARTS))]
         max_engine_restarts: u32 = MAX_RESTARTS => max_engine_restarts: u32;
         /// The lowest `priority` that a request may have; at most 0.

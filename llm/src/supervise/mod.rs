@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, select};
+use serde::Serialize;
 
 use crate::embed::{EmbeddingEngine, EmbeddingSpec};
 use crate::engine::LlmEngine;
@@ -49,7 +50,8 @@ struct Record {
 }
 
 /// Whether an engine serves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
 pub enum LlmEngineState {
     /// It takes requests.
     Running,
@@ -59,19 +61,8 @@ pub enum LlmEngineState {
     Failed,
 }
 
-impl LlmEngineState {
-    /// Its name in the status.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "RUNNING",
-            Self::Restarting => "RESTARTING",
-            Self::Failed => "FAILED",
-        }
-    }
-}
-
 /// How an engine is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Health {
     /// Whether it serves.
     pub state: LlmEngineState,

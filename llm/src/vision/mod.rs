@@ -14,6 +14,8 @@
 use std::num::NonZero;
 use std::sync::Arc;
 
+use serde::Serialize;
+
 mod encoder;
 mod kept;
 mod medium;
@@ -206,7 +208,7 @@ impl std::fmt::Debug for Vision {
 }
 
 /// What a model has read of images and sounds. All 0 for a model that takes none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct VisionStatus {
     /// Images and sounds that requests had.
     pub queries: u64,
@@ -215,7 +217,9 @@ pub struct VisionStatus {
     /// Tiles that were encoded.
     pub encoded: u64,
     /// Images and sounds that are kept.
+    #[serde(rename = "images")]
     pub kept: u64,
     /// Their bytes.
+    #[serde(rename = "bytes")]
     pub kept_bytes: u64,
 }

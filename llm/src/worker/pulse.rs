@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, TryRecvError};
+use serde::Serializer;
 
 /// The heartbeat of a thread. Its fields are independent of each other, hence `Relaxed` throughout.
 #[derive(Debug)]
@@ -133,17 +134,20 @@ impl Pulse {
         self.ended.try_recv() == Err(TryRecvError::Disconnected)
     }
 
-    /// When it last said that it makes progress.
-    pub(crate) fn last_beat(&self) -> Instant {
-        self.started + Duration::from_micros(self.beat_micros.load(Ordering::Relaxed))
+    /// Returns the time that it has had work without making progress; zero while it is idle.
+    pub(crate) fn stalled_for(&self) -> Duration {
+        if self.idle() {
+            return Duration::ZERO;
+        }
+        let last = Duration::from_micros(self.beat_micros.load(Ordering::Relaxed));
+        self.age().saturating_sub(last)
     }
 }
 
-/// How long an engine has had work without making progress; zero while it is idle.
-pub(crate) fn stalled_for(idle: bool, last_heartbeat: Instant) -> Duration {
-    if idle {
-        Duration::ZERO
-    } else {
-        last_heartbeat.elapsed()
-    }
+/// Serializes the whole seconds of a time.
+pub(crate) fn whole_seconds<S: Serializer>(
+    time: &Duration,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(time.as_secs())
 }

@@ -225,9 +225,9 @@ fn the_status_shows_how_steps_are_paced() {
     Generation::chat(&engine, "hello").finish();
     eventually(&engine, "idle", |status| status.idle);
     let status = engine.status();
-    assert_eq!(status.step_target, Duration::from_millis(40));
-    assert!(status.step_median >= Duration::from_millis(2));
-    assert!(status.step_expected >= Duration::from_millis(1));
+    assert_eq!(status.step.target, Duration::from_millis(40));
+    assert!(status.step.median >= Duration::from_millis(2));
+    assert!(status.step.expected >= Duration::from_millis(1));
 }
 
 #[test]

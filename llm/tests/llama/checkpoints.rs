@@ -155,8 +155,8 @@ fn prompts_go_on_where_others_parted_from_them() {
         assert_eq!(usage.cached_tokens, again.len() as u32 - TAIL, "{what}");
         let status = pair.sharing.status();
         assert_eq!(status.kv_cells_used, 0, "{what}");
-        assert_eq!(status.checkpoint_hits, 3, "{what}");
-        assert!(status.checkpoint_bytes > 0, "{what}");
+        assert_eq!(status.prefix_cache.checkpoints.hits, 3, "{what}");
+        assert!(status.prefix_cache.checkpoints.bytes > 0, "{what}");
     }
 }
 
@@ -329,16 +329,19 @@ pub(crate) fn play_any(pair: &Pair, what: &str) {
         })
         .unwrap_or_else(|error| panic!("{what}: {error}"));
     let status = pair.sharing.status();
-    assert!(status.prefix_hits > 0, "{what}");
+    assert!(status.prefix_cache.hits > 0, "{what}");
     assert_eq!(status.failed_steps, 0, "{what}");
-    assert_eq!(pair.plain.status().prefix_hits, 0, "{what}");
+    assert_eq!(pair.plain.status().prefix_cache.hits, 0, "{what}");
 }
 
 #[test]
 fn any_workload_gives_the_answers_of_an_engine_without_sharing() {
     for (pair, what) in Pair::all() {
         play_any(&pair, &what);
-        assert!(pair.sharing.status().checkpoint_hits > 0, "{what}");
+        assert!(
+            pair.sharing.status().prefix_cache.checkpoints.hits > 0,
+            "{what}"
+        );
     }
 }
 

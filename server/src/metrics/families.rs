@@ -1,17 +1,29 @@
 //! Families of metrics with a sample for each engine, whose values come from what it said at a
 //! scrape.
 
-use std::fmt;
+use std::{
+    fmt,
+    sync::{Arc, Weak},
+};
 
 use graphmill_llm::Histogram;
 use prometheus_client::{
+    collector::Collector,
     encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _},
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
     registry::Unit,
 };
 
-/// What one engine says at a scrape.
-pub(super) trait Reading {
+use crate::servable::{Servables, Served};
+
+/// The figures of one engine at a scrape.
+pub(super) trait Reading: Sized + 'static {
+    /// The metrics of such engines, in the order of the page.
+    const FAMILIES: &'static [Family<Self>];
+
+    /// Reads all engines.
+    fn read(servables: &Servables) -> Vec<Self>;
+
     fn labels(&self) -> &LlmEngineLabels;
 }
 
@@ -29,87 +41,143 @@ struct FinishLabels {
     reason: String,
 }
 
-/// A family: name, help, and what its samples are.
-pub(super) type Gauge<R> = (&'static str, &'static str, fn(&R) -> f64);
-pub(super) type Counter<R> = (&'static str, &'static str, fn(&R) -> u64);
-pub(super) type Distribution<R> = (
-    &'static str,
-    &'static str,
-    Option<Unit>,
-    fn(&R) -> &Histogram,
-);
-
-pub(super) fn gauges<R: Reading>(
-    encoder: &mut DescriptorEncoder<'_>,
-    readings: &[R],
-    families: &[Gauge<R>],
-) -> fmt::Result {
-    for (name, help, value) in families {
-        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        for reading in readings {
-            let gauge = ConstGauge::new(value(reading));
-            gauge.encode(family.encode_family(reading.labels())?)?;
-        }
-    }
-    Ok(())
+/// A family of metrics.
+pub(super) struct Family<R> {
+    name: &'static str,
+    help: &'static str,
+    value: Value<R>,
 }
 
-pub(super) fn counters<R: Reading>(
-    encoder: &mut DescriptorEncoder<'_>,
-    readings: &[R],
-    families: &[Counter<R>],
-) -> fmt::Result {
-    for (name, help, value) in families {
-        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        for reading in readings {
-            let counter = ConstCounter::new(value(reading));
-            counter.encode(family.encode_family(reading.labels())?)?;
-        }
-    }
-    Ok(())
+/// The sample of an engine.
+enum Value<R> {
+    Gauge(fn(&R) -> f64),
+    Counter(fn(&R) -> u64),
+    /// A sample for each reason.
+    Finished(fn(&R) -> &[(&'static str, u64)]),
+    Histogram(Option<Unit>, fn(&R) -> &Histogram),
 }
 
-/// A counter of what has ended, by why.
-pub(super) fn finished<R: Reading, const N: usize>(
-    encoder: &mut DescriptorEncoder<'_>,
-    readings: &[R],
-    (name, help): (&'static str, &'static str),
-    finished: fn(&R) -> [(&'static str, u64); N],
-) -> fmt::Result {
-    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for reading in readings {
-        let LlmEngineLabels { graph, model } = reading.labels();
-        for (reason, count) in finished(reading) {
-            let labels = FinishLabels {
-                graph: graph.clone(),
-                model: model.clone(),
-                reason: reason.to_owned(),
-            };
-            ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
-        }
+impl<R> Family<R> {
+    const fn new(name: &'static str, help: &'static str, value: Value<R>) -> Self {
+        Self { name, help, value }
     }
-    Ok(())
+
+    pub(super) const fn gauge(
+        name: &'static str,
+        help: &'static str,
+        value: fn(&R) -> f64,
+    ) -> Self {
+        Self::new(name, help, Value::Gauge(value))
+    }
+
+    pub(super) const fn counter(
+        name: &'static str,
+        help: &'static str,
+        value: fn(&R) -> u64,
+    ) -> Self {
+        Self::new(name, help, Value::Counter(value))
+    }
+
+    /// A counter of what has ended, by why.
+    pub(super) const fn finished(
+        name: &'static str,
+        help: &'static str,
+        value: fn(&R) -> &[(&'static str, u64)],
+    ) -> Self {
+        Self::new(name, help, Value::Finished(value))
+    }
+
+    pub(super) const fn seconds(
+        name: &'static str,
+        help: &'static str,
+        value: fn(&R) -> &Histogram,
+    ) -> Self {
+        Self::new(name, help, Value::Histogram(Some(Unit::Seconds), value))
+    }
+
+    pub(super) const fn sizes(
+        name: &'static str,
+        help: &'static str,
+        value: fn(&R) -> &Histogram,
+    ) -> Self {
+        Self::new(name, help, Value::Histogram(None, value))
+    }
 }
 
-pub(super) fn histograms<R: Reading>(
-    encoder: &mut DescriptorEncoder<'_>,
-    readings: &[R],
-    families: &[Distribution<R>],
-) -> fmt::Result {
-    for (name, help, unit, value) in families {
-        let kind = MetricType::Histogram;
-        let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), kind)?;
+impl<R: Reading> Family<R> {
+    fn encode(&self, encoder: &mut DescriptorEncoder<'_>, readings: &[R]) -> fmt::Result {
+        let (kind, unit) = match &self.value {
+            Value::Gauge(_) => (MetricType::Gauge, None),
+            Value::Counter(_) | Value::Finished(_) => (MetricType::Counter, None),
+            Value::Histogram(unit, _) => (MetricType::Histogram, unit.as_ref()),
+        };
+        let mut family = encoder.encode_descriptor(self.name, self.help, unit, kind)?;
         for reading in readings {
-            let histogram = value(reading);
-            family
-                .encode_family(reading.labels())?
-                .encode_histogram::<[(&str, &str); 0]>(
-                    histogram.sum,
-                    histogram.count,
-                    &histogram.buckets,
-                    None,
-                )?;
+            let labels = reading.labels();
+            match self.value {
+                Value::Gauge(value) => {
+                    ConstGauge::new(value(reading)).encode(family.encode_family(labels)?)?;
+                }
+                Value::Counter(value) => {
+                    ConstCounter::new(value(reading)).encode(family.encode_family(labels)?)?;
+                }
+                Value::Finished(finished) => {
+                    for (reason, count) in finished(reading) {
+                        let labels = FinishLabels {
+                            graph: labels.graph.clone(),
+                            model: labels.model.clone(),
+                            reason: (*reason).to_owned(),
+                        };
+                        ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;
+                    }
+                }
+                Value::Histogram(_, value) => {
+                    let histogram = value(reading);
+                    family
+                        .encode_family(labels)?
+                        .encode_histogram::<[(&str, &str); 0]>(
+                            histogram.sum,
+                            histogram.count,
+                            &histogram.buckets,
+                            None,
+                        )?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The engines of one kind.
+pub(super) struct Engines<R> {
+    served: Weak<Served>,
+    kind: std::marker::PhantomData<fn() -> R>,
+}
+
+impl<R: Reading> Engines<R> {
+    pub(super) fn new(served: &Arc<Served>) -> Self {
+        Self {
+            served: Arc::downgrade(served),
+            kind: std::marker::PhantomData,
         }
     }
-    Ok(())
+
+    pub(super) fn read(&self) -> Vec<R> {
+        let served = self.served.upgrade();
+        served.map_or_else(Vec::new, |served| R::read(&served.now()))
+    }
+}
+
+impl<R> fmt::Debug for Engines<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engines").finish_non_exhaustive()
+    }
+}
+
+impl<R: Reading> Collector for Engines<R> {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let readings = self.read();
+        let mut families = R::FAMILIES.iter();
+        families.try_for_each(|family| family.encode(&mut encoder, &readings))
+    }
 }

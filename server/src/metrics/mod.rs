@@ -35,6 +35,7 @@ pub(crate) use connections::Listeners;
 pub(crate) use keys::KeyCounts;
 pub(crate) use ovms::Taken;
 
+use self::families::Engines;
 use crate::{
     errors::{Cause, Failure},
     kserve::Sequences,
@@ -93,7 +94,7 @@ impl Metrics {
         sequences: &Arc<Sequences>,
     ) -> Self {
         let mut all = Registry::default();
-        all.register_collector(Box::new(pools::Pools(engines::LlmEngines::new(served))));
+        all.register_collector(Box::new(pools::Pools(Engines::new(served))));
         let ovms = Arc::new(ovms::Counts::new(served));
         all.register_collector(Box::new(ovms::Families(Arc::clone(&ovms))));
         let registry = all.sub_registry_with_prefix("graphmill");
@@ -135,9 +136,9 @@ impl Metrics {
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
         );
         registry.register_collector(Box::new(connections::ConnectionMetrics(connections)));
-        registry.register_collector(Box::new(engines::LlmEngines::new(served)));
-        registry.register_collector(Box::new(embedding::EmbeddingEngines::new(served)));
-        registry.register_collector(Box::new(batching::Batchers::new(served)));
+        registry.register_collector(Box::new(Engines::<engines::Reading>::new(served)));
+        registry.register_collector(Box::new(Engines::<embedding::Reading>::new(served)));
+        registry.register_collector(Box::new(Engines::<batching::Reading>::new(served)));
         registry.register_collector(Box::new(graphs::Graphs::new(served)));
         let sequences = sequences::SequenceMetrics(Arc::clone(sequences));
         registry.register_collector(Box::new(sequences));

@@ -13,11 +13,11 @@ use prometheus_client::{
     metrics::{MetricType, gauge::ConstGauge},
 };
 
-use super::engines::{LlmEngines, Reading};
+use super::{engines::Reading, families::Engines};
 
 /// Reads all LLM engines.
 #[derive(Debug)]
-pub(super) struct Pools(pub(super) LlmEngines);
+pub(super) struct Pools(pub(super) Engines<Reading>);
 
 /// Tokens of a block, in which schedulers count prompts and caches. Graphmill itself has no blocks:
 /// it finds prefixes of any length.

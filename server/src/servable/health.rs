@@ -95,7 +95,7 @@ impl Servable {
             .map(|model: Arc<LanguageModel>| {
                 let status = model.engine().status();
                 LlmEngineHealth {
-                    stalled: status.stalled_for(),
+                    stalled: status.stalled_for,
                     model: status.model,
                     health: model.health(),
                 }
@@ -106,7 +106,7 @@ impl Servable {
             .map(|model: Arc<EmbeddingModel>| {
                 let status = model.engine().status();
                 LlmEngineHealth {
-                    stalled: status.stalled_for(),
+                    stalled: status.stalled_for,
                     model: status.model,
                     health: model.health(),
                 }

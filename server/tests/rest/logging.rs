@@ -112,8 +112,8 @@ fn moody() -> Setup {
     Setup::new().graph("chat", CHAT).script(&script)
 }
 
-/// Waits until a session waits for a slot, in these words.
-async fn until_queued(server: &Logging, id: &str, place: &str) {
+/// Waits until a session waits for a slot, in these words, and returns its id.
+async fn until_queued(server: &Logging, place: &str) -> String {
     loop {
         let request = server.client.get(format!("{}/v3/sessions", server.url));
         let list = read(request).await.json();
@@ -121,10 +121,10 @@ async fn until_queued(server: &Logging, id: &str, place: &str) {
         let waits = format!("tokens of engine `m`: {place} in its queue");
         let is_it = |session: &&Value| {
             let why = session["why"].as_str().expect("a sentence");
-            session["id"] == id && why.ends_with(&waits)
+            why.ends_with(&waits)
         };
-        if sessions.iter().any(|session| is_it(&session)) {
-            return;
+        if let Some(session) = sessions.iter().find(is_it) {
+            return session["id"].as_str().expect("an id").to_owned();
         }
     }
 }
@@ -151,7 +151,7 @@ async fn waits_for_a_slot_are_logged_however_they_end() {
     let other = reqwest::Client::builder().local_address(Some([127, 0, 0, 2].into()));
     let other = other.build().expect("a client");
     let mut open = Vec::new();
-    for id in ["kept", "preempted"] {
+    for id in ["first", "second"] {
         let mut answer = ask(&client(), id, "go").await.expect("an answer");
         answer.chunk().await.expect("it goes on").expect("an event");
         open.push(tokio::spawn(async move {
@@ -159,15 +159,15 @@ async fn waits_for_a_slot_are_logged_however_they_end() {
         }));
     }
     let hold = tokio::spawn(ask(&other, "hold", "hold"));
-    until_queued(&server, "preempted", "preempted, 1st").await;
+    let preempted = until_queued(&server, "preempted, 1st").await;
     let queued = tokio::spawn(ask(&client(), "queued", "go"));
-    until_queued(&server, "queued", "2nd").await;
+    assert_eq!(until_queued(&server, "2nd").await, "queued");
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(5) {
         tokio::task::yield_now().await;
     }
     let waited = begun.elapsed().as_secs_f64() * 1e3;
-    // Both clients leave.
+    // All of the busy address leave.
     open.into_iter().for_each(|open| open.abort());
     queued.abort();
     let sessions = format!("{}/v3/sessions", server.url);
@@ -180,7 +180,7 @@ async fn waits_for_a_slot_are_logged_however_they_end() {
         let line = lines.iter().find(|line| line["request_id"] == id);
         line.unwrap_or_else(|| panic!("no line of `{id}`"))
     };
-    for (id, begins) in [("preempted", true), ("queued", false)] {
+    for (id, begins) in [(preempted.as_str(), true), ("queued", false)] {
         let line = line(id);
         let queue = line["queue_ms"].as_f64();
         assert!(

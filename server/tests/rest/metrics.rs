@@ -221,3 +221,61 @@ async fn names_of_unknown_graphs_and_urls_make_no_series() {
         .filter(|sample| sample.metric == "graphmill_requests_total");
     assert_eq!(requests.count(), 2);
 }
+
+#[tokio::test]
+async fn metrics_keep_their_names_helps_and_types() {
+    let server = Setup::new()
+        .graph("chat", CHAT)
+        .script(&json!({}))
+        .start()
+        .await;
+    let reply = server.get("/metrics").await;
+    let declared = reply.text.lines().filter(|line| line.starts_with('#'));
+    let declared: Vec<&str> = declared.collect();
+    let expected: Vec<&str> = include_str!("metric_families.txt").lines().collect();
+    assert_eq!(declared, expected);
+}
+
+/// The names of all members of an object, those of inner ones behind those around them.
+fn names(value: &serde_json::Value) -> Vec<String> {
+    let members = value.as_object().into_iter().flatten();
+    let names = members.flat_map(|(name, inner)| {
+        let inner = names(inner).into_iter();
+        let inner = inner.map(move |inner| format!("{name}.{inner}"));
+        std::iter::once(name.clone()).chain(inner)
+    });
+    names.collect()
+}
+
+#[tokio::test]
+async fn the_status_of_an_engine_keeps_its_names() {
+    let server = Setup::new()
+        .graph("chat", CHAT)
+        .script(&json!({}))
+        .start()
+        .await;
+    let mut engine = server.status().await["engines"][0].clone();
+    let effective = engine
+        .as_object_mut()
+        .expect("an object")
+        .remove("effective");
+    assert!(effective.is_some_and(|effective| effective["max_waiting"].is_number()));
+    let mut names = names(&engine);
+    names.sort_unstable();
+    let mut expected: Vec<&str> = "
+        model graph state restarts failure chat_refused file_change stopped stalled_seconds
+        sequences_running sequences_waiting requests_preparing prompt_tokens_waiting refused
+        kv_cells_used kv_cells_total
+        prefix_cache prefix_cache.queries prefix_cache.hits prefix_cache.tokens prefix_cache.bytes
+        prefix_cache.evicted prefix_cache.checkpoints prefix_cache.checkpoints.count
+        prefix_cache.checkpoints.bytes prefix_cache.checkpoints.hits prefix_cache.checkpoints.dropped
+        image_cache image_cache.queries image_cache.hits image_cache.images image_cache.bytes
+        image_cache.encoded
+        steps step step.target_ms step.expected_ms step.median_ms step.prompt_tokens failed_steps
+        prompt_tokens generated_tokens drafted_tokens accepted_tokens preemptions moves
+    "
+    .split_whitespace()
+    .collect();
+    expected.sort_unstable();
+    assert_eq!(names, expected);
+}
