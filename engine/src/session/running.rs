@@ -47,7 +47,7 @@ pub(super) enum Idle {
 }
 
 /// A value that is dropped once the nodes have taken all packets up to `at` of a stream.
-struct Kept {
+struct Deposit {
     stream: u32,
     at: Timestamp,
     _value: Box<dyn Send>,
@@ -69,7 +69,7 @@ pub(super) struct Running {
     pub(super) emits: Emits,
     inbox: VecDeque<Message>,
     /// Values of the outside that are dropped when packets are taken.
-    kept: Vec<Kept>,
+    kept: Vec<Deposit>,
     /// Notified when the session is idle; with `true`, once no node waits for an event either.
     idle_waiters: Vec<(bool, oneshot::Sender<()>)>,
     open_inputs: usize,
@@ -205,7 +205,7 @@ impl Running {
                 return self.put(frame, stream, packet);
             }
             Message::Bound { input, at } => return self.bound(frame, stream(input), at),
-            Message::KeepUntilTaken { input, at, kept } => self.kept.push(Kept {
+            Message::KeepUntilTaken { input, at, kept } => self.kept.push(Deposit {
                 stream: stream(input) as u32,
                 at,
                 _value: kept,
