@@ -261,7 +261,7 @@ impl Clock {
                 counts.first.get_or_insert(now);
                 *counts.prefill.get_or_insert_default() += elapsed.saturating_sub(usage.queued);
             }
-            Some(_) => counts.decoding += elapsed - waited,
+            Some(_) => counts.decoding += elapsed.saturating_sub(waited),
         }
     }
 }

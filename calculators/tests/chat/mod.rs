@@ -93,16 +93,11 @@ impl Chat {
 
     /// A session with a request in it that may get others, and the name of its input.
     pub(crate) fn open(&self, uri: &str, request: &Value) -> (Harness, String) {
-        self.open_in(self.harness(), uri, request)
+        Self::open_in(self.harness(), uri, request)
     }
 
     /// The same in a given session.
-    pub(crate) fn open_in(
-        &self,
-        mut harness: Harness,
-        uri: &str,
-        request: &Value,
-    ) -> (Harness, String) {
+    pub(crate) fn open_in(mut harness: Harness, uri: &str, request: &Value) -> (Harness, String) {
         let payload = HttpRequestPayload {
             body: request.to_string().into(),
             json: JsonBody::of_value(request).ok().map(Arc::new),

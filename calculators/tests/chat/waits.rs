@@ -28,7 +28,7 @@ fn start(chat: &Chat, tenant: u64, text: &str) -> (Harness, Arc<Tally>) {
         .request(move |cx| cx.extension = Some(Arc::new(account)));
     let request = json!({ "model": "m", "stream": true,
         "messages": [{ "role": "user", "content": text }] });
-    let (harness, _) = chat.open_in(harness, "/v3/chat/completions", &request);
+    let (harness, _) = Chat::open_in(harness, "/v3/chat/completions", &request);
     (harness, tally)
 }
 

@@ -391,8 +391,8 @@ fn what_a_sequence_waits_for_its_slot_is_counted_before_and_between_its_tokens()
     loop {
         let output = second.next();
         if let Some(last) = &last {
-            let wait = output.usage.queued - last.usage.queued;
-            let computed = output.at - last.at - wait;
+            let wait = output.usage.queued.saturating_sub(last.usage.queued);
+            let computed = output.at.duration_since(last.at).saturating_sub(wait);
             assert_eq!(computed, STEP, "{last:?} {output:?}");
             waits.extend((wait > Duration::ZERO).then_some(wait));
         }

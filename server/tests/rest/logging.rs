@@ -168,7 +168,9 @@ async fn waits_for_a_slot_are_logged_however_they_end() {
     }
     let waited = begun.elapsed().as_secs_f64() * 1e3;
     // All of the busy address leave.
-    open.into_iter().for_each(|open| open.abort());
+    for open in open {
+        open.abort();
+    }
     queued.abort();
     let sessions = format!("{}/v3/sessions", server.url);
     while read(server.client.get(&sessions)).await.json()["total"] != 1 {}
