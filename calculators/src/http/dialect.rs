@@ -62,7 +62,7 @@ pub trait Dialect: Debug + Sync {
     }
 }
 
-/// How requests for generated text are read and their answers are written.
+/// Reads requests for generated text and writes their answers.
 pub trait TextDialect: Dialect {
     /// What the ids of its answers begin with.
     fn id_prefix(&self) -> &'static str;
@@ -125,7 +125,7 @@ pub enum Place {
 pub struct Target {
     /// The dialect.
     pub dialect: &'static dyn Dialect,
-    /// What is asked; `None` if the path is below the dialect's and serves nothing.
+    /// Purpose of the request; `None` if the path is below the dialect's and serves nothing.
     pub purpose: Option<Purpose>,
 }
 

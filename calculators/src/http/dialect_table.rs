@@ -10,7 +10,7 @@ use super::{
     chat::Chat,
     completions::Completions,
     dialect::{Dialect, Family, Target},
-    embeddings::{Embed, Embeddings, EmbeddingsRequest},
+    embeddings::{CohereEmbeddings, Embeddings, EmbeddingsRequest},
     fields::shown,
     generate::Generate,
     inspect::tokenizer::Tokenizer,
@@ -33,7 +33,7 @@ const ALL: &[&dyn Dialect] = &[
     &Tokenizer::TOKENIZE,
     &Tokenizer::DETOKENIZE,
     &Embeddings,
-    &Embed,
+    &CohereEmbeddings,
     &Rerank,
 ];
 

@@ -72,7 +72,7 @@ impl Calculator for RerankRequest {
 }
 register!(RerankRequest);
 
-/// The dialect.
+/// Cohere's and Jina's `rerank`.
 #[derive(Debug)]
 pub(super) struct Rerank;
 

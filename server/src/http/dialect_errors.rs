@@ -25,8 +25,8 @@ pub(crate) async fn layer(targets: &Targets, mut request: Request, next: Next) -
         request.extensions_mut().insert(target);
     }
     let of_family = error_of(request.uri().path());
-    let of_client = || of_client(request.headers()).filter(|_| of_family.is_none());
-    let dialect = target.map(|target| target.dialect).or_else(of_client);
+    let by_client = || client_dialect(request.headers()).filter(|_| of_family.is_none());
+    let dialect = target.map(|target| target.dialect).or_else(by_client);
     let id = request.extensions().get::<Id>().cloned();
     let mut response = next.run(request).await;
     let id = id.as_ref().map(|id| &*id.text);
@@ -66,7 +66,7 @@ fn with_body(response: Response, body: String) -> Response {
 }
 
 /// The dialect of the client, at paths that belong to none: as a header says.
-fn of_client(headers: &HeaderMap) -> Option<&'static dyn Dialect> {
+fn client_dialect(headers: &HeaderMap) -> Option<&'static dyn Dialect> {
     dialect_table::all().find(|dialect| {
         let header = dialect.client_header();
         header.is_some_and(|name| headers.contains_key(name))

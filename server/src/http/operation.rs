@@ -141,7 +141,7 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    /// What the table of fields calls the endpoint.
+    /// Name of the endpoint in the table of fields.
     pub(super) fn endpoint(self) -> &'static str {
         self.dialect.endpoint()
     }

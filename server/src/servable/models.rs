@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use graphmill_calculators::{
     embed::EmbeddingModel,
     http::{
-        dialect::{Family, Purpose},
+        dialect::{Dialect, Family, Purpose},
         dialect_table, table,
     },
     llm::LanguageModel,
@@ -130,7 +130,7 @@ impl Servable {
                 && (hears || dialect.file_field().is_none())
                 && (chats || !is_chat)
         });
-        let mut all: Vec<_> = answered.map(|dialect| dialect.endpoint()).collect();
+        let mut all: Vec<_> = answered.map(Dialect::endpoint).collect();
         all.dedup();
         all
     }

@@ -20,7 +20,7 @@ use crate::payload::{
 
 pub(super) use request::{chat as conversation, check_detail, check_format};
 
-/// The dialect of conversations.
+/// OpenAI's `chat/completions`, whose fields most translations have.
 #[derive(Debug)]
 pub struct Chat;
 

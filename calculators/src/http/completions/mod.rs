@@ -13,7 +13,7 @@ use super::{
 };
 use crate::payload::{GenerationParams, JsonBody, Prompt, RequestInput, TextRequest};
 
-/// The dialect of prompts.
+/// OpenAI's `completions`, whose fields translations of prompts have.
 #[derive(Debug)]
 pub struct Completions;
 

@@ -10,11 +10,11 @@ use super::super::table::{self, endpoint};
 use super::{Request, texts};
 use crate::payload::{Embeddings, JsonBody, Prompt, VectorForm};
 
-/// The dialect.
+/// Cohere's `embed`.
 #[derive(Debug)]
-pub(in crate::http) struct Embed;
+pub(in crate::http) struct CohereEmbeddings;
 
-impl Dialect for Embed {
+impl Dialect for CohereEmbeddings {
     fn routes(&self) -> &'static [Route] {
         &[Route {
             path: table::EMBED,

@@ -3,7 +3,7 @@
 
 mod cohere;
 
-pub(super) use cohere::Embed;
+pub(super) use cohere::CohereEmbeddings;
 
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ impl Calculator for EmbeddingsRequest {
 }
 register!(EmbeddingsRequest);
 
-/// OpenAI's dialect.
+/// OpenAI's `embeddings`.
 #[derive(Debug)]
 pub(super) struct Embeddings;
 

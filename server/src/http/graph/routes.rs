@@ -32,10 +32,10 @@ pub(in crate::http) fn operations() -> Vec<Operation> {
         let routes = dialect.routes().iter();
         routes.map(move |route| Body { dialect, route })
     });
-    bodies.flat_map(of_body).collect()
+    bodies.flat_map(operations_with).collect()
 }
 
-fn of_body(body: Body) -> Vec<Operation> {
+fn operations_with(body: Body) -> Vec<Operation> {
     let route = body.route;
     let (group, answer) = match (body.dialect.family(), route.purpose) {
         (Family::Text(_), Purpose::Answer) => {
@@ -81,7 +81,7 @@ pub(in crate::http) fn other_paths() -> Router<Arc<App>> {
     })
 }
 
-/// The targets of routes.
+/// The target of each route of a dialect.
 #[derive(Clone)]
 pub(crate) struct Targets(Arc<HashMap<String, Target>>);
 
