@@ -3,6 +3,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 use crate::llm::GenerationConfig;
 
@@ -61,6 +62,13 @@ impl Defaults {
             },
             graph: graph.clone(),
             model,
+        }
+    }
+    /// What requests leave open, as their fields.
+    pub(super) fn fields(&self) -> Map<String, Value> {
+        match json!(self.values) {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
         }
     }
 }

@@ -1,15 +1,16 @@
 //! The interface of HTTP dialects.
 //!
-//! Paths, fields (a file of the table), request translation, answers and errors are all behind
-//! [`Dialect`] and [`TextDialect`]: neither the nodes nor the server know a dialect by name.
+//! Paths, fields (a file of `dialects/src/bodies/`), request translation, answers and errors are all
+//! behind [`Dialect`] and [`TextDialect`]: neither the nodes nor the server know a dialect by name.
 
 use std::fmt::Debug;
 
+use graphmill_dialects::Fields;
 use graphmill_engine::Result;
 use graphmill_llm::Usage;
 use serde_json::{Map, Value, json};
 
-use super::translate::Translated;
+use super::{params::OwnParams, translate::Translated};
 use crate::payload::{
     EmbeddingsRequest, GenerationParams, HttpResponse, JsonBody, RequestInput, RerankRequest,
     TextChunk, TextRequest,
@@ -79,12 +80,12 @@ pub trait TextDialect: Dialect {
         Ok(None)
     }
 
-    /// What a native request asks for. What is not sampling goes to `params`.
+    /// What a native request asks for, and what the fields of its own say of generation.
     ///
     /// # Errors
     /// Names the field that is wrong.
-    fn input(&self, body: &JsonBody, params: &mut GenerationParams) -> Result<RequestInput> {
-        self.native().input(body, params)
+    fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
+        self.native().input(body, fields)
     }
 
     /// Adds to what an answer repeats of its request what the parameters decided.

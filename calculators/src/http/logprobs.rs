@@ -1,26 +1,8 @@
-//! Log probabilities: the fields that request them, and their objects in the answers of chats and
-//! completions.
+//! Log probabilities in the answers of chats and completions.
 
-use graphmill_engine::Result;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-use super::fields::{Fields, invalid};
 use crate::payload::TextLogprob;
-
-/// How many of the likeliest tokens at each place the answer tells of; none if it tells no log
-/// probabilities at all.
-pub(super) fn read(body: Fields<'_>, is_chat: bool) -> Result<Option<u8>> {
-    if !is_chat {
-        let top = body.integer("logprobs")?;
-        return Ok(top.map(|top| top as u8));
-    }
-    let top = body.integer("top_logprobs")?;
-    let asked = body.bool("logprobs")?.unwrap_or(false);
-    if !asked && top.is_some_and(|top| top > 0) {
-        return Err(invalid("top_logprobs", "needs `logprobs: true`"));
-    }
-    Ok(asked.then(|| top.unwrap_or(0) as u8))
-}
 
 /// What stands for a probability of zero: JSON has no infinity.
 const LOWEST: f32 = -9999.0;

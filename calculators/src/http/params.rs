@@ -1,88 +1,94 @@
-//! How tokens are generated: the sampling and length fields that both endpoints share.
+//! How tokens are generated: what the fields that all dialects share say of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use graphmill_engine::Result;
-use graphmill_llm::{SamplingParams, Token, TokenSet};
-use serde_json::Value;
-
-use super::{
-    defaults::OpenAIRequestOptions,
-    fields::{Fields, at_most, invalid, whole, written, wrong_type},
-    limits::{MAX_STOP_CHARS, MAX_STOPS},
-    logprobs, sampling, structured,
+use graphmill_dialects::{
+    Fields,
+    bodies::{length::Length, output::Output, run::Run},
+    json::Allowance,
+    schema,
 };
+use graphmill_engine::Result;
+use graphmill_llm::SamplingParams;
+
+use super::{fields::invalid, structured};
 use crate::payload::{Account, GenerationParams, SpecialTokens, Terms};
 
-/// Reads the fields; `defaults` fills in what the request leaves open.
+/// What the fields of a dialect of its own say of generation.
+#[derive(Debug, Default)]
+pub struct OwnParams {
+    /// Most tokens of a choice; -1 is no limit.
+    pub max_tokens: Option<i64>,
+    /// Whether the prompt is repeated before the answer.
+    pub echo: bool,
+    /// How many of the likeliest tokens at each place the answer tells of.
+    pub logprobs: Option<u8>,
+    /// Most tokens of reasoning.
+    pub reasoning_budget: Option<u32>,
+    /// Whether its answer tells calls as `function_call`.
+    pub function_call: bool,
+}
+
+/// The fields of [`SamplingParams`].
+static SAMPLING: LazyLock<Vec<String>> = LazyLock::new(schema::names::<SamplingParams>);
+
+/// Reads the fields that are left.
 pub(super) fn read(
-    body: Fields<'_>,
-    is_chat: bool,
-    defaults: &OpenAIRequestOptions,
+    fields: &mut Fields,
+    own: &OwnParams,
+    run: &Run,
+    allowance: &Allowance,
 ) -> Result<GenerationParams> {
-    let n = count(body, "n")?.unwrap_or(1);
-    let best_of = count(body, "best_of")?.unwrap_or(n);
-    if best_of != n {
+    let length: Length = fields.take()?;
+    let output: Output = fields.take()?;
+    let sampling: SamplingParams = fields.take_named(&SAMPLING)?;
+    let n = length.n.unwrap_or(1);
+    if length.best_of.is_some_and(|best_of| best_of != n) {
         return Err(invalid(
             "best_of",
             format!("must be equal to `n` ({n}): generations are not ranked"),
         ));
     }
-
-    let assistant_confidence_threshold = body.number("assistant_confidence_threshold")?;
-    let num_assistant_tokens = count(body, "num_assistant_tokens")?;
-    let max_ngram_size = count(body, "max_ngram_size")?;
     for (name, given) in [
-        ("num_assistant_tokens", num_assistant_tokens.is_some()),
-        ("max_ngram_size", max_ngram_size.is_some()),
+        ("num_assistant_tokens", run.num_assistant_tokens),
+        ("max_ngram_size", run.max_ngram_size),
     ] {
-        if given && assistant_confidence_threshold.is_some() {
+        if given.is_some() && run.assistant_confidence_threshold.is_some() {
             return Err(invalid(
                 "assistant_confidence_threshold",
                 format!("cannot be used together with `{name}`"),
             ));
         }
     }
-    let echo = !is_chat && body.bool("echo")?.unwrap_or(false);
-    let max_tokens = Limit::read(body, "max_tokens")?;
-    if matches!(max_tokens, Some(Limit(Some(0)))) && !echo {
+    if own.max_tokens == Some(0) && !own.echo {
         return Err(invalid("max_tokens", "must be above 0 without `echo`"));
     }
-    let max_completion_tokens = Limit::read(body, "max_completion_tokens")?;
-    let priority = body.integer("priority")?;
+    let max_tokens = length.max_completion_tokens.or(own.max_tokens);
     Ok(GenerationParams {
         sampling: SamplingParams {
-            logprobs: logprobs::read(body, is_chat)?,
-            ..sampling::read(body, defaults)?
+            logprobs: own.logprobs,
+            ..sampling
         },
-        max_tokens: match max_completion_tokens.or(max_tokens) {
-            Some(Limit(limit)) => limit,
-            None => defaults.max_tokens,
-        },
-        min_tokens: count(body, "min_tokens")?.unwrap_or(0),
-        stop: stop(body)?,
-        include_stop: body.bool("include_stop_str_in_output")?.unwrap_or(false),
-        stop_tokens: stop_tokens(body)?,
-        ignore_eos: body.bool("ignore_eos")?.unwrap_or(false),
+        max_tokens: max_tokens.and_then(|limit| u32::try_from(limit).ok()),
+        min_tokens: length.min_tokens,
+        stop: length.stop.map(Vec::from).unwrap_or_default(),
+        include_stop: length.include_stop_str_in_output,
+        stop_tokens: length.stop_token_ids.into(),
+        ignore_eos: length.ignore_eos,
         n,
-        num_assistant_tokens,
-        assistant_confidence_threshold,
-        max_ngram_size,
-        cache_salt: cache_salt(body)?,
-        adapter: None,
-        priority: priority.unwrap_or(0) as i32,
-        tenant: None,
-        place: None,
-        constraint: structured::read(body)?,
-        echo,
-        special_tokens: match body.bool("skip_special_tokens")? {
+        num_assistant_tokens: run.num_assistant_tokens,
+        assistant_confidence_threshold: run.assistant_confidence_threshold,
+        max_ngram_size: run.max_ngram_size,
+        cache_salt: run.cache_salt.as_str().into(),
+        priority: run.priority,
+        echo: own.echo,
+        special_tokens: match output.skip_special_tokens {
             Some(false) => SpecialTokens::Keep,
             _ => SpecialTokens::Skip,
         },
-        reasoning_budget: None,
-        reasoning_limit: None,
-        demands_call: false,
-        constrains_calls: false,
+        constraint: structured::constraint(output, allowance)?,
+        reasoning_budget: own.reasoning_budget,
+        ..GenerationParams::default()
     })
 }
 
@@ -104,82 +110,5 @@ pub(super) fn hold_to(account: &Account, params: &mut GenerationParams) {
 pub(super) fn lift(terms: &Terms, params: &mut GenerationParams, lowest: i32) {
     if terms.max_priority.is_some_and(|most| most < lowest) {
         params.priority = params.priority.max(lowest);
-    }
-}
-
-/// Most tokens, as a request says it; none for as many as there is room for.
-struct Limit(Option<u32>);
-
-impl Limit {
-    fn read(body: Fields<'_>, name: &'static str) -> Result<Option<Self>> {
-        let limit = body.integer(name)?;
-        Ok(limit.map(|limit| Self(u32::try_from(limit).ok())))
-    }
-}
-
-/// A number of the table that is no more than 32 bits hold.
-fn count(body: Fields<'_>, name: &'static str) -> Result<Option<u32>> {
-    Ok(body.integer(name)?.map(|number| number as u32))
-}
-
-/// An empty salt would isolate nothing, whatever its sender means by it.
-fn cache_salt(body: Fields<'_>) -> Result<Arc<str>> {
-    match body.str("cache_salt")? {
-        Some("") => Err(invalid("cache_salt", "must not be empty")),
-        salt => Ok(Arc::from(salt.unwrap_or_default())),
-    }
-}
-
-fn stop(body: Fields<'_>) -> Result<Vec<String>> {
-    let mut stops = Vec::new();
-    match body.get("stop")? {
-        None => {}
-        Some(Value::String(stop)) if stop.is_empty() => {
-            return Err(invalid("stop", "must not be empty"));
-        }
-        Some(Value::String(stop)) => {
-            at_most("stop", stop.chars().count(), MAX_STOP_CHARS, "characters")?;
-            stops.push(stop.clone());
-        }
-        Some(Value::Array(list)) => {
-            at_most("stop", list.len(), MAX_STOPS, "strings")?;
-            for (index, stop) in list.iter().enumerate() {
-                let field = format!("stop[{index}]");
-                let Value::String(stop) = stop else {
-                    return Err(wrong_type(field, "a string", stop));
-                };
-                if stop.is_empty() {
-                    return Err(invalid(field, "must not be empty"));
-                }
-                at_most(field, stop.chars().count(), MAX_STOP_CHARS, "characters")?;
-                if !stops.contains(stop) {
-                    stops.push(stop.clone());
-                }
-            }
-        }
-        Some(other) => return Err(wrong_type("stop", "a string or an array of strings", other)),
-    }
-    Ok(stops)
-}
-
-fn stop_tokens(body: Fields<'_>) -> Result<TokenSet> {
-    let Some(list) = body.array("stop_token_ids")? else {
-        return Ok(TokenSet::default());
-    };
-    list.iter()
-        .enumerate()
-        .map(|(index, token)| token_id(token, || format!("stop_token_ids[{index}]")))
-        .collect()
-}
-
-/// A token id at `field`.
-pub(super) fn token_id(value: &Value, field: impl Fn() -> String) -> Result<Token> {
-    match whole(value).map(Token::try_from) {
-        Some(Ok(token)) if token >= 0 => Ok(token),
-        Some(_) => Err(invalid(
-            field(),
-            format!("must be a token id, not {}", written(value)),
-        )),
-        None => Err(wrong_type(field(), "a token id", value)),
     }
 }

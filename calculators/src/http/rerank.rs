@@ -3,18 +3,19 @@
 
 use std::sync::Arc;
 
+use graphmill_dialects::bodies::{RERANK, vectors};
 use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, NoOptions, Offset, OpenCx, Out, Result, register,
 };
 use serde::Serialize;
 use serde_json::Value;
 
-use super::fields::{Fields, invalid, missing, wrong_type};
+use super::fields::{self, Fields, at_most, invalid, missing, wrong_type};
 use super::{
     body,
     dialect::{Dialect, Family, Place, Purpose, Route},
-    dialect_table,
-    table::{self, endpoint},
+    dialect_table, endpoint,
+    limits::MAX_DOCUMENTS,
 };
 use crate::payload::{
     HttpRequestPayload, HttpResponse, JsonBody, Relevance, RerankRequest as Request,
@@ -79,7 +80,7 @@ pub(super) struct Rerank;
 impl Dialect for Rerank {
     fn routes(&self) -> &'static [Route] {
         &[Route {
-            path: table::RERANK,
+            path: RERANK,
             purpose: Purpose::Answer,
             summary: "Says how well documents answer a query",
             required: &["model", "query", "documents"],
@@ -97,19 +98,17 @@ impl Dialect for Rerank {
 }
 
 fn read(body: &JsonBody, id: &str) -> Result<Request> {
-    let (body, ignored) = endpoint::of(body, table::RERANK)?;
+    let mut fields = fields::read(RERANK, body)?;
+    let own: vectors::Rerank = fields.take()?;
     Ok(Request {
         id: format!("rerank-{id}").into(),
-        model: endpoint::model(body)?,
-        query: body
-            .str("query")?
-            .map(Arc::from)
-            .ok_or_else(|| missing("query"))?,
-        documents: documents(body)?,
-        top_n: body.count("top_n", 1)?,
-        return_documents: body.bool("return_documents")?.unwrap_or(false),
-        max_chunks_per_doc: body.count("max_chunks_per_doc", 1)?,
-        ignored,
+        model: endpoint::model(own.model)?,
+        query: own.query.map(Arc::from).ok_or_else(|| missing("query"))?,
+        documents: documents(body.into())?,
+        top_n: own.top_n,
+        return_documents: own.return_documents,
+        max_chunks_per_doc: own.max_chunks_per_doc,
+        ignored: fields.unknown.into(),
     })
 }
 
@@ -121,6 +120,7 @@ fn documents(body: Fields<'_>) -> Result<Arc<[String]>> {
     let Some(first) = list.first() else {
         return Err(invalid("documents", "must not be an empty array"));
     };
+    at_most("documents", list.len(), MAX_DOCUMENTS, "entries")?;
     let texts = list.iter().enumerate().map(|(index, document)| {
         let path = format!("documents[{index}]");
         match document {

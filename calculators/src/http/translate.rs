@@ -18,8 +18,6 @@ pub struct Translated {
     pub(super) echo: Map<String, Value>,
     /// What its own dialect calls the fields.
     pub(super) names: &'static Names,
-    /// Whether its answer tells calls as `function_call`.
-    pub(super) function_call: bool,
     /// Where its images and sounds are in the request, in order, if that is not where the body has
     /// them.
     pub(super) media: Vec<String>,
@@ -35,7 +33,6 @@ impl Translated {
                 fields: &[],
                 parameters: "parameters",
             },
-            function_call: false,
             media: Vec::new(),
         }
     }

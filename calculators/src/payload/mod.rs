@@ -13,7 +13,6 @@ mod chunks;
 mod embedding;
 mod generation;
 mod http;
-pub(crate) mod json;
 mod logprobs;
 mod question;
 mod tally;
@@ -34,8 +33,9 @@ pub use account::{Account, Need, Quota, Terms};
 pub use chunks::{Finish, StopSignal, TextChunk, TokenChunk, ToolCallDelta, ToolCallStart};
 pub use embedding::{Embeddings, EmbeddingsRequest, Relevance, RerankRequest, VectorForm};
 pub use generation::{GenerationParams, SpecialTokens, TextConstraint};
+pub(crate) use graphmill_dialects::json;
+pub use graphmill_dialects::json::{JsonBody, MAX_DEPTH, MAX_FIELDS, MAX_VALUES, without_mark};
 pub use http::{HttpRequestPayload, HttpResponse};
-pub use json::{JsonBody, MAX_DEPTH, MAX_FIELDS, MAX_VALUES, without_mark};
 pub use logprobs::{EchoedText, EchoedTokens, HeldLogprobs, TextLogprob};
 pub use question::{
     Explained, PromptQuestion, PromptReport, QuestionKind, ResolvedValue, Tokenization, ValueSource,

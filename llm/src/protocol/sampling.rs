@@ -1,58 +1,77 @@
 //! How tokens are chosen.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
+
 use super::{LogitBias, SubmitError};
 
-/// How a token is chosen from the model's logits.
+/// How a token is chosen from the model's logits: also the fields of requests that say so.
 ///
 /// The steps, in order: `logit_bias`; the penalties; `dry`; then with a temperature of 0 the
 /// highest logit, else the temperature, `top_k`, `top_p` (over what `top_k` left), `min_p`,
 /// `typical_p` and XTC (each over what those before it left), and a draw from what is left.
 /// `mirostat` takes the place of all steps between the temperature and the draw.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct SamplingParams {
-    /// Divides the logits; 0 always takes the most likely token.
+    /// Divides the logits; 0 always takes the likeliest token.
+    #[schemars(range(min = 0, max = 2))]
     pub temperature: f32,
-    /// Keeps the `top_k` most likely tokens; 0 or -1 keeps all.
+    /// Keeps that many of the likeliest tokens; 0 and -1 keep all.
+    #[schemars(range(min = -1, max = i32::MAX))]
     pub top_k: i32,
-    /// Keeps the smallest set of most likely tokens whose probabilities sum to at least this; 1
-    /// keeps all.
+    /// Keeps the fewest likeliest tokens that have this share of the probability together.
+    #[schemars(range(min = 0, max = 1))]
     pub top_p: f32,
-    /// Drops tokens less likely than this share of the most likely one; 0 drops none.
+    /// Drops tokens less likely than this share of the likeliest.
+    #[schemars(range(min = 0, max = 1))]
     pub min_p: f32,
-    /// Keeps the smallest set of tokens whose probabilities are nearest to what is expected of a
-    /// token and sum to more than this; 1 keeps all.
+    /// Subtracted from the logit of tokens that were generated. The prompt does not count.
+    #[schemars(range(min = -2, max = 2))]
+    pub presence_penalty: f32,
+    /// Subtracted from a token's logit as often as it was generated. The prompt does not count.
+    #[schemars(range(min = -2, max = 2))]
+    pub frequency_penalty: f32,
+    /// Divides positive and multiplies negative logits of tokens of the prompt and of the text; 1
+    /// changes nothing.
+    #[schemars(range(min = 0.01, max = 100))]
+    pub repetition_penalty: f32,
+    /// Keeps the tokens whose surprise is nearest to the expected one, the fewest with more than
+    /// this share of the probability; 1 keeps all.
+    #[schemars(range(min = 0, max = 1))]
     pub typical_p: f32,
-    /// How often XTC is applied: the probability, for each token.
+    /// Probability that XTC is applied to a token.
+    #[schemars(range(min = 0, max = 1))]
     pub xtc_probability: f32,
-    /// XTC drops the tokens that are at least so likely, but for the least likely of them.
+    /// XTC drops the tokens that are at least so likely, but for the least likely of them; 0.1 when
+    /// left out.
+    #[schemars(range(min = 0, max = 1))]
     pub xtc_threshold: f32,
-    /// The temperature varies by this in both directions: low where the model is sure of the next
-    /// token, high where it is not.
+    /// The temperature is lower by up to this where the model is sure of the next token, and higher
+    /// where it is not.
+    #[schemars(range(min = 0, max = 100))]
     pub dynatemp_range: f32,
-    /// How: 1 in proportion to the entropy, higher values keep it low for longer.
+    /// Growth of the temperature with the entropy; 1, in proportion, when left out.
+    #[schemars(range(min = 0, max = 100))]
     pub dynatemp_exponent: f32,
     /// Keeps the surprise near a target.
+    #[serde(flatten)]
     pub mirostat: Option<MirostatParams>,
     /// Makes repetitions less likely.
+    #[serde(flatten, deserialize_with = "dry")]
     pub dry: Option<DryParams>,
-    /// Subtracted from the logit of every token that was generated before. The prompt does not
-    /// count.
-    pub presence_penalty: f32,
-    /// Subtracted from a token's logit as often as it was generated before. The prompt does not
-    /// count.
-    pub frequency_penalty: f32,
-    /// Divides positive and multiplies negative logits of every token in the prompt or generated
-    /// before; 1 changes nothing.
-    pub repetition_penalty: f32,
-    /// Seed of the draw; `None` takes a random one. The same seed on the same model and prompt
-    /// gives the same tokens, as far as the logits are the same: kernels add floats in an order
-    /// that depends on what else is in the batch, so a busy engine can differ in their last bits,
-    /// and then in a draw that falls between two tokens.
+    /// The same seed gives the same choice; the n-th choice has the seed plus n.
+    ///
+    /// Kernels add floats in an order that depends on what else is in the batch, so logits of a busy
+    /// engine can differ in their last bits, and a draw that falls between two tokens with them.
+    #[schemars(range(min = 0, max = i64::MAX))]
     pub seed: Option<u64>,
-    /// Added to the logits of single tokens.
+    /// Added to the logits of tokens. In an array, `false` bans a token.
+    #[schemars(schema_with = "LogitBias::schema", extend("x-beyond" = true))]
     pub logit_bias: LogitBias,
     /// Reports the log probability of each chosen token and of this many most likely ones, before
     /// any of the steps above.
+    #[serde(skip)]
     pub logprobs: Option<u8>,
 }
 
@@ -184,39 +203,100 @@ impl Default for SamplingParams {
 }
 
 /// Makes tokens that would go on with a repetition less likely, the more the longer it is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct DryParams {
-    /// What is subtracted from the logit of a token that would make a repetition one longer than
-    /// `allowed_length`; above 0.
+    /// Subtracted from the logit of a token that makes a repetition longer than is allowed; 0
+    /// switches DRY off.
+    #[serde(rename = "dry_multiplier")]
+    #[schemars(range(min = 0, max = 1000))]
     pub multiplier: f32,
-    /// How many times more is subtracted for each token that the repetition is longer; at least 1.
+    /// Factor for each token that it is longer; 1.75 when left out.
+    #[serde(rename = "dry_base")]
+    #[schemars(range(min = 1, max = 1000))]
     pub base: f32,
-    /// Tokens that may repeat without any penalty.
+    /// Tokens that may repeat; 2 when left out.
+    #[serde(rename = "dry_allowed_length")]
     pub allowed_length: u32,
-    /// How many of the last tokens, prompt and generated, are searched for repetitions; `None`
-    /// searches all.
+    /// Tokens that are searched for repetitions, prompt and generated; -1, all, when left out.
+    #[serde(rename = "dry_penalty_last_n", deserialize_with = "limit")]
+    #[schemars(with = "i64", range(min = -1, max = u32::MAX))]
     pub last_tokens: Option<u32>,
-    /// Texts that no repetition goes across.
+    /// Texts that no repetition goes across, at most 32 of at most 64 characters; newline, colon,
+    /// quotation mark and star when left out.
+    #[serde(rename = "dry_sequence_breakers")]
+    #[schemars(length(max = 32), inner(length(min = 1, max = 64)))]
     pub breakers: Vec<String>,
+}
+
+impl Default for DryParams {
+    fn default() -> Self {
+        Self {
+            multiplier: 0.0,
+            base: 1.75,
+            allowed_length: 2,
+            last_tokens: None,
+            breakers: ["\n", ":", "\"", "*"].map(String::from).into(),
+        }
+    }
+}
+
+/// Reads the fields of DRY; none where they leave it off.
+fn dry<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DryParams>, D::Error> {
+    let dry = DryParams::deserialize(deserializer)?;
+    Ok(Some(dry).filter(|dry| dry.multiplier > 0.0 && dry.last_tokens != Some(0)))
+}
+
+/// Reads a number of which -1 is no limit.
+fn limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    Ok(u32::try_from(i64::deserialize(deserializer)?).ok())
 }
 
 /// Keeps the surprise of the chosen tokens near a target, in the place of `top_k`, `top_p`,
 /// `min_p`, `typical_p` and XTC.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
 pub struct MirostatParams {
-    /// How the tokens that can be drawn are found.
+    /// 1 and 2 keep the surprise near a target, in the place of `top_k`, `top_p`, `min_p`,
+    /// `typical_p` and XTC.
+    #[serde(rename = "mirostat")]
+    #[schemars(with = "u8", range(min = 0, max = 2))]
     pub version: MirostatVersion,
-    /// The target, in bits.
+    /// The target, in bits; 5 when left out.
+    #[serde(rename = "mirostat_tau", default = "usual_tau")]
+    #[schemars(range(min = 0, max = 100))]
     pub tau: f32,
-    /// How fast it is approached: the share of each difference that is corrected.
+    /// Share of each difference that is corrected; 0.1 when left out.
+    #[serde(rename = "mirostat_eta", default = "usual_eta")]
+    #[schemars(range(min = 0, max = 100))]
     pub eta: f32,
 }
 
+fn usual_tau() -> f32 {
+    5.0
+}
+
+fn usual_eta() -> f32 {
+    0.1
+}
+
 /// The two published forms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "u8")]
 pub enum MirostatVersion {
     /// So many of the likeliest tokens as a fit of Zipf's law says.
     One,
     /// Those whose surprise is below a bound.
     Two,
+}
+
+impl TryFrom<u8> for MirostatVersion {
+    type Error = &'static str;
+
+    fn try_from(number: u8) -> Result<Self, &'static str> {
+        match number {
+            1 => Ok(Self::One),
+            2 => Ok(Self::Two),
+            _ => Err("mirostat is off"),
+        }
+    }
 }

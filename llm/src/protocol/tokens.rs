@@ -1,16 +1,24 @@
 //! What a request says about single tokens: prepared once, shared by all of its generations, and
 //! looked at once a step.
 
+use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+
 use super::Token;
+
+/// Most biases of a request: all are added at each step.
+const MAX_BIASES: usize = 4_096;
 
 /// What is added to the logits of single tokens. Clones share it.
 ///
 /// Sorted, each token once: to apply it is one pass over the row, however many pairs it was made
 /// of.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(from = "Biases")]
 pub struct LogitBias(Arc<[(Token, f32)]>);
 
 impl FromIterator<(Token, f32)> for LogitBias {
@@ -26,6 +34,75 @@ impl FromIterator<(Token, f32)> for LogitBias {
             same
         });
         Self(sorted.into())
+    }
+}
+
+/// The forms that requests have biases in.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Biases {
+    ByToken(BTreeMap<String, f32>),
+    Pairs(Vec<(Token, Bias)>),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Bias {
+    Number(f32),
+    Banned(bool),
+}
+
+impl From<Biases> for LogitBias {
+    fn from(biases: Biases) -> Self {
+        let bias = |bias| match bias {
+            Bias::Number(bias) => bias,
+            Bias::Banned(stays) if stays => 0.0,
+            Bias::Banned(_) => f32::NEG_INFINITY,
+        };
+        match biases {
+            Biases::ByToken(biases) => {
+                let pairs = biases.into_iter();
+                pairs
+                    .filter_map(|(token, bias)| Some((token.parse().ok()?, bias)))
+                    .collect()
+            }
+            Biases::Pairs(pairs) => {
+                let pairs = pairs.into_iter();
+                pairs.map(|(token, it)| (token, bias(it))).collect()
+            }
+        }
+    }
+}
+
+impl LogitBias {
+    /// The schema of the forms that requests have biases in.
+    pub(super) fn schema(_: &mut SchemaGenerator) -> Schema {
+        let words = format!(
+            "an object of numbers between -100 and 100 by token id, or an array of pairs of both; at most {MAX_BIASES}"
+        );
+        json_schema!({
+            "x-words": words,
+            "anyOf": [
+                {
+                    "type": "object", "maxProperties": MAX_BIASES,
+                    "propertyNames": { "pattern": "^[0-9]+$" },
+                    "additionalProperties": { "type": "number", "minimum": -100, "maximum": 100 },
+                },
+                {
+                    "type": "array", "maxItems": MAX_BIASES,
+                    "items": {
+                        "type": "array", "minItems": 2, "maxItems": 2,
+                        "x-kind": "a pair of a token id and a bias",
+                        "prefixItems": [
+                            { "type": "integer", "minimum": 0, "maximum": Token::MAX, "x-kind": "a token id" },
+                            { "anyOf": [
+                                { "type": "number", "minimum": -100, "maximum": 100 }, { "const": false },
+                            ] },
+                        ],
+                    },
+                },
+            ],
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Examples of requests: for the documentation, and for whoever tries a graph.
 
-use graphmill_calculators::{http::table, tensor::Datatype};
+use graphmill_calculators::tensor::Datatype;
+use graphmill_dialects::{bodies::CHAT, schema};
 use graphmill_engine::Plan;
 use serde_json::{Map, Value, json};
 
@@ -15,7 +16,7 @@ use crate::{
 };
 
 /// The endpoint whose requests nodes of other crates are expected to read.
-const USUAL: &str = table::CHAT;
+const USUAL: &str = CHAT;
 
 /// Maximum number of tokens in the answer to an example.
 const TOKENS: u32 = 50;
@@ -40,10 +41,8 @@ const TEST: &str = "[[case]]\nname = \"a try\"\ninput = [\n  { stream = \"in\", 
 
 /// A body with the fields that it has to have.
 pub(super) fn of_body(body: Body, model: Option<&&str>) -> Value {
-    let has = |name: &str| {
-        let mut fields = table::fields();
-        fields.any(|field| field.name == name && field.endpoints.contains(&body.endpoint()))
-    };
+    let endpoint = schema::endpoint(body.endpoint());
+    let has = |name: &str| endpoint.is_some_and(|endpoint| endpoint.fields.contains_key(name));
     let mut names = body.route.required.to_vec();
     if body.only().is_none() && has("max_tokens") && !names.contains(&"max_tokens") {
         names.push("max_tokens");

@@ -7,11 +7,12 @@ use graphmill_calculators::{
     embed::EmbeddingModel,
     http::{
         dialect::{Dialect, Family, Purpose},
-        dialect_table, table,
+        dialect_table,
     },
     llm::LanguageModel,
     text_nodes::ApplyChatTemplate,
 };
+use graphmill_dialects::bodies;
 use graphmill_engine::Calculator as _;
 use graphmill_llm::Vision;
 
@@ -122,7 +123,7 @@ impl Servable {
         let answered = read.filter(|dialect| {
             let mut routes = dialect.routes().iter();
             let is_chat = match dialect.family() {
-                Family::Text(text) => text.native().endpoint() == table::CHAT,
+                Family::Text(text) => text.native().endpoint() == bodies::CHAT,
                 Family::Vectors(_) | Family::Scores(_) => false,
             };
             routes.any(|route| route.purpose == Purpose::Answer)

@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::TcpStream;
 
-use graphmill_calculators::http::table::{
-    self, CHAT, COMPLETIONS, EMBEDDINGS, MESSAGES, RERANK, RESPONSES, TOKENIZE,
+use graphmill_dialects::{
+    bodies::{CHAT, COMPLETIONS, EMBEDDINGS, MESSAGES, RERANK, RESPONSES, TOKENIZE},
+    schema,
 };
 use graphmill_server::KeySource;
 use serde_json::{Value, json};
@@ -376,14 +377,15 @@ async fn errors_show_little_of_what_was_sent() {
             ));
         }
     };
-    for field in table::fields() {
-        for endpoint in field.endpoints {
+    for endpoint in schema::endpoints() {
+        for field in endpoint.names() {
             for value in &values {
-                let fields = json!({ field.name: value });
-                let body = with(good(endpoint), &fields).to_string();
-                let reply = read(server.post(&format!("/v1/{endpoint}"), body)).await;
+                let fields = json!({ field: value });
+                let name = endpoint.name;
+                let body = with(good(name), &fields).to_string();
+                let reply = read(server.post(&format!("/v1/{name}"), body)).await;
                 let shape: String = value.to_string().replace(&long, "q");
-                check(format!("{endpoint} {}: {shape}", field.name), &reply);
+                check(format!("{name} {field}: {shape}"), &reply);
             }
         }
     }

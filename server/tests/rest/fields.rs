@@ -1,13 +1,16 @@
-//! The fields of requests: every refusal of the table, from a running server, and the page that is
-//! made from it.
+//! The fields of requests: what of them is refused, by a running server, and the page that is made of
+//! their schemas.
 
 use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use graphmill_calculators::http::table::{
-    self, CHAT, COMPLETIONS, DETOKENIZE, EMBED, EMBEDDINGS, Field, GENERATE, GENERATE_STREAM,
-    MESSAGES, RERANK, RESPONSES, Refusal, TOKENIZE, TRANSCRIPTIONS,
+use graphmill_dialects::{
+    bodies::{
+        CHAT, COMPLETIONS, DETOKENIZE, EMBED, EMBEDDINGS, GENERATE, GENERATE_STREAM, MESSAGES,
+        RERANK, RESPONSES, TOKENIZE, TRANSCRIPTIONS,
+    },
+    schema,
 };
 use serde_json::{Value, json};
 
@@ -25,9 +28,17 @@ in the answer's header `x-ignored-fields`, with 31 others at most. A field of co
 A body may have 16384 fields. What its fields hold may be nested 100 levels deep and have 65536 JSON values, all together; token ids of `prompt`, `input` and `tokens` are not counted.
 Of several fields of one name, the last counts.
 
-This page is made from the table that requests are checked against, `calculators/src/http/table/`: `UPDATE=1 cargo test --release --workspace --test suite reference`
+This page is made from the schemas that requests are checked against, `dialects/src/bodies/`: `UPDATE=1 cargo test --release --workspace --test suite reference`
 writes it.
 ";
+
+/// A request that is refused with status 400 and type `invalid_request_error`: its endpoint, fields to
+/// add to a good request, and the error's `param` and `code`.
+type Refusal = (String, Value, String, String);
+
+fn refusals() -> Vec<Refusal> {
+    serde_json::from_str(include_str!("refusals.json")).expect("refusals")
+}
 
 pub(crate) async fn server() -> TestServer {
     let script = json!({ "replies": [{ "when": "", "text": "Hello", "then": "end" }, { "when": "endless", "text": "on ", "then": "repeat" }] });
@@ -105,7 +116,7 @@ async fn post(server: &TestServer, endpoint: &str, body: &Value) -> Reply {
 }
 
 #[tokio::test]
-async fn every_refusal_of_the_table_is_as_it_says() {
+async fn what_is_refused_is_named() {
     let server = server().await;
     for endpoint in [
         CHAT,
@@ -127,17 +138,12 @@ async fn every_refusal_of_the_table_is_as_it_says() {
         let reply = post(&server, endpoint, &good(endpoint)).await;
         assert_eq!(reply.status, 200, "{}", reply.text);
     }
-    let refusals = table::refusals();
+    let refusals = refusals();
     assert!(refusals.len() >= 150, "only {}", refusals.len());
     let mut wrong = Vec::new();
-    let can_ask = |refusal: &&Refusal| is_served(refusal.endpoint);
-    for refusal in refusals.iter().filter(can_ask) {
-        let reply = post(
-            &server,
-            refusal.endpoint,
-            &with(good(refusal.endpoint), &refusal.fields),
-        )
-        .await;
+    let can_ask = |(endpoint, ..): &&Refusal| is_served(endpoint);
+    for (endpoint, fields, param, code) in refusals.iter().filter(can_ask) {
+        let reply = post(&server, endpoint, &with(good(endpoint), fields)).await;
         let answer = reply.json();
         let kind_of_refusal = json!("invalid_request_error");
         // Triton's errors are strings, with what else there is beside them.
@@ -146,15 +152,11 @@ async fn every_refusal_of_the_table_is_as_it_says() {
             error => (error, &error["type"]),
         };
         let found = (reply.status, found_kind, &error["param"], &error["code"]);
-        let (kind, param, code) = (
-            kind_of_refusal.clone(),
-            json!(refusal.param),
-            json!(refusal.code),
-        );
+        let (kind, param, code) = (kind_of_refusal.clone(), json!(param), json!(code));
         if found != (400, &kind, &param, &code) {
             wrong.push(format!(
-                "{} {}: {} {}",
-                refusal.endpoint, refusal.fields, reply.status, reply.text
+                "{endpoint} {fields}: {} {}",
+                reply.status, reply.text
             ));
         }
     }
@@ -378,40 +380,33 @@ fn the_reference_of_fields_is_current() {
 }
 
 fn page() -> String {
-    let endpoints = |field: &Field| match field.endpoints {
-        [CHAT] => "chat".to_owned(),
-        [COMPLETIONS] => "completions".to_owned(),
-        [CHAT, COMPLETIONS] => "both".to_owned(),
-        others => others.join(", "),
-    };
     let mut page = HEAD.to_owned();
     // Writing to a string cannot fail.
     let _ = write!(
         page,
         "\n| field | of | takes | what it does |\n|---|---|---|---|\n"
     );
-    for field in table::fields() {
-        let (of, form) = (endpoints(field), field.form);
-        let _ = writeln!(
-            page,
-            "| `{}` | {of} | {form} | {} |",
-            field.name, field.about
-        );
+    // Fields of several endpoints that are the same in all of them have one row.
+    let mut rows: Vec<(String, Vec<&str>)> = Vec::new();
+    for endpoint in schema::endpoints() {
+        for (name, field) in &endpoint.fields {
+            let (form, about) = (schema::words(field), field["description"].as_str());
+            let about = about.unwrap_or_else(|| panic!("`{name}` has no description"));
+            let row = format!("{form} | {about} |");
+            let row = format!("`{name}` | {{of}} | {row}");
+            match rows.iter_mut().find(|(known, _)| *known == row) {
+                Some((_, endpoints)) => endpoints.push(endpoint.name),
+                None => rows.push((row, vec![endpoint.name])),
+            }
+        }
     }
-    let _ = write!(
-        page,
-        "\n## What is refused\n\nWith status 400 and type `invalid_request_error`. The tests send each of these.\n\n\
-         | endpoint | fields | `param` | `code` |\n|---|---|---|---|\n"
-    );
-    for Refusal {
-        endpoint,
-        fields,
-        param,
-        code,
-    } in table::refusals()
-    {
-        let fields = fields.to_string().replace('|', "\\|");
-        let _ = writeln!(page, "| `{endpoint}` | `{fields}` | `{param}` | `{code}` |");
+    for (row, endpoints) in rows {
+        let of = match &endpoints[..] {
+            [CHAT] => "chat".to_owned(),
+            [CHAT, COMPLETIONS] => "both".to_owned(),
+            others => others.join(", "),
+        };
+        let _ = writeln!(page, "| {}", row.replace("{of}", &of));
     }
     page
 }

@@ -1,6 +1,6 @@
 //! What refusals say of a request is true of it: its numbers, the places in its text, its images.
 
-use graphmill_calculators::http::table::{CHAT, COMPLETIONS, DETOKENIZE};
+use graphmill_dialects::bodies::{CHAT, COMPLETIONS, DETOKENIZE};
 use serde_json::{Value, json};
 
 use crate::rest::fields::{good, server, with};

@@ -4,21 +4,20 @@ mod functions;
 mod reasoning;
 mod request;
 mod response;
-pub(super) mod tools;
+mod tools;
 
+use graphmill_dialects::Fields;
 use graphmill_engine::Result;
 
 use super::{
     choices::ChoicesWriter,
     dialect::{AnswerWriter, Dialect, Family, Purpose, Route, TextDialect},
-    fields::Fields,
-    translate::Translated,
+    params::OwnParams,
 };
-use crate::payload::{
-    GenerationParams, JsonBody, Partner, RequestInput, SpecialTokens, TextRequest, ToolChoice,
-};
+use crate::payload::{JsonBody, RequestInput, TextRequest};
 
-pub(super) use request::{chat as conversation, check_detail, check_format};
+pub(super) use request::chat as conversation;
+pub(super) use tools::arguments;
 
 /// OpenAI's `chat/completions`, whose fields most translations have.
 #[derive(Debug)]
@@ -65,25 +64,9 @@ impl TextDialect for Chat {
         &Self
     }
 
-    /// Functions are told as tools.
-    fn translate(&self, body: &JsonBody) -> Result<Option<Translated>> {
-        functions::to_tools(body)
-    }
-
-    fn input(&self, body: &JsonBody, params: &mut GenerationParams) -> Result<RequestInput> {
-        let body = Fields::from(body);
-        params.reasoning_budget = reasoning::budget(body)?;
-        if params.special_tokens == SpecialTokens::Skip {
-            // The parsers behind the model take them out.
-            params.special_tokens = SpecialTokens::Markers;
-        }
-        let mut chat = request::chat(body)?;
-        chat.partner = Some(Partner {
-            salt: params.cache_salt.clone(),
-            adapter: params.adapter.clone(),
-        });
-        params.demands_call = chat.tool_choice != ToolChoice::Auto;
-        Ok(RequestInput::Chat(chat))
+    fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
+        let (chat, own) = request::chat(fields, &body.allowance())?;
+        Ok((RequestInput::Chat(chat), own))
     }
 
     fn writer(&self, request: &TextRequest) -> Box<dyn AnswerWriter> {

@@ -2,149 +2,108 @@
 
 use std::sync::Arc;
 
+use graphmill_dialects::bodies::tools::Tools;
 use graphmill_engine::Result;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use crate::http::fields::{Fields, invalid, missing, shown, wrong_type};
+use super::functions;
+use crate::http::fields::{invalid, missing, shown};
 use crate::payload::{
     ToolChoice,
     json::{Allowance, INVALID_JSON},
 };
 
 /// What a request says about tools.
-pub(in crate::http) struct ToolUse {
+pub(super) struct ToolUse {
     /// The tools, unless the request forbids their use.
-    pub(in crate::http) offered: Option<Vec<Value>>,
-    pub(in crate::http) choice: ToolChoice,
+    pub(super) offered: Option<Vec<Value>>,
+    pub(super) choice: ToolChoice,
     /// Whether a message may have one call only.
-    pub(in crate::http) one_call: bool,
+    pub(super) one_call: bool,
+    /// Whether calls are told as `function_call`.
+    pub(super) function_call: bool,
 }
 
-/// Reads `tools`, `tool_choice` and `parallel_tool_calls`.
-pub(in crate::http) fn read(body: Fields<'_>) -> Result<ToolUse> {
-    let tools = body.array("tools")?.filter(|tools| !tools.is_empty());
-    for (index, tool) in tools.into_iter().flatten().enumerate() {
-        check(tool, &format!("tools[{index}]"))?;
+/// Reads the fields of tools, or those that came before them.
+pub(super) fn read(said: &mut Tools) -> Result<ToolUse> {
+    let function_call = said.functions.is_some() || said.function_call.is_some();
+    for (old, new, both) in [
+        (
+            "functions",
+            "tools",
+            said.functions.is_some() && said.tools.is_some(),
+        ),
+        (
+            "function_call",
+            "tool_choice",
+            said.function_call.is_some() && said.tool_choice.is_some(),
+        ),
+    ] {
+        if both {
+            return Err(invalid(
+                old,
+                format!("cannot be used together with `{new}`"),
+            ));
+        }
     }
-    let choice = choice(body, tools.map_or(&[], Vec::as_slice))?;
-    let parallel = body.bool("parallel_tool_calls")?.unwrap_or(true);
+    let tools = said.tools.take();
+    let functions = said.functions.take().map(functions::as_tools);
+    let tools = tools.or(functions).filter(|tools| !tools.is_empty());
+    let list = tools.as_deref().unwrap_or_default();
+    let choice = match said.function_call.take() {
+        Some(choice) => choice_of("function_call", "functions", &choice, list)?,
+        None => match said.tool_choice.take() {
+            Some(choice) => choice_of("tool_choice", "tools", &choice, list)?,
+            None => Some(ToolChoice::Auto),
+        },
+    };
+    // An answer has one call in the form of functions.
+    let parallel = said.parallel_tool_calls.unwrap_or(true);
+    let parallel = parallel && !(function_call && tools.is_some());
     Ok(ToolUse {
-        offered: tools.filter(|_| choice.is_some()).cloned(),
+        offered: tools.filter(|_| choice.is_some()),
         one_call: !parallel || matches!(choice, Some(ToolChoice::Named(_))),
         choice: choice.unwrap_or_default(),
+        function_call,
     })
 }
 
-/// Reads `tool_choice`; none where it forbids calls.
-fn choice(body: Fields<'_>, tools: &[Value]) -> Result<Option<ToolChoice>> {
-    let choice = match body.get("tool_choice")? {
-        None => return Ok(Some(ToolChoice::Auto)),
-        Some(Value::String(choice)) => match choice.as_str() {
-            "auto" => return Ok(Some(ToolChoice::Auto)),
+/// Reads a choice among tools; none where it forbids calls.
+fn choice_of(
+    field: &str,
+    list: &str,
+    choice: &Value,
+    tools: &[Value],
+) -> Result<Option<ToolChoice>> {
+    let is_function_call = field == "function_call";
+    let named = match choice {
+        Value::String(choice) => match choice.as_str() {
             "none" => return Ok(None),
-            "required" => ToolChoice::Required,
-            other => {
-                let expected = "must be `none`, `auto`, `required` or a function";
-                return Err(invalid(
-                    "tool_choice",
-                    format!("{expected}, not `{}`", shown(other)),
-                ));
-            }
+            "required" => None,
+            _ => return Ok(Some(ToolChoice::Auto)),
         },
-        Some(choice @ Value::Object(_)) => named(choice, tools)?,
-        Some(other) => return Err(wrong_type("tool_choice", "a string or an object", other)),
+        _ if is_function_call => Some((format!("{field}.name"), &choice["name"])),
+        _ => Some(match &choice["function"] {
+            Value::Null => (format!("{field}.name"), &choice["name"]),
+            function => (format!("{field}.function.name"), &function["name"]),
+        }),
     };
-    if tools.is_empty() {
-        return Err(invalid("tool_choice", "needs `tools`"));
+    let needs_tools = tools.is_empty() && (named.is_none() || is_function_call);
+    if needs_tools {
+        return Err(invalid(field, format!("needs `{list}`")));
     }
-    Ok(Some(choice))
-}
-
-/// `{"type": "function", "function": {"name": ...}}`, or the name beside the type.
-fn named(choice: &Value, tools: &[Value]) -> Result<ToolChoice> {
-    match &choice["type"] {
-        Value::String(kind) if kind == "function" => {}
-        Value::Null => return Err(missing("tool_choice.type")),
-        Value::String(kind) => {
-            return Err(invalid(
-                "tool_choice.type",
-                format!("must be `function`, not `{}`", shown(kind)),
-            ));
-        }
-        other => return Err(wrong_type("tool_choice.type", "a string", other)),
-    }
-    let (field, name) = match &choice["function"] {
-        Value::Null => ("tool_choice.name", &choice["name"]),
-        function @ Value::Object(_) => ("tool_choice.function.name", &function["name"]),
-        other => return Err(wrong_type("tool_choice.function", "an object", other)),
+    let Some((field, name)) = named else {
+        return Ok(Some(ToolChoice::Required));
     };
-    let name = match name {
-        Value::String(name) => name,
-        Value::Null => return Err(missing("tool_choice.function.name")),
-        other => return Err(wrong_type(field, "a string", other)),
+    let Value::String(name) = name else {
+        return Err(missing("tool_choice.function.name"));
     };
     let known = tools.iter().any(|tool| tool["function"]["name"] == **name);
     if !known {
-        return Err(invalid(
-            field,
-            format!("is `{}`, which is none of `tools`", shown(name)),
-        ));
+        let message = format!("is `{}`, which is none of `{list}`", shown(name));
+        return Err(invalid(field, message));
     }
-    Ok(ToolChoice::Named(Arc::from(name.as_str())))
-}
-
-fn check(tool: &Value, path: &str) -> Result<()> {
-    if !tool.is_object() {
-        return Err(wrong_type(path, "an object", tool));
-    }
-    match tool.get("type") {
-        Some(Value::String(kind)) if kind == "function" => {}
-        Some(Value::String(kind)) => {
-            return Err(invalid(
-                format!("{path}.type"),
-                format!("must be `function`, not `{}`", shown(kind)),
-            ));
-        }
-        Some(other) => return Err(wrong_type(format!("{path}.type"), "a string", other)),
-        None => return Err(missing(format!("{path}.type"))),
-    }
-    let path = format!("{path}.function");
-    match tool.get("function") {
-        Some(Value::Object(function)) => {
-            match function.get("name") {
-                Some(Value::String(name)) if name.is_empty() => {
-                    return Err(invalid(format!("{path}.name"), "must not be empty"));
-                }
-                Some(Value::String(_)) => {}
-                None | Some(Value::Null) => return Err(missing(format!("{path}.name"))),
-                Some(other) => {
-                    return Err(wrong_type(format!("{path}.name"), "a string", other));
-                }
-            }
-            match function.get("parameters") {
-                None | Some(Value::Null) => Ok(()),
-                Some(Value::Object(schema)) => takes_object(schema, &path),
-                Some(other) => Err(wrong_type(format!("{path}.parameters"), "an object", other)),
-            }
-        }
-        Some(other) => Err(wrong_type(path, "an object", other)),
-        None => Err(missing(path)),
-    }
-}
-
-/// Refuses a schema that no arguments match, because they are an object.
-fn takes_object(schema: &Map<String, Value>, path: &str) -> Result<()> {
-    let kind = match schema.get("type") {
-        Some(Value::String(kind)) if kind != "object" => kind,
-        _ => return Ok(()),
-    };
-    Err(invalid(
-        format!("{path}.parameters.type"),
-        format!(
-            "must be `object`, as arguments are one, not `{}`",
-            shown(kind)
-        ),
-    ))
+    Ok(Some(ToolChoice::Named(Arc::from(name.as_str()))))
 }
 
 /// The arguments of a call as a string has them.
@@ -160,34 +119,17 @@ pub(in crate::http) fn arguments(
     }
 }
 
-/// Turns a past call's arguments, which travel as a string of JSON, into the object that templates
-/// expect.
-pub(in crate::http) fn past_call(
-    call: &mut Value,
-    path: &str,
-    allowance: &Allowance,
-) -> Result<()> {
-    let Value::Object(call) = call else {
-        return Err(wrong_type(path, "an object", call));
-    };
-    let path = format!("{path}.function");
-    let function = match call.get_mut("function") {
-        Some(Value::Object(function)) => function,
-        Some(other) => return Err(wrong_type(path, "an object", other)),
-        None => return Err(missing(path)),
-    };
-    if !function.get("name").is_some_and(Value::is_string) {
-        return Err(missing(format!("{path}.name")));
-    }
-    let arguments = match function.get("arguments") {
-        None | Some(Value::Null) => json!({}),
-        Some(Value::String(text)) if text.trim().is_empty() => json!({}),
-        Some(Value::String(text)) => {
-            arguments(text, &format!("{path}.arguments"), allowance)?.into()
+/// Turns the arguments of a past call, which travel as a string of JSON, into the object that
+/// templates expect.
+pub(super) fn past_call(call: &mut Value, path: &str, allowance: &Allowance) -> Result<()> {
+    let function = &mut call["function"];
+    let read = match &function["arguments"] {
+        Value::String(text) if !text.trim().is_empty() => {
+            arguments(text, &format!("{path}.function.arguments"), allowance)?
         }
-        Some(object @ Value::Object(_)) => object.clone(),
-        Some(other) => return Err(wrong_type(format!("{path}.arguments"), "a string", other)),
+        Value::Object(_) => return Ok(()),
+        _ => Map::new(),
     };
-    function.insert("arguments".into(), arguments);
+    function["arguments"] = read.into();
     Ok(())
 }

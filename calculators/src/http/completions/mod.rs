@@ -2,16 +2,18 @@
 
 mod response;
 
+use graphmill_dialects::{Fields, bodies::completions as bodies};
 use graphmill_engine::Result;
 
 use super::{
     choices::ChoicesWriter,
     dialect::{AnswerWriter, Dialect, Family, Purpose, Route, TextDialect},
-    fields::{Fields, invalid},
+    fields::{self, invalid},
     limits::MAX_PROMPTS,
+    params::OwnParams,
     prompts,
 };
-use crate::payload::{GenerationParams, JsonBody, Prompt, RequestInput, TextRequest};
+use crate::payload::{JsonBody, Prompt, RequestInput, TextRequest};
 
 /// OpenAI's `completions`, whose fields translations of prompts have.
 #[derive(Debug)]
@@ -51,8 +53,16 @@ impl TextDialect for Completions {
         &Self
     }
 
-    fn input(&self, body: &JsonBody, _: &mut GenerationParams) -> Result<RequestInput> {
-        prompts(body.into())
+    fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
+        let own: bodies::Completions = fields.take()?;
+        let input = prompts(body.into(), &own)?;
+        let own = OwnParams {
+            max_tokens: own.max_tokens,
+            echo: own.echo,
+            logprobs: own.logprobs,
+            ..OwnParams::default()
+        };
+        Ok((input, own))
     }
 
     fn writer(&self, request: &TextRequest) -> Box<dyn AnswerWriter> {
@@ -61,7 +71,7 @@ impl TextDialect for Completions {
 }
 
 /// Reads the prompts of a completion: a string, strings, token ids, or lists of token ids.
-fn prompts(body: Fields<'_>) -> Result<RequestInput> {
+fn prompts(body: fields::Fields<'_>, own: &bodies::Completions) -> Result<RequestInput> {
     let mut prompts = prompts::read(
         body,
         prompts::Form {
@@ -71,8 +81,8 @@ fn prompts(body: Fields<'_>) -> Result<RequestInput> {
             only_tokens: false,
         },
     )?;
-    if let Some(suffix) = body.str("suffix")?.filter(|suffix| !suffix.is_empty()) {
-        if body.bool("echo")? == Some(true) {
+    if !own.suffix.is_empty() {
+        if own.echo {
             return Err(invalid("suffix", "cannot be used together with `echo`"));
         }
         for prompt in &mut prompts {
@@ -81,7 +91,7 @@ fn prompts(body: Fields<'_>) -> Result<RequestInput> {
             };
             *prompt = Prompt::Gap {
                 before: std::mem::take(before),
-                after: suffix.to_owned(),
+                after: own.suffix.clone(),
             };
         }
     }

@@ -1,13 +1,15 @@
 //! Cohere's `embed`: the same vectors, with other fields in the request and the answer.
 
+use graphmill_dialects::bodies::{EMBED, vectors};
 use graphmill_engine::Result;
 use serde::Serialize;
-use serde_json::Value;
 
-use super::super::dialect::{Dialect, Family, Place, Purpose, Route};
-use super::super::fields::{Fields, missing, unsupported, wrong_type};
-use super::super::table::{self, endpoint};
-use super::{Request, texts};
+use super::super::{
+    dialect::{Dialect, Family, Place, Purpose, Route},
+    endpoint,
+    fields::{self, missing},
+};
+use super::Request;
 use crate::payload::{Embeddings, JsonBody, Prompt, VectorForm};
 
 /// Cohere's `embed`.
@@ -17,7 +19,7 @@ pub(in crate::http) struct CohereEmbeddings;
 impl Dialect for CohereEmbeddings {
     fn routes(&self) -> &'static [Route] {
         &[Route {
-            path: table::EMBED,
+            path: EMBED,
             purpose: Purpose::Answer,
             summary: "Makes a vector of each text, as Cohere's does",
             required: &["model", "texts"],
@@ -35,53 +37,22 @@ impl Dialect for CohereEmbeddings {
 }
 
 fn read(body: &JsonBody, id: &str) -> Result<Request> {
-    let (body, ignored) = endpoint::of(body, table::EMBED)?;
-    for (index, text) in body
-        .array("texts")?
-        .ok_or_else(|| missing("texts"))?
-        .iter()
-        .enumerate()
-    {
-        if !text.is_string() {
-            return Err(wrong_type(format!("texts[{index}]"), "a string", text));
-        }
-    }
-    let (float, base64) = types(body)?;
+    let mut fields = fields::read(EMBED, body)?;
+    let own: vectors::Embed = fields.take()?;
+    let texts = own.texts.ok_or_else(|| missing("texts"))?;
+    let has = |kind: &str| own.embedding_types.iter().any(|it| it == kind);
     Ok(Request {
-        model: endpoint::model(body)?,
-        input: texts(body, "texts")?,
-        dimensions: body.count("output_dimension", 1)?,
-        truncate: body.str("truncate")?.map(|truncate| truncate == "END"),
+        model: endpoint::model(own.model)?,
+        input: texts.into_iter().map(Prompt::Text).collect(),
+        dimensions: own.output_dimension,
+        truncate: own.truncate.map(|truncate| truncate == "END"),
         form: VectorForm::ByType {
             id: format!("embed-{id}").into(),
-            float,
-            base64,
+            float: own.embedding_types.is_empty() || has("float"),
+            base64: has("base64"),
         },
-        ignored,
+        ignored: fields.unknown.into(),
     })
-}
-
-/// Whether vectors are asked for as numbers, and as base64.
-fn types(body: Fields<'_>) -> Result<(bool, bool)> {
-    let types = body
-        .array("embedding_types")?
-        .map_or(&[][..], Vec::as_slice);
-    let (mut float, mut base64) = (types.is_empty(), false);
-    for (index, kind) in types.iter().enumerate() {
-        match kind {
-            Value::String(kind) if kind == "float" => float = true,
-            Value::String(kind) if kind == "base64" => base64 = true,
-            Value::String(_) => return Err(unsupported(format!("embedding_types[{index}]"), kind)),
-            other => {
-                return Err(wrong_type(
-                    format!("embedding_types[{index}]"),
-                    "a string",
-                    other,
-                ));
-            }
-        }
-    }
-    Ok((float, base64))
 }
 
 #[derive(Serialize)]

@@ -8,18 +8,17 @@ pub(super) use cohere::CohereEmbeddings;
 use std::sync::Arc;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use graphmill_dialects::bodies::{EMBEDDINGS, vectors};
 use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, NoOptions, Offset, OpenCx, Out, Result, register,
 };
 use serde::Serialize;
 
-use super::fields::{Fields, invalid};
 use super::limits::MAX_TEXTS;
 use super::{
     body,
     dialect::{Dialect, Family, Purpose, Route},
-    dialect_table, prompts,
-    table::{self, endpoint},
+    dialect_table, endpoint, fields, prompts,
 };
 use crate::payload::{
     Embeddings as Vectors, EmbeddingsRequest as Request, HttpRequestPayload, HttpResponse,
@@ -87,7 +86,7 @@ pub(super) struct Embeddings;
 impl Dialect for Embeddings {
     fn routes(&self) -> &'static [Route] {
         &[Route {
-            path: table::EMBEDDINGS,
+            path: EMBEDDINGS,
             purpose: Purpose::Answer,
             summary: "Makes a vector of each text",
             required: &["model", "input"],
@@ -101,32 +100,28 @@ impl Dialect for Embeddings {
 }
 
 fn read(body: &JsonBody, _: &str) -> Result<Request> {
-    let (body, ignored) = endpoint::of(body, table::EMBEDDINGS)?;
-    let base64 = match body.str("encoding_format")? {
-        None | Some("float") => false,
-        Some("base64") => true,
-        Some(_) => {
-            return Err(invalid("encoding_format", "must be `float` or `base64`"));
-        }
-    };
+    let mut fields = fields::read(EMBEDDINGS, body)?;
+    let own: vectors::Embeddings = fields.take()?;
     Ok(Request {
-        model: endpoint::model(body)?,
-        input: texts(body, "input")?,
-        dimensions: body.count("dimensions", 1)?,
+        model: endpoint::model(own.model)?,
+        input: texts(body)?,
+        dimensions: own.dimensions,
         truncate: None,
-        form: VectorForm::List { base64 },
-        ignored,
+        form: VectorForm::List {
+            base64: own.encoding_format.is_some_and(|form| form == "base64"),
+        },
+        ignored: fields.unknown.into(),
     })
 }
 
-fn texts(body: Fields<'_>, field: &'static str) -> Result<Arc<[Prompt]>> {
+fn texts(body: &JsonBody) -> Result<Arc<[Prompt]>> {
     let form = prompts::Form {
-        field,
+        field: "input",
         most: MAX_TEXTS,
         empty_text: true,
         only_tokens: false,
     };
-    Ok(prompts::read(body, form)?.into())
+    Ok(prompts::read(body.into(), form)?.into())
 }
 
 /// Writes the answer of `embeddings`, or of Cohere's `embed`. There is one answer: a second request is

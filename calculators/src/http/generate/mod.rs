@@ -4,13 +4,13 @@
 mod answer;
 mod request;
 
+use graphmill_dialects::bodies::{GENERATE, GENERATE_STREAM};
 use graphmill_engine::Result;
 use serde_json::Value;
 
 use super::{
     completions::Completions,
     dialect::{AnswerWriter, Dialect, Failure, Family, Place, Purpose, Route, TextDialect},
-    table::{GENERATE, GENERATE_STREAM},
     translate::Translated,
 };
 use crate::payload::{JsonBody, TextRequest};

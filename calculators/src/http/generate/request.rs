@@ -1,10 +1,10 @@
 //! The request: a text, and parameters that are in an object of their own or beside it.
 
+use graphmill_dialects::schema;
 use graphmill_engine::Result;
 use serde_json::{Map, Value};
 
 use crate::http::fields::{Fields, invalid, missing, unsupported, wrong_type};
-use crate::http::table;
 use crate::http::translate::{Names, Translated};
 use crate::payload::JsonBody;
 
@@ -85,7 +85,7 @@ pub(super) fn to_completion(json: &JsonBody, streams: bool) -> Result<Translated
 
 /// Whether it matters what a field says: others are ignored wherever they are.
 fn is_known(name: &str) -> bool {
-    table::fields().any(|field| field.name == name)
+    schema::endpoints().any(|endpoint| endpoint.fields.contains_key(name))
 }
 
 /// What TensorRT-LLM's models call `stop`; nothing where it is empty.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use graphmill_dialects::bodies::{CHAT, TOKENIZE, prompts::Tokenize};
 use graphmill_engine::{Error, Result};
 use serde_json::Value;
 
@@ -10,15 +11,15 @@ use super::{
         chat,
         defaults::Defaults,
         dialect::Purpose,
-        fields::{Fields, at_most, invalid, missing, shown, wrong_type},
+        fields::{self, Fields, at_most, invalid, missing, shown, wrong_type},
         limits::MAX_PROMPTS,
         prompts,
     },
     explanation,
 };
 use crate::payload::{
-    GenerationParams, HttpRequestPayload, Prompt, PromptQuestion, QuestionKind, RequestInput,
-    Tokenization,
+    GenerationParams, HttpRequestPayload, JsonBody, Prompt, PromptQuestion, QuestionKind,
+    RequestInput, Tokenization,
 };
 
 /// The purpose of a request for an answer: the answer, or an explanation where the query asks for
@@ -63,17 +64,18 @@ pub(in crate::http) fn of_generation(
 /// The prompts and the question of a request that is about prompts alone.
 pub(in crate::http) fn of_prompt(
     purpose: Purpose,
-    body: Fields<'_>,
+    body: &JsonBody,
 ) -> Result<(RequestInput, QuestionKind)> {
     if purpose == Purpose::Text {
-        return Ok((tokens(body)?, QuestionKind::Detokenize));
+        return Ok((tokens(body.into())?, QuestionKind::Detokenize));
     }
-    let (input, nested) = texts(body)?;
+    let own: Tokenize = fields::check(TOKENIZE, body)?.take()?;
+    let (input, nested) = texts(body, &own)?;
     let count = match &input {
         RequestInput::Prompts(prompts) => prompts.len(),
         RequestInput::Chat(_) => 1,
     };
-    let tokenization = tokenization(body, nested, count)?;
+    let tokenization = tokenization(&own, nested, count)?;
     Ok((input, QuestionKind::Tokenize(tokenization)))
 }
 
@@ -97,11 +99,15 @@ fn tokens(body: Fields<'_>) -> Result<RequestInput> {
     Ok(RequestInput::Prompts(prompts::read(body, form)?.into()))
 }
 
+/// Fields of `tokenize` that chats have in another meaning.
+const TOKENIZER_FIELDS: &[&str] = &["add_special_tokens"];
+
 /// The fields a text can be in: OVMS's, vLLM's and llama-server's.
 const TEXT_FIELDS: [&str; 3] = ["text", "prompt", "content"];
 
 /// What `tokenize` is to tokenize, and whether these are several texts.
-fn texts(body: Fields<'_>) -> Result<(RequestInput, bool)> {
+fn texts(json: &JsonBody, own: &Tokenize) -> Result<(RequestInput, bool)> {
+    let body = Fields::from(json);
     let mut given = TEXT_FIELDS.into_iter().filter(|field| body.has(field));
     let first = given.next();
     if let (Some(one), Some(other)) = (first, given.next()) {
@@ -112,7 +118,13 @@ fn texts(body: Fields<'_>) -> Result<(RequestInput, bool)> {
     }
     let chat = body.has("messages");
     let field = match first {
-        None if chat => return Ok((RequestInput::Chat(chat::conversation(body)?), false)),
+        None if chat => {
+            // Some of its own fields are those of chats by other meanings.
+            let of_chat = json.without(TOKENIZER_FIELDS);
+            let mut fields = fields::check(CHAT, &of_chat)?;
+            let (chat, _) = chat::conversation(&mut fields, &json.allowance())?;
+            return Ok((RequestInput::Chat(chat), false));
+        }
         None => return Err(missing("text")),
         Some(field) if chat => {
             let message = format!("cannot be used together with `{field}`");
@@ -120,7 +132,7 @@ fn texts(body: Fields<'_>) -> Result<(RequestInput, bool)> {
         }
         Some(given) => given,
     };
-    let spelled = Spelling::read(body, field)?;
+    let spelled = Spelling::of(own, field);
     match body.get(field)?.unwrap_or(&Value::Null) {
         Value::String(text) => Ok((RequestInput::Prompts([spelled.prompt(text)].into()), false)),
         Value::Array(list) if list.is_empty() => Err(invalid(field, "must not be an empty array")),
@@ -146,18 +158,14 @@ struct Spelling {
 }
 
 impl Spelling {
-    fn read(body: Fields<'_>, field: &str) -> Result<Self> {
+    fn of(own: &Tokenize, field: &str) -> Self {
         let as_llama_server = field == "content";
-        let add_special = match body.bool("add_special_tokens")? {
-            Some(add) => Some(add),
-            None => body.bool("add_special")?,
-        };
-        Ok(Self {
-            add_special: add_special.unwrap_or(!as_llama_server),
-            parse_special: body
-                .bool("parse_special")?
+        Self {
+            add_special: own.add_special_tokens.unwrap_or(!as_llama_server),
+            parse_special: own
+                .parse_special
                 .unwrap_or(as_llama_server || field == "prompt"),
-        })
+        }
     }
 
     fn prompt(&self, text: &str) -> Prompt {
@@ -170,34 +178,26 @@ impl Spelling {
 }
 
 /// How `count` texts are tokenized.
-fn tokenization(body: Fields<'_>, nested: bool, count: usize) -> Result<Tokenization> {
-    let max_length = body.count("max_length", 1)?;
-    let pad = body.bool("pad_to_max_length")?.unwrap_or(false);
-    if pad && max_length.is_none() {
+fn tokenization(own: &Tokenize, nested: bool, count: usize) -> Result<Tokenization> {
+    let pad = own.pad_to_max_length;
+    if pad && own.max_length.is_none() {
         return Err(missing("max_length"));
     }
     let most = MAX_PADDED / count.max(1);
-    if let Some(length) = max_length.filter(|length| pad && *length as usize > most) {
+    if let Some(length) = own
+        .max_length
+        .filter(|length| pad && *length as usize > most)
+    {
         let message =
             format!("must be at most {most} for {count} texts to be padded to, not {length}");
         return Err(invalid("max_length", message));
     }
-    let pad_left = match body.str("padding_side")? {
-        None | Some("right") => false,
-        Some("left") => true,
-        Some(other) => {
-            return Err(invalid(
-                "padding_side",
-                format!("must be `left` or `right`, not `{}`", shown(other)),
-            ));
-        }
-    };
     Ok(Tokenization {
-        max_length,
+        max_length: own.max_length,
         pad,
-        pad_left,
-        token_strs: body.bool("return_token_strs")?.unwrap_or(false),
-        with_pieces: body.bool("with_pieces")?.unwrap_or(false),
+        pad_left: own.padding_side.as_deref() == Some("left"),
+        token_strs: own.return_token_strs,
+        with_pieces: own.with_pieces,
         nested,
     })
 }

@@ -1,9 +1,10 @@
 //! The tokenizer of a model: `tokenize`, which has the fields of many servers, and `detokenize`.
 
+use graphmill_dialects::bodies::{DETOKENIZE, TOKENIZE};
+
 use crate::http::{
     completions::Completions,
     dialect::{Dialect, Family, Purpose, Route},
-    table::{DETOKENIZE, TOKENIZE},
 };
 
 /// The dialects of the tokenizer, each of one path.

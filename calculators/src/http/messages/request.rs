@@ -4,7 +4,7 @@ use graphmill_engine::Result;
 use serde_json::{Map, Value, json};
 
 use super::blocks;
-use crate::http::fields::{Fields, at_most, invalid, missing, shown, wrong_type};
+use crate::http::fields::{Fields, at_most, invalid, missing, shown};
 use crate::http::limits::MAX_MESSAGES;
 use crate::http::translate::{
     Names, Translated, Turns, function, object, optional_str, required_str, unsupported,
@@ -35,7 +35,6 @@ const NAMES: &Names = &Names {
 /// A request for `messages` as one for chat.
 pub(super) fn to_chat(json: &JsonBody) -> Result<Translated> {
     let body = Fields::from(json);
-    refuse(body)?;
     let mut chat = json.without(READ);
     let mut echo = Map::new();
 
@@ -123,27 +122,15 @@ fn tool_choice(body: Fields<'_>, chat: &mut JsonBody) -> Result<()> {
     let own = match required_str(choice, "tool_choice", "type")? {
         "auto" => json!("auto"),
         "any" => json!("required"),
-        "none" => json!("none"),
         "tool" => {
             let name = required_str(choice, "tool_choice", "name")?;
             json!({ "type": "function", "function": { "name": name } })
         }
-        other => {
-            let expected = "must be `auto`, `any`, `tool` or `none`";
-            let message = format!("{expected}, not `{}`", shown(other));
-            return Err(invalid("tool_choice.type", message));
-        }
+        _ => json!("none"),
     };
     chat.insert("tool_choice", own);
-    match choice.get("disable_parallel_tool_use")? {
-        None | Some(Value::Bool(false)) => {}
-        Some(Value::Bool(true)) => {
-            chat.insert("parallel_tool_calls", false.into());
-        }
-        Some(other) => {
-            let field = "tool_choice.disable_parallel_tool_use";
-            return Err(wrong_type(field, "a boolean", other));
-        }
+    if choice.get("disable_parallel_tool_use")? == Some(&Value::Bool(true)) {
+        chat.insert("parallel_tool_calls", false.into());
     }
     Ok(())
 }
@@ -186,14 +173,4 @@ fn output_config(body: Fields<'_>, chat: &mut JsonBody) -> Result<()> {
         chat.insert("reasoning_effort", effort.into());
     }
     Ok(())
-}
-
-/// Fields that ask for what this server does not have.
-fn refuse(body: Fields<'_>) -> Result<()> {
-    let empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
-    body.unsupported("container", |_| false)?;
-    body.unsupported("mcp_servers", empty)?;
-    body.unsupported("context_management", |_| false)?;
-    body.unsupported("n", |value| value == 1)?;
-    body.unsupported("logprobs", |value| value == false)
 }

@@ -5,6 +5,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use graphmill_dialects::{bodies::run::Run, schema};
 use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, OpenCx, Out, Res, Result, RunCx, register,
 };
@@ -16,14 +17,14 @@ use super::{
     defaults::{Defaults, OpenAIRequestOptions},
     dialect::{Family, Purpose, TextDialect},
     dialect_table,
-    fields::{Fields, invalid, missing, unsupported, wrong_type},
+    fields::{self, Fields, invalid, missing},
     inspect::{explain, question},
-    params, table, translate,
+    params, translate,
 };
 use crate::llm::{GenerationConfig, LanguageModel, claim_room, refused};
 use crate::payload::{
-    Account, GenerationParams, HttpRequestPayload, JsonBody, MediaSource, PromptQuestion,
-    RequestInput, Terms, TextRequest,
+    Account, GenerationParams, HttpRequestPayload, JsonBody, MediaSource, Partner, PromptQuestion,
+    RequestInput, SpecialTokens, Terms, TextRequest, ToolChoice,
 };
 
 /// Reads the body of `chat/completions`, `completions`, `responses`, Anthropic's `messages` and
@@ -218,13 +219,17 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
         function_call: false,
     };
     if let Purpose::Tokens | Purpose::Text = purpose {
-        return head.of_prompt(body.into());
+        return head.of_prompt(body);
+    }
+    // A dialect of another crate checks its fields where it translates them.
+    let is_declared = schema::endpoint(dialect.endpoint()).is_some();
+    if is_declared && dialect.endpoint() != dialect.native().endpoint() {
+        fields::check(dialect.endpoint(), body)?;
     }
     match dialect.translate(body)? {
         None => head.read(body, defaults),
         Some(translated) => {
             head.echo = translated.echo;
-            head.function_call = translated.function_call;
             head.read(&translated.body, defaults)
                 .map(|read| read.with_media_at(&translated.media))
                 .map_err(|error| translate::in_dialect(error, translated.names))
@@ -246,7 +251,7 @@ struct Head<'a> {
 
 impl Head<'_> {
     /// A question about a text or tokens.
-    fn of_prompt(self, body: Fields<'_>) -> Result<Read> {
+    fn of_prompt(self, body: &JsonBody) -> Result<Read> {
         let (input, kind) = question::of_prompt(self.purpose, body)?;
         Ok(Read {
             question: Some(PromptQuestion {
@@ -260,26 +265,46 @@ impl Head<'_> {
 
     /// Reads a body that has the fields of the dialect's native one.
     fn read(mut self, json: &JsonBody, defaults: &Defaults) -> Result<Read> {
-        let body = Fields::from(json);
-        let native = self.dialect.native().endpoint();
-        let ignored = table::check(json, native)?;
-        let mut params = params::read(body, native == table::CHAT, &defaults.values)?;
+        let mut fields = fields::read(self.dialect.native().endpoint(), json)?;
+        fields.fill(defaults.fields());
+        let (mut input, own) = self.dialect.input(json, &mut fields)?;
+        let run: Run = fields.take()?;
+        let mut params = params::read(&mut fields, &own, &run, &json.allowance())?;
         params.adapter = self.adapter.take();
         if let Some(account) = self.account {
             params::hold_to(account, &mut params);
         }
+        if let RequestInput::Chat(chat) = &mut input {
+            if params.special_tokens == SpecialTokens::Skip {
+                // The parsers behind the model take them out.
+                params.special_tokens = SpecialTokens::Markers;
+            }
+            chat.partner = Some(Partner {
+                salt: params.cache_salt.clone(),
+                adapter: params.adapter.clone(),
+            });
+            params.demands_call = chat.tool_choice != ToolChoice::Auto;
+        }
+        self.function_call = own.function_call;
         self.dialect.complete(&mut self.echo, &params);
-        let stream = body.bool("stream")?.unwrap_or(false);
-        let input = self.dialect.input(json, &mut params)?;
-        let usage = StreamUsage::read(body, stream)?;
-        let question =
-            question::of_generation(self.purpose, &self.model, body, defaults, &params, &ignored);
+        if run.stream_options.is_some() && !run.stream {
+            return Err(invalid("stream_options", "needs `stream: true`"));
+        }
+        let usage = run.stream_options.unwrap_or_default();
+        let question = question::of_generation(
+            self.purpose,
+            &self.model,
+            json.into(),
+            defaults,
+            &params,
+            &fields.unknown,
+        );
         let request = TextRequest {
             n: params.n,
-            stream,
-            include_usage: usage.at_end,
-            continuous_usage: usage.always,
-            ignored: ignored.into(),
+            stream: run.stream,
+            include_usage: usage.include_usage.unwrap_or(false),
+            continuous_usage: usage.continuous_usage_stats.unwrap_or(false),
+            ignored: fields.unknown.into(),
             logprobs: params.sampling.logprobs.is_some(),
             ..self.request(input)
         };
@@ -307,41 +332,6 @@ impl Head<'_> {
             echo: Arc::new(self.echo),
             function_call: self.function_call,
         }
-    }
-}
-
-/// What `stream_options` says of token counts.
-#[derive(Default)]
-struct StreamUsage {
-    at_end: bool,
-    always: bool,
-}
-
-impl StreamUsage {
-    fn read(body: Fields<'_>, stream: bool) -> Result<Self> {
-        let mut usage = Self::default();
-        let Some(options) = body.object("stream_options")? else {
-            return Ok(usage);
-        };
-        if !stream {
-            return Err(invalid("stream_options", "needs `stream: true`"));
-        }
-        for (name, value) in options {
-            let path = format!("stream_options.{name}");
-            let read = match name.as_str() {
-                "include_usage" => &mut usage.at_end,
-                "continuous_usage_stats" => &mut usage.always,
-                // Nothing is obscured, whatever it says.
-                "include_obfuscation" => &mut false,
-                _ => return Err(unsupported(path, value)),
-            };
-            match value {
-                Value::Bool(value) => *read = *value,
-                Value::Null => {}
-                other => return Err(wrong_type(path, "a boolean", other)),
-            }
-        }
-        Ok(usage)
     }
 }
 

@@ -3,8 +3,8 @@
 use graphmill_engine::Result;
 use serde_json::{Map, Value};
 
-use crate::http::chat::{check_detail, check_format, tools};
-use crate::http::fields::{Fields, invalid, missing, shown, wrong_type};
+use crate::http::chat;
+use crate::http::fields::{Fields, invalid, missing, shown, written, wrong_type};
 use crate::http::translate::{Content, Turns, object, optional_str, required_str, unsupported};
 use crate::payload::json::Allowance;
 
@@ -24,7 +24,7 @@ pub(super) fn add(
             let arguments = required_str(item, path, "arguments")?;
             let arguments = match arguments.trim() {
                 "" => Map::new(),
-                text => tools::arguments(text, &format!("{path}.arguments"), allowance)?,
+                text => chat::arguments(text, &format!("{path}.arguments"), allowance)?,
             };
             turns.call(id, name, arguments);
             Ok(())
@@ -84,7 +84,12 @@ fn content(content: &Value, path: &str) -> Result<Content> {
                     let why = "is not supported: send the image as `image_url`";
                     return Err(unsupported(format!("{path}.file_id"), why));
                 }
-                check_detail(fields.get("detail")?, &path)?;
+                check_word(
+                    fields,
+                    &path,
+                    "detail",
+                    &["auto", "low", "high", "original"],
+                )?;
                 read.image(required_str(fields, &path, "image_url")?, path.clone());
             }
             "input_audio" => {
@@ -94,13 +99,28 @@ fn content(content: &Value, path: &str) -> Result<Content> {
                     None => return Err(missing(field)),
                 };
                 let data = required_str(sound, &field, "data")?;
-                check_format(sound.get("format")?, &field)?;
+                check_word(sound, &field, "format", &["wav", "mp3", "flac"])?;
                 read.sound(data, path);
             }
             _ => read.text(text_of(fields, &path)?),
         }
     }
     Ok(read)
+}
+
+/// Refuses a word that is none of these. Which of them it is changes nothing.
+fn check_word(fields: Fields<'_>, path: &str, name: &str, words: &[&str]) -> Result<()> {
+    match fields.get(name)? {
+        Some(word) if !words.iter().any(|known| word == known) => {
+            let message = format!(
+                "must be one of `{}`, not {}",
+                words.join("`, `"),
+                written(word)
+            );
+            Err(invalid(format!("{path}.{name}"), message))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Text, or the text of parts, a line each.

@@ -4,7 +4,7 @@ use graphmill_engine::Result;
 use serde_json::{Map, Value, json};
 
 use super::items;
-use crate::http::fields::{Fields, at_most, invalid, missing, shown, written, wrong_type};
+use crate::http::fields::{Fields, at_most, invalid, missing, shown, wrong_type};
 use crate::http::limits::MAX_MESSAGES;
 use crate::http::translate::{
     Names, Translated, Turns, function, object, optional_str, required_str, unsupported,
@@ -29,7 +29,7 @@ const NAMES: &Names = &Names {
 /// A request for `responses` as one for chat.
 pub(super) fn to_chat(json: &JsonBody) -> Result<Translated> {
     let body = Fields::from(json);
-    refuse(body)?;
+    check_stream_options(body)?;
     let mut chat = json.without(READ);
     let mut turns = Turns::default();
     let instructions = body.str("instructions")?;
@@ -61,9 +61,8 @@ pub(super) fn to_chat(json: &JsonBody) -> Result<Translated> {
     if let Some(choice) = tool_choice(body)? {
         chat.insert("tool_choice", choice);
     }
-    let max_output_tokens = body.integer("max_output_tokens")?;
-    if let Some(most) = max_output_tokens {
-        chat.insert("max_completion_tokens", most.into());
+    if let Some(most) = body.get("max_output_tokens")? {
+        chat.insert("max_completion_tokens", most.clone());
     }
     if let Some(format) = text_format(body)? {
         chat.insert("response_format", format);
@@ -230,27 +229,8 @@ fn echo(body: Fields<'_>) -> Result<Map<String, Value>> {
     Ok(fields.into_iter().map(owned).collect())
 }
 
-/// Fields that ask for what a server without memory does not have. Answers are never stored,
-/// whatever `store` says: clients leave it out, which means true, and do not ask for the answer
-/// again.
-fn refuse(body: Fields<'_>) -> Result<()> {
-    let no = |value: &Value| value == false;
-    body.bool("store")?;
-    body.unsupported("previous_response_id", |_| false)?;
-    body.unsupported("conversation", |_| false)?;
-    body.unsupported("prompt", |_| false)?;
-    body.unsupported("background", no)?;
-    body.unsupported("max_tool_calls", |_| false)?;
-    body.unsupported("truncation", |value| value == "disabled")?;
-    body.unsupported("top_logprobs", |value| value == 0)?;
-    body.unsupported("n", |value| value == 1)?;
-    for (index, include) in body.array("include")?.into_iter().flatten().enumerate() {
-        // What is thought is sent as it is.
-        if include != "reasoning.encrypted_content" {
-            let why = format!("{} is not supported", written(include));
-            return Err(unsupported(format!("include[{index}]"), &why));
-        }
-    }
+/// Refuses token counts of a stream.
+fn check_stream_options(body: Fields<'_>) -> Result<()> {
     if let Some(options) = body.object("stream_options")? {
         let other = options
             .iter()

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use graphmill_dialects::bodies::{CHAT, COMPLETIONS};
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Packet, Payload, Result, Side, register,
 };
@@ -10,7 +11,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::http::table::{CHAT, COMPLETIONS};
 use crate::payload::{HttpRequestPayload, JsonBody};
 
 /// Options of [`TextRequestNode`].

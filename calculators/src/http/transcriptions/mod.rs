@@ -4,12 +4,12 @@
 mod answer;
 mod request;
 
+use graphmill_dialects::bodies::TRANSCRIPTIONS;
 use graphmill_engine::Result;
 
 use super::{
     chat::Chat,
     dialect::{AnswerWriter, Dialect, Family, Purpose, Route, TextDialect},
-    table::TRANSCRIPTIONS,
     translate::Translated,
 };
 use crate::payload::{JsonBody, TextRequest};

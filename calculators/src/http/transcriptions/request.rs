@@ -4,7 +4,6 @@ use graphmill_engine::Result;
 use serde_json::{Map, json};
 
 use crate::http::fields::{Fields, missing};
-use crate::http::table::{self, TRANSCRIPTIONS};
 use crate::http::translate::{Content, Names, Translated, Turns};
 use crate::payload::JsonBody;
 
@@ -34,7 +33,6 @@ const INSTRUCTION: &str = "Transcribe the speech in the audio word for word. Ans
 
 /// A request for a transcription as one for chat.
 pub(super) fn to_chat(json: &JsonBody) -> Result<Translated> {
-    table::check(json, TRANSCRIPTIONS)?;
     let body = Fields::from(json);
     let file = body.str("file")?.ok_or_else(|| missing("file"))?;
     let mut content = Content::default();

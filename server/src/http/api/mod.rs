@@ -2,7 +2,6 @@
 //! page that shows it.
 
 mod document;
-mod field;
 mod schema;
 
 use std::sync::Arc;

@@ -1,12 +1,12 @@
 //! The schema of a body: its fields, and which of them go together.
 
-use graphmill_calculators::http::{
-    dialect::Place,
-    table::{self, Form},
+use graphmill_calculators::{http::dialect::Place, llm::LlmOptions};
+use graphmill_dialects::{
+    bodies::{COMPLETIONS, DETOKENIZE, EMBEDDINGS, TOKENIZE},
+    schema,
 };
 use serde_json::{Map, Value, json};
 
-use super::field;
 use crate::http::operation::Body;
 
 /// What is known of the graphs that a document is about.
@@ -45,7 +45,7 @@ impl Known<'_> {
     fn serving(&self, endpoint: &str) -> impl Iterator<Item = &str> {
         // What has tokens continues prompts.
         let endpoint = match endpoint {
-            table::TOKENIZE | table::DETOKENIZE => table::COMPLETIONS,
+            TOKENIZE | DETOKENIZE => COMPLETIONS,
             _ => endpoint,
         };
         let at = move |(_, endpoints): &&(String, Vec<&str>)| {
@@ -61,40 +61,29 @@ pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
     let (endpoint, required, only) = (body.endpoint(), body.route.required, body.only());
     let mut properties = Map::new();
     let mut others = Map::new();
-    for field in table::fields().filter(|field| field.endpoints.contains(&endpoint)) {
-        let is_shown = only.is_none_or(|only| only.contains(&field.name));
-        let schema = match field.form {
-            // A graph's own limit counts where it generates.
-            Form::Integer(min, max) if only.is_some() => {
-                Some(json!({ "type": "integer", "minimum": min, "maximum": max }))
-            }
-            _ => field::schema(endpoint, field, known),
+    let fields = schema::endpoint(endpoint).map(|endpoint| &endpoint.fields);
+    for (name, field) in fields.into_iter().flatten() {
+        let is_shown = only.is_none_or(|only| only.contains(&name.as_str()));
+        let is_property = is_shown && field["x-beyond"] != true;
+        let mut schema = if is_property {
+            shown(name, field, body, known)
+        } else {
+            json!({})
         };
-        let schema = schema.filter(|_| is_shown);
-        let is_property = schema.is_some();
-        let mut schema = match schema {
-            Some(schema) if required.contains(&field.name) => schema,
-            Some(schema) => json!({ "anyOf": [schema, { "type": "null" }] }),
-            None => json!({}),
-        };
-        schema["description"] = json!(field.about);
-        schema["x-form"] = json!(field.form.to_string());
+        schema["description"] = field["description"].clone();
+        schema["x-form"] = json!(schema::words(field));
         let list = if is_property {
             &mut properties
         } else {
             &mut others
         };
-        list.insert(field.name.to_owned(), schema);
+        list.insert(name.clone(), schema);
     }
     if body.dialect.place() != Place::BehindTheGraph {
         properties.insert(
             "model".to_owned(),
             model(required, &known.names_at(endpoint)),
         );
-    }
-    if matches!(endpoint, "messages" | "responses") {
-        let one = json!({ "enum": [1, null], "description": "There is one answer.", "x-form": "only `1`" });
-        properties.insert("n".to_owned(), one);
     }
     let rules = rules(&properties);
     let mut schema = json!({ "type": "object", "properties": properties, "required": required });
@@ -107,9 +96,57 @@ pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
     schema
 }
 
+/// The schema of the values of a field that are accepted whatever the model.
+fn shown(name: &str, field: &Value, body: Body, known: &Known<'_>) -> Value {
+    let mut schema = field.get("x-shown").unwrap_or(field).clone();
+    if let Value::Object(schema) = &mut schema {
+        schema.shift_remove("description");
+    }
+    let most = match body.endpoint() {
+        EMBEDDINGS => known.embedding_vocabulary,
+        _ => known.vocabulary,
+    };
+    strip(&mut schema, most.saturating_sub(1));
+    let options = LlmOptions::default();
+    match name {
+        // Shorter deadlines are accepted, but a request may miss them.
+        "timeout" => schema = json!({ "type": "number", "minimum": 1 }),
+        // What a graph allows unless its options say otherwise, where it generates.
+        "n" if body.only().is_none() && schema.get("maximum").is_some() => {
+            schema["maximum"] = json!(options.node.best_of_limit - 1);
+        }
+        "priority" => {
+            schema["minimum"] = json!(options.engine.min_priority);
+            schema["maximum"] = json!(options.engine.max_priority);
+        }
+        _ => {}
+    }
+    if body.route.required.contains(&name) {
+        schema
+    } else {
+        json!({ "anyOf": [schema, { "type": "null" }] })
+    }
+}
+
+/// Leaves out what only checks use, and tells the last token of the model.
+fn strip(schema: &mut Value, last_token: usize) {
+    match schema {
+        Value::Array(list) => list.iter_mut().for_each(|it| strip(it, last_token)),
+        Value::Object(fields) => {
+            fields.retain(|name, _| !name.starts_with("x-"));
+            if fields.get("format").is_some_and(|format| format == "token") {
+                fields.shift_remove("format");
+                fields.insert("maximum".to_owned(), last_token.into());
+            }
+            fields.values_mut().for_each(|it| strip(it, last_token));
+        }
+        _ => {}
+    }
+}
+
 /// The schema of the field that names the graph.
 fn model(required: &[&str], names: &[&str]) -> Value {
-    // The names are known, which is more than the table says.
+    // The names are known, which is more than the field's schema says.
     let mut model = json!({ "type": "string", "enum": names });
     if !required.contains(&"model") {
         model = json!({ "anyOf": [model, { "type": "null" }] });

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, header};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use futures_util::stream;
-use graphmill_calculators::{http::table, payload::MAX_FIELDS};
+use graphmill_dialects::{json::MAX_FIELDS, schema};
 use graphmill_engine::block_on;
 use multer::Multipart;
 use serde_json::{Map, Value};
@@ -87,7 +87,7 @@ fn add(
         let failure = Failure::new(Cause::BadRequest, format!("`{name}` is no text in UTF-8"));
         failure.of_field(name.clone()).with_code("invalid_value")
     })?;
-    let value = Some(text).filter(|_| table::is_value(&name));
+    let value = Some(text).filter(|_| schema::is_value(&name));
     let value = value.and_then(|text| serde_json::from_str(text).ok());
     let value = value.filter(|value: &Value| value.is_number() || value.is_boolean());
     let value = value.unwrap_or_else(|| text.into());

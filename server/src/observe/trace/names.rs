@@ -2,12 +2,10 @@
 //! semantic conventions: these are of v0.1.0 of their own repository, and only here.
 
 use graphmill_calculators::{
-    http::{
-        dialect::{Family, Target},
-        table::COMPLETIONS,
-    },
+    http::dialect::{Family, Target},
     payload::JsonBody,
 };
+use graphmill_dialects::bodies::COMPLETIONS;
 use opentelemetry::{Array, KeyValue, StringValue, Value};
 
 pub(super) const OPERATION: &str = "gen_ai.operation.name";

@@ -6,9 +6,9 @@
 mod body;
 mod value;
 
-pub(crate) use body::Given;
+pub use body::Given;
 pub use body::{JsonBody, MAX_FIELDS};
-pub(crate) use value::{Allowance, unreadable};
+pub use value::{Allowance, unreadable};
 pub use value::{MAX_DEPTH, MAX_VALUES};
 
 /// JSON without the byte order mark that some programs begin their files with.
@@ -17,4 +17,4 @@ pub fn without_mark(json: &[u8]) -> &[u8] {
 }
 
 /// What errors about a text that is no JSON have as their code.
-pub(crate) const INVALID_JSON: &str = "invalid_json";
+pub const INVALID_JSON: &str = "invalid_json";

@@ -22,7 +22,7 @@ pub const MAX_DEPTH: usize = 100;
 
 /// How many JSON values a request may still have.
 #[derive(Debug)]
-pub(crate) struct Allowance(AtomicUsize);
+pub struct Allowance(AtomicUsize);
 
 impl Default for Allowance {
     /// The allowance of a whole request.
@@ -37,7 +37,7 @@ impl Allowance {
     /// # Errors
     /// If the text cannot be read, is nested too deep or has too many values, each named with the
     /// field.
-    pub(crate) fn parse(&self, text: &[u8], field: &str) -> Result<Value> {
+    pub fn parse(&self, text: &[u8], field: &str) -> Result<Value> {
         self.parse_behind(&[], text, field)
     }
 
@@ -82,7 +82,7 @@ impl Allowance {
 
 /// The error of a field whose text, behind another one, could not be read. JSON has numbers and
 /// characters that no reader takes, so the text may well be JSON.
-pub(crate) fn unreadable(before: &[u8], field: &str, error: &serde_json::Error) -> Error {
+pub fn unreadable(before: &[u8], field: &str, error: &serde_json::Error) -> Error {
     let (mut line, mut column) = (error.line(), error.column());
     let said = error.to_string();
     let place = format!(" at line {line} column {column}");

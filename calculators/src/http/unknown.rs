@@ -6,9 +6,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use graphmill_dialects::schema;
 use graphmill_grammar::suggest;
-
-use super::fields;
 
 /// Clients choose the names, so there is an end to those that are warned of.
 const MOST: usize = 100;
@@ -23,7 +22,7 @@ static TOLD: Mutex<Option<HashSet<String>>> = Mutex::new(None);
 /// same fields again and again.
 pub(super) fn warn(name: &str, endpoint: &str) {
     let is_plain = |letter: u8| letter.is_ascii_graphic() && letter != b'`';
-    if name.len() > MAX_NAME_BYTES || !name.bytes().all(is_plain) {
+    if name == "..." || name.len() > MAX_NAME_BYTES || !name.bytes().all(is_plain) {
         return;
     }
     let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
@@ -31,8 +30,8 @@ pub(super) fn warn(name: &str, endpoint: &str) {
     if told.len() >= MOST || !told.insert(name.to_owned()) {
         return;
     }
-    let known = fields().filter(|field| field.endpoints.contains(&endpoint));
-    let near = suggest::nearest(name, known.map(|field| field.name));
+    let known = schema::endpoint(endpoint).map(schema::Endpoint::names);
+    let near = suggest::nearest(name, known.into_iter().flatten());
     let near = near.map_or(String::new(), |near| {
         format!("; did the client mean `{near}`?")
     });

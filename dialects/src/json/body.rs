@@ -72,7 +72,7 @@ impl Field {
 
 /// A field as it was sent.
 #[derive(Copy, Clone, Debug)]
-pub(crate) enum Given<'a> {
+pub enum Given<'a> {
     /// Its text, JSON in UTF-8.
     Text(&'a [u8]),
     /// Its value, where it was put in as one.
@@ -192,12 +192,12 @@ impl JsonBody {
     }
 
     /// What may still be made of the request's text.
-    pub(crate) fn allowance(&self) -> Arc<Allowance> {
+    pub fn allowance(&self) -> Arc<Allowance> {
         Arc::clone(&self.allowance)
     }
 
     /// A field as it was sent.
-    pub(crate) fn given(&self, name: &str) -> Option<Given<'_>> {
+    pub fn given(&self, name: &str) -> Option<Given<'_>> {
         let field = self.field(name)?;
         match (&field.place, field.value.get()) {
             (Some(place), _) => Some(Given::Text(self.text(place.clone()))),
@@ -207,7 +207,7 @@ impl JsonBody {
     }
 
     /// The same body without some of its fields. Both draw on one allowance.
-    pub(crate) fn without(&self, names: &[&str]) -> Self {
+    pub fn without(&self, names: &[&str]) -> Self {
         let kept = self
             .fields
             .iter()
@@ -235,7 +235,7 @@ impl JsonBody {
     }
 
     /// The error of a field whose text could not be read.
-    pub(crate) fn unreadable(&self, name: &str, error: &serde_json::Error) -> Error {
+    pub fn unreadable(&self, name: &str, error: &serde_json::Error) -> Error {
         let before = self.field(name).map_or(&[][..], |field| self.before(field));
         unreadable(before, name, error)
     }

@@ -1,6 +1,6 @@
 //! Size limits of a request: what exceeds them is refused before it costs memory or time.
 //!
-//! The table of fields documents the same limits for users.
+//! The schemas of fields document the same limits for users.
 
 /// Most messages, or items, of a conversation: with the fields inside, about as many as a request
 /// may have values.
@@ -29,13 +29,3 @@ pub const MAX_STOP_CHARS: usize = 1_024;
 
 /// Most tokens that end a text: each new one is compared with them.
 pub const MAX_STOP_TOKENS: usize = 1_024;
-
-/// Most biases: all are added at each step.
-pub const MAX_BIASES: usize = 4_096;
-
-/// Most texts that DRY's repetitions do not go across: every token is searched for every one of
-/// these.
-pub const MAX_BREAKERS: usize = 32;
-
-/// Longest of them.
-pub const MAX_BREAKER_CHARS: usize = 64;

@@ -1,0 +1,150 @@
+//! Fields of conversations.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::shapes;
+use crate::{
+    limits::{MAX_DOCUMENTS, MAX_MESSAGES},
+    schema::Plain::{self, Only},
+};
+
+/// Fields that only chats have.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Chat {
+    /// The conversation. A message has a `role` (`system`, `developer`, `user`, `assistant`, `tool` or `function`) and a `content`: a string,
+    /// or an array of parts of type `text` and, for models that read images or sound, `image_url` and `input_audio`. `name`, `tool_calls` and `tool_call_id` reach the template.
+    #[schemars(schema_with = "messages")]
+    pub messages: Option<Vec<Map<String, Value>>>,
+    /// Ends the prompt with what begins an answer; true when left out.
+    pub add_generation_prompt: Option<bool>,
+    /// The answer goes on with the last message, which the template leaves open, instead of beginning one.
+    #[schemars(extend("x-beyond" = true))]
+    pub continue_final_message: bool,
+    /// More variables for the chat template, such as `enable_thinking`.
+    #[schemars(schema_with = "variables")]
+    pub chat_template_kwargs: Map<String, Value>,
+    /// The template's variable `documents`: strings or objects.
+    #[schemars(length(max = MAX_DOCUMENTS), extend("items" = json!({ "type": ["string", "object"] })))]
+    pub documents: Option<Vec<Value>>,
+    /// Most tokens of a choice. At most the graph's `max_tokens_limit`.
+    #[schemars(schema_with = "shapes::limit::<1>")]
+    pub max_tokens: Option<i64>,
+    /// Tells the log probability of each token, under the model itself: before penalties, temperature and the rest.
+    pub logprobs: bool,
+    /// With `logprobs`, tells those of that many likeliest tokens at each place.
+    #[schemars(range(min = 0, max = 20))]
+    pub top_logprobs: Option<u8>,
+}
+
+/// The others of that kind.
+pub const PLAIN: &[Plain] = &[
+    Only(
+        "add_special_tokens",
+        &["false"],
+        "The template writes them.",
+    ),
+    Only(
+        "chat_template",
+        &[],
+        "A request cannot bring its own template; a graph can (`chat_template_file`).",
+    ),
+    Only(
+        "verbosity",
+        &[r#""medium""#],
+        "Verbosity cannot be controlled.",
+    ),
+    Only("modalities", &[r#"["text"]"#], "Answers are text."),
+    Only("audio", &[], "Answers are text."),
+    Only(
+        "prediction",
+        &[],
+        "Use `num_assistant_tokens`: the prompt is searched for what comes next.",
+    ),
+    Only("web_search_options", &[], "Nothing is searched."),
+    Only(
+        "mm_processor_kwargs",
+        &["{}"],
+        "Each model looks and listens in its own way.",
+    ),
+];
+
+fn variables(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "properties": { "add_generation_prompt": { "type": "boolean" } },
+        "x-shown": { "type": "object" },
+    })
+}
+
+/// Messages, of which templates may know more than is checked here.
+fn messages(_: &mut SchemaGenerator) -> Schema {
+    let text = json!({ "type": "string" });
+    let named = json!({ "type": "object", "required": ["name"], "properties": { "name": text } });
+    let call = json!({ "type": "object", "required": ["function"], "properties": { "function": {
+        "type": "object", "required": ["name"],
+        "properties": { "name": text, "arguments": { "type": ["string", "object"], "x-kind": "a string" } },
+    } } });
+    let message = json!({
+        "type": "object", "required": ["role"],
+        "properties": {
+            "role": { "type": "string", "minLength": 1 },
+            "function_call": named,
+            "name": text,
+            "tool_call_id": text,
+            "content": {
+                "x-kind": "a string or an array of parts",
+                "anyOf": [text, { "type": "array", "items": part() }],
+            },
+            "reasoning_content": text,
+            "reasoning": text,
+            "tool_calls": { "type": "array", "items": call },
+        },
+    });
+    // The template knows which roles need a content, and may know others than these.
+    let roles = [
+        "system",
+        "developer",
+        "user",
+        "assistant",
+        "tool",
+        "function",
+    ];
+    let shown = json!({
+        "type": "object", "required": ["role"],
+        "properties": { "role": { "type": "string", "enum": roles }, "content": { "type": ["string", "null"] } },
+    });
+    json_schema!({
+        "x-words": format!("an array of 1 to {MAX_MESSAGES} messages"),
+        "x-entries": "messages",
+        "type": "array", "minItems": 1, "maxItems": MAX_MESSAGES, "items": message,
+        "x-shown": { "type": "array", "items": shown, "minItems": 1 },
+    })
+}
+
+/// A part of a message.
+fn part() -> Value {
+    let form = |tags: &[&str], name: &str, schema: Value| {
+        let properties = Map::from_iter([
+            ("type".to_owned(), json!({ "type": "string", "enum": tags })),
+            (name.to_owned(), schema),
+        ]);
+        json!({ "type": "object", "required": ["type", name], "properties": properties })
+    };
+    let text = json!({ "type": "string" });
+    let detail = json!({ "type": "string", "enum": ["auto", "low", "high", "original"] });
+    let format = json!({ "type": "string", "enum": ["wav", "mp3", "flac"] });
+    let image = json!({ "type": "object", "required": ["url"], "properties": { "detail": detail, "url": text } });
+    let sound = json!({ "type": "object", "required": ["data"], "properties": { "format": format, "data": text } });
+    json!({
+        "x-unsupported": "messages are text, images and sounds",
+        "oneOf": [
+            form(&["text", "input_text"], "text", text.clone()),
+            form(&["refusal"], "refusal", text),
+            form(&["image_url"], "image_url", image),
+            form(&["input_audio"], "input_audio", sound),
+        ],
+    })
+}

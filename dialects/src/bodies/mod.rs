@@ -1,0 +1,130 @@
+//! Bodies of requests: the fields of each endpoint, and groups of fields that several have.
+
+pub mod chat;
+pub mod completions;
+pub mod generate;
+pub mod length;
+pub mod messages;
+pub mod output;
+pub mod prompts;
+pub mod responses;
+pub mod run;
+mod shapes;
+pub mod tools;
+pub mod transcriptions;
+pub mod vectors;
+
+use graphmill_llm::SamplingParams;
+
+use crate::schema::{
+    Endpoint,
+    Plain::{self, Alias, Only},
+};
+
+/// The endpoint of conversations.
+pub const CHAT: &str = "chat/completions";
+/// The endpoint of prompts.
+pub const COMPLETIONS: &str = "completions";
+/// OpenAI's endpoint of items.
+pub const RESPONSES: &str = "responses";
+/// Anthropic's endpoint of content blocks.
+pub const MESSAGES: &str = "messages";
+/// OpenAI's endpoint that writes down what is said.
+pub const TRANSCRIPTIONS: &str = "audio/transcriptions";
+/// Triton's endpoint that continues a text.
+pub const GENERATE: &str = "generate";
+/// The same as a stream.
+pub const GENERATE_STREAM: &str = "generate_stream";
+/// The endpoint that shows the tokens of a text.
+pub const TOKENIZE: &str = "tokenize";
+/// The endpoint that shows the text of tokens.
+pub const DETOKENIZE: &str = "detokenize";
+/// The endpoint that makes vectors of texts.
+pub const EMBEDDINGS: &str = "embeddings";
+/// Cohere's endpoint that makes vectors of texts.
+pub const EMBED: &str = "embed";
+/// The endpoint that says how well documents answer a query.
+pub const RERANK: &str = "rerank";
+
+/// Sampling fields that nothing reads.
+const SAMPLING: &[Plain] = &[
+    Alias(
+        "repeat_penalty",
+        "repetition_penalty",
+        "The same, where there is no `repetition_penalty`.",
+    ),
+    Only(
+        "use_beam_search",
+        &["false"],
+        "Tokens are sampled, one text a choice.",
+    ),
+    Only("length_penalty", &["1"], "Only beams have one."),
+    Only("early_stopping", &["false"], "Only beams have it."),
+    Only(
+        "prompt_logprobs",
+        &["0"],
+        "Use `echo` with `logprobs` of completions.",
+    ),
+    Only(
+        "allowed_token_ids",
+        &[],
+        "Use `logit_bias`, or what constrains the answer.",
+    ),
+    Only("bad_words", &["[]"], "Use `logit_bias`."),
+    Only(
+        "logits_processors",
+        &["[]"],
+        "The order of sampling is fixed.",
+    ),
+    Only("samplers", &[], "The order of sampling is fixed."),
+];
+
+/// Adds the fields of everything that generates.
+fn generating(endpoint: Endpoint) -> Endpoint {
+    let endpoint = endpoint.with::<length::Length>().and(length::PLAIN);
+    let endpoint = endpoint.with::<SamplingParams>().and(SAMPLING);
+    let endpoint = endpoint.with::<output::Output>().and(output::PLAIN);
+    endpoint.with::<run::Run>().and(run::PLAIN)
+}
+
+pub(crate) fn all() -> Vec<Endpoint> {
+    vec![
+        generating(Endpoint::new(CHAT).with::<chat::Chat>().and(chat::PLAIN))
+            .with::<tools::Tools>()
+            .and(tools::PLAIN)
+            .akin(COMPLETIONS),
+        generating(Endpoint::new(COMPLETIONS).with::<completions::Completions>()).akin(CHAT),
+        Endpoint::new(RESPONSES)
+            .with::<responses::Responses>()
+            .and(responses::PLAIN),
+        Endpoint::new(MESSAGES)
+            .with::<messages::Messages>()
+            .and(messages::PLAIN),
+        Endpoint::new(GENERATE)
+            .with::<generate::Generate>()
+            .and(generate::WHOLE),
+        Endpoint::new(GENERATE_STREAM)
+            .with::<generate::Generate>()
+            .and(generate::STREAMED),
+        Endpoint::new(TRANSCRIPTIONS)
+            .with::<transcriptions::Transcriptions>()
+            .and(transcriptions::PLAIN),
+        Endpoint::new(TOKENIZE)
+            .with::<prompts::Tokenize>()
+            .and(prompts::PLAIN),
+        Endpoint::new(DETOKENIZE).with::<prompts::Detokenize>(),
+        Endpoint::new(EMBEDDINGS)
+            .with::<vectors::Embeddings>()
+            .and(vectors::EMBEDDINGS),
+        Endpoint::new(EMBED)
+            .with::<vectors::Embed>()
+            .and(vectors::EMBED),
+        Endpoint::new(RERANK)
+            .with::<vectors::Rerank>()
+            .and(vectors::RERANK),
+    ]
+}
+
+/// Stands for a field that its own reader reads, from the text of the body.
+#[derive(Clone, Copy, Debug, Default, serde::Deserialize)]
+pub struct ReadApart;

@@ -1,0 +1,161 @@
+//! Fields that say what the answer has to look like: OpenAI's `response_format`, the `guided_*`
+//! fields of OVMS and vLLM, vLLM's `structured_outputs`, llama-server's `grammar` and `json_schema`.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::shapes;
+use crate::schema::{
+    NAME,
+    Plain::{self, Only},
+};
+
+/// Form of the answer. One field at most says what it has to match.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Output {
+    /// What the answer has to be.
+    #[schemars(schema_with = "response_format")]
+    pub response_format: Option<ResponseFormat>,
+    /// The schema that the answer fits.
+    #[schemars(schema_with = "shapes::schema", extend("x-beyond" = true))]
+    pub guided_json: Option<Value>,
+    /// The expression that the whole answer matches.
+    #[schemars(schema_with = "shapes::some_text", extend("x-beyond" = true, "x-words" = "a regular expression"))]
+    pub guided_regex: Option<String>,
+    /// The texts of which the answer is one.
+    #[schemars(length(min = 1), extend("x-beyond" = true, "x-words" = "an array of strings"))]
+    pub guided_choice: Option<Vec<String>>,
+    /// The grammar that the answer follows.
+    #[schemars(schema_with = "shapes::some_text", extend("x-beyond" = true, "x-words" = "a grammar in GBNF or Lark"))]
+    pub guided_grammar: Option<String>,
+    /// The same as `guided_grammar`.
+    #[schemars(schema_with = "shapes::some_text", extend("x-beyond" = true, "x-words" = "a grammar in GBNF or Lark"))]
+    pub grammar: Option<String>,
+    /// The same as `guided_json`.
+    #[schemars(schema_with = "shapes::schema", extend("x-beyond" = true))]
+    pub json_schema: Option<Value>,
+    /// One of these in one field.
+    #[schemars(extend("x-beyond" = true, "x-words" = "an object with one of `json`, `json_object`, `regex`, `choice`, `grammar`"))]
+    pub structured_outputs: Option<StructuredOutputs>,
+    /// Leaves special tokens out of the text; true when left out.
+    pub skip_special_tokens: Option<bool>,
+}
+
+/// The others of that kind.
+pub const PLAIN: &[Plain] = &[
+    Only(
+        "guided_whitespace_pattern",
+        &[],
+        "White space in JSON is a space, or a new line and its indentation.",
+    ),
+    Only(
+        "spaces_between_special_tokens",
+        &["true"],
+        "Tokens are written as the model's vocabulary has them.",
+    ),
+    Only(
+        "return_token_ids",
+        &["false"],
+        "`/tokenize` and `?explain=1` tell them.",
+    ),
+    Only(
+        "return_tokens_as_token_ids",
+        &["false"],
+        "Tokens are told as text and bytes.",
+    ),
+];
+
+/// OpenAI's form of an answer.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ResponseFormat {
+    /// Any text.
+    Text,
+    /// A JSON object.
+    JsonObject {
+        /// The schema that it fits.
+        #[serde(default)]
+        #[schemars(schema_with = "shapes::schema")]
+        schema: Option<Value>,
+    },
+    /// JSON that fits a schema.
+    JsonSchema {
+        /// The schema and its name.
+        json_schema: NamedSchema,
+    },
+}
+
+/// A schema as OpenAI has it.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct NamedSchema {
+    /// Its name.
+    #[schemars(extend("pattern" = NAME))]
+    pub name: Option<String>,
+    /// Without effect: every schema is kept to.
+    pub strict: Option<bool>,
+    /// The schema.
+    #[schemars(schema_with = "shapes::schema")]
+    pub schema: Value,
+}
+
+fn response_format(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = ResponseFormat::json_schema(generator);
+    schema.insert(
+        "x-words".to_owned(),
+        "an object with a `type`: `text`, `json_object` or `json_schema`".into(),
+    );
+    schema.insert("x-kind".to_owned(), "an object".into());
+    let name = json!({ "anyOf": [{ "type": "string", "pattern": NAME }, { "type": "null" }] });
+    let shown = json!({ "anyOf": [
+        {
+            "type": "object", "required": ["type"],
+            "properties": { "type": { "enum": ["text", "json_object"] } },
+        },
+        {
+            "type": "object", "required": ["type", "json_schema"],
+            "properties": {
+                "type": { "const": "json_schema" },
+                "json_schema": {
+                    "type": "object", "required": ["schema"],
+                    "properties": {
+                        "name": name,
+                        "strict": { "type": ["boolean", "null"] },
+                        "schema": { "anyOf": [{ "type": "object" }, { "const": true }] },
+                    },
+                },
+            },
+        },
+    ] });
+    schema.insert("x-shown".to_owned(), shown);
+    schema
+}
+
+/// vLLM's form of an answer.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(transform = others_are_false)]
+pub struct StructuredOutputs {
+    /// As `guided_json`.
+    #[schemars(schema_with = "shapes::schema")]
+    pub json: Option<Value>,
+    /// As `guided_regex`.
+    #[schemars(schema_with = "shapes::some_text")]
+    pub regex: Option<String>,
+    /// As `guided_choice`.
+    #[schemars(length(min = 1))]
+    pub choice: Option<Vec<String>>,
+    /// As `guided_grammar`.
+    #[schemars(schema_with = "shapes::some_text")]
+    pub grammar: Option<String>,
+    /// Asks for a JSON object.
+    pub json_object: bool,
+    /// Without effect: there is nothing to fall back to.
+    pub disable_fallback: bool,
+}
+
+/// Other fields may say nothing but no.
+fn others_are_false(schema: &mut Schema) {
+    schema.insert("additionalProperties".to_owned(), json!({ "const": false }));
+}

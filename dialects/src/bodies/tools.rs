@@ -1,0 +1,131 @@
+//! Fields of chats about tools and reasoning.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::shapes::{nullable, parameters};
+use crate::{
+    limits::MAX_TOOLS,
+    schema::Plain::{self, Alias},
+};
+
+/// Tools and reasoning of a chat.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Tools {
+    /// The functions that the model may call, for the template and the tool parser.
+    #[schemars(schema_with = "tools")]
+    pub tools: Option<Vec<Value>>,
+    /// Whether the model calls a function, and which.
+    #[schemars(schema_with = "choice")]
+    pub tool_choice: Option<Value>,
+    /// Whether one answer may have several calls; true when left out.
+    pub parallel_tool_calls: Option<bool>,
+    /// The form that `tools` had before: functions without the object around them. The answer has a `function_call`, and at most one.
+    #[schemars(length(max = MAX_TOOLS), extend("items" = function(), "x-beyond" = true))]
+    pub functions: Option<Vec<Value>>,
+    /// The form that `tool_choice` had before.
+    #[schemars(schema_with = "call", extend("x-beyond" = true))]
+    pub function_call: Option<Value>,
+    /// The template's variable of this name; `none` also sets its `enable_thinking` to false, and the others to true.
+    #[schemars(extend("enum" = ["none", "minimal", "low", "medium", "high", "xhigh", "max"]))]
+    pub reasoning_effort: Option<String>,
+    /// The template's variable of this name.
+    pub enable_thinking: Option<bool>,
+    /// `type` is `enabled`, `disabled` or `adaptive`; `budget_tokens` is the same as `thinking_token_budget`.
+    #[schemars(extend("x-words" = "an object"))]
+    pub thinking: Option<Thinking>,
+    /// Most tokens of reasoning; -1 is without bound.
+    #[schemars(range(min = -1, max = u32::MAX))]
+    pub thinking_token_budget: Option<i64>,
+}
+
+/// Names that clients of different servers know the budget under.
+pub const PLAIN: &[Plain] = &[
+    Alias(
+        "thinking_budget_tokens",
+        "thinking_token_budget",
+        "The same.",
+    ),
+    Alias("thinking_budget", "thinking_token_budget", "The same."),
+    Alias(
+        "reasoning_budget_tokens",
+        "thinking_token_budget",
+        "The same.",
+    ),
+    Alias("reasoning_budget", "thinking_token_budget", "The same."),
+];
+
+/// Reasoning as Anthropic has it.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Thinking {
+    /// What the template's `enable_thinking` becomes; `adaptive` leaves it.
+    #[serde(rename = "type")]
+    #[schemars(with = "String", extend("enum" = ["enabled", "disabled", "adaptive"]))]
+    pub kind: ThinkingKind,
+    /// Most tokens of reasoning.
+    pub budget_tokens: Option<u32>,
+}
+
+/// Kinds of reasoning.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThinkingKind {
+    /// The model reasons.
+    Enabled,
+    /// It does not.
+    Disabled,
+    /// What else the request says.
+    Adaptive,
+}
+
+fn function() -> Value {
+    json!({
+        "type": "object", "required": ["name"],
+        "properties": {
+            "name": { "type": "string", "minLength": 1 }, "parameters": parameters(),
+        },
+    })
+}
+
+fn tools(_: &mut SchemaGenerator) -> Schema {
+    let mut shown = function();
+    shown["properties"]["parameters"] = nullable(parameters());
+    let tool = |function: Value| {
+        json!({ "type": "array", "maxItems": MAX_TOOLS, "items": {
+            "type": "object", "required": ["type", "function"],
+            "properties": { "type": { "type": "string", "enum": ["function"] }, "function": function },
+        } })
+    };
+    let mut schema = tool(function());
+    schema["x-shown"] = tool(shown);
+    Schema::try_from(schema).unwrap_or_default()
+}
+
+fn choice(_: &mut SchemaGenerator) -> Schema {
+    let name = json!({ "name": { "type": "string" } });
+    json_schema!({
+        "x-words": "`none`, `auto`, `required`, or an object that names a function",
+        // A call can be demanded, too, if the request has the tool.
+        "x-shown": { "type": "string", "enum": ["none", "auto"] },
+        "anyOf": [
+            { "type": "string", "enum": ["none", "auto", "required"] },
+            { "type": "object", "required": ["type"], "properties": {
+                "type": { "type": "string", "enum": ["function"] },
+                "function": { "type": "object", "properties": name },
+                "name": { "type": "string" },
+            } },
+        ],
+    })
+}
+
+fn call(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "x-words": "`none`, `auto`, or an object that names a function",
+        "anyOf": [
+            { "type": "string", "enum": ["none", "auto"] },
+            { "type": "object", "required": ["name"], "properties": { "name": { "type": "string" } } },
+        ],
+    })
+}

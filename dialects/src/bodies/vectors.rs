@@ -1,0 +1,121 @@
+//! Fields of embeddings and rerank.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{ReadApart, shapes};
+use crate::{
+    limits::{MAX_DOCUMENTS, MAX_TEXTS},
+    schema::Plain::{self, Idle, Only},
+};
+
+/// Fields of embeddings.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Embeddings {
+    /// The name of the graph that answers.
+    #[schemars(length(min = 1))]
+    pub model: Option<String>,
+    /// The texts. One that is too long for the model is refused with its count of tokens, unless the node has `truncate: true`.
+    #[schemars(schema_with = "shapes::texts")]
+    pub input: ReadApart,
+    /// Form of vectors: numbers, or base64 of 32-bit floats, the lowest byte first.
+    #[schemars(extend("enum" = ["float", "base64"]))]
+    pub encoding_format: Option<String>,
+    /// The first so many numbers of each vector, made of length 1 again, where the node has `allow_dimensions: true`. The model's own number is always right.
+    #[schemars(range(min = 1), extend("x-beyond" = true))]
+    pub dimensions: Option<u32>,
+}
+
+/// The others of embeddings.
+pub const EMBEDDINGS: &[Plain] = &[NO_CUT, Idle("user", "string", "Without effect.")];
+
+const NO_CUT: Plain = Only(
+    "truncate_prompt_tokens",
+    &[],
+    "No text is cut to so many tokens.",
+);
+
+/// Fields of Cohere's embed.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Embed {
+    /// The name of the graph that answers.
+    #[schemars(length(min = 1))]
+    pub model: Option<String>,
+    /// The texts, as `input` of `embeddings`.
+    #[schemars(length(min = 1, max = MAX_TEXTS))]
+    pub texts: Option<Vec<String>>,
+    /// Form of vectors, each under its name: `float`, which is meant where nothing is said, and `base64`.
+    #[schemars(schema_with = "types")]
+    pub embedding_types: Vec<String>,
+    /// As `dimensions` of `embeddings`.
+    #[schemars(range(min = 1), extend("x-beyond" = true))]
+    pub output_dimension: Option<u32>,
+    /// Cuts a text that is too long at its end, or refuses it; without it as the node has it.
+    #[schemars(extend("enum" = ["NONE", "END"]))]
+    pub truncate: Option<String>,
+    /// Without effect: texts are read as they are.
+    #[schemars(extend("enum" = ["search_document", "search_query", "classification", "clustering"]))]
+    pub input_type: Option<String>,
+}
+
+/// The others of embed.
+pub const EMBED: &[Plain] = &[
+    Only("images", &["[]"], "Inputs are text."),
+    Only("inputs", &["[]"], "Texts are in `texts`."),
+];
+
+/// Fields of rerank.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Rerank {
+    /// The name of the graph that answers.
+    #[schemars(length(min = 1))]
+    pub model: Option<String>,
+    /// What the documents should answer.
+    pub query: Option<String>,
+    /// Strings, or objects with a `text`; all of one kind.
+    #[schemars(schema_with = "documents")]
+    pub documents: ReadApart,
+    /// Most results; all without it.
+    #[schemars(range(min = 1))]
+    pub top_n: Option<u32>,
+    /// Adds each result's document.
+    pub return_documents: bool,
+    /// Most pieces of a document that is too long for the model beside the query; all without it.
+    #[schemars(range(min = 1))]
+    pub max_chunks_per_doc: Option<u32>,
+}
+
+/// The others of rerank.
+pub const RERANK: &[Plain] = &[
+    NO_CUT,
+    Only(
+        "rank_fields",
+        &[r#"["text"]"#],
+        "Documents are ranked by their `text`.",
+    ),
+];
+
+fn types(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array", "maxItems": 6,
+        "items": { "type": "string", "enum": ["float", "base64"], "x-only": true },
+        "x-shown": { "type": "array", "maxItems": 6, "items": { "enum": ["float", "base64"] } },
+    })
+}
+
+fn documents(_: &mut SchemaGenerator) -> Schema {
+    let text = json!({ "type": "string" });
+    let document =
+        json!({ "type": "object", "required": ["text"], "properties": { "text": text } });
+    json_schema!({
+        "x-own": true, "x-words": format!("an array of at most {MAX_DOCUMENTS}"),
+        "anyOf": [
+            { "type": "array", "items": text, "minItems": 1, "maxItems": MAX_DOCUMENTS },
+            { "type": "array", "items": document, "minItems": 1, "maxItems": MAX_DOCUMENTS },
+        ],
+    })
+}

@@ -1,0 +1,14 @@
+//! What goes over the wire in requests: the fields of each endpoint, each declared once.
+//!
+//! A body is scanned ([`JsonBody`](json::JsonBody)), its fields are checked against the schemas of
+//! their endpoint ([`Fields::read`]), and structs take what they hold ([`Fields::take`]). The same
+//! schemas are the documentation.
+
+pub mod bodies;
+pub mod error;
+pub mod json;
+pub mod limits;
+mod read;
+pub mod schema;
+
+pub use read::Fields;

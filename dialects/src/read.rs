@@ -1,0 +1,197 @@
+//! Reads the fields of a body: checks each against its schema, and hands them to structs.
+
+use graphmill_engine::{Error, Result};
+use serde::de::{DeserializeOwned, Deserializer, Visitor, value::MapDeserializer};
+use serde::forward_to_deserialize_any;
+use serde_json::{Map, Value};
+
+use crate::{
+    error::{code, invalid, unsupported, wrong_kind},
+    json::{Given, JsonBody},
+    schema::{self, Endpoint},
+};
+
+/// Most names of unknown fields that an answer tells of.
+const MAX_UNKNOWN: usize = 32;
+
+/// Longest text that is compared with the values that a field can have only.
+const MAX_ONLY_BYTES: usize = 256;
+
+/// The fields of a body that were checked, until structs take them.
+#[derive(Debug, Default)]
+pub struct Fields {
+    values: Map<String, Value>,
+    /// The names of fields that the endpoint does not know.
+    pub unknown: Vec<String>,
+}
+
+impl Fields {
+    /// Checks every field of a body that the endpoint knows. No value is made of the others, nor of
+    /// those that have a reader of their own or no effect.
+    ///
+    /// # Errors
+    /// Names the field that is wrong.
+    pub fn read(endpoint: &Endpoint, json: &JsonBody) -> Result<Self> {
+        let mut fields = Self::default();
+        for name in json.names().filter(|name| json.has(name)) {
+            let Some(schema) = endpoint.fields.get(name) else {
+                fields.add_unknown(endpoint, name, json)?;
+                continue;
+            };
+            let Some(given) = json.given(name).filter(|_| schema["x-own"] != true) else {
+                continue;
+            };
+            check_kind(name, schema, given)?;
+            if schema["x-idle"] == true && compound(given).is_some() {
+                continue;
+            }
+            let Some(mut value) = json.get(name)?.cloned() else {
+                continue;
+            };
+            if schema["x-only"] == true {
+                let mut values = schema["enum"].as_array().into_iter().flatten();
+                if !values.any(|only| schema::equal(only, &value)) {
+                    return Err(unsupported(name, &value));
+                }
+                continue;
+            }
+            schema::check(&mut value, schema, name)?;
+            if schema["x-idle"] != true {
+                fields.values.insert(name.to_owned(), value);
+            }
+        }
+        for (alias, name) in &endpoint.aliases {
+            if let Some(value) = fields.values.shift_remove(*alias) {
+                fields.values.entry(*name).or_insert(value);
+            }
+        }
+        Ok(fields)
+    }
+
+    fn add_unknown(&mut self, endpoint: &Endpoint, name: &str, json: &JsonBody) -> Result<()> {
+        let akin = endpoint.akin.and_then(schema::endpoint);
+        if let Some(akin) = akin.filter(|akin| akin.fields.contains_key(name)) {
+            if asks_for_nothing(name, json)? {
+                return Ok(());
+            }
+            let message = format!("is a field of `{}`", akin.name);
+            return Err(invalid(name, message).with_code(code::UNSUPPORTED));
+        }
+        match self.unknown.len() {
+            ..MAX_UNKNOWN => self.unknown.push(name.to_owned()),
+            MAX_UNKNOWN => self.unknown.push("...".to_owned()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Sets fields that the body leaves open.
+    pub fn fill(&mut self, defaults: Map<String, Value>) {
+        for (name, value) in defaults {
+            if !value.is_null() {
+                self.values.entry(name).or_insert(value);
+            }
+        }
+    }
+
+    /// The fields of a struct, which no later one sees.
+    ///
+    /// # Errors
+    /// A value that the schema allows and the struct does not.
+    pub fn take<T: DeserializeOwned>(&mut self) -> Result<T> {
+        T::deserialize(Taken(&mut self.values)).map_err(|error| Error::invalid(error.to_string()))
+    }
+
+    /// The fields with these names, for a struct that has structs inside whose fields are beside its
+    /// own.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub fn take_named<T: DeserializeOwned>(&mut self, names: &[String]) -> Result<T> {
+        let taken = names
+            .iter()
+            .filter_map(|name| self.values.shift_remove_entry(name));
+        let taken = Value::Object(taken.collect());
+        T::deserialize(taken).map_err(|error| Error::invalid(error.to_string()))
+    }
+}
+
+/// Takes those fields out of a map that a struct asks for.
+struct Taken<'a>(&'a mut Map<String, Value>);
+
+impl<'de> Deserializer<'de> for Taken<'_> {
+    type Error = serde_json::Error;
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        names: &'static [&'static str],
+        visitor: V,
+    ) -> std::result::Result<V::Value, Self::Error> {
+        let taken = names
+            .iter()
+            .filter_map(|name| self.0.shift_remove_entry(*name));
+        visitor.visit_map(MapDeserializer::new(taken))
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(
+        self,
+        visitor: V,
+    ) -> std::result::Result<V::Value, Self::Error> {
+        std::mem::take(self.0).deserialize_any(visitor)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option
+        unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+    }
+}
+
+/// Checks the type of a field as far as its text tells it: no value is made of one that is wrong.
+fn check_kind(name: &str, schema: &Value, given: Given<'_>) -> Result<()> {
+    if schema["x-only"] == true {
+        if matches!(given, Given::Text(text) if text.len() > MAX_ONLY_BYTES) {
+            let message = "is not supported with a value of this length";
+            return Err(invalid(name, message).with_code(code::UNSUPPORTED));
+        }
+        return Ok(());
+    }
+    match compound(given) {
+        Some((kind, empty)) if !schema::has_type(&empty, schema) => {
+            Err(wrong_kind(name, &schema::kinds(schema), kind))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a value is that may be long, and the shortest one of its type.
+fn compound(given: Given<'_>) -> Option<(&'static str, Value)> {
+    match given {
+        Given::Text([b'"', ..]) | Given::Value(Value::String(_)) => {
+            Some(("a string", Value::String(String::new())))
+        }
+        Given::Text([b'[', ..]) | Given::Value(Value::Array(_)) => {
+            Some(("an array", Value::Array(Vec::new())))
+        }
+        Given::Text([b'{', ..]) | Given::Value(Value::Object(_)) => {
+            Some(("an object", Value::Object(Map::new())))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a field's value, whatever the field, leaves everything as it is without the field.
+fn asks_for_nothing(name: &str, json: &JsonBody) -> Result<bool> {
+    // Of what has something inside, no value is made to find that out.
+    if matches!(json.given(name), Some(Given::Text(text)) if text.len() > MAX_ONLY_BYTES) {
+        return Ok(false);
+    }
+    Ok(match json.get(name)? {
+        None | Some(Value::Null) => true,
+        Some(Value::Bool(value)) => !value,
+        Some(Value::Number(number)) => number.as_f64() == Some(0.0),
+        Some(Value::String(text)) => text.is_empty(),
+        Some(Value::Array(list)) => list.is_empty(),
+        Some(Value::Object(fields)) => fields.is_empty(),
+    })
+}

@@ -1,0 +1,97 @@
+//! Schemas in words, for errors and for the reference.
+
+use serde_json::Value;
+
+/// What a field takes: `between 0 and 2`.
+pub fn words(schema: &Value) -> String {
+    if let Some(words) = schema["x-words"].as_str() {
+        return words.to_owned();
+    }
+    if schema["x-only"] == true {
+        return match schema["enum"].as_array().map(Vec::as_slice) {
+            None | Some([]) => "not supported".to_owned(),
+            Some(values) => format!("only {}", list(values, Value::to_string)),
+        };
+    }
+    for name in ["anyOf", "oneOf"] {
+        if let Some(branches) = schema[name].as_array() {
+            return either(branches.iter().map(words));
+        }
+    }
+    if let Some(values) = schema["enum"].as_array() {
+        let plain = |value: &Value| {
+            value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned)
+        };
+        return format!("one of {}", list(values, plain));
+    }
+    if let Some(only) = schema.get("const") {
+        return format!("`{}`", only.to_string().trim_matches('"'));
+    }
+    let number = |name: &str| schema[name].as_f64();
+    match (
+        schema["type"].as_str(),
+        number("minimum"),
+        number("maximum"),
+    ) {
+        (Some("array"), ..) => match schema["maxItems"].as_u64() {
+            Some(most) => format!("an array of at most {most}"),
+            None => kinds(schema),
+        },
+        (Some("integer"), Some(least), Some(most)) if most < f64::from(u32::MAX) => {
+            format!("an integer between {least} and {most}")
+        }
+        (Some("integer"), Some(least), _) => format!("an integer of at least {least}"),
+        (_, Some(least), Some(most)) => format!("between {least} and {most}"),
+        (_, Some(least), None) => format!("a number of at least {least}"),
+        _ => match number("exclusiveMinimum") {
+            Some(bound) => format!("above {bound}"),
+            None => kinds(schema),
+        },
+    }
+}
+
+/// The types of a schema: `a string or an array`.
+pub(super) fn kinds(schema: &Value) -> String {
+    if let Some(words) = schema["x-kind"].as_str() {
+        return words.to_owned();
+    }
+    let kind = |name: &Value| match name.as_str() {
+        Some("boolean") => "a boolean",
+        Some("integer") => "an integer",
+        Some("number") => "a number",
+        Some("string") => "a string",
+        Some("array") => "an array",
+        Some("object") => "an object",
+        _ => "null",
+    };
+    match &schema["type"] {
+        Value::Array(names) => either(names.iter().map(|name| kind(name).to_owned())),
+        Value::Null => {
+            let branches = ["anyOf", "oneOf"]
+                .iter()
+                .find_map(|name| schema[name].as_array());
+            let branches = branches.map_or(&[][..], Vec::as_slice);
+            let mut all: Vec<String> = branches.iter().map(kinds).collect();
+            all.dedup();
+            either(all.into_iter())
+        }
+        name => kind(name).to_owned(),
+    }
+}
+
+fn either(all: impl Iterator<Item = String>) -> String {
+    let all: Vec<String> = all
+        .filter(|each| each != "null" && !each.is_empty())
+        .collect();
+    all.join(" or ")
+}
+
+fn list(values: &[Value], written: impl Fn(&Value) -> String) -> String {
+    let values: Vec<String> = values
+        .iter()
+        .map(|value| format!("`{}`", written(value)))
+        .collect();
+    values.join(", ")
+}
