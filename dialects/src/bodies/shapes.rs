@@ -12,7 +12,7 @@ use crate::{
 pub(crate) fn limit<const LEAST: i64>(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "x-words": format!("an integer of at least {LEAST}, or -1, which is no limit"),
-        "anyOf": [{ "type": "integer", "minimum": LEAST, "maximum": u32::MAX }, { "const": -1 }],
+        "anyOf": [{ "type": "integer", "minimum": LEAST, "maximum": u32::MAX }, { "type": "integer", "const": -1 }],
     })
 }
 
