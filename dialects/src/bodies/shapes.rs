@@ -89,12 +89,12 @@ pub(crate) fn flat_tools(_: &mut SchemaGenerator) -> Schema {
     let name = json!({ "type": "string", "minLength": 1 });
     let tool = json!({
         "type": "object", "required": ["type", "name"],
-        "properties": { "type": { "type": "string", "enum": ["function"] }, "name": name, "parameters": nullable(parameters()) },
+        "properties": { "type": { "type": "string", "enum": ["function"] }, "name": name, "parameters": nullable(&parameters()) },
     });
     json_schema!({ "type": "array", "maxItems": MAX_TOOLS, "x-shown": { "type": "array", "items": tool, "maxItems": MAX_TOOLS } })
 }
 
 /// A schema that null fits, too.
-pub(crate) fn nullable(schema: Value) -> Value {
+pub(crate) fn nullable(schema: &Value) -> Value {
     json!({ "anyOf": [schema, { "type": "null" }] })
 }

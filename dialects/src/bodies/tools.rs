@@ -91,7 +91,7 @@ fn function() -> Value {
 
 fn tools(_: &mut SchemaGenerator) -> Schema {
     let mut shown = function();
-    shown["properties"]["parameters"] = nullable(parameters());
+    shown["properties"]["parameters"] = nullable(&parameters());
     let tool = |function: Value| {
         json!({ "type": "array", "maxItems": MAX_TOOLS, "items": {
             "type": "object", "required": ["type", "function"],

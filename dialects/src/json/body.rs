@@ -207,6 +207,7 @@ impl JsonBody {
     }
 
     /// The same body without some of its fields. Both draw on one allowance.
+    #[must_use]
     pub fn without(&self, names: &[&str]) -> Self {
         let kept = self
             .fields

@@ -139,6 +139,17 @@ fn strip(schema: &mut Value, last_token: usize) {
                 fields.insert("maximum".to_owned(), last_token.into());
             }
             fields.values_mut().for_each(|it| strip(it, last_token));
+            let required = fields.get("required").cloned().unwrap_or_default();
+            let required = required.as_array().map_or(&[][..], Vec::as_slice);
+            if let Some(Value::Object(inside)) = fields.get_mut("properties") {
+                // Null is the same as no field.
+                for (_, field) in inside
+                    .iter_mut()
+                    .filter(|(name, _)| !required.contains(&json!(name)))
+                {
+                    *field = json!({ "anyOf": [field.take(), { "type": "null" }] });
+                }
+            }
         }
         _ => {}
     }
