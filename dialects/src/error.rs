@@ -8,7 +8,7 @@ use std::{
 use graphmill_engine::{Error, Result, shortened};
 use serde_json::Value;
 
-/// What errors about a field have as their code.
+/// Codes of errors about a field.
 pub mod code {
     /// A value of another type.
     pub const TYPE: &str = "invalid_type";
@@ -16,7 +16,7 @@ pub mod code {
     pub const VALUE: &str = "invalid_value";
     /// A field that has to be there.
     pub const MISSING: &str = "missing_required_parameter";
-    /// What cannot be done.
+    /// Code of requests for something that cannot be done.
     pub const UNSUPPORTED: &str = "unsupported_parameter";
 }
 
@@ -31,13 +31,14 @@ pub fn whole(value: &Value) -> Option<i64> {
     })
 }
 
-/// How much of a field's path an error shows: some of it can be the request's own words.
+/// Maximum length, in bytes, of a field's path in an error: some of it can be the request's own
+/// words.
 const MAX_PATH_BYTES: usize = 120;
 
-/// How much of a value an error shows.
+/// Maximum length, in bytes, of a value in an error.
 const MAX_SHOWN_BYTES: usize = 60;
 
-/// Most of a message, whatever went into it.
+/// Maximum length, in bytes, of a message, whatever went into it.
 const MAX_MESSAGE_BYTES: usize = 400;
 
 /// An error about one field.

@@ -1,4 +1,4 @@
-//! What goes over the wire in requests: the fields of each endpoint, each declared once.
+//! Fields of requests, by endpoint, each declared once.
 //!
 //! A body is scanned ([`JsonBody`](json::JsonBody)), its fields are checked against the schemas of
 //! their endpoint ([`Fields::read`]), and structs take what they hold ([`Fields::take`]). The same

@@ -2,30 +2,30 @@
 //!
 //! The schemas of fields document the same limits for users.
 
-/// Most messages, or items, of a conversation: with the fields inside, about as many as a request
-/// may have values.
+/// Maximum number of messages, or items, of a conversation: with the fields inside, about as many
+/// as a request may have values.
 pub const MAX_MESSAGES: usize = 16_384;
 
-/// Most tools of a chat: each is in the prompt, and is part of what constrains calls.
+/// Maximum number of tools of a chat: each is in the prompt, and is part of what constrains calls.
 pub const MAX_TOOLS: usize = 1_024;
 
-/// Most prompts of one `completions` request, and texts of one for `tokenize`.
+/// Maximum number of prompts of one `completions` request, and texts of one for `tokenize`.
 pub const MAX_PROMPTS: usize = 1_024;
 
-/// Most texts of one request for embeddings, as OpenAI has it.
+/// Maximum number of texts of one request for embeddings, as OpenAI has it.
 pub const MAX_TEXTS: usize = 2_048;
 
-/// Most documents of a request: each is a sequence of its own in rerank.
+/// Maximum number of documents of a request: each is a sequence of its own in rerank.
 pub const MAX_DOCUMENTS: usize = 4_096;
 
-/// Most token ids of a request, over all of its prompts: four contexts of a million.
+/// Maximum number of token ids of a request, over all of its prompts: four contexts of a million.
 pub const MAX_TOKENS: usize = 1 << 22;
 
-/// Most stop strings: text is searched for each of them.
+/// Maximum number of stop strings: text is searched for each of them.
 pub const MAX_STOPS: usize = 16;
 
 /// Longest stop string: so much text may be held back.
 pub const MAX_STOP_CHARS: usize = 1_024;
 
-/// Most tokens that end a text: each new one is compared with them.
+/// Maximum number of tokens that end a text: each new one is compared with them.
 pub const MAX_STOP_TOKENS: usize = 1_024;

@@ -11,7 +11,7 @@ use crate::{
     schema::{self, Endpoint},
 };
 
-/// Most names of unknown fields that an answer tells of.
+/// Maximum number of names of unknown fields that an answer tells of.
 const MAX_UNKNOWN: usize = 32;
 
 /// Longest text that is compared with the values that a field can have only.
@@ -164,7 +164,7 @@ fn check_kind(name: &str, schema: &Value, given: Given<'_>) -> Result<()> {
     }
 }
 
-/// What a value is that may be long, and the shortest one of its type.
+/// Type of a value that may be long, and the shortest value of that type.
 fn compound(given: Given<'_>) -> Option<(&'static str, Value)> {
     match given {
         Given::Text([b'"', ..]) | Given::Value(Value::String(_)) => {
@@ -180,7 +180,8 @@ fn compound(given: Given<'_>) -> Option<(&'static str, Value)> {
     }
 }
 
-/// Whether a field's value, whatever the field, leaves everything as it is without the field.
+/// Returns true if a field's value, whatever the field, leaves everything as it is without the
+/// field.
 fn asks_for_nothing(name: &str, json: &JsonBody) -> Result<bool> {
     // Of what has something inside, no value is made to find that out.
     if matches!(json.given(name), Some(Given::Text(text)) if text.len() > MAX_ONLY_BYTES) {

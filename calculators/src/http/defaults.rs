@@ -64,7 +64,7 @@ impl Defaults {
             model,
         }
     }
-    /// What requests leave open, as their fields.
+    /// Values of fields that requests leave open.
     pub(super) fn fields(&self) -> Map<String, Value> {
         match json!(self.values) {
             Value::Object(fields) => fields,

@@ -27,7 +27,7 @@ pub trait Dialect: Debug + Sync {
         self.routes().first().map_or("", |route| route.path)
     }
 
-    /// What its requests are for.
+    /// Family of its requests.
     fn family(&'static self) -> Family;
 
     /// What is before its paths.
@@ -80,7 +80,7 @@ pub trait TextDialect: Dialect {
         Ok(None)
     }
 
-    /// What a native request asks for, and what the fields of its own say of generation.
+    /// Input of a native request, and what the fields of its own say of generation.
     ///
     /// # Errors
     /// Names the field that is wrong.

@@ -1,5 +1,5 @@
 //! The table of dialects, the one place that names them. A dialect is a folder beside this file and
-//! a line of [`ALL`]; other crates add theirs with [`register_dialect!`](crate::register_dialect).
+//! a line of `ALL`; other crates add theirs with [`register_dialect!`](crate::register_dialect).
 
 use graphmill_engine::{Calculator as _, Error};
 

@@ -1,4 +1,4 @@
-//! How tokens are generated: what the fields that all dialects share say of it.
+//! Generation of tokens, as the fields that all dialects share describe it.
 
 use std::sync::{Arc, LazyLock};
 
@@ -14,18 +14,18 @@ use graphmill_llm::SamplingParams;
 use super::{fields::invalid, structured};
 use crate::payload::{Account, GenerationParams, SpecialTokens, Terms};
 
-/// What the fields of a dialect of its own say of generation.
+/// Generation, as the fields of one dialect describe it.
 #[derive(Debug, Default)]
 pub struct OwnParams {
-    /// Most tokens of a choice; -1 is no limit.
+    /// Maximum number of tokens of a choice; -1 is no limit.
     pub max_tokens: Option<i64>,
-    /// Whether the prompt is repeated before the answer.
+    /// True if the prompt is repeated before the answer.
     pub echo: bool,
-    /// How many of the likeliest tokens at each place the answer tells of.
+    /// Number of the likeliest tokens that the answer tells of at each place.
     pub logprobs: Option<u8>,
-    /// Most tokens of reasoning.
+    /// Maximum number of tokens of reasoning.
     pub reasoning_budget: Option<u32>,
-    /// Whether its answer tells calls as `function_call`.
+    /// True if its answer tells calls as `function_call`.
     pub function_call: bool,
 }
 

@@ -29,7 +29,7 @@ pub struct Chat {
     /// The template's variable `documents`: strings or objects.
     #[schemars(length(max = MAX_DOCUMENTS), extend("items" = json!({ "type": ["string", "object"] })))]
     pub documents: Option<Vec<Value>>,
-    /// Most tokens of a choice. At most the graph's `max_tokens_limit`.
+    /// Maximum number of tokens of a choice. At most the graph's `max_tokens_limit`.
     #[schemars(schema_with = "shapes::limit::<1>")]
     pub max_tokens: Option<i64>,
     /// Tells the log probability of each token, under the model itself: before penalties, temperature and the rest.

@@ -13,14 +13,14 @@ use crate::{
 /// Fields of `generate`.
 #[derive(Debug, JsonSchema)]
 pub struct Generate {
-    /// What the text goes on from, as in `prompt` of completions.
+    /// Beginning that the text goes on from, as in `prompt` of completions.
     #[schemars(length(min = 1))]
     pub text_input: String,
     /// Is repeated in the answer.
     pub id: String,
     /// Holds the fields below and any other of completions; they can be beside `text_input`, too, but not in both places. Refused are `prompt`, `logprobs`, `echo`, and more than one choice.
     pub parameters: Map<String, Value>,
-    /// Most tokens of the text; 20 where it is left out.
+    /// Maximum number of tokens of the text; 20 where it is left out.
     #[schemars(schema_with = "shapes::limit::<1>")]
     pub max_tokens: (),
     /// As in completions.

@@ -20,7 +20,7 @@ pub struct Length {
     /// Equal to `n`: choices are not ranked.
     #[schemars(range(min = 1, max = 128), extend("x-beyond" = true))]
     pub best_of: Option<u32>,
-    /// Most tokens of a choice. Goes before `max_tokens`.
+    /// Maximum number of tokens of a choice. Goes before `max_tokens`.
     #[schemars(schema_with = "shapes::limit::<1>")]
     pub max_completion_tokens: Option<i64>,
     /// Tokens before the model's end token or one of `stop_token_ids` can come.

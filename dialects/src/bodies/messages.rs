@@ -19,7 +19,7 @@ pub struct Messages {
     /// The system message before the conversation.
     #[schemars(schema_with = "system")]
     pub system: (),
-    /// Most tokens of the answer; can be left out.
+    /// Maximum number of tokens of the answer; can be left out.
     #[schemars(schema_with = "shapes::limit::<1>")]
     pub max_tokens: (),
     /// End the text where they appear; the answer says which. Each has at most 1024 characters.
@@ -39,7 +39,7 @@ pub struct Messages {
     /// The client's tools that the model may call.
     #[schemars(schema_with = "tools")]
     pub tools: (),
-    /// Whether it calls one: `auto`, `any`, `tool` or `none`.
+    /// Choice of a call: `auto`, `any`, `tool` or `none`.
     #[schemars(schema_with = "choice")]
     pub tool_choice: (),
     /// Sets the template's `enable_thinking`, and limits what is thought.

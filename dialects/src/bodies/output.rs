@@ -15,7 +15,7 @@ use crate::schema::{
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Output {
-    /// What the answer has to be.
+    /// Form that the answer has.
     #[schemars(schema_with = "response_format")]
     pub response_format: Option<ResponseFormat>,
     /// The schema that the answer fits.

@@ -14,7 +14,8 @@ use crate::{
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Tokenize {
-    /// What is tokenized. `prompt` and `content` are other names for it, and `messages` can be there instead.
+    /// Text to tokenize. `prompt` and `content` are other names for it, and `messages` can be there
+    /// instead.
     #[schemars(schema_with = "text")]
     pub text: ReadApart,
     /// Adds the model's begin token: true, but with `content` false.
@@ -26,7 +27,7 @@ pub struct Tokenize {
     pub max_length: Option<u32>,
     /// Fills shorter lists.
     pub pad_to_max_length: bool,
-    /// Where they are filled.
+    /// Side on which they are filled.
     #[schemars(extend("enum" = ["left", "right"]))]
     pub padding_side: Option<String>,
     /// Lists the text of each token, too.

@@ -18,7 +18,7 @@ pub struct Responses {
     pub input: (),
     /// The system message before the input.
     pub instructions: String,
-    /// Most tokens of the answer.
+    /// Maximum number of tokens of the answer.
     #[schemars(schema_with = "shapes::limit::<1>")]
     pub max_output_tokens: (),
     /// Its `format` says what the answer has to be.
@@ -30,10 +30,10 @@ pub struct Responses {
     /// The functions that the model may call.
     #[schemars(schema_with = "shapes::flat_tools")]
     pub tools: (),
-    /// Whether it calls one.
+    /// Choice of a call.
     #[schemars(schema_with = "choice")]
     pub tool_choice: (),
-    /// Whether it may call several.
+    /// Allows several calls in one answer.
     pub parallel_tool_calls: bool,
     /// Sends the answer as named events, while it is generated.
     pub stream: bool,

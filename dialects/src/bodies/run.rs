@@ -22,10 +22,10 @@ pub struct Run {
     /// Order of requests when not all can run: the highest first. From -10 to 10, unless the graph says otherwise.
     #[schemars(range(min = i32::MIN, max = i32::MAX))]
     pub priority: i32,
-    /// What was computed is shared only with requests of the same salt.
+    /// Shares computed prefixes only with requests of the same salt.
     #[schemars(length(min = 1))]
     pub cache_salt: String,
-    /// Most tokens drafted in a step; 0 drafts none.
+    /// Maximum number of tokens drafted in a step; 0 drafts none.
     #[schemars(range(min = 0, max = 32))]
     pub num_assistant_tokens: Option<u32>,
     /// Longest run of tokens that prompt lookup searches for.

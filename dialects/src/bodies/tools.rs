@@ -17,10 +17,10 @@ pub struct Tools {
     /// The functions that the model may call, for the template and the tool parser.
     #[schemars(schema_with = "tools")]
     pub tools: Option<Vec<Value>>,
-    /// Whether the model calls a function, and which.
+    /// Decides if the model calls a function, and which.
     #[schemars(schema_with = "choice")]
     pub tool_choice: Option<Value>,
-    /// Whether one answer may have several calls; true when left out.
+    /// Allows several calls in one answer; true when left out.
     pub parallel_tool_calls: Option<bool>,
     /// The form that `tools` had before: functions without the object around them. The answer has a `function_call`, and at most one.
     #[schemars(length(max = MAX_TOOLS), extend("items" = function(), "x-beyond" = true))]
@@ -36,7 +36,7 @@ pub struct Tools {
     /// `type` is `enabled`, `disabled` or `adaptive`; `budget_tokens` is the same as `thinking_token_budget`.
     #[schemars(extend("x-words" = "an object"))]
     pub thinking: Option<Thinking>,
-    /// Most tokens of reasoning; -1 is without bound.
+    /// Maximum number of tokens of reasoning; -1 is without bound.
     #[schemars(range(min = -1, max = u32::MAX))]
     pub thinking_token_budget: Option<i64>,
 }
@@ -60,11 +60,11 @@ pub const PLAIN: &[Plain] = &[
 /// Reasoning as Anthropic has it.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Thinking {
-    /// What the template's `enable_thinking` becomes; `adaptive` leaves it.
+    /// Value of the template's `enable_thinking`; `adaptive` leaves it.
     #[serde(rename = "type")]
     #[schemars(with = "String", extend("enum" = ["enabled", "disabled", "adaptive"]))]
     pub kind: ThinkingKind,
-    /// Most tokens of reasoning.
+    /// Maximum number of tokens of reasoning.
     pub budget_tokens: Option<u32>,
 }
 
@@ -76,7 +76,7 @@ pub enum ThinkingKind {
     Enabled,
     /// It does not.
     Disabled,
-    /// What else the request says.
+    /// The other fields.
     Adaptive,
 }
 

@@ -13,7 +13,7 @@ pub struct Transcriptions {
     pub file: String,
     /// The language of the sound, which the model is told.
     pub language: String,
-    /// What the model is told besides: names, or what was said before.
+    /// Context for the model: names, or what was said before.
     pub prompt: String,
     /// As in chat.
     #[schemars(range(min = 0, max = 2))]

@@ -74,17 +74,18 @@ pub struct Rerank {
     /// The name of the graph that answers.
     #[schemars(length(min = 1))]
     pub model: Option<String>,
-    /// What the documents should answer.
+    /// Question that the documents should answer.
     pub query: Option<String>,
     /// Strings, or objects with a `text`; all of one kind.
     #[schemars(schema_with = "documents")]
     pub documents: ReadApart,
-    /// Most results; all without it.
+    /// Maximum number of results; all without it.
     #[schemars(range(min = 1))]
     pub top_n: Option<u32>,
     /// Adds each result's document.
     pub return_documents: bool,
-    /// Most pieces of a document that is too long for the model beside the query; all without it.
+    /// Maximum number of pieces of a document that is too long for the model beside the query; all
+    /// without it.
     #[schemars(range(min = 1))]
     pub max_chunks_per_doc: Option<u32>,
 }

@@ -18,13 +18,14 @@ use serde_json::{Map, Value, value::RawValue};
 
 use super::{Allowance, INVALID_JSON, value::unreadable, without_mark};
 
-/// Most fields of a body, a hundred times as many as any endpoint knows: each takes some 200 bytes.
+/// Maximum number of fields of a body, a hundred times as many as any endpoint knows: each takes
+/// some 200 bytes.
 pub const MAX_FIELDS: usize = 16_384;
 
 /// The part of a longer name that is kept: no field that means something is called so.
 const MAX_NAME_BYTES: usize = 128;
 
-/// How many names the `Debug` form has.
+/// Number of names in the `Debug` form.
 const MAX_SHOWN_NAMES: usize = 16;
 
 /// Longest text of a field that is read as a short one.
@@ -43,7 +44,7 @@ pub struct JsonBody {
 
 #[derive(Debug)]
 struct Field {
-    /// Where its value is in the text; none for one that was put in as a value.
+    /// Place of its value in the text; none for one that was put in as a value.
     place: Option<Range<usize>>,
     value: OnceLock<Value>,
 }
@@ -165,7 +166,7 @@ impl JsonBody {
         }
     }
 
-    /// Whether there is a field of this name that is not `null`.
+    /// Returns true if there is a field of this name that is not `null`.
     pub fn has(&self, name: &str) -> bool {
         match self.given(name) {
             None | Some(Given::Text(b"null") | Given::Value(Value::Null)) => false,
@@ -191,7 +192,7 @@ impl JsonBody {
         Ok(Value::Object(whole))
     }
 
-    /// What may still be made of the request's text.
+    /// Allowance for values that are still to be made of the request's text.
     pub fn allowance(&self) -> Arc<Allowance> {
         Arc::clone(&self.allowance)
     }
@@ -257,7 +258,7 @@ impl JsonBody {
 struct Fields<'a> {
     text: &'a str,
     found: IndexMap<Box<str>, Field>,
-    /// Those of one name included.
+    /// Number of fields, those of one name included.
     count: usize,
 }
 

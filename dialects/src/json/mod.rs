@@ -16,5 +16,5 @@ pub fn without_mark(json: &[u8]) -> &[u8] {
     json.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(json)
 }
 
-/// What errors about a text that is no JSON have as their code.
+/// Code of errors about a text that is no JSON.
 pub const INVALID_JSON: &str = "invalid_json";

@@ -12,15 +12,15 @@ use serde_json::{Map, Value};
 
 use super::INVALID_JSON;
 
-/// Most JSON values that are made of the fields of one request, all together: a conversation of ten
-/// thousand messages has fewer. The smallest objects take 500 bytes, so they are bounded by some 16
-/// MiB.
+/// Maximum number of JSON values that are made of the fields of one request, all together: a
+/// conversation of ten thousand messages has fewer. The smallest objects take 500 bytes, so they
+/// are bounded by some 16 MiB.
 pub const MAX_VALUES: usize = 1 << 16;
 
 /// Deepest nesting of a field: what reads values goes down by recursion.
 pub const MAX_DEPTH: usize = 100;
 
-/// How many JSON values a request may still have.
+/// Number of JSON values that a request may still have.
 #[derive(Debug)]
 pub struct Allowance(AtomicUsize);
 

@@ -154,7 +154,7 @@ fn tagged<'a>(
     })
 }
 
-/// Whether a value has the type of a schema, however large it is.
+/// Returns true if a value has the type of a schema, however large it is.
 pub(crate) fn has_type(value: &Value, schema: &Value) -> bool {
     let is = |kind: &Value| match kind.as_str() {
         Some("null") => value.is_null(),

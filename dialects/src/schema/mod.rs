@@ -1,4 +1,4 @@
-//! What the bodies of endpoints may have: a schema for each field, made of the structs that hold
+//! Bodies of endpoints: a schema for each field, made of the structs that hold
 //! what was read, and of lists of fields that need no reading.
 //!
 //! Beside the words of JSON Schema, these have a meaning here: `x-words` describes a field to a
@@ -184,8 +184,8 @@ pub fn names<T: JsonSchema>() -> Vec<String> {
     names.collect()
 }
 
-/// Whether a field of this name is a number, or true or false, where that is not told by how it is
-/// written: in a form.
+/// Returns true if a field of this name is a number, or true or false, where that is not told by
+/// how it is written: in a form.
 pub fn is_value(name: &str) -> bool {
     let is = |schema: &Value| {
         let can = |value: Value| has_type(&value, schema);

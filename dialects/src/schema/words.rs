@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What a field takes: `between 0 and 2`.
+/// Describes what a field takes: `between 0 and 2`.
 pub fn words(schema: &Value) -> String {
     if let Some(words) = schema["x-words"].as_str() {
         return words.to_owned();

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::{LogitBias, SubmitError};
 
-/// How a token is chosen from the model's logits: also the fields of requests that say so.
+/// Choice of a token from the model's logits. Requests have the same fields.
 ///
 /// The steps, in order: `logit_bias`; the penalties; `dry`; then with a temperature of 0 the
 /// highest logit, else the temperature, `top_k`, `top_p` (over what `top_k` left), `min_p`,

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::Token;
 
-/// Most biases of a request: all are added at each step.
+/// Maximum number of biases of a request: all are added at each step.
 const MAX_BIASES: usize = 4_096;
 
 /// What is added to the logits of single tokens. Clones share it.

@@ -22,8 +22,8 @@ pub(super) fn read(said: &Tools, kwargs: &mut Map<String, Value>) {
     }
 }
 
-/// Most tokens of reasoning; none where the request sets no bound: -1 is without bound where 0 is
-/// without reasoning.
+/// Maximum number of tokens of reasoning; none where the request sets no bound: -1 is without bound
+/// where 0 is without reasoning.
 pub(super) fn budget(said: &Tools) -> Option<u32> {
     let thinking = said.thinking.as_ref();
     let thinking = thinking.and_then(|thinking| thinking.budget_tokens);

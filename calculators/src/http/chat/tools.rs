@@ -20,7 +20,7 @@ pub(super) struct ToolUse {
     pub(super) choice: ToolChoice,
     /// Whether a message may have one call only.
     pub(super) one_call: bool,
-    /// Whether calls are told as `function_call`.
+    /// True if calls are told as `function_call`.
     pub(super) function_call: bool,
 }
 

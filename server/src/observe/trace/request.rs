@@ -126,7 +126,7 @@ pub(crate) struct Ended<'a> {
     pub(crate) status: Option<StatusCode>,
     /// The code of an error.
     pub(crate) error: Option<&'a str>,
-    /// Whether the server is at fault, even if an answer had begun by then.
+    /// True if the server is at fault, even if an answer had begun by then.
     pub(crate) has_failed: bool,
     /// Whether all of the answer was sent.
     pub(crate) whole: bool,
