@@ -49,6 +49,7 @@ fn the_environment_gives_flags_and_the_command_line_counts_more() {
     let config = graphs.config();
     let mut server = Server::start(&["--log_level", "INFO"], |command| {
         command
+            .env_remove("GRAPHMILL_SHARED") // names the reference files of other tests
             .env("GRAPHMILL_CONFIG_PATH", &config)
             .env("GRAPHMILL_LOG_LEVEL", "ERROR")
             .env("GRAPHMILL_WAIT_FOR_MODELS", "1")
