@@ -163,10 +163,10 @@ async fn a_real_model_is_waited_for_token_by_token() {
         engine.as_str().expect("a name")
     );
     let endless = json!({ "ignore_eos": true });
-    let _first = ask(&server, "first", &endless);
-    let _second = ask(&server, "second", &endless);
-    // Which of them is first is not certain.
-    let one_of = async |id: &'static str| {
+    let first = ask(&server, "first", &endless);
+    let second = ask(&server, "second", &endless);
+    // Which of them is first is not certain. It ends when it has been seen.
+    let seen = async |id: &'static str, _asked: Asked| {
         let said = until(&server, id, |said| {
             said.contains(&prefix) && !said.contains("prompt")
         });
@@ -177,7 +177,7 @@ async fn a_real_model_is_waited_for_token_by_token() {
         };
         assert!(generated <= 1_200 && limit == 1_200, "{said}");
     };
-    tokio::join!(one_of("first"), one_of("second"));
+    tokio::join!(seen("first", first), seen("second", second));
 }
 
 /// A client that asks the graph `actor` for a long answer, and reads nothing of it.
