@@ -20,6 +20,7 @@
 
 mod app;
 mod beside;
+mod bodies;
 mod catalog;
 mod cli;
 pub mod config;
@@ -43,11 +44,12 @@ mod site;
 mod stage;
 mod tensors;
 
+pub use app::state::Options;
 pub use app::{Reloader, Server, StartError};
 pub use cli::main;
 pub use config::diagnostics;
 pub use grpc::proto as inference;
-pub use http::{media::MediaHost, state::Options};
+pub use http::media::MediaHost;
 pub use keys::{Digest, JwksSource, JwtOptions, KeyError, KeySource};
 pub use kserve::SequenceLimits;
 pub use listen::{Limits, TlsError, TlsFiles};

@@ -19,14 +19,12 @@ use tokio::{
 };
 
 mod stack;
+pub(crate) mod state;
 
 use crate::{
-    http::{
-        Side,
-        bodies::Bodies,
-        media::Media,
-        state::{App, Document, Options},
-    },
+    app::state::{App, Document, Options},
+    bodies::Bodies,
+    http::{Side, media::Media},
     http_client,
     keys::{self, KeyError, Keys},
     kserve::{Sequences, Statistics},

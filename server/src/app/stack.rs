@@ -14,9 +14,10 @@ use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
+    app::state::App,
     errors::{Cause, Failure},
     grpc,
-    http::{self, Side, Targets, access, dialect_errors, state::App},
+    http::{self, Side, Targets, access, dialect_errors},
     keys::{self, Gate, Need},
     listen,
     observe::{log, request_id},

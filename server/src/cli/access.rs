@@ -7,7 +7,7 @@ use reqwest::Url;
 
 use super::heading;
 use crate::{
-    http::state::Options,
+    app::state::Options,
     keys::{Digest, JwksSource, JwtOptions, KeySource},
     listen::TlsFiles,
 };

@@ -10,7 +10,7 @@ use clap::{Args, value_parser};
 use super::heading;
 use crate::{
     app::Server,
-    http::state::Options,
+    app::state::Options,
     listen::{self, Limits},
 };
 

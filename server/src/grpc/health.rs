@@ -11,7 +11,7 @@ use tonic_health::pb::{
 };
 
 use super::SERVICE;
-use crate::{http::state::App, servable::Choice, stage::Stage};
+use crate::{app::state::App, servable::Choice, stage::Stage};
 
 /// How often a watched state is looked at.
 const LOOK: Duration = Duration::from_secs(1);

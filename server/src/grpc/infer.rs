@@ -9,8 +9,8 @@ use axum::{
 
 use super::{convert, message, methods::read_share, proto::ModelInferRequest};
 use crate::{
+    app::state::App,
     errors::Failure,
-    http::state::App,
     kserve::{self, RunRequest, Sequences},
     run::RequestContext,
 };

@@ -18,11 +18,8 @@ use prost::{
 
 use super::{proto::ModelInferResponse, status};
 use crate::{
+    bodies::{Lease, Share, encoding::Encoding},
     errors::{Cause, ENCODINGS, Failure},
-    http::{
-        bodies::{Lease, Share},
-        encoding::Encoding,
-    },
 };
 
 /// The bytes before a message.
@@ -290,8 +287,8 @@ mod tests {
 
     use super::*;
     use crate::{
+        bodies::Bodies,
         grpc::{convert, proto::ModelInferRequest},
-        http::bodies::Bodies,
     };
 
     /// A request with a tensor of so many bytes, in frames of so many.

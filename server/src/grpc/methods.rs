@@ -14,8 +14,9 @@ use super::{
     proto,
 };
 use crate::{
+    app::state::App,
+    bodies::Share,
     errors::{Cause, Failure},
-    http::{bodies::Share, state::App},
     kserve::{self, LogSetting, Metadata},
     run::RequestContext,
     servable::Servable,

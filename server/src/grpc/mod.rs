@@ -25,10 +25,7 @@ use tonic_health::pb::health_server::HealthServer;
 
 pub(crate) use status::layer;
 
-use crate::{
-    http::{state::App, unknown_route},
-    keys::Need,
-};
+use crate::{app::state::App, http::unknown_route, keys::Need};
 
 /// The methods of the protocol, with what a key needs for each.
 fn methods() -> Vec<(&'static str, Need, MethodRouter<Arc<App>>)> {

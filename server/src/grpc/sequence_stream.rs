@@ -14,8 +14,8 @@ use super::{
     status, stream as streams,
 };
 use crate::{
+    bodies::Share,
     errors::Failure,
-    http::bodies::Share,
     keys::Settlement,
     kserve::{self, Label, SequenceControl, Sequences, Settings},
     run::RequestContext,

@@ -30,11 +30,9 @@ use super::{
     sequence_stream, status,
 };
 use crate::{
+    app::state::App,
+    bodies::{Share, UntilRead},
     errors::{Cause, Failure},
-    http::{
-        bodies::{Share, UntilRead},
-        state::App,
-    },
     keys::Settlement,
     kserve::{self, Label, SequenceControl, Settings},
     listen::Exchange,

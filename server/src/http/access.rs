@@ -20,8 +20,8 @@ use hyper::body::{Frame, SizeHint};
 use tracing::Level;
 
 use crate::{
+    app::state::App,
     errors::Failure,
-    http::state::App,
     keys::Label,
     metrics::Taken,
     observe::{

@@ -9,10 +9,8 @@ use axum::{
 };
 use graphmill_engine::shortened;
 
-use super::{
-    operation::{Answer, Group, Operation},
-    state::App,
-};
+use super::operation::{Answer, Group, Operation};
+use crate::app::state::App;
 use crate::{
     errors::{Cause, Failure},
     keys::Caller,

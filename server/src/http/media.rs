@@ -25,7 +25,7 @@ use reqwest::{
 };
 use tokio::{net::lookup_host, sync::Semaphore, time::timeout};
 
-use super::bodies::Share;
+use crate::bodies::Share;
 use crate::{
     errors::{Cause, Failure},
     http_client,

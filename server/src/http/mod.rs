@@ -4,10 +4,8 @@
 
 pub(crate) mod access;
 mod api;
-pub(crate) mod bodies;
 mod cancel;
 pub(crate) mod dialect_errors;
-pub(crate) mod encoding;
 mod example;
 mod graph;
 pub(crate) mod kserve;
@@ -18,7 +16,6 @@ mod operation;
 mod ovms;
 mod page;
 mod sse;
-pub(crate) mod state;
 mod status;
 mod timings;
 mod torchserve;
@@ -35,10 +32,10 @@ use graphmill_calculators::http::dialect::Target;
 use graphmill_engine::shortened;
 use graphmill_grammar::suggest;
 
+use crate::app::state::App;
 pub(crate) use graph::routes::Targets;
 pub(crate) use operation::Side;
 use operation::{Answer, Group, Operation};
-use state::App;
 
 use crate::{
     errors::{Cause, Failure},

@@ -11,7 +11,7 @@ use axum::{
 
 use graphmill_calculators::http::dialect::{Dialect, Purpose, Route};
 
-use crate::{errors::Cause, http::state::App, keys::Need};
+use crate::{app::state::App, errors::Cause, keys::Need};
 
 /// A method of a path.
 pub(crate) struct Operation {

@@ -12,10 +12,8 @@ use axum::{
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
 
-use super::{
-    operation::{Answer, Group, Operation, Side},
-    state::App,
-};
+use super::operation::{Answer, Group, Operation, Side};
+use crate::app::state::App;
 use crate::{
     errors::{Cause, Failure},
     keys::Caller,

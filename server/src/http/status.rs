@@ -7,7 +7,7 @@ use graphmill_llm::{Health, ModelFiles};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{http::state::App, servable::Servables};
+use crate::{app::state::App, servable::Servables};
 
 /// An engine, by its model and the first graph that uses it.
 #[derive(Serialize)]

@@ -23,8 +23,8 @@ use super::{
 };
 use crate::{
     app::Server,
+    app::state::Options,
     config::{self, Config},
-    http::state::Options,
     observe::log::{self, Format, Level},
 };
 use conversation::{Conversation, Heard, Said};

@@ -5,9 +5,9 @@ use std::{env, path::PathBuf, time::Duration};
 use clap::Args;
 
 use crate::{
+    app::state::Options,
     cli::{heading, source::Source},
     config::Config,
-    http::state::Options,
     servable::{Keeper, LastGood, ReloadPolicy},
 };
 

@@ -30,8 +30,8 @@ use super::{
     telemetry::Telemetry,
 };
 use crate::{
-    app::{CUT_GRACE, Reloader, SPANS_GRACE, Server, StartError},
-    http::{media::MediaHost, state::Options},
+    app::{CUT_GRACE, Reloader, SPANS_GRACE, Server, StartError, state::Options},
+    http::media::MediaHost,
     observe::{
         self, Audit,
         log::{self, Format, Level},

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, value_parser};
 
-use crate::{cli::heading, http::state::Options, kserve::SequenceLimits};
+use crate::{app::state::Options, cli::heading, kserve::SequenceLimits};
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case", next_help_heading = heading::LIMITS)]

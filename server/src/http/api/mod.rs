@@ -13,8 +13,8 @@ use super::{
     example,
     operation::{Answer, Group, Operation},
     page,
-    state::{App, Described},
 };
+use crate::app::state::{App, Described};
 use crate::{keys::Caller, tensors};
 
 pub(super) fn operations() -> Vec<Operation> {

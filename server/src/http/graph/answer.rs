@@ -15,10 +15,10 @@ use graphmill_calculators::{
 
 use super::{Head, body::ParsedBody, stream};
 use crate::{
+    app::state::App,
     errors::{Cause, Failure},
     http::{
         sse,
-        state::App,
         timings::{self, SERVER_TIMING, Timings},
     },
     keys::{self, Caller},

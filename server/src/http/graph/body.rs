@@ -8,8 +8,8 @@ use graphmill_calculators::payload::JsonBody;
 use serde_json::Value;
 
 use crate::{
+    bodies::Share,
     errors::{Cause, Failure},
-    http::bodies::Share,
     kserve::wrong,
 };
 

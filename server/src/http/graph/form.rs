@@ -13,8 +13,8 @@ use multer::Multipart;
 use serde_json::{Map, Value};
 
 use crate::{
+    bodies::Share,
     errors::{Cause, Failure},
-    http::bodies::Share,
 };
 
 /// What ends the name of a field that is one of several in a list.

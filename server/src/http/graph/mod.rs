@@ -26,8 +26,10 @@ mod stream;
 use body::ParsedBody;
 
 use crate::{
+    app::state::App,
+    bodies::Share,
     errors::Failure,
-    http::{bodies::Share, state::App, unknown_route},
+    http::unknown_route,
     kserve::{self, Label},
     listen::ON_ITS_WAY,
     run::RequestContext,

@@ -17,10 +17,12 @@ use graphmill_calculators::http::{
 };
 
 use super::{any_path, endpoint};
-use crate::http::{
-    operation::{Answer, Body, Group, Operation},
-    state::App,
-    unknown_route,
+use crate::{
+    app::state::App,
+    http::{
+        operation::{Answer, Body, Group, Operation},
+        unknown_route,
+    },
 };
 
 /// The path of what is behind the name of a graph, which can have slashes.

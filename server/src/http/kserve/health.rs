@@ -12,7 +12,7 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-use crate::{http::state::App, servable::Servable};
+use crate::{app::state::App, servable::Servable};
 
 pub(super) async fn live(State(app): State<Arc<App>>) -> Response {
     match app.servables().beyond_help() {

@@ -6,12 +6,10 @@ use graphmill_engine::shortened;
 
 use super::{answer, binary, request::InferRequest};
 use crate::{
+    app::state::App,
+    bodies::Share,
     errors::Failure,
-    http::{
-        bodies::Share,
-        state::App,
-        timings::{self, SERVER_TIMING, Timings},
-    },
+    http::timings::{self, SERVER_TIMING, Timings},
     kserve::{self, RunRequest},
     run::RequestContext,
 };

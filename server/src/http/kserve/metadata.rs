@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::answered;
 use crate::{
+    app::state::App,
     errors::Failure,
-    http::state::App,
     keys::Caller,
     kserve::{
         EXTENSIONS, GraphCounts, Label, LogSetting, Metadata, NAME, PLATFORM, Times, log_settings,

@@ -27,9 +27,9 @@ use path::{ModelQuestion, OfModel};
 use super::{
     graph,
     operation::{Answer, Group, Kind, Operation, Parameter, Side},
-    state::App,
     unknown_route,
 };
+use crate::app::state::App;
 use crate::{
     errors::{Cause, Failure},
     keys::Caller,

@@ -13,8 +13,9 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use crate::{
+    app::state::App,
     errors::{Cause, Failure},
-    http::{state::App, unknown_route},
+    http::unknown_route,
     keys::Caller,
     kserve,
 };

@@ -16,9 +16,9 @@ use serde_json::{Map, Value, json};
 
 use super::SHOWN_BYTES;
 use crate::{
+    app::state::App,
     catalog,
     errors::{Cause, Failure},
-    http::state::App,
     servable::{Compiled, answers},
 };
 

@@ -17,8 +17,9 @@ use super::{
     viewing::{self, Source},
 };
 use crate::{
+    app::state::App,
     errors::Failure,
-    http::{sse, state::App},
+    http::sse,
     sessions::{Followed, Frame},
 };
 

@@ -20,8 +20,8 @@ use tokio::task::spawn_blocking;
 
 use super::authoring::{self, MAX_GRAPH_BYTES};
 use crate::{
+    app::state::App,
     errors::{Cause, Failure},
-    http::state::App,
     keys::Caller,
     observe::{self, Audit},
     servable::{Servable, Servables, answers},

@@ -12,12 +12,7 @@ use clap::ValueEnum as _;
 use serde_json::{Value, json};
 
 use super::query::{Query, wrong};
-use crate::{
-    errors::Failure,
-    explain::Format,
-    http::{example, state::App},
-    keys::Caller,
-};
+use crate::{app::state::App, errors::Failure, explain::Format, http::example, keys::Caller};
 
 pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
     let servables = app.servables();

@@ -14,10 +14,8 @@ mod viewing;
 
 use std::sync::Arc;
 
-use super::{
-    operation::{Answer, Group, Kind, Operation, Parameter},
-    state::App,
-};
+use super::operation::{Answer, Group, Kind, Operation, Parameter};
+use crate::app::state::App;
 use crate::{
     errors::{Cause, Failure},
     http::Side,

@@ -24,9 +24,10 @@ use super::{
     tap::shown,
 };
 use crate::{
+    app::state::App,
+    bodies::Share,
     config::Observation,
     errors::{Cause, Failure},
-    http::{bodies::Share, state::App},
     keys::Caller,
     observe::{self, Audit},
     offline::{

@@ -19,8 +19,8 @@ use super::{
     query::{Query, rate, wrong},
 };
 use crate::{
+    app::state::App,
     errors::{Cause, Failure},
-    http::state::App,
     keys::Caller,
     observe::{self, Audit},
     run::RECORD,

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::{SHOWN_BYTES, query::Query};
 use crate::{
+    app::state::App,
     errors::{Cause, Failure},
-    http::state::App,
     sessions::{OpenSession, run_on_thread},
 };
 

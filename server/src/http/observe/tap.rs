@@ -19,9 +19,10 @@ use super::{
     viewing::{self, Source},
 };
 use crate::{
+    app::state::App,
     config::Observation,
     errors::{Cause, Failure},
-    http::{sse, state::App},
+    http::sse,
     keys::Caller,
     observe::{self, Audit},
     sessions::{Tapped, Taps},

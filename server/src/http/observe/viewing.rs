@@ -10,11 +10,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{
-    errors::Failure,
-    http::{sse, state::App},
-    stage::Stage,
-};
+use crate::{app::state::App, errors::Failure, http::sse, stage::Stage};
 
 /// What gives events to a viewer.
 pub(super) trait Source: Send + 'static {

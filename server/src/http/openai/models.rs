@@ -12,8 +12,8 @@ use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
 
 use crate::{
+    app::state::App,
     errors::Failure,
-    http::state::App,
     keys::Caller,
     servable::{Choice, Named, Servable},
 };

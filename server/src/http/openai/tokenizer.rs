@@ -13,8 +13,8 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
 use crate::{
+    app::state::App,
     errors::{Cause, Failure},
-    http::state::App,
     keys::Caller,
     servable::Choice,
 };

@@ -16,10 +16,8 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-use super::{
-    operation::{Answer, Group, OF_GRAPHS, Operation, Side},
-    state::App,
-};
+use super::operation::{Answer, Group, OF_GRAPHS, Operation, Side};
+use crate::app::state::App;
 use crate::errors::{Cause, Failure};
 
 /// Why a change of the models may not be made.

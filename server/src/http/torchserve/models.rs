@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::named;
 use crate::{
+    app::state::App,
     errors::{Cause, Failure},
-    http::state::App,
     keys::Caller,
     kserve::{self, Label, wrong},
     servable::{Servable, StateName},

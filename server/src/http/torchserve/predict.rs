@@ -11,8 +11,9 @@ use axum::{
 
 use super::{input, named, output};
 use crate::{
+    app::state::App,
     errors::Failure,
-    http::{state::App, timings::SERVER_TIMING},
+    http::timings::SERVER_TIMING,
     kserve::{self, RunRequest},
     run::{RequestContext, takes_tensors},
 };

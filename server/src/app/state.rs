@@ -12,13 +12,11 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::{
-    bodies::{Bodies, Share},
-    media::{Media, MediaHost},
-};
 use crate::{
+    bodies::{Bodies, Share},
     config::Config,
     errors::Failure,
+    http::media::{Media, MediaHost},
     keys::{JwtOptions, KeySource, Keys},
     kserve::{SequenceLimits, Sequences, Statistics},
     listen::{Limits, TlsFiles},
@@ -230,7 +228,7 @@ pub(crate) struct Document {
 
 impl Document {
     /// The document of what is described: the kept one, or what `make` makes.
-    pub(super) fn of(&self, described: &Described, make: impl FnOnce() -> Vec<u8>) -> Bytes {
+    pub(crate) fn of(&self, described: &Described, make: impl FnOnce() -> Vec<u8>) -> Bytes {
         // Concurrent requests wait for the document instead of making one each.
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {
@@ -246,11 +244,11 @@ impl Document {
 
 /// What a document depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Described {
+pub(crate) struct Described {
     /// The names of the graphs, and the endpoints of each.
-    pub(super) models: Vec<(String, Vec<&'static str>)>,
+    pub(crate) models: Vec<(String, Vec<&'static str>)>,
     /// A graph of tensors, and the body of a run of it.
-    pub(super) run: Option<(String, Value)>,
+    pub(crate) run: Option<(String, Value)>,
     /// Sizes of the smallest vocabularies, of models that generate and of those that embed.
-    pub(super) vocabularies: [usize; 2],
+    pub(crate) vocabularies: [usize; 2],
 }

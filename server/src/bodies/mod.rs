@@ -8,6 +8,8 @@
 //! several keys, each can have half. A body that finds no room is refused at once. Nothing waits for
 //! room, because two bodies that are half read would wait for each other.
 
+pub(crate) mod encoding;
+
 use std::{
     collections::HashMap,
     future::poll_fn,
@@ -24,13 +26,13 @@ use bytes::Bytes;
 use graphmill_engine::{Executors, Lane};
 use graphmill_llm::room::Claim;
 
-use super::encoding::Encoding;
 use crate::{
     beside::{beside, claim},
     errors::{Cause, Failure},
     keys::Caller,
     owner::Owner,
 };
+use encoding::Encoding;
 
 /// The budget of all bodies.
 #[derive(Debug)]
