@@ -12,6 +12,9 @@ mod rank;
 mod vector;
 
 pub use model::EmbeddingModel;
-pub use options::{EmbedOptions, PoolingOption, RankOptions};
+pub use options::{
+    DocumentOptions, EmbedOptions, EmbeddingEngineOptions, PoolingOption, RankOptions,
+    VectorOptions,
+};
 pub use rank::{Rank, RankPorts};
 pub use vector::{Embed, EmbedPorts};

@@ -1,4 +1,4 @@
-//! The options of nodes that embed and rank: OVMS's, and the limits of the engine.
+//! Options of nodes that embed and rank: OVMS's, and the limits of the engine.
 
 use graphmill_engine::Contract;
 use graphmill_llm::embed::{EmbeddingSpec, EmbeddingTask, Pooling};
@@ -8,14 +8,48 @@ use graphmill_llm::spec::{
 };
 use graphmill_llm::{Device, PluginConfig};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer};
 
-/// Options of [`Embed`](super::Embed).
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
+/// Options of [`Embed`](super::Embed), in groups that one message has the fields of.
+#[derive(Clone, Debug, Default, JsonSchema)]
 pub struct EmbedOptions {
-    /// Folder with one `.gguf` file, or such a file; relative to the graph's folder. Required.
-    pub models_path: String,
+    /// Group about vectors.
+    #[schemars(flatten)]
+    pub node: VectorOptions,
+    /// Group about the engine.
+    #[schemars(flatten)]
+    pub engine: EmbeddingEngineOptions,
+}
+
+/// Options of [`Rank`](super::Rank), in groups that one message has the fields of.
+#[derive(Clone, Debug, Default, JsonSchema)]
+pub struct RankOptions {
+    /// Group about documents.
+    #[schemars(flatten)]
+    pub node: DocumentOptions,
+    /// Group about the engine.
+    #[schemars(flatten)]
+    pub engine: EmbeddingEngineOptions,
+}
+
+impl<'de> Deserialize<'de> for EmbedOptions {
+    fn deserialize<D: Deserializer<'de>>(options: D) -> Result<Self, D::Error> {
+        let (node, engine) = Deserialize::deserialize(options)?;
+        Ok(Self { node, engine })
+    }
+}
+
+impl<'de> Deserialize<'de> for RankOptions {
+    fn deserialize<D: Deserializer<'de>>(options: D) -> Result<Self, D::Error> {
+        let (node, engine) = Deserialize::deserialize(options)?;
+        Ok(Self { node, engine })
+    }
+}
+
+/// Options about vectors.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct VectorOptions {
     /// Makes each vector's length 1, so that the product of two is their cosine.
     pub normalize_embeddings: bool,
     /// How the vectors of a text's tokens become one; as the model's file says when not set.
@@ -25,68 +59,56 @@ pub struct EmbedOptions {
     /// Lets requests ask for fewer `dimensions`. For models that were trained so that the first
     /// numbers of a vector are one, too.
     pub allow_dimensions: bool,
-    /// Most tokens of a text; 0 takes what the model was trained for, and at most 8192.
+    /// Maximum number of tokens of a text; 0 takes what the model was trained for, and at most 8192.
     #[schemars(range(max = MAX_CONTEXT))]
     pub max_context: u32,
-    /// Tokens of one step, texts of all requests together; a longer text is computed alone.
-    #[schemars(range(min = 1, max = MAX_BATCHED_TOKENS))]
-    pub max_num_batched_tokens: u32,
-    /// Most requests at the same time; more are refused.
-    #[schemars(range(min = 1, max = MAX_WAITING))]
-    pub max_waiting: u32,
-    /// Seconds that a step may take for each 64 of its tokens; an engine that takes longer is given
-    /// up and started again, and its requests end with status 503. 0 is without bound.
-    #[schemars(range(min = 0, max = MAX_STEP_TIMEOUT))]
-    pub step_timeout: f64,
-    /// How often an engine that has failed is started again within ten minutes, before the server
-    /// says that it is not alive.
-    #[schemars(range(max = MAX_ENGINE_RESTARTS))]
-    pub max_engine_restarts: u32,
-    /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs there
-    /// are, or else the CPU.
-    pub target_device: String,
-    /// JSON object with the backend's knobs, as that of the LLM node.
-    #[schemars(extend("contentMediaType" = "application/json", "contentSchema" = schemars::schema_for!(PluginConfig)))]
-    pub plugin_config: String,
 }
 
-impl Default for EmbedOptions {
+impl Default for VectorOptions {
     fn default() -> Self {
         Self {
-            models_path: String::new(),
             normalize_embeddings: true,
             pooling: None,
             truncate: false,
             allow_dimensions: false,
             max_context: 0,
-            max_num_batched_tokens: 512,
-            max_waiting: 1024,
-            step_timeout: DEFAULT_STEP_TIMEOUT,
-            max_engine_restarts: MAX_RESTARTS,
-            target_device: String::new(),
-            plugin_config: String::new(),
         }
     }
 }
 
-/// Options of [`Rank`](super::Rank).
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+/// Options about documents.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct RankOptions {
-    /// Folder with one `.gguf` file, or such a file; relative to the graph's folder. Required.
-    pub models_path: String,
-    /// Most pieces that the documents of a request are cut into. A document that fits the model
-    /// beside the query is one piece.
+pub struct DocumentOptions {
+    /// Maximum number of pieces that the documents of a request are cut into. A document that fits
+    /// the model beside the query is one piece.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_allowed_chunks: u32,
-    /// Most tokens of a query and a piece of a document together; when not set, what the model was
-    /// trained for, and at most 8192.
+    /// Maximum number of tokens of a query and a piece of a document together; when not set, what
+    /// the model was trained for, and at most 8192.
     #[schemars(range(min = 2, max = MAX_CONTEXT))]
     pub max_position_embeddings: Option<u32>,
-    /// Tokens of one step, pairs of all requests together; a longer pair is computed alone.
+}
+
+impl Default for DocumentOptions {
+    fn default() -> Self {
+        Self {
+            max_allowed_chunks: 10_000,
+            max_position_embeddings: None,
+        }
+    }
+}
+
+/// Options of an engine that embeds or ranks.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct EmbeddingEngineOptions {
+    /// Folder with one `.gguf` file, or such a file; relative to the graph's folder. Required.
+    pub models_path: String,
+    /// Maximum number of tokens of a step, of all requests together; a longer input is computed alone.
     #[schemars(range(min = 1, max = MAX_BATCHED_TOKENS))]
     pub max_num_batched_tokens: u32,
-    /// Most requests at the same time; more are refused.
+    /// Maximum number of requests at the same time; more are refused.
     #[schemars(range(min = 1, max = MAX_WAITING))]
     pub max_waiting: u32,
     /// Seconds that a step may take for each 64 of its tokens; an engine that takes longer is given
@@ -105,12 +127,10 @@ pub struct RankOptions {
     pub plugin_config: String,
 }
 
-impl Default for RankOptions {
+impl Default for EmbeddingEngineOptions {
     fn default() -> Self {
         Self {
             models_path: String::new(),
-            max_allowed_chunks: 10_000,
-            max_position_embeddings: None,
             max_num_batched_tokens: 512,
             max_waiting: 1024,
             step_timeout: DEFAULT_STEP_TIMEOUT,
@@ -122,7 +142,7 @@ impl Default for RankOptions {
 }
 
 /// How the vectors of a text's tokens become one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum PoolingOption {
     /// The first token's.
@@ -146,52 +166,48 @@ impl From<PoolingOption> for Pooling {
 impl EmbedOptions {
     /// What the engine is loaded from; what is wrong goes to the contract.
     pub(super) fn spec(&self, c: &mut Contract) -> EmbeddingSpec {
-        let task = EmbeddingTask::Embed(self.pooling.map(Pooling::from));
-        let spec = EmbeddingSpec {
-            max_num_batched_tokens: self.max_num_batched_tokens,
-            max_context: (self.max_context > 0).then_some(self.max_context),
-            max_waiting: self.max_waiting,
-            step_timeout_ms: milliseconds(self.step_timeout),
-            max_engine_restarts: self.max_engine_restarts,
-            ..EmbeddingSpec::new(&self.models_path, task)
-        };
-        checked(c, spec, &self.target_device, &self.plugin_config)
+        let task = EmbeddingTask::Embed(self.node.pooling.map(Pooling::from));
+        let context = Some(self.node.max_context).filter(|tokens| *tokens > 0);
+        self.engine.spec(c, task, context)
     }
 }
 
 impl RankOptions {
     /// As [`EmbedOptions::spec`].
     pub(super) fn spec(&self, c: &mut Contract) -> EmbeddingSpec {
-        let spec = EmbeddingSpec {
-            max_num_batched_tokens: self.max_num_batched_tokens,
-            max_context: self.max_position_embeddings,
-            max_waiting: self.max_waiting,
-            step_timeout_ms: milliseconds(self.step_timeout),
-            max_engine_restarts: self.max_engine_restarts,
-            ..EmbeddingSpec::new(&self.models_path, EmbeddingTask::Rank)
-        };
-        checked(c, spec, &self.target_device, &self.plugin_config)
+        let context = self.node.max_position_embeddings;
+        self.engine.spec(c, EmbeddingTask::Rank, context)
     }
 }
 
-fn checked(
-    c: &mut Contract,
-    mut spec: EmbeddingSpec,
-    target_device: &str,
-    plugin_config: &str,
-) -> EmbeddingSpec {
-    match target_device.parse::<Device>() {
-        Ok(device) => spec.device = device,
-        Err(error) => c.option_error("target_device", error.to_string()),
+impl EmbeddingEngineOptions {
+    fn spec(
+        &self,
+        c: &mut Contract,
+        task: EmbeddingTask,
+        max_context: Option<u32>,
+    ) -> EmbeddingSpec {
+        let mut spec = EmbeddingSpec {
+            max_num_batched_tokens: self.max_num_batched_tokens,
+            max_context,
+            max_waiting: self.max_waiting,
+            step_timeout_ms: milliseconds(self.step_timeout),
+            max_engine_restarts: self.max_engine_restarts,
+            ..EmbeddingSpec::new(&self.models_path, task)
+        };
+        match self.target_device.parse::<Device>() {
+            Ok(device) => spec.device = device,
+            Err(error) => c.option_error("target_device", error.to_string()),
+        }
+        match PluginConfig::from_json(&self.plugin_config) {
+            Ok(config) => spec.plugin_config = config,
+            Err(error) => c.option_error("plugin_config", error.to_string()),
+        }
+        if spec.model.as_os_str().is_empty() {
+            c.missing_option("models_path", "\"./\"");
+        } else if let Err(error) = spec.validate() {
+            c.error(error.to_string());
+        }
+        spec
     }
-    match PluginConfig::from_json(plugin_config) {
-        Ok(config) => spec.plugin_config = config,
-        Err(error) => c.option_error("plugin_config", error.to_string()),
-    }
-    if spec.model.as_os_str().is_empty() {
-        c.missing_option("models_path", "\"./\"");
-    } else if let Err(error) = spec.validate() {
-        c.error(error.to_string());
-    }
-    spec
 }

@@ -93,7 +93,7 @@ impl Calculator for Rank {
     fn open(options: &RankOptions, io: RankPorts, cx: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self {
             model: cx.resource(io.model),
-            max_allowed_chunks: options.max_allowed_chunks as usize,
+            max_allowed_chunks: options.node.max_allowed_chunks as usize,
             running: None,
         })
     }

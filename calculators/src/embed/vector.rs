@@ -10,7 +10,7 @@ use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome};
 use graphmill_llm::{Token, TokenizeError};
 
 use super::engine;
-use super::{EmbedOptions, EmbeddingModel};
+use super::{EmbedOptions, EmbeddingModel, VectorOptions};
 use crate::llm::{self, claim_room, not_tokenized};
 use crate::payload::{Embeddings, EmbeddingsRequest, Prompt, Tally, TemplatedPrompt};
 
@@ -35,7 +35,7 @@ use crate::payload::{Embeddings, EmbeddingsRequest, Prompt, Tally, TemplatedProm
 /// ```
 pub struct Embed {
     model: Arc<EmbeddingModel>,
-    options: EmbedOptions,
+    options: VectorOptions,
     /// What is being computed. Dropping it cancels that.
     running: Option<Running>,
 }
@@ -86,7 +86,7 @@ impl Calculator for Embed {
     fn open(options: &EmbedOptions, io: EmbedPorts, cx: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self {
             model: cx.resource(io.model),
-            options: options.clone(),
+            options: options.node.clone(),
             running: None,
         })
     }
