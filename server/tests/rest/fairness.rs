@@ -60,11 +60,14 @@ async fn until_running(server: &TestServer, count: u64) {
 fn assert_full(reply: &Reply) {
     let error = &reply.json()["error"];
     assert_eq!(
-        (reply.status, &error["code"], reply.header("retry-after")),
-        (429, &json!("queue_full"), Some("1")),
+        (reply.status, &error["code"]),
+        (429, &json!("queue_full")),
         "{}",
         reply.text
     );
+    // As long as slots take to be free, which the machine decides.
+    let seconds = reply.header("retry-after").and_then(|it| it.parse().ok());
+    assert!(seconds.is_some_and(|seconds: u32| seconds >= 1));
 }
 
 #[tokio::test]
