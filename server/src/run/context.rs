@@ -129,7 +129,7 @@ impl RequestContext {
     }
 
     /// The account of a run, which counts for the request and its key.
-    pub(super) fn account(&self, batch_priority: u32) -> Account {
+    pub(crate) fn account(&self) -> Account {
         let tally = self.entry.tally();
         if let Some(caller) = &self.caller {
             caller.is_tallied(Arc::clone(&tally));
@@ -138,8 +138,7 @@ impl RequestContext {
             tally,
             tenant: owner::tenant(self.caller.as_ref(), self.owner.as_ref()),
             terms: self.caller.as_ref().map(Caller::terms),
-            batch_priority,
-            recorded: None,
+            ..Account::default()
         }
     }
 

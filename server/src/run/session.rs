@@ -11,6 +11,7 @@ use std::{
 };
 
 use futures_util::StreamExt as _;
+use graphmill_calculators::payload::Account;
 use graphmill_engine::{
     Error, Handle, OutputStream, Packet, Plan, RunCx, Session, SidePackets, Summary,
 };
@@ -75,6 +76,27 @@ pub(crate) struct Run {
     _listed: (Listing, Entered, InUse),
 }
 
+impl RequestContext {
+    /// Makes a session of the request, and lists the request until the listing is dropped.
+    pub(crate) fn session(
+        &self,
+        plan: &Arc<Plan>,
+        sides: SidePackets,
+        deadline: Option<Instant>,
+        account: Account,
+    ) -> Result<((Session, Handle), Listing), Error> {
+        let mut context = RunCx::new(self.id.text.clone());
+        context.deadline = deadline;
+        context.tenant = self.owner.as_ref().map(Owner::name);
+        context.extension = Some(Arc::new(account));
+        context.trace.traceparent.clone_from(&self.traceparent);
+        let cancel = context.cancel.clone();
+        let key = self.owner.as_ref().and_then(Owner::key);
+        let listed = self.runner.running.list(&self.id, key.cloned(), cancel);
+        Ok((Session::new(plan, context, sides)?, listed))
+    }
+}
+
 impl Run {
     /// Opens a session on a graph, for some of its outputs.
     pub(super) fn open<'a>(
@@ -84,19 +106,17 @@ impl Run {
         options: RunOptions<'_>,
     ) -> Result<Self, Failure> {
         let records = who.records()?;
-        let mut context = RunCx::new(who.id.text.clone());
-        context.deadline = options.deadline;
-        context.tenant = who.owner.as_ref().map(Owner::name);
-        context.extension = Some(Arc::new(who.account(options.batch_priority)));
-        context.trace.traceparent.clone_from(&who.traceparent);
-        let cancel = context.cancel.clone();
-        let key = who.owner.as_ref().and_then(Owner::key);
-        let listed = who.runner.running.list(&who.id, key.cloned(), cancel);
-        let (mut session, handle) = Session::new(&ready.plan, context, options.sides.clone())?;
+        let account = Account {
+            batch_priority: options.batch_priority,
+            ..who.account()
+        };
+        let sides = options.sides.clone();
+        let ((mut session, handle), listed) =
+            who.session(&ready.plan, sides, options.deadline, account)?;
         let about = About {
             servable: &ready.servable,
             request: &who.id.text,
-            key,
+            key: who.owner.as_ref().and_then(Owner::key),
             label: options.label,
             sides: options.sides,
             records,

@@ -1,16 +1,14 @@
 //! `POST /v3/playground`: a graph that is not served is run once, with models of those that are.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use axum::{
-    Extension, Json,
+    Json,
     extract::{Request, State},
     response::{IntoResponse as _, Response},
 };
-use graphmill_engine::{Error, Packet, Plan, Result as EngineResult, Timeline, codec};
+use graphmill_calculators::payload::Account;
+use graphmill_engine::{Packet, Plan, Timeline, codec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{
@@ -31,9 +29,10 @@ use crate::{
     keys::Caller,
     observe::{self, Audit},
     offline::{
-        play::Play,
+        play::{Kept, Play},
         test_file::{Bench, Case, TestFile},
     },
+    run::RequestContext,
     servable::{Servable, Servables, request_stream},
     sessions::{MAX_EVENTS, trace_events},
 };
@@ -66,11 +65,11 @@ enum Input {
 
 pub(super) async fn run(
     State(app): State<Arc<App>>,
-    caller: Option<Extension<Arc<Caller>>>,
     request: Request,
 ) -> Result<Response, Failure> {
     let place = app.sessions.trial()?;
     let (parts, body) = request.into_parts();
+    let who = RequestContext::read(&app.runner, &parts.extensions, &parts.headers)?;
     let share = app.bodies.share(&parts.extensions);
     let body = app.read_share(&share, &parts, body).await?;
     if body.len() > MAX_GRAPH_BYTES {
@@ -86,7 +85,7 @@ pub(super) async fn run(
         None => None,
     };
     let mut audited = Audited {
-        caller,
+        caller: who.caller.clone(),
         subject: asked.beside.clone(),
         outcome: "failed",
         reason: Some("the client left, or the server could not run it"),
@@ -111,8 +110,10 @@ pub(super) async fn run(
             Ok(response)
         }
         Made::Ready(plan, case) => {
-            let played = play(plan, case, place, observation, &share);
-            let told = app.runner.guard(None).wait(played).await?;
+            // Before the answer's end is sent: the next request may follow at once.
+            let _settlement = who.settlement();
+            let played = play(&who, plan, case, place, observation, &share);
+            let told = who.guard(None).wait(played).await?;
             let went_well = told["error"].is_null();
             audited.ends(if went_well { "done" } else { "failed" });
             Ok(Json(told).into_response())
@@ -122,7 +123,7 @@ pub(super) async fn run(
 
 /// The line of a run in the audit log, written when this is dropped.
 struct Audited {
-    caller: Option<Extension<Arc<Caller>>>,
+    caller: Option<Arc<Caller>>,
     /// The served graph that the run is about, if any.
     subject: Option<String>,
     outcome: &'static str,
@@ -204,56 +205,45 @@ fn make(
     Ok(Made::Ready(Arc::clone(plan), case))
 }
 
-/// What came out of a run, by stream, in its order.
-type Outputs = Arc<Mutex<Vec<(String, Packet)>>>;
-
 async fn play(
+    who: &RequestContext,
     plan: Arc<Plan>,
     case: Case,
     place: OwnedSemaphorePermit,
     observation: Observation,
     share: &Share,
 ) -> Result<Value, Failure> {
-    let outputs = Outputs::default();
+    let (mut outputs, mut listed) = (Kept::default(), None);
     let (done, timeline) = oneshot::channel();
     let bench = Bench::of(Arc::clone(&plan));
-    let run = bench.run_watched(&case, |session| {
-        watch(session, &plan, &outputs)?;
-        session.keep_timeline(MAX_EVENTS, move |timeline| {
+    let open = |plan: &Arc<Plan>, sides, recorded| {
+        let account = Account {
+            recorded,
+            ..who.account()
+        };
+        let (mut session, listing) = who.session(plan, sides, who.deadline(None), account)?;
+        listed = Some(listing);
+        session.0.keep_timeline(MAX_EVENTS, move |timeline, _| {
             // A session that does not end at once keeps its place.
             drop(place);
             // Fails when nobody waits for it any more.
             let _ = done.send(timeline);
         });
-        Ok(())
-    });
+        let mut session = Play::from(session);
+        outputs = session.keep(plan.graph_outputs(), MAX_PACKETS)?;
+        Ok(session)
+    };
+    let run = bench.run_in(&case, open);
     let failure = match timeout(MAX_TIME, run).await {
         Ok(outcome) => outcome.failure,
         Err(_) => Some(format!("the run was ended after {} s", MAX_TIME.as_secs())),
     };
     let timeline = timeout(PATIENCE, timeline).await.ok();
     let timeline = timeline.and_then(Result::ok);
-    let outputs = std::mem::take(&mut *outputs.lock().unwrap_or_else(PoisonError::into_inner));
+    let outputs = outputs.take();
     // Payloads may be large, and this thread serves requests.
     let tell = move || tell(&plan, &outputs, timeline, failure, &observation);
     share.beside(tell, "the outputs could not be written").await
-}
-
-/// Keeps what comes out of the graph, as far as there is room.
-fn watch(session: &mut Play, plan: &Plan, outputs: &Outputs) -> EngineResult<()> {
-    for stream in plan.graph_outputs() {
-        let (name, outputs) = (stream.to_owned(), Arc::clone(outputs));
-        session.observe(stream, move |packet| {
-            let mut outputs = outputs.lock().unwrap_or_else(PoisonError::into_inner);
-            if outputs.len() == MAX_PACKETS {
-                let message = format!("more than {MAX_PACKETS} packets came out");
-                return Err(Error::exhausted(message));
-            }
-            outputs.push((name.clone(), packet.clone()));
-            Ok(())
-        })?;
-    }
-    Ok(())
 }
 
 fn tell(
