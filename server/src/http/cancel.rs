@@ -20,17 +20,15 @@ use crate::{
 /// How much of an id an error shows.
 const SHOWN_BYTES: usize = 150;
 
+#[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
-    let cancelling = ["/v3", "/v1"].map(|prefix| {
-        Operation::delete(format!("{prefix}/requests/{{id}}"), cancel)
-            .about(
-                Group::Generation,
-                "Cancels the request of the same key, or for an `admin` of any, whose answer has this `x-request-id`",
-            )
+    let paths = ["/v3/requests/{id}", "/v1/requests/{id}"].map(|path| {
+        Operation::delete(path, cancel)
+            .about(Group::Generation, "Cancels the request of the same key, or for an `admin` of any, whose answer has this `x-request-id`")
             .answers(Answer::Nothing)
-            .listed(prefix == "/v3")
+            .listed(path.starts_with("/v3"))
     });
-    cancelling.into()
+    paths.into()
 }
 
 /// Requests of other keys are unknown, except to keys that may manage the server.

@@ -44,28 +44,13 @@ use crate::{
 };
 
 /// Everything that can be asked; `web` is whether the page is there.
+#[rustfmt::skip]
 fn operations(web: bool) -> Vec<Operation> {
-    let health = ["/health", "/v1/health"].map(|path| {
-        Operation::get(path, kserve::ready)
-            .about(
-                Group::Server,
-                "The same as `/v2/health/ready`, where many look",
-            )
-            .answers(Answer::Health)
-            .listed(path == "/health")
-    });
     let own = [
-        Operation::get("/v3/status", status::status)
-            .about(Group::Server, "What each engine and each graph does now")
-            .answers(Answer::Json(&["version", "engines", "graphs"]))
-            .on(Side::Management),
-        Operation::get("/metrics", scrape)
-            .about(
-                Group::Server,
-                "The same as numbers over time, for Prometheus",
-            )
-            .answers(Answer::Text(&metrics::CONTENT_TYPES))
-            .on(Side::Management),
+        Operation::get("/v3/status", status::status).about(Group::Server, "What each engine and each graph does now").answers(Answer::Json(&["version", "engines", "graphs"])).on(Side::Management),
+        Operation::get("/metrics", scrape).about(Group::Server, "The same as numbers over time, for Prometheus").answers(Answer::Text(&metrics::CONTENT_TYPES)).on(Side::Management),
+        Operation::get("/health", kserve::ready).about(Group::Server, "The same as `/v2/health/ready`, where many look").answers(Answer::Health),
+        Operation::get("/v1/health", kserve::ready).about(Group::Server, "The same as `/v2/health/ready`, where many look").answers(Answer::Health).listed(false),
     ];
     let dialects = [
         graph::routes::operations(),
@@ -77,11 +62,8 @@ fn operations(web: bool) -> Vec<Operation> {
         observe::operations(),
         api::operations(),
     ];
-    own.into_iter()
-        .chain(health)
-        .chain(dialects.into_iter().flatten())
-        .chain(web.then(page::operations).into_iter().flatten())
-        .collect()
+    let page = web.then(page::operations).into_iter();
+    own.into_iter().chain(dialects.into_iter().chain(page).flatten()).collect()
 }
 
 /// How much of a path an error shows.
@@ -98,13 +80,9 @@ pub(crate) fn routes(side: Side, web: bool) -> Router<Arc<App>> {
         side == Side::Both || operation.side == Side::Both || operation.side == side
     });
     let routes = operation::routes(operations);
-    if side == Side::Management {
-        return routes
-            .fallback(unknown_route)
-            .method_not_allowed_fallback(wrong_method);
-    }
+    let others = (side != Side::Management).then(graph::routes::other_paths);
     routes
-        .merge(graph::routes::other_paths())
+        .merge(others.unwrap_or_default())
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
 }

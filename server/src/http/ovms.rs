@@ -21,18 +21,11 @@ use crate::{
     servable::{Servable, StateName},
 };
 
+#[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
-    let config = Operation::get("/v1/config", config).about(
-        Group::Models,
-        "The state of each graph in the configuration",
-    );
-    let reload = Operation::command("/v1/config/reload", reload).about(
-        Group::Models,
-        "Reads the configuration again and serves it, if all of its graphs can be",
-    );
     vec![
-        config.on(Side::Management),
-        reload.on(Side::Management).answers(Answer::Reload),
+        Operation::get("/v1/config", config).about(Group::Models, "The state of each graph in the configuration").on(Side::Management),
+        Operation::post("/v1/config/reload", reload).about(Group::Models, "Reads the configuration again and serves it, if all of its graphs can be").answers(Answer::Reload).on(Side::Management),
     ]
 }
 

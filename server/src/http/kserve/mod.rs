@@ -37,45 +37,23 @@ use crate::{
 };
 
 /// Why a question about a graph may not be answered.
-const OF_A_GRAPH: &[Cause] = &[
-    Cause::UnknownModel,
-    Cause::UnknownRoute,
-    Cause::Loading,
-    Cause::GraphFailed,
-];
+#[rustfmt::skip]
+const OF_A_GRAPH: &[Cause] = &[Cause::UnknownModel, Cause::UnknownRoute, Cause::Loading, Cause::GraphFailed];
 
 /// Why what is sent may not be answered.
+#[rustfmt::skip]
 const OF_REQUESTS: &[Cause] = &[
-    Cause::BadRequest,
-    Cause::UnknownModel,
-    Cause::UnknownRoute,
-    Cause::NotFound,
-    Cause::Unsupported,
-    Cause::QueueFull,
-    Cause::Loading,
-    Cause::GraphFailed,
-    Cause::Unavailable,
-    Cause::Deadline,
-    Cause::Cancelled,
-    Cause::NodeFailed,
-    Cause::NoAnswer,
-    Cause::RateLimited,
+    Cause::BadRequest, Cause::UnknownModel, Cause::UnknownRoute, Cause::NotFound, Cause::Unsupported, Cause::QueueFull, Cause::Loading,
+    Cause::GraphFailed, Cause::Unavailable, Cause::Deadline, Cause::Cancelled, Cause::NodeFailed, Cause::NoAnswer, Cause::RateLimited,
 ];
 
 /// The path of a run of a graph.
 pub(super) const INFER: &str = "/v2/models/{name}/infer";
 
+#[rustfmt::skip]
 const OF_A_RUN: &[Parameter] = &[
-    Parameter::new(
-        "inputs",
-        Kind::Objects,
-        "The tensors: `name`, `datatype`, `shape` and `data` of each",
-    ),
-    Parameter::new(
-        "outputs",
-        Kind::OptionalObjects,
-        "The only outputs that are answered: `name` of each; all",
-    ),
+    Parameter::new("inputs", Kind::Objects, "The tensors: `name`, `datatype`, `shape` and `data` of each"),
+    Parameter::new("outputs", Kind::OptionalObjects, "The only outputs that are answered: `name` of each; all"),
     Parameter::new("id", Kind::OptionalText, "What the answer has for `id`"),
     Parameter::new("parameters", Kind::Object, "The side packets of the run"),
 ];
@@ -83,107 +61,34 @@ const OF_A_RUN: &[Parameter] = &[
 /// Shared memory, of which there is none.
 const SHARED_MEMORY: [&str; 2] = ["systemsharedmemory", "cudasharedmemory"];
 
+#[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
-    let mut operations = vec![
-        Operation::get("/v2/health/live", health::live)
-            .about(
-                Group::Server,
-                "Whether the process answers, and no engine has failed for good",
-            )
-            .answers(Answer::Health),
-        Operation::get("/v2/health/ready", ready)
-            .about(
-                Group::Server,
-                "Whether requests would be served, by one graph at least",
-            )
-            .answers(Answer::Health),
-        Operation::get("/v2", metadata::server)
-            .about(Group::Server, "Name, version and extensions of the server")
-            .answers(Answer::Json(&["name", "version", "extensions"])),
-        Operation::get("/v2/models/stats", metadata::all_statistics)
-            .about(Group::Server, "Counts and times of the requests, by graph")
-            .answers(Answer::Json(&["model_stats"])),
-        Operation::get(graph::routes::BEHIND_GRAPH, of_model)
-            .about(Group::Server, "The tensors that a graph takes and gives")
-            .answers(Answer::Json(&["name", "versions", "inputs", "outputs"]))
-            .refuses(OF_A_GRAPH),
-        Operation::behind("get", "/v2/models/{name}/ready")
-            .about(Group::Server, "Whether requests to a graph would be served")
-            .answers(Answer::Health)
-            .refuses(OF_A_GRAPH),
-        Operation::behind("get", "/v2/models/{name}/config")
-            .about(
-                Group::Server,
-                "Its tensors, in the form of Triton's configuration",
-            )
-            .answers(Answer::Json(&["name", "input", "output"]))
-            .refuses(OF_A_GRAPH),
-        Operation::behind("get", "/v2/models/{name}/stats")
-            .about(Group::Server, "Counts and times of its requests")
-            .answers(Answer::Json(&["model_stats"]))
-            .refuses(OF_A_GRAPH),
-        Operation::command(graph::routes::BEHIND_GRAPH, infer)
-            .refuses(OF_REQUESTS)
-            .listed(false),
-        Operation::behind("post", INFER)
-            .about(Group::Tensors, "Runs a graph with tensors")
-            .takes(OF_A_RUN)
-            .answers(Answer::Json(&["model_name", "model_version", "outputs"]))
-            .refuses(OF_REQUESTS),
-        Operation::command("/v2/repository/index", repository::index)
-            .about(
-                Group::Models,
-                "The state of each graph, for Triton's clients",
-            )
-            .answers(Answer::List)
-            .refuses(OF_REQUESTS)
-            .on(Side::Management),
-        Operation::command("/v2/repository/models/{*name}", repository::change)
-            .refuses(OF_REQUESTS)
-            .on(Side::Management)
-            .listed(false),
-        Operation::behind("post", "/v2/repository/models/{name}/load")
-            .about(
-                Group::Models,
-                "Reads the configuration again, for Triton's clients",
-            )
-            .refuses(OF_REQUESTS)
-            .on(Side::Management),
-        Operation::get("/v2/logging", metadata::logging)
-            .about(Group::Server, "How much is logged")
-            .on(Side::Management)
-            .listed(false),
-        Operation::command("/v2/logging", metadata::set_logging)
-            .about(Group::Server, "Refused: `--log_level` says it")
-            .refuses(OF_REQUESTS)
-            .on(Side::Management)
-            .listed(false),
-        Operation::get("/v2/trace/setting", metadata::tracing)
-            .about(Group::Server, "Whether requests are traced")
-            .on(Side::Management)
-            .listed(false),
-        Operation::command("/v2/trace/setting", metadata::set_tracing)
-            .about(Group::Server, "Refused: `--otlp_endpoint` says it")
-            .refuses(OF_REQUESTS)
-            .on(Side::Management)
-            .listed(false),
+    let managed = [
+        Operation::post("/v2/repository/index", repository::index).about(Group::Models, "The state of each graph, for Triton's clients").answers(Answer::List).refuses(OF_REQUESTS),
+        Operation::post("/v2/repository/models/{*name}", repository::change).refuses(OF_REQUESTS).listed(false),
+        Operation::behind("post", "/v2/repository/models/{name}/load").about(Group::Models, "Reads the configuration again, for Triton's clients").refuses(OF_REQUESTS),
+        Operation::get("/v2/logging", metadata::logging).about(Group::Server, "How much is logged").listed(false),
+        Operation::post("/v2/logging", metadata::set_logging).about(Group::Server, "Refused: `--log_level` says it").refuses(OF_REQUESTS).listed(false),
+        Operation::get("/v2/trace/setting", metadata::tracing).about(Group::Server, "Whether requests are traced").listed(false),
+        Operation::post("/v2/trace/setting", metadata::set_tracing).about(Group::Server, "Refused: `--otlp_endpoint` says it").refuses(OF_REQUESTS).listed(false),
     ];
-    for memory in SHARED_MEMORY {
+    let memory = SHARED_MEMORY.iter().flat_map(|memory| {
         let path = format!("/v2/{memory}/{{*rest}}");
-        operations.push(
-            Operation::get(path.clone(), shared_memory)
-                .about(Group::Server, "Refused: there is no shared memory")
-                .refuses(OF_REQUESTS)
-                .listed(false),
-        );
-        operations.push(
-            Operation::command(path, shared_memory)
-                .about(Group::Server, "Refused: there is no shared memory")
-                .refuses(OF_REQUESTS)
-                .listed(false),
-        );
-    }
-    operations
+        let refused = [Operation::get(&path, shared_memory), Operation::post(&path, shared_memory)];
+        refused.map(|it| it.about(Group::Server, "Refused: there is no shared memory").refuses(OF_REQUESTS).listed(false))
+    });
+    [
+        Operation::get("/v2/health/live", health::live).about(Group::Server, "Whether the process answers, and no engine has failed for good").answers(Answer::Health),
+        Operation::get("/v2/health/ready", ready).about(Group::Server, "Whether requests would be served, by one graph at least").answers(Answer::Health),
+        Operation::get("/v2", metadata::server).about(Group::Server, "Name, version and extensions of the server").answers(Answer::Json(&["name", "version", "extensions"])),
+        Operation::get("/v2/models/stats", metadata::all_statistics).about(Group::Server, "Counts and times of the requests, by graph").answers(Answer::Json(&["model_stats"])),
+        Operation::get(graph::routes::BEHIND_GRAPH, of_model).about(Group::Server, "The tensors that a graph takes and gives").answers(Answer::Json(&["name", "versions", "inputs", "outputs"])).refuses(OF_A_GRAPH),
+        Operation::behind("get", "/v2/models/{name}/ready").about(Group::Server, "Whether requests to a graph would be served").answers(Answer::Health).refuses(OF_A_GRAPH),
+        Operation::behind("get", "/v2/models/{name}/config").about(Group::Server, "Its tensors, in the form of Triton's configuration").answers(Answer::Json(&["name", "input", "output"])).refuses(OF_A_GRAPH),
+        Operation::behind("get", "/v2/models/{name}/stats").about(Group::Server, "Counts and times of its requests").answers(Answer::Json(&["model_stats"])).refuses(OF_A_GRAPH),
+        Operation::post(graph::routes::BEHIND_GRAPH, infer).refuses(OF_REQUESTS).listed(false),
+        Operation::behind("post", INFER).about(Group::Tensors, "Runs a graph with tensors").takes(OF_A_RUN).answers(Answer::Json(&["model_name", "model_version", "outputs"])).refuses(OF_REQUESTS),
+    ].into_iter().chain(managed.map(|it| it.on(Side::Management))).chain(memory).collect()
 }
 
 /// Whether failures under a path are told as KServe's clients expect.

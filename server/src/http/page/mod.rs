@@ -31,21 +31,13 @@ const START: &str = "index.html";
 /// The file that `/docs` answers with.
 const DOCS: &str = "docs.html";
 
+#[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
-    vec![
-        Operation::get("/", start)
-            .about(
-                Group::Server,
-                "A page: chat, graphs, playground and server, for a person with a browser",
-            )
-            .answers(Answer::Page)
-            .on(Side::Both),
-        Operation::get("/page/{*file}", file)
-            .about(Group::Server, "A file of the page")
-            .answers(Answer::Page)
-            .on(Side::Both)
-            .listed(false),
-    ]
+    let pages = [
+        Operation::get("/", start).about(Group::Server, "A page: chat, graphs, playground and server, for a person with a browser"),
+        Operation::get("/page/{*file}", file).about(Group::Server, "A file of the page").listed(false),
+    ];
+    pages.map(|page| page.answers(Answer::Page).on(Side::Both)).into()
 }
 
 async fn start(method: Method, uri: Uri, headers: HeaderMap) -> Response {

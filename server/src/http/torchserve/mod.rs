@@ -20,55 +20,25 @@ use super::operation::{Answer, Group, OF_GRAPHS, Operation, Side};
 use crate::app::state::App;
 use crate::errors::{Cause, Failure};
 
-/// Why a change of the models may not be made.
-const OF_CHANGES: &[Cause] = &[Cause::Unsupported];
-
 /// Why a question about a graph may not be answered.
 const OF_A_GRAPH: &[Cause] = &[Cause::BadRequest, Cause::UnknownModel];
 
+#[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
     let change = |operation: Operation| {
-        operation
-            .about(
-                Group::Models,
-                "Refused: the configuration says what is served",
-            )
-            .refuses(OF_CHANGES)
-            .on(Side::Management)
-            .listed(false)
+        let change = operation.about(Group::Models, "Refused: the configuration says what is served");
+        change.refuses(&[Cause::Unsupported]).on(Side::Management)
     };
-    vec![
-        Operation::get("/ping", ping)
-            .about(
-                Group::Server,
-                "The same as `/v2/health/ready`, as TorchServe says it",
-            )
-            .answers(Answer::Health)
-            .listed(false),
-        Operation::command("/predictions/{*name}", predict::predict)
-            .about(
-                Group::Tensors,
-                "Runs a graph with the body, as TorchServe does",
-            )
-            .answers(Answer::Any)
-            .refuses(OF_GRAPHS)
-            .listed(false),
-        Operation::get("/models", models::list)
-            .about(Group::Models, "The graphs, as TorchServe lists them")
-            .answers(Answer::Json(&["models"]))
-            .refuses(OF_A_GRAPH)
-            .on(Side::Management)
-            .listed(false),
-        Operation::get("/models/{*name}", models::describe)
-            .about(Group::Models, "One of them")
-            .answers(Answer::List)
-            .refuses(OF_A_GRAPH)
-            .on(Side::Management)
-            .listed(false),
-        change(Operation::command("/models", models::register)),
+    let operations = [
+        Operation::get("/ping", ping).about(Group::Server, "The same as `/v2/health/ready`, as TorchServe says it").answers(Answer::Health),
+        Operation::post("/predictions/{*name}", predict::predict).about(Group::Tensors, "Runs a graph with the body, as TorchServe does").answers(Answer::Any).refuses(OF_GRAPHS),
+        Operation::get("/models", models::list).about(Group::Models, "The graphs, as TorchServe lists them").answers(Answer::Json(&["models"])).refuses(OF_A_GRAPH).on(Side::Management),
+        Operation::get("/models/{*name}", models::describe).about(Group::Models, "One of them").answers(Answer::List).refuses(OF_A_GRAPH).on(Side::Management),
+        change(Operation::post("/models", models::register)),
         change(Operation::put("/models/{*name}", models::scale)),
         change(Operation::delete("/models/{*name}", models::unregister)),
-    ]
+    ];
+    operations.map(|operation| operation.listed(false)).into()
 }
 
 /// Whether failures under a path are told as TorchServe's clients expect.
