@@ -236,8 +236,8 @@ impl Bench {
         };
         let (end, handle) = match start(case, plan, sides, open) {
             Err(error) => (End::Failed(error), None),
-            Ok((play, kept)) => {
-                let run = play.run(complete(lines), pending(), patience);
+            Ok((session, kept)) => {
+                let run = session.run(complete(lines), pending(), patience);
                 let (end, handle) = run.await;
                 for (stream, packet) in kept.take() {
                     let found = outputs.entry(stream).or_default();
@@ -282,12 +282,12 @@ fn start(
     sides: SidePackets,
     open: impl Open,
 ) -> Result<(Play, Kept), Error> {
-    let mut play = open(plan, sides, case.tokens()?)?;
+    let mut session = open(plan, sides, case.tokens()?)?;
     let kept = match &case.expect {
-        Some(expect) => play.keep(expect.keys().map(String::as_str), usize::MAX),
-        None => play.keep(plan.graph_outputs(), usize::MAX),
+        Some(expect) => session.keep(expect.keys().map(String::as_str), usize::MAX),
+        None => session.keep(plan.graph_outputs(), usize::MAX),
     };
-    Ok((play, kept?))
+    Ok((session, kept?))
 }
 
 impl Case {
