@@ -99,26 +99,18 @@ fn is_probe(path: &str) -> bool {
 /// Returns true for a successful request of a page or scraper that watches the server: these
 /// send them all the time.
 fn is_view(facts: &Facts, status: Option<StatusCode>) -> bool {
-    const PATHS: [&str; 6] = [
-        "/metrics",
-        "/v3/models",
-        "/v3/sessions",
-        "/v3/status",
-        "/v3/graphs",
-        "/page",
-    ];
-    let is_at = |path: &&str| {
-        let below = facts.path.strip_prefix(*path);
-        below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
-    };
-    let went_well =
-        status.is_some_and(|status| status.is_success() || status == StatusCode::NOT_MODIFIED);
-    facts.method == Method::GET && went_well && (facts.path == "/" || PATHS.iter().any(is_at))
-}
-
-/// Whether a path is asked again and again for metrics.
-fn is_scrape(path: &str) -> bool {
-    path == "/metrics"
+    let mut parts = facts.path.split('/').skip(1);
+    let is_watched = matches!(
+        (parts.next(), parts.next()),
+        (Some(""), None)
+            | (Some("metrics" | "page"), _)
+            | (
+                Some("v3"),
+                Some("models" | "sessions" | "status" | "graphs")
+            )
+    );
+    let went_well = |status: StatusCode| status.is_success() || status == StatusCode::NOT_MODIFIED;
+    facts.method == Method::GET && is_watched && status.is_some_and(went_well)
 }
 
 /// Writes the line of each request.
@@ -135,7 +127,7 @@ pub(crate) async fn layer(
     let trace = app
         .traces
         .as_ref()
-        .filter(|_| !is_probe(request.uri().path()) && !is_scrape(request.uri().path()))
+        .filter(|_| !is_probe(request.uri().path()) && request.uri().path() != "/metrics")
         .map(|traces| {
             let route = route.map(MatchedPath::as_str);
             RequestTrace::begin(traces, request.method(), route, request.headers())

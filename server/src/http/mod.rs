@@ -4,6 +4,7 @@
 
 pub(crate) mod access;
 mod api;
+mod asker;
 mod cancel;
 pub(crate) mod dialect_errors;
 mod example;

@@ -143,22 +143,10 @@ impl Body {
 
 /// The fields that make a prompt, and `n`, whose name is so short that a client can hit on it by
 /// chance.
+#[rustfmt::skip]
 const OF_PROMPTS: &[&str] = &[
-    "add_generation_prompt",
-    "chat_template_kwargs",
-    "documents",
-    "enable_thinking",
-    "input",
-    "instructions",
-    "messages",
-    "model",
-    "n",
-    "prompt",
-    "reasoning_effort",
-    "system",
-    "thinking",
-    "tool_choice",
-    "tools",
+    "add_generation_prompt", "chat_template_kwargs", "documents", "enable_thinking", "input", "instructions", "messages", "model", "n",
+    "prompt", "reasoning_effort", "system", "thinking", "tool_choice", "tools",
 ];
 
 /// The form of an answer.
@@ -188,40 +176,20 @@ pub(crate) enum Answer {
 }
 
 /// Why any request may not be answered.
+#[rustfmt::skip]
 const OF_ALL: &[Cause] = &[
-    Cause::WrongMethod,
-    Cause::ForeignHost,
-    Cause::ForeignOrigin,
-    Cause::TooManyConnections,
-    Cause::Panic,
-    Cause::NoKey,
-    Cause::Forbidden,
+    Cause::WrongMethod, Cause::ForeignHost, Cause::ForeignOrigin, Cause::TooManyConnections, Cause::Panic, Cause::NoKey, Cause::Forbidden,
 ];
 
 /// Why one that comes with a body may not be, besides.
-const OF_BODIES: &[Cause] = &[
-    Cause::BodyTooLarge,
-    Cause::UnknownEncoding,
-    Cause::BodiesFull,
-    Cause::LateRequest,
-    Cause::Draining,
-];
+#[rustfmt::skip]
+const OF_BODIES: &[Cause] = &[Cause::BodyTooLarge, Cause::UnknownEncoding, Cause::BodiesFull, Cause::LateRequest, Cause::Draining];
 
 /// Why no POST for a graph may be answered.
+#[rustfmt::skip]
 pub(crate) const OF_GRAPHS: &[Cause] = &[
-    Cause::BadRequest,
-    Cause::ContextLength,
-    Cause::UnknownModel,
-    Cause::NotFound,
-    Cause::QueueFull,
-    Cause::Loading,
-    Cause::GraphFailed,
-    Cause::Unavailable,
-    Cause::Deadline,
-    Cause::Cancelled,
-    Cause::NodeFailed,
-    Cause::NoAnswer,
-    Cause::RateLimited,
+    Cause::BadRequest, Cause::ContextLength, Cause::UnknownModel, Cause::NotFound, Cause::QueueFull, Cause::Loading, Cause::GraphFailed,
+    Cause::Unavailable, Cause::Deadline, Cause::Cancelled, Cause::NodeFailed, Cause::NoAnswer, Cause::RateLimited,
 ];
 
 impl Operation {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use graphmill_calculators::tensor::batch::Batcher;
 use graphmill_engine::{Plan, SidePackets, Timestamp, shortened};
 use graphmill_grammar::suggest;
+use serde::Deserialize;
 
 use super::{sequence_control, wrong};
 use crate::{
@@ -25,7 +26,11 @@ const PRIORITY: &str = "priority";
 const SHOWN_BYTES: usize = 100;
 
 /// The value of a parameter.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a parameter that is no boolean, number or string"
+)]
 pub(crate) enum Parameter {
     Bool(bool),
     Int(i64),

@@ -13,7 +13,7 @@ mod request;
 use std::sync::Arc;
 
 use axum::{
-    Extension, Json,
+    Extension,
     extract::{Path, Request, State},
     http::{Method, Uri},
     response::{IntoResponse as _, Response},
@@ -21,18 +21,18 @@ use axum::{
 use graphmill_calculators::http::dialect::Target;
 use serde_json::{Value, json};
 
-pub(super) use health::ready;
+pub(super) use health::{ready, told};
 use path::{ModelQuestion, OfModel};
 
 use super::{
+    asker::Asker,
     graph,
     operation::{Answer, Group, Kind, Operation, Parameter, Side},
     unknown_route,
 };
-use crate::app::state::App;
 use crate::{
+    app::state::App,
     errors::{Cause, Failure},
-    keys::Caller,
     kserve,
 };
 
@@ -123,13 +123,12 @@ pub(super) fn error(failure: &Failure) -> Value {
 /// What is asked about a graph.
 async fn of_model(
     State(app): State<Arc<App>>,
-    caller: Option<Extension<Arc<Caller>>>,
+    asker: Asker,
     target: Option<Extension<Target>>,
     Path(path): Path<String>,
     method: Method,
     uri: Uri,
 ) -> Result<Response, Failure> {
-    let caller = caller.as_ref().map(|caller| &*caller.0);
     let OfModel {
         name,
         version,
@@ -138,13 +137,13 @@ async fn of_model(
     if asked == ModelQuestion::Infer || target.is_some() {
         return Ok(super::wrong_method(target, method, uri).await);
     }
-    let find = |name: &str| app.runner.find(name, caller);
+    let find = |name: &str| app.runner.find(name, asker.caller());
     let (_, servable) = kserve::find_version(find, name, version)?;
     match asked {
         ModelQuestion::Ready => Ok(health::of_model(&app, &servable)),
-        ModelQuestion::Metadata => metadata::of_model(&servable),
-        ModelQuestion::Config => metadata::config(&servable),
-        ModelQuestion::Statistics => Ok(metadata::statistics(&app, &servable)),
+        ModelQuestion::Metadata => Ok(metadata::of_model(&servable)?.into_response()),
+        ModelQuestion::Config => Ok(metadata::config(&servable)?.into_response()),
+        ModelQuestion::Statistics => Ok(metadata::statistics(&app, &servable).into_response()),
         ModelQuestion::Tracing => Ok(metadata::tracing(State(app)).await.into_response()),
         ModelQuestion::Infer => Err(unknown_route(method, uri).await),
     }
@@ -180,9 +179,4 @@ async fn infer(
 
 async fn shared_memory() -> Failure {
     kserve::no_shared_memory()
-}
-
-/// An object, or what else an answer is.
-fn answered(value: Value) -> Response {
-    Json(value).into_response()
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-use super::binary::Behind;
+use super::binary::{Behind, LENGTH};
 use crate::{
     errors::{Cause, Failure},
     kserve::{BINARY_OUTPUT, Parameter, Parameters, wrong},
@@ -35,7 +35,7 @@ struct Written<'a> {
     model_name: Option<String>,
     model_version: Option<String>,
     id: Option<String>,
-    parameters: Option<BTreeMap<String, WrittenParameter>>,
+    parameters: Option<BTreeMap<String, Parameter>>,
     #[serde(borrow)]
     inputs: Vec<WrittenInput<'a>>,
     outputs: Option<Vec<WrittenOutput>>,
@@ -47,7 +47,7 @@ struct WrittenInput<'a> {
     name: String,
     datatype: String,
     shape: Vec<i64>,
-    parameters: Option<BTreeMap<String, WrittenParameter>>,
+    parameters: Option<BTreeMap<String, Parameter>>,
     #[serde(borrow)]
     data: Option<&'a RawValue>,
 }
@@ -56,33 +56,7 @@ struct WrittenInput<'a> {
 #[serde(deny_unknown_fields)]
 struct WrittenOutput {
     name: String,
-    parameters: Option<BTreeMap<String, WrittenParameter>>,
-}
-
-/// The value of a parameter.
-#[derive(Deserialize)]
-#[serde(
-    untagged,
-    expecting = "a parameter that is no boolean, number or string"
-)]
-enum WrittenParameter {
-    Bool(bool),
-    Int(i64),
-    Uint(u64),
-    Float(f64),
-    Text(String),
-}
-
-impl From<WrittenParameter> for Parameter {
-    fn from(written: WrittenParameter) -> Self {
-        match written {
-            WrittenParameter::Bool(value) => Self::Bool(value),
-            WrittenParameter::Int(value) => Self::Int(value),
-            WrittenParameter::Uint(value) => Self::Uint(value),
-            WrittenParameter::Float(value) => Self::Float(value),
-            WrittenParameter::Text(value) => Self::Text(value),
-        }
-    }
+    parameters: Option<BTreeMap<String, Parameter>>,
 }
 
 /// A request for a run.
@@ -111,15 +85,14 @@ impl InferRequest {
             // The whole body is the one tensor, which only a model that says what it is could take.
             Some(0) => {
                 let why = "a body without JSON names no input: send the JSON and its length";
-                return Err(Failure::new(Cause::BadRequest, why).of_field(super::binary::LENGTH));
+                return Err(Failure::new(Cause::BadRequest, why).of_field(LENGTH));
             }
             Some(length) if length > body.len() => {
                 let why = format!(
-                    "`{}` is {length}, but the body has {} bytes",
-                    super::binary::LENGTH,
+                    "`{LENGTH}` is {length}, but the body has {} bytes",
                     body.len()
                 );
-                return Err(Failure::new(Cause::BadRequest, why).of_field(super::binary::LENGTH));
+                return Err(Failure::new(Cause::BadRequest, why).of_field(LENGTH));
             }
             Some(length) => (body.slice(..length), Behind::new(body.slice(length..))),
             None => (body.clone(), Behind::new(Bytes::new())),
@@ -153,9 +126,7 @@ impl InferRequest {
             graph: written.model_name,
             version: written.model_version,
             id: written.id,
-            parameters: parameters
-                .map(|(name, value)| (name, value.into()))
-                .collect(),
+            parameters: parameters.collect(),
             inputs,
             outputs,
         })
@@ -185,7 +156,7 @@ impl WrittenInput<'_> {
         let mut size = None;
         for (name, value) in self.parameters.unwrap_or_default() {
             match (name.as_str(), value) {
-                (BINARY_SIZE, WrittenParameter::Int(bytes)) if bytes >= 0 => size = Some(bytes),
+                (BINARY_SIZE, Parameter::Int(bytes)) if bytes >= 0 => size = Some(bytes),
                 (BINARY_SIZE, _) => {
                     let field = at(&format!("parameters.{BINARY_SIZE}"));
                     return Err(wrong(field, "it is a number of bytes"));
@@ -225,9 +196,9 @@ impl WrittenOutput {
         let mut binary = None;
         for (name, value) in self.parameters.unwrap_or_default() {
             match (name.as_str(), value) {
-                (BINARY, WrittenParameter::Bool(wanted)) => binary = Some(wanted),
+                (BINARY, Parameter::Bool(wanted)) => binary = Some(wanted),
                 // Clients send it without wanting any.
-                ("classification", WrittenParameter::Int(0)) => {}
+                ("classification", Parameter::Int(0)) => {}
                 (name, _) => return Err(refused(&place, name)),
             }
         }

@@ -14,11 +14,12 @@ mod viewing;
 
 use std::sync::Arc;
 
-use super::operation::{Answer, Group, Kind, Operation, Parameter};
-use crate::app::state::App;
+pub(super) use authoring::read_optional;
+
+use super::operation::{Answer, Group, Kind, Operation, Parameter, Side};
 use crate::{
+    app::state::App,
     errors::{Cause, Failure},
-    http::Side,
     keys::Need,
     servable::{Choice, Servable},
 };

@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use graphmill_calculators::payload::Account;
-use graphmill_engine::{Packet, Plan, Timeline, codec};
+use graphmill_engine::{Packet, Plan, Timeline};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{
@@ -16,18 +16,13 @@ use tokio::{
     time::timeout,
 };
 
-use super::{
-    authoring::{self, MAX_GRAPH_BYTES},
-    query::wrong,
-    tap::shown,
-};
+use super::{authoring, query::wrong, tap::described};
 use crate::{
     app::state::App,
     bodies::Share,
     config::Observation,
     errors::{Cause, Failure},
-    keys::Caller,
-    observe::{self, Audit},
+    http::asker::Asker,
     offline::{
         play::{Kept, Play},
         test_file::{Bench, Case, TestFile},
@@ -72,36 +67,22 @@ pub(super) async fn run(
     let who = RequestContext::read(&app.runner, &parts.extensions, &parts.headers)?;
     let share = app.bodies.share(&parts.extensions);
     let body = app.read_share(&share, &parts, body).await?;
-    if body.len() > MAX_GRAPH_BYTES {
-        let message = format!(
-            "the body has {} bytes, at most {MAX_GRAPH_BYTES}",
-            body.len()
-        );
-        return Err(Failure::new(Cause::BadRequest, message));
-    }
-    let asked: TrialRequest = authoring::read(&body)?;
-    let beside = match &asked.beside {
-        Some(name) => Some(super::graph(&app, name)?),
-        None => None,
-    };
+    authoring::check_length("the body", &body)?;
+    let mut asked: TrialRequest = authoring::read(&body)?;
+    let beside = asked.beside.as_ref();
+    let beside = beside.map(|name| super::graph(&app, name)).transpose()?;
     let mut audited = Audited {
-        caller: who.caller.clone(),
-        subject: asked.beside.clone(),
+        asker: Asker(who.caller.clone()),
+        subject: asked.beside.take(),
         outcome: "failed",
         reason: Some("the client left, or the server could not run it"),
     };
-    let TrialRequest {
-        graph,
-        test,
-        path,
-        body,
-        ..
-    } = asked;
-    let input = input(test, path, body).inspect_err(|_| audited.ends("refused"))?;
+    let input = input(asked.test, asked.path, asked.body);
+    let input = input.inspect_err(|_| audited.ends("refused"))?;
     let servables = app.servables();
     let observation = servables.observation().clone();
     // Compiling may take a while, and this thread serves requests.
-    let work = move || make(&servables, beside.as_deref(), &graph, input);
+    let work = move || make(&servables, beside.as_deref(), &asked.graph, input);
     let made = share.beside(work, "the compilation failed").await;
     let made = made.unwrap_or_else(Err);
     match made.inspect_err(|_| audited.ends("refused"))? {
@@ -123,7 +104,7 @@ pub(super) async fn run(
 
 /// The line of a run in the audit log, written when this is dropped.
 struct Audited {
-    caller: Option<Arc<Caller>>,
+    asker: Asker,
     /// The served graph that the run is about, if any.
     subject: Option<String>,
     outcome: &'static str,
@@ -138,13 +119,8 @@ impl Audited {
 
 impl Drop for Audited {
     fn drop(&mut self) {
-        observe::audit(&Audit {
-            action: "try",
-            actor: self.caller.as_ref().map(|caller| &**caller.name()),
-            subject: self.subject.as_deref().unwrap_or("playground"),
-            outcome: self.outcome,
-            reason: self.reason,
-        });
+        let subject = self.subject.as_deref().unwrap_or("playground");
+        self.asker.audit("try", subject, self.outcome, self.reason);
     }
 }
 
@@ -253,16 +229,8 @@ fn tell(
     failure: Option<String>,
     observation: &Observation,
 ) -> Value {
-    let outputs = outputs.iter().map(|(stream, packet)| {
-        let (payload, truncated) = shown(packet, observation);
-        json!({
-            "stream": stream,
-            "timestamp": codec::timestamp_to_json(packet.time),
-            "type": packet.type_info().name(),
-            "payload": payload,
-            "truncated": truncated,
-        })
-    });
+    let outputs = outputs.iter();
+    let outputs = outputs.map(|(stream, packet)| described(stream, packet, observation));
     let nodes: Vec<String> = plan.node_names().map(str::to_owned).collect();
     let streams: Vec<String> = plan.streams().map(str::to_owned).collect();
     let events = timeline.map(|timeline| trace_events(&timeline, &nodes, &streams));

@@ -9,16 +9,17 @@ mod predict;
 
 use std::sync::Arc;
 
-use axum::{
-    extract::State,
-    http::StatusCode,
-    response::{IntoResponse as _, Response},
-};
+use axum::{extract::State, http::StatusCode, response::Response};
 use serde_json::{Value, json};
 
-use super::operation::{Answer, Group, OF_GRAPHS, Operation, Side};
-use crate::app::state::App;
-use crate::errors::{Cause, Failure};
+use super::{
+    kserve,
+    operation::{Answer, Group, OF_GRAPHS, Operation, Side},
+};
+use crate::{
+    app::state::App,
+    errors::{Cause, Failure},
+};
 
 /// Why a question about a graph may not be answered.
 const OF_A_GRAPH: &[Cause] = &[Cause::BadRequest, Cause::UnknownModel];
@@ -75,13 +76,13 @@ fn kind(cause: Cause, status: StatusCode) -> &'static str {
 }
 
 async fn ping(State(app): State<Arc<App>>) -> Response {
-    match app.unready() {
-        None => axum::Json(json!({ "status": "Healthy", "ready": true })).into_response(),
-        Some(reason) => {
-            let body = json!({ "status": "Unhealthy", "ready": false, "reason": reason });
-            (StatusCode::SERVICE_UNAVAILABLE, axum::Json(body)).into_response()
-        }
-    }
+    let reason = app.unready();
+    let status = if reason.is_none() {
+        "Healthy"
+    } else {
+        "Unhealthy"
+    };
+    kserve::told(json!({ "status": status }), "ready", reason)
 }
 
 /// A path behind `/predictions` or `/models`: the name of a graph, which can have slashes, and
