@@ -197,7 +197,8 @@ async fn play(
             recorded,
             ..who.account()
         };
-        let (mut session, listing) = who.session(plan, sides, who.deadline(None), account)?;
+        // The guard around the run ends it at its deadline.
+        let (mut session, listing) = who.session(plan, sides, None, account)?;
         listed = Some(listing);
         session.0.keep_timeline(MAX_EVENTS, move |timeline, _| {
             // A session that does not end at once keeps its place.
