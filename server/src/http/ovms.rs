@@ -27,7 +27,8 @@ use crate::{
 pub(super) fn operations() -> Vec<Operation> {
     vec![
         Operation::get("/v1/config", config).about(Group::Models, "The state of each graph in the configuration").on(Side::Management),
-        Operation::post("/v1/config/reload", reload).about(Group::Models, "Reads the configuration again and serves it, if all of its graphs can be").answers(Answer::Reload).on(Side::Management),
+        Operation::post("/v1/config/reload", reload)
+            .about(Group::Models, "Reads the configuration again and serves it, if all of its graphs can be").answers(Answer::Reload).on(Side::Management),
     ]
 }
 

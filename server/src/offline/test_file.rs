@@ -257,10 +257,8 @@ impl Bench {
         }
         for (name, wanted) in &case.expect_side {
             let side = handle.as_ref().map(|handle| handle.side_packet(name));
-            let side = side
-                .transpose()
-                .map_err(|error| error.to_string())?
-                .flatten();
+            let side = side.transpose().map_err(|error| error.to_string())?;
+            let side = side.flatten();
             let found = side.map_or(Value::Null, |packet| Shown::of(&packet).value);
             if !expect::same(wanted, &found) {
                 let _ = write!(differences, "side packet `{name}`\n- {wanted}\n+ {found}\n");

@@ -145,9 +145,7 @@ impl RequestContext {
     /// Reads what is to be recorded of its run, if anything.
     pub(super) fn records(&self) -> Result<Option<RecordingOptions>, Failure> {
         let records = self.records.as_ref();
-        let caller = self.caller.as_deref();
-        records
-            .map(|header| self.runner.records(header, caller))
-            .transpose()
+        let records = records.map(|it| self.runner.records(it, self.caller.as_deref()));
+        records.transpose()
     }
 }

@@ -125,9 +125,8 @@ impl Run {
         if let Some(trace) = options.trace {
             session.on_end(|summary, error| trace.end(summary, error));
         }
-        let outputs = outputs
-            .into_iter()
-            .map(|name| handle.output(name).map(Some));
+        let outputs = outputs.into_iter();
+        let outputs = outputs.map(|name| handle.output(name).map(Some));
         let outputs = outputs.collect::<Result<_, _>>()?;
         let session = match options.driver {
             Driver::Reader => Driven::Here(Box::new(session)),
@@ -156,12 +155,7 @@ impl Run {
     /// The next packet of any output; `None` when the session has ended well. May be dropped before
     /// it is ready: no packet is lost.
     pub(super) async fn next(&mut self) -> Result<Option<OutputPacket>, Failure> {
-        let Self {
-            outputs,
-            session,
-            guard,
-            ..
-        } = self;
+        let (outputs, session) = (&mut self.outputs, &mut self.session);
         let next = async {
             loop {
                 tokio::select! {
@@ -175,7 +169,7 @@ impl Run {
                 }
             }
         };
-        guard.wait(next).await
+        self.guard.wait(next).await
     }
 
     /// Returns the summary of the session, if it is known to have ended well.
@@ -201,13 +195,11 @@ async fn next_of(outputs: &mut [Option<OutputStream>]) -> Option<OutputPacket> {
     poll_fn(|cx| {
         let mut is_over = true;
         for (position, output) in outputs.iter_mut().enumerate() {
-            let Some(stream) = output else {
-                continue;
-            };
-            match stream.poll_next_unpin(cx) {
-                Poll::Ready(Some(packet)) => return Poll::Ready(Some((position, packet))),
-                Poll::Ready(None) => *output = None,
-                Poll::Pending => is_over = false,
+            match output.as_mut().map(|stream| stream.poll_next_unpin(cx)) {
+                Some(Poll::Ready(Some(packet))) => return Poll::Ready(Some((position, packet))),
+                Some(Poll::Ready(None)) => *output = None,
+                Some(Poll::Pending) => is_over = false,
+                None => {}
             }
         }
         if is_over {

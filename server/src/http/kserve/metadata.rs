@@ -111,10 +111,6 @@ pub(super) async fn logging() -> Json<Value> {
     Json(settings.into_iter().collect())
 }
 
-pub(super) async fn set_logging() -> Failure {
-    refuse_settings("log", "--log_level")
-}
-
 /// Whether requests are traced.
 pub(super) async fn tracing(State(app): State<Arc<App>>) -> Json<Value> {
     let settings = trace_settings(app.options.traces.as_ref()).into_iter();

@@ -67,15 +67,9 @@ pub(super) struct InferRequest {
     pub(super) id: Option<String>,
     pub(super) parameters: Parameters,
     pub(super) inputs: Tensors,
-    /// The outputs that are wanted; all if empty.
-    pub(super) outputs: Vec<RequestedOutput>,
-}
-
-/// An output that is wanted.
-pub(super) struct RequestedOutput {
-    pub(super) name: String,
-    /// Whether it is wanted behind the JSON, where the request says so.
-    pub(super) binary: Option<bool>,
+    /// The outputs that are wanted, all if empty; and whether each is wanted behind the JSON, where
+    /// the request says so.
+    pub(super) outputs: Vec<(String, Option<bool>)>,
 }
 
 impl InferRequest {
@@ -88,10 +82,8 @@ impl InferRequest {
                 return Err(Failure::new(Cause::BadRequest, why).of_field(LENGTH));
             }
             Some(length) if length > body.len() => {
-                let why = format!(
-                    "`{LENGTH}` is {length}, but the body has {} bytes",
-                    body.len()
-                );
+                let bytes = body.len();
+                let why = format!("`{LENGTH}` is {length}, but the body has {bytes} bytes");
                 return Err(Failure::new(Cause::BadRequest, why).of_field(LENGTH));
             }
             Some(length) => (body.slice(..length), Behind::new(body.slice(length..))),
@@ -100,7 +92,8 @@ impl InferRequest {
         let written: Written<'_> =
             serde_json::from_slice(without_mark(&json)).map_err(|error| {
                 let why = format!("the body is no inference request: {error}");
-                let code = if error.is_data() {
+                let is_json = error.is_data();
+                let code = if is_json {
                     "invalid_value"
                 } else {
                     "invalid_json"
@@ -117,10 +110,8 @@ impl InferRequest {
             inputs.push(input.read(position, &mut behind)?);
         }
         behind.ends()?;
-        let mut outputs = Vec::with_capacity(wanted.len());
-        for (position, output) in wanted.into_iter().enumerate() {
-            outputs.push(output.read(position)?);
-        }
+        let wanted = wanted.into_iter().enumerate();
+        let outputs = wanted.map(|(position, output)| output.read(position));
         let parameters = written.parameters.unwrap_or_default().into_iter();
         Ok(Self {
             graph: written.model_name,
@@ -128,7 +119,7 @@ impl InferRequest {
             id: written.id,
             parameters: parameters.collect(),
             inputs,
-            outputs,
+            outputs: outputs.collect::<Result<_, _>>()?,
         })
     }
 
@@ -164,10 +155,8 @@ impl WrittenInput<'_> {
                 (name, _) => return Err(refused(&place, name)),
             }
         }
-        let datatype: Datatype = self
-            .datatype
-            .parse()
-            .map_err(|why| wrong(at("datatype"), why))?;
+        let datatype: Result<Datatype, _> = self.datatype.parse();
+        let datatype = datatype.map_err(|why| wrong(at("datatype"), why))?;
         let shape = shape_of(&self.shape).map_err(|why| wrong(at("shape"), why))?;
         let data = match (self.data, size) {
             (Some(json), None) => {
@@ -176,13 +165,12 @@ impl WrittenInput<'_> {
             (None, Some(size)) => behind
                 .take(size as u64)
                 .map_err(|why| wrong(place.clone(), why))?,
-            (None, None) => {
-                let why = format!("there is neither `data` nor `parameters.{BINARY_SIZE}`");
-                return Err(wrong(place, why));
-            }
-            (Some(_), Some(_)) => {
-                let why = format!("there are both `data` and `parameters.{BINARY_SIZE}`");
-                return Err(wrong(place, why));
+            (data, _) => {
+                let they = data.map_or("is neither `data` nor", |_| "are both `data` and");
+                return Err(wrong(
+                    place,
+                    format_args!("there {they} `parameters.{BINARY_SIZE}`"),
+                ));
             }
         };
         let tensor = Tensor::new(datatype, shape, data).map_err(|why| wrong(place, why))?;
@@ -191,7 +179,7 @@ impl WrittenInput<'_> {
 }
 
 impl WrittenOutput {
-    fn read(self, position: usize) -> Result<RequestedOutput, Failure> {
+    fn read(self, position: usize) -> Result<(String, Option<bool>), Failure> {
         let place = format!("outputs[{position}]");
         let mut binary = None;
         for (name, value) in self.parameters.unwrap_or_default() {
@@ -202,9 +190,6 @@ impl WrittenOutput {
                 (name, _) => return Err(refused(&place, name)),
             }
         }
-        Ok(RequestedOutput {
-            name: self.name,
-            binary,
-        })
+        Ok((self.name, binary))
     }
 }

@@ -72,31 +72,45 @@ const OF_A_TRIAL: &[Parameter] = &[
 
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
+    use Answer::{Any, Events, Json, Nothing, Text};
+    use Group::Graphs;
     let operations = [
-        Operation::get("/v3/graphs", graphs::list).about(Group::Graphs, "The graphs, their states and their sessions").answers(Answer::Json(&["graphs"])),
-        Operation::get("/v3/graphs/{name}", graphs::one).about(Group::Graphs, "A graph as it runs, with its subgraphs expanded").answers(Answer::Any)
+        Operation::get("/v3/graphs", graphs::list).about(Graphs, "The graphs, their states and their sessions").answers(Json(&["graphs"])),
+        Operation::get("/v3/graphs/{name}", graphs::one).about(Graphs, "A graph as it runs, with its subgraphs expanded").answers(Any)
             .asks(const { &[Parameter::new("format", Kind::OneOf(&["json", "dot", "mermaid", "text"]), "Its form; `json`")] }),
-        Operation::get("/v3/graphs/{name}/events", events::of_graph).about(Group::Graphs, "What its nodes and queues do, as it changes").answers(Answer::Events).asks(&[ONE_SESSION]),
-        Operation::get("/v3/graphs/{name}/file", files::text).about(Group::Graphs, "The text of its file").answers(Answer::Text(&["text/plain"])).needs(Need::Admin),
-        Operation::put("/v3/graphs/{name}/file", files::save).about(Group::Graphs, "Writes its file, with `--allow_graph_edits`").answers(Answer::Json(&["name", "file", "diagnostics"]))
+        Operation::get("/v3/graphs/{name}/events", events::of_graph).about(Graphs, "What its nodes and queues do, as it changes").answers(Events)
+            .asks(&[ONE_SESSION]),
+        Operation::get("/v3/graphs/{name}/file", files::text).about(Graphs, "The text of its file").answers(Text(&["text/plain"]))
+            .needs(Need::Admin),
+        Operation::put("/v3/graphs/{name}/file", files::save).about(Graphs, "Writes its file, with `--allow_graph_edits`")
+            .answers(Json(&["name", "file", "diagnostics"]))
             .takes_text().refuses(WITH_AN_EDIT),
-        Operation::get("/v3/graphs/{name}/tap", tap::tap).about(Group::Graphs, "The packets of some of its streams, as they come").answers(Answer::Events).asks(OF_A_TAP).needs(Need::Admin),
-        Operation::get("/v3/graphs/{name}/recording", recordings::list).about(Group::Graphs, "What was recorded of it, and whether more is").answers(Answer::Json(&["active", "recordings"])),
-        Operation::post("/v3/graphs/{name}/recording", recordings::begin).about(Group::Graphs, "Records coming sessions").answers(Answer::Json(&["active", "recordings"]))
+        Operation::get("/v3/graphs/{name}/tap", tap::tap).about(Graphs, "The packets of some of its streams, as they come").answers(Events)
+            .asks(OF_A_TAP).needs(Need::Admin),
+        Operation::get("/v3/graphs/{name}/recording", recordings::list).about(Graphs, "What was recorded of it, and whether more is")
+            .answers(Json(&["active", "recordings"])),
+        Operation::post("/v3/graphs/{name}/recording", recordings::begin).about(Graphs, "Records coming sessions")
+            .answers(Json(&["active", "recordings"]))
             .takes(OF_A_RECORDING).refuses(WITH_A_BODY),
-        Operation::delete("/v3/graphs/{name}/recording", recordings::end).about(Group::Graphs, "Records no more sessions").answers(Answer::Nothing),
-        Operation::get("/v3/sessions", sessions::list).about(Group::Graphs, "The open sessions, and what each waits for").answers(Answer::Json(&["sessions", "total"]))
+        Operation::delete("/v3/graphs/{name}/recording", recordings::end).about(Graphs, "Records no more sessions").answers(Nothing),
+        Operation::get("/v3/sessions", sessions::list).about(Graphs, "The open sessions, and what each waits for")
+            .answers(Json(&["sessions", "total"]))
             .asks(const { &[Parameter::new("graph", Kind::OptionalText, "The only graph whose sessions are listed")] }),
-        Operation::get("/v3/sessions/{id}/why", sessions::why).about(Group::Graphs, "What each node of a session waits for").answers(Answer::Json(&["id", "text", "waits"])),
-        Operation::get("/v3/sessions/{id}/trace", recordings::trace).about(Group::Graphs, "What a recorded session did when").answers(Answer::Json(&[]))
+        Operation::get("/v3/sessions/{id}/why", sessions::why).about(Graphs, "What each node of a session waits for")
+            .answers(Json(&["id", "text", "waits"])),
+        Operation::get("/v3/sessions/{id}/trace", recordings::trace).about(Graphs, "What a recorded session did when").answers(Json(&[]))
             .asks(const { &[Parameter::new("format", Kind::OneOf(&["json", "chrome"]), "Its form; `json`")] }),
-        Operation::get("/v3/sessions/{id}/recording", recordings::packets).about(Group::Graphs, "The packets of a recorded session, as lines of JSON").answers(Answer::Text(&["application/x-ndjson"])).needs(Need::Admin),
-        Operation::post("/v3/check", authoring::check).about(Group::Graphs, "What is wrong with the text of a graph, and its plan").answers(Answer::Json(&["diagnostics", "plan"]))
+        Operation::get("/v3/sessions/{id}/recording", recordings::packets).about(Graphs, "The packets of a recorded session, as lines of JSON")
+            .answers(Text(&["application/x-ndjson"])).needs(Need::Admin),
+        Operation::post("/v3/check", authoring::check).about(Graphs, "What is wrong with the text of a graph, and its plan")
+            .answers(Json(&["diagnostics", "plan"]))
             .takes(const { &[Parameter::new("graph", Kind::Text, "The text of the graph")] }).refuses(WITH_A_BODY),
-        Operation::post("/v3/playground", playground::run).about(Group::Graphs, "Runs a graph that is not served, with models that are").answers(Answer::Json(&["outputs", "events", "error"]))
+        Operation::post("/v3/playground", playground::run).about(Graphs, "Runs a graph that is not served, with models that are")
+            .answers(Json(&["outputs", "events", "error"]))
             .takes(OF_A_TRIAL).refuses(WITH_A_TRIAL),
-        Operation::get("/v3/calculators", authoring::calculators).about(Group::Graphs, "What nodes of graphs can be").answers(Answer::Json(&["calculators"])),
-        Operation::get("/v3/calculators/{calculator}", authoring::calculator).about(Group::Graphs, "All that is known of a calculator or subgraph").answers(Answer::Json(&["name", "doc"])),
+        Operation::get("/v3/calculators", authoring::calculators).about(Graphs, "What nodes of graphs can be").answers(Json(&["calculators"])),
+        Operation::get("/v3/calculators/{calculator}", authoring::calculator).about(Graphs, "All that is known of a calculator or subgraph")
+            .answers(Json(&["name", "doc"])),
     ];
     let managed = operations.into_iter().map(|it| it.on(Side::Management));
     managed.map(|it| if matches!(it.method, "post" | "put") { it } else { it.refuses(OF_A_GRAPH) }).collect()

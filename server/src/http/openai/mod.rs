@@ -11,8 +11,10 @@ use super::operation::{Answer, Group, Kind, OF_GRAPHS, Operation, Parameter};
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
     let own = |prefix: &&str| [
-        Operation::get(&format!("{prefix}/models"), models::list).about(Group::Models, "The graphs that answer now").answers(Answer::Json(&["data"])),
-        Operation::get(&format!("{prefix}/models/{{*name}}"), models::one).about(Group::Models, "One of them").answers(Answer::Json(&["id"])).refuses(OF_GRAPHS),
+        Operation::get(&format!("{prefix}/models"), models::list).about(Group::Models, "The graphs that answer now")
+            .answers(Answer::Json(&["data"])),
+        Operation::get(&format!("{prefix}/models/{{*name}}"), models::one).about(Group::Models, "One of them").answers(Answer::Json(&["id"]))
+            .refuses(OF_GRAPHS),
         tokenizer_info(&format!("{prefix}/tokenizer_info")),
     ].map(|operation| operation.listed(*prefix == PREFIXES[0]));
     let bare = tokenizer_info("/tokenizer_info").listed(false);

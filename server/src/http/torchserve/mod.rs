@@ -26,18 +26,24 @@ const OF_A_GRAPH: &[Cause] = &[Cause::BadRequest, Cause::UnknownModel];
 
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
+    use Answer::{Any, Health, Json, List};
+    use Group::{Models, Server, Tensors};
     let change = |operation: Operation| {
-        let change = operation.about(Group::Models, "Refused: the configuration says what is served");
+        let change = operation.about(Models, "Refused: the configuration says what is served");
         change.refuses(&[Cause::Unsupported]).on(Side::Management)
     };
     let operations = [
-        Operation::get("/ping", ping).about(Group::Server, "The same as `/v2/health/ready`, as TorchServe says it").answers(Answer::Health),
-        Operation::post("/predictions/{*name}", predict::predict).about(Group::Tensors, "Runs a graph with the body, as TorchServe does").answers(Answer::Any).refuses(OF_GRAPHS),
-        Operation::get("/models", models::list).about(Group::Models, "The graphs, as TorchServe lists them").answers(Answer::Json(&["models"])).refuses(OF_A_GRAPH).on(Side::Management),
-        Operation::get("/models/{*name}", models::describe).about(Group::Models, "One of them").answers(Answer::List).refuses(OF_A_GRAPH).on(Side::Management),
-        change(Operation::post("/models", models::register)),
-        change(Operation::put("/models/{*name}", models::scale)),
-        change(Operation::delete("/models/{*name}", models::unregister)),
+        Operation::get("/ping", ping).about(Server, "The same as `/v2/health/ready`, as TorchServe says it").answers(Health),
+        Operation::post("/predictions/{*name}", predict::predict).about(Tensors, "Runs a graph with the body, as TorchServe does").answers(Any)
+            .refuses(OF_GRAPHS),
+        Operation::get("/models", models::list).about(Models, "The graphs, as TorchServe lists them").answers(Json(&["models"]))
+            .refuses(OF_A_GRAPH).on(Side::Management),
+        Operation::get("/models/{*name}", models::describe).about(Models, "One of them").answers(List).refuses(OF_A_GRAPH).on(Side::Management),
+        change(Operation::post("/models", models::refused("graphs are registered by adding them to the configuration"))),
+        change(Operation::put("/models/{*name}", models::refused(
+            "graphs have no workers to scale and no default version to set: sessions run side by side, and the configuration says which versions are served",
+        ))),
+        change(Operation::delete("/models/{*name}", models::refused("graphs are unregistered by taking them out of the configuration"))),
     ];
     operations.map(|operation| operation.listed(false)).into()
 }

@@ -1,7 +1,10 @@
 //! `/models`: what is served, as TorchServe's management API lists it, and why that is not changed
 //! there.
 
-use std::sync::Arc;
+use std::{
+    future::{Ready, ready},
+    sync::Arc,
+};
 
 use axum::{
     Json,
@@ -90,20 +93,7 @@ pub(super) async fn describe(
     }])))
 }
 
-pub(super) async fn register() -> Failure {
-    refused("graphs are registered by adding them to the configuration")
-}
-
-pub(super) async fn unregister() -> Failure {
-    refused("graphs are unregistered by taking them out of the configuration")
-}
-
-pub(super) async fn scale() -> Failure {
-    refused(
-        "graphs have no workers to scale and no default version to set: sessions run side by side, and the configuration says which versions are served",
-    )
-}
-
-fn refused(why: &str) -> Failure {
-    Failure::new(Cause::Unsupported, why)
+/// A handler that refuses a change.
+pub(super) fn refused(why: &'static str) -> impl Fn() -> Ready<Failure> + Clone {
+    move || ready(Failure::new(Cause::Unsupported, why))
 }
