@@ -30,7 +30,7 @@ impl Asker {
         self.0.as_deref()
     }
 
-    /// Whether it may use a graph, or an adapter of it.
+    /// Returns true if it may use a graph, or an adapter of it.
     pub(crate) fn sees(&self, graph: &str, adapter: Option<&str>) -> bool {
         let caller = self.caller();
         caller.is_none_or(|caller| caller.sees(graph, adapter))
