@@ -4,13 +4,12 @@ use std::{
     fs,
     path::{Component, Path, PathBuf},
     process::ExitCode,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use clap::Args;
-use graphmill_engine::{Environment, Plan, Registry};
-use tokio::sync::Notify;
+use graphmill_engine::{Environment, Packet, Plan, Registry};
 
 use super::{diff, ending, registry, report};
 use crate::{
@@ -149,21 +148,10 @@ fn play(
     let plan = &plans.played;
     let (sides, lines) = recording.input(plan)?;
     let tokens = recording.tokens(&plans.recorded)?;
-    let seen: Arc<Mutex<Vec<Recorded>>> = Arc::default();
-    let progress = Arc::new(Notify::new());
     let in_words = |error: graphmill_engine::Error| error.to_string();
     let id = &recording.head.id;
-    let mut session = Play::of_request(id, plan, sides, Some(tokens)).map_err(in_words)?;
-    for stream in plan.streams() {
-        let (name, seen, progress) = (stream.to_owned(), Arc::clone(&seen), Arc::clone(&progress));
-        let observed = session.observe(stream, move |packet| {
-            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            seen.push(Recorded::of(&name, packet));
-            progress.notify_one();
-            Ok(())
-        });
-        observed.map_err(in_words)?;
-    }
+    let mut session = Play::new(plan, sides, Some(tokens), id).map_err(in_words)?;
+    let kept = session.keep(plan.streams(), usize::MAX).map_err(in_words)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -175,7 +163,7 @@ fn play(
         tell: None,
     };
     let (end, handle) =
-        runtime.block_on(session.run(complete(lines), &progress, ending::interrupted(), patience));
+        runtime.block_on(session.run(complete(lines), ending::interrupted(), patience));
     drop(handle);
     runtime.shutdown_background();
     match end {
@@ -185,8 +173,8 @@ fn play(
         End::Stuck(why) | End::BadLine(why) => return Err(why),
         End::Interrupted => return Err("interrupted".to_owned()),
     }
-    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(std::mem::take(&mut *seen))
+    let recorded = |(stream, packet): &(String, Packet)| Recorded::of(stream, packet);
+    Ok(kept.take().iter().map(recorded).collect())
 }
 
 /// The path by which a file names another one or a folder: relative to its own folder.

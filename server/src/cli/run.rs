@@ -12,7 +12,7 @@ use std::{
 use clap::Args;
 use graphmill_engine::{Environment, Error, Handle, Plan, Registry, SidePackets, Timestamp};
 use serde_json::Value;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 
 use super::{ending, registry, report};
 use crate::{
@@ -85,8 +85,7 @@ fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {
             }
         }
     }
-    let progress = Arc::new(Notify::new());
-    let started = start(arguments, &plan, sides, &progress).map_err(|error| error.to_string())?;
+    let started = start(arguments, &plan, sides).map_err(|error| error.to_string())?;
     let (sender, lines) = mpsc::channel(READ_AHEAD);
     std::thread::spawn(move || {
         for line in first.into_iter().chain(std::iter::from_fn(|| input.next())) {
@@ -107,8 +106,7 @@ fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {
         tell: arguments.why.then_some(&tell),
     };
     ending::interruptible().map_err(|error| format!("cannot listen for signals: {error}"))?;
-    let (end, handle) =
-        runtime.block_on(started.run(lines, &progress, ending::interrupted(), patience));
+    let (end, handle) = runtime.block_on(started.run(lines, ending::interrupted(), patience));
     let code = conclude(end, &handle, &plan);
     drop(handle);
     // A node's call that does not end does not keep the process.
@@ -135,19 +133,13 @@ fn given_sides(given: &[String], plan: &Arc<Plan>) -> Result<SidePackets, String
     Ok(sides)
 }
 
-fn start(
-    arguments: &Arguments,
-    plan: &Arc<Plan>,
-    sides: SidePackets,
-    progress: &Arc<Notify>,
-) -> Result<Play, Error> {
-    let mut session = Play::new(plan, sides, None)?;
+fn start(arguments: &Arguments, plan: &Arc<Plan>, sides: SidePackets) -> Result<Play, Error> {
+    let mut session = Play::new(plan, sides, None, "offline")?;
     let outputs: Vec<&str> = plan.graph_outputs().collect();
     let named: Vec<&str> = arguments.observe.iter().map(String::as_str).collect();
     for stream in if named.is_empty() { outputs } else { named } {
-        let (name, progress) = (stream.to_owned(), Arc::clone(progress));
+        let name = stream.to_owned();
         session.observe(stream, move |packet| {
-            progress.notify_one();
             let line = Shown::of(packet).of_stream(&name);
             writeln!(io::stdout(), "{line}").map_err(|_| Error::cancelled(NOBODY_READS))
         })?;

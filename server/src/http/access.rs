@@ -99,26 +99,18 @@ fn is_probe(path: &str) -> bool {
 /// Returns true for a successful request of a page or scraper that watches the server: these
 /// send them all the time.
 fn is_view(facts: &Facts, status: Option<StatusCode>) -> bool {
-    const PATHS: [&str; 6] = [
-        "/metrics",
-        "/v3/models",
-        "/v3/sessions",
-        "/v3/status",
-        "/v3/graphs",
-        "/page",
-    ];
-    let is_at = |path: &&str| {
-        let below = facts.path.strip_prefix(*path);
-        below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
-    };
-    let went_well =
-        status.is_some_and(|status| status.is_success() || status == StatusCode::NOT_MODIFIED);
-    facts.method == Method::GET && went_well && (facts.path == "/" || PATHS.iter().any(is_at))
-}
-
-/// Whether a path is asked again and again for metrics.
-fn is_scrape(path: &str) -> bool {
-    path == "/metrics"
+    let mut parts = facts.path.split('/').skip(1);
+    let is_watched = matches!(
+        (parts.next(), parts.next()),
+        (Some(""), None)
+            | (Some("metrics" | "page"), _)
+            | (
+                Some("v3"),
+                Some("models" | "sessions" | "status" | "graphs")
+            )
+    );
+    let went_well = |status: StatusCode| status.is_success() || status == StatusCode::NOT_MODIFIED;
+    facts.method == Method::GET && is_watched && status.is_some_and(went_well)
 }
 
 /// Writes the line of each request.
@@ -127,24 +119,20 @@ pub(crate) async fn layer(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let id = request
-        .extensions()
-        .get::<Id>()
-        .expect("the layer outside this one sets it");
+    let id = request.extensions().get::<Id>();
+    let id = id.expect("the layer outside this one sets it");
     let route = request.extensions().get::<MatchedPath>();
-    let trace = app
-        .traces
-        .as_ref()
-        .filter(|_| !is_probe(request.uri().path()) && !is_scrape(request.uri().path()))
-        .map(|traces| {
-            let route = route.map(MatchedPath::as_str);
-            RequestTrace::begin(traces, request.method(), route, request.headers())
-        });
+    let route = route.map(MatchedPath::as_str);
+    let path = request.uri().path();
+    let traces = app.traces.as_ref();
+    let traces = traces.filter(|_| !is_probe(path) && path != "/metrics");
+    let trace = traces
+        .map(|traces| RequestTrace::begin(traces, request.method(), route, request.headers()));
     let entry = Entry(Arc::new(Facts {
         id: Arc::clone(&id.text),
         method: request.method().clone(),
-        path: request.uri().path().to_owned(),
-        endpoint: route.map_or(UNKNOWN, MatchedPath::as_str).to_owned(),
+        path: path.to_owned(),
+        endpoint: route.unwrap_or(UNKNOWN).to_owned(),
         received: Instant::now(),
         model: OnceLock::new(),
         streams: OnceLock::new(),
@@ -178,12 +166,13 @@ pub(crate) async fn layer(
     line.whole = response.body().is_end_stream();
     let length = response.headers().get(header::CONTENT_LENGTH);
     let left = length.and_then(|length| length.to_str().ok()?.parse().ok());
+    let timed = false;
     response.map(|body| {
         Body::new(Watched {
             body,
             line,
             left,
-            timed: false,
+            timed,
         })
     })
 }
@@ -199,6 +188,7 @@ struct Line {
 impl Drop for Line {
     fn drop(&mut self) {
         let facts = &*self.entry.0;
+        let failure = facts.failure.get();
         write(facts, self.status, self.whole);
         let metrics = &self.app.metrics;
         metrics.ends(
@@ -215,17 +205,14 @@ impl Drop for Line {
                 route: Some(facts.endpoint.as_str()).filter(|endpoint| *endpoint != UNKNOWN),
                 path: &log::shown(&facts.path),
                 status: self.status,
-                error: facts
-                    .failure
-                    .get()
-                    .and_then(|failure| failure.code.as_deref()),
+                error: failure.and_then(|failure| failure.code.as_deref()),
                 has_failed: facts.has_failed(),
                 whole: self.whole,
             });
         }
         if let Some(graph) = facts.model.get() {
             let refused = self.status.is_some_and(|status| status.as_u16() >= 400);
-            let taken = match (facts.entered.get(), facts.failure.get()) {
+            let taken = match (facts.entered.get(), failure) {
                 (None, _) => Taken::Rejected,
                 (Some(()), None) if !refused => Taken::Answered,
                 (Some(()), _) => Taken::Failed,

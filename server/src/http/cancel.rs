@@ -3,56 +3,53 @@
 use std::sync::Arc;
 
 use axum::{
-    Extension,
     extract::{Path, State},
     http::StatusCode,
 };
 use graphmill_engine::shortened;
 
-use super::operation::{Answer, Group, Operation};
-use crate::app::state::App;
+use super::{
+    asker::Asker,
+    operation::{Answer, Group, Operation},
+};
 use crate::{
+    app::state::App,
     errors::{Cause, Failure},
     keys::Caller,
-    observe::{self, Audit},
 };
 
 /// How much of an id an error shows.
 const SHOWN_BYTES: usize = 150;
 
+#[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
-    let cancelling = ["/v3", "/v1"].map(|prefix| {
-        Operation::delete(format!("{prefix}/requests/{{id}}"), cancel)
-            .about(
-                Group::Generation,
-                "Cancels the request of the same key, or for an `admin` of any, whose answer has this `x-request-id`",
-            )
+    let paths = ["/v3/requests/{id}", "/v1/requests/{id}"].map(|path| {
+        Operation::delete(path, cancel)
+            .about(Group::Generation, "Cancels the request of the same key, or for an `admin` of any, whose answer has this `x-request-id`")
             .answers(Answer::Nothing)
-            .listed(prefix == "/v3")
+            .listed(path.starts_with("/v3"))
     });
-    cancelling.into()
+    paths.into()
 }
 
 /// Requests of other keys are unknown, except to keys that may manage the server.
 async fn cancel(
     State(app): State<Arc<App>>,
-    caller: Option<Extension<Arc<Caller>>>,
+    asker: Asker,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Failure> {
-    let key = caller.as_ref().map(|caller| &**caller.name());
-    let is_cancelled = match &caller {
-        Some(caller) if caller.administers() => app.runner.running.cancel_of_any_key(&id),
-        _ => app.runner.running.cancel(&id, key),
+    let running = &app.runner.running;
+    let administers = asker.caller().is_some_and(Caller::administers);
+    let is_cancelled = if administers {
+        running.cancel_of_any_key(&id)
+    } else {
+        running.cancel(&id, asker.key())
     };
     let id = shortened(&id, SHOWN_BYTES);
-    if let Some(caller) = caller.filter(|caller| caller.administers()) {
-        observe::audit(&Audit {
-            action: "cancel",
-            actor: Some(caller.name()),
-            subject: &id,
-            outcome: if is_cancelled { "done" } else { "failed" },
-            reason: (!is_cancelled).then_some("there is no such request"),
-        });
+    if administers {
+        let outcome = if is_cancelled { "done" } else { "failed" };
+        let reason = (!is_cancelled).then_some("there is no such request");
+        asker.audit("cancel", &id, outcome, reason);
     }
     if is_cancelled {
         return Ok(StatusCode::NO_CONTENT);

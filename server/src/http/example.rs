@@ -108,20 +108,16 @@ pub(super) fn trial(servable: &Servable, plan: &Plan) -> Value {
     }
     let all = operations(false);
     let asks = |endpoint: &str| {
-        let is_of = |it: &&Operation| {
-            it.listed
-                && it
-                    .body
-                    .is_some_and(|body| body.endpoint() == endpoint && body.only().is_none())
-        };
+        let asks = |body: Body| body.endpoint() == endpoint && body.only().is_none();
+        let is_of = |it: &&Operation| it.listed && it.body.is_some_and(asks);
         let found = all.iter().find(is_of)?;
         Some((found.path.clone(), found.body?))
     };
     let endpoint = servable.endpoints().first().copied().unwrap_or(USUAL);
-    asks(endpoint).map_or(
-        Value::Null,
-        |(path, body)| json!({ "path": path, "body": of_body(body, Some(&servable.name())) }),
-    )
+    let Some((path, body)) = asks(endpoint) else {
+        return Value::Null;
+    };
+    json!({ "path": path, "body": of_body(body, Some(&servable.name())) })
 }
 
 /// A test file with a packet for each input of a graph.

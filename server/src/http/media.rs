@@ -8,7 +8,7 @@
 use std::{
     collections::HashMap,
     io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     str::FromStr,
     sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
@@ -25,8 +25,8 @@ use reqwest::{
 };
 use tokio::{net::lookup_host, sync::Semaphore, time::timeout};
 
-use crate::bodies::Share;
 use crate::{
+    bodies::Share,
     errors::{Cause, Failure},
     http_client,
     owner::Owner,
@@ -54,16 +54,14 @@ impl FromStr for MediaHost {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || {
-            "expected the name of a host, such as `images.example.com`, or one with a port"
-                .to_owned()
-        };
-        let uri: Uri = format!("http://{text}").parse().map_err(|_| wrong())?;
+        let why = "expected the name of a host, such as `images.example.com`, or one with a port";
+        let uri: Uri = format!("http://{text}").parse().map_err(|_| why)?;
         let is_authority = uri.authority().is_some_and(|it| it.as_str() == text);
-        let host = uri.host().filter(|host| is_authority && !host.is_empty());
-        let host = host
-            .filter(|_| !text.contains(['@', '*']))
-            .ok_or_else(wrong)?;
+        let is_host = is_authority && !text.contains(['@', '*']);
+        let host = uri
+            .host()
+            .filter(|host| is_host && !host.is_empty())
+            .ok_or(why)?;
         Ok(Self {
             name: host.to_ascii_lowercase(),
             port: uri.port_u16(),
@@ -107,9 +105,8 @@ impl Media {
         share: &Arc<Share>,
     ) -> Result<Option<JsonBody>, Failure> {
         let asked = Arc::clone(json);
-        let images = share
-            .beside(move || RemoteImage::all(&asked), PANICKED)
-            .await??;
+        let find = move || RemoteImage::all(&asked);
+        let images = share.beside(find, PANICKED).await??;
         if images.is_empty() {
             return Ok(None);
         }
@@ -175,11 +172,9 @@ impl Media {
             let why = format!("is the URL of an image that cannot be fetched: {reason}");
             refused(image, &why)
         })?;
-        if answer.status() != StatusCode::OK {
-            let why = format!(
-                "is the URL of an image, and its host answers with status {}",
-                answer.status()
-            );
+        let status = answer.status();
+        if status != StatusCode::OK {
+            let why = format!("is the URL of an image, and its host answers with status {status}");
             return Err(refused(image, &why));
         }
         let kind = answer.headers().get(header::CONTENT_TYPE);
@@ -229,42 +224,33 @@ impl Resolve for Public {
 
 /// Whether an address is one of the Internet at large.
 fn is_public(address: IpAddr) -> bool {
-    match address {
+    match address.to_canonical() {
         IpAddr::V4(address) => is_public_v4(address),
-        IpAddr::V6(address) => is_public_v6(address),
+        // Those that carry an address of version 4, and what is for documents, have places among these.
+        IpAddr::V6(address) => match address.segments() {
+            [0x2001, second, ..] => second >= 0x200 && second != 0xdb8,
+            [0x3fff, second, ..] => second >= 0x1000,
+            [first, ..] => (0x2000..0x4000).contains(&first) && first != 0x2002,
+        },
     }
 }
 
 fn is_public_v4(address: Ipv4Addr) -> bool {
-    let [first, second, third, _] = address.octets();
-    let is_special = match (first, second) {
-        // This network; shared between carriers; protocol assignments; measurements; reserved.
-        (0 | 240.., _) | (100, 64..=127) | (198, 18 | 19) => true,
-        (192, 0) => third == 0,
-        (192, 88) => third == 99,
-        _ => false,
-    };
+    // This network; shared between carriers; protocol assignments; relays; measurements; reserved.
+    let is_special = matches!(
+        address.octets(),
+        [0 | 240.., ..]
+            | [100, 64..=127, ..]
+            | [192, 0, 0, _]
+            | [192, 88, 99, _]
+            | [198, 18 | 19, ..]
+    );
     !(is_special
         || address.is_private()
         || address.is_loopback()
         || address.is_link_local()
         || address.is_multicast()
         || address.is_documentation())
-}
-
-fn is_public_v6(address: Ipv6Addr) -> bool {
-    let segments = address.segments();
-    // Those that carry an address of version 4, and what is for documents, have places among these.
-    let is_special = match segments {
-        [0x2001, second, ..] => second < 0x200 || second == 0xdb8,
-        [0x2002, ..] => true,
-        [0x3fff, second, ..] => second < 0x1000,
-        _ => false,
-    };
-    match address.to_ipv4_mapped() {
-        Some(address) => is_public_v4(address),
-        None => (0x2000..0x4000).contains(&segments[0]) && !is_special,
-    }
 }
 
 #[cfg(test)]

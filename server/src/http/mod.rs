@@ -4,6 +4,7 @@
 
 pub(crate) mod access;
 mod api;
+mod asker;
 mod cancel;
 pub(crate) mod dialect_errors;
 mod example;
@@ -44,28 +45,16 @@ use crate::{
 };
 
 /// Everything that can be asked; `web` is whether the page is there.
+#[rustfmt::skip]
 fn operations(web: bool) -> Vec<Operation> {
-    let health = ["/health", "/v1/health"].map(|path| {
-        Operation::get(path, kserve::ready)
-            .about(
-                Group::Server,
-                "The same as `/v2/health/ready`, where many look",
-            )
-            .answers(Answer::Health)
-            .listed(path == "/health")
-    });
     let own = [
-        Operation::get("/v3/status", status::status)
-            .about(Group::Server, "What each engine and each graph does now")
-            .answers(Answer::Json(&["version", "engines", "graphs"]))
-            .on(Side::Management),
-        Operation::get("/metrics", scrape)
-            .about(
-                Group::Server,
-                "The same as numbers over time, for Prometheus",
-            )
-            .answers(Answer::Text(&metrics::CONTENT_TYPES))
-            .on(Side::Management),
+        Operation::get("/v3/status", status::status).about(Group::Server, "What each engine and each graph does now")
+            .answers(Answer::Json(&["version", "engines", "graphs"])).on(Side::Management),
+        Operation::get("/metrics", scrape).about(Group::Server, "The same as numbers over time, for Prometheus")
+            .answers(Answer::Text(&metrics::CONTENT_TYPES)).on(Side::Management),
+        Operation::get("/health", kserve::ready).about(Group::Server, "The same as `/v2/health/ready`, where many look").answers(Answer::Health),
+        Operation::get("/v1/health", kserve::ready).about(Group::Server, "The same as `/v2/health/ready`, where many look")
+            .answers(Answer::Health).listed(false),
     ];
     let dialects = [
         graph::routes::operations(),
@@ -77,11 +66,8 @@ fn operations(web: bool) -> Vec<Operation> {
         observe::operations(),
         api::operations(),
     ];
-    own.into_iter()
-        .chain(health)
-        .chain(dialects.into_iter().flatten())
-        .chain(web.then(page::operations).into_iter().flatten())
-        .collect()
+    let page = web.then(page::operations).into_iter();
+    own.into_iter().chain(dialects.into_iter().chain(page).flatten()).collect()
 }
 
 /// How much of a path an error shows.
@@ -98,13 +84,9 @@ pub(crate) fn routes(side: Side, web: bool) -> Router<Arc<App>> {
         side == Side::Both || operation.side == Side::Both || operation.side == side
     });
     let routes = operation::routes(operations);
-    if side == Side::Management {
-        return routes
-            .fallback(unknown_route)
-            .method_not_allowed_fallback(wrong_method);
-    }
+    let others = (side != Side::Management).then(graph::routes::other_paths);
     routes
-        .merge(graph::routes::other_paths())
+        .merge(others.unwrap_or_default())
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
 }
@@ -150,13 +132,9 @@ pub(crate) async fn unknown_route(method: Method, uri: Uri) -> Failure {
         let near = near.or_else(|| nearest(path, listed.map(|it| it.path.as_str())));
         meant(near)
     };
-    Failure::new(
-        Cause::UnknownRoute,
-        format!(
-            "unknown URL `{} {path}`{hint}",
-            shortened(method.as_str(), MAX_METHOD_BYTES)
-        ),
-    )
+    let method = shortened(method.as_str(), MAX_METHOD_BYTES);
+    let message = format!("unknown URL `{method} {path}`{hint}");
+    Failure::new(Cause::UnknownRoute, message)
 }
 
 /// Returns true if a path matches a route, of which each part in braces is any word.
@@ -185,12 +163,9 @@ fn meant(near: Option<&str>) -> String {
 /// The shortest of the paths with this method that go on where this one ends, behind a name.
 fn below<'a>(path: &str, method: &Method, operations: &'a [Operation]) -> Option<&'a str> {
     let ends_like = |begin: &str| {
-        let tails = operations
-            .iter()
-            .filter_map(|it| it.path.strip_prefix(begin));
-        tails
-            .filter(|tail| !tail.is_empty())
-            .any(|tail| path.ends_with(tail))
+        let all = operations.iter();
+        let mut tails = all.filter_map(|it| it.path.strip_prefix(begin));
+        tails.any(|tail| !tail.is_empty() && path.ends_with(tail))
     };
     let goes_on = |other: &&str| {
         let mut ends = other.match_indices("}/").map(|(at, _)| &other[..=at]);
@@ -202,10 +177,9 @@ fn below<'a>(path: &str, method: &Method, operations: &'a [Operation]) -> Option
             of_kserve || is_path(begin, path)
         })
     };
-    let of_method = operations
-        .iter()
-        .filter(|it| it.listed && it.method.eq_ignore_ascii_case(method.as_str()));
-    let paths = of_method.map(|it| it.path.as_str()).filter(goes_on);
+    let is_of = |it: &&Operation| it.method.eq_ignore_ascii_case(method.as_str());
+    let listed = operations.iter().filter(|it| it.listed).filter(is_of);
+    let paths = listed.map(|it| it.path.as_str()).filter(goes_on);
     paths.min_by_key(|other| (other.matches('/').count(), other.len()))
 }
 
@@ -224,16 +198,11 @@ fn nearest<'a>(path: &str, paths: impl Iterator<Item = &'a str>) -> Option<&'a s
 
 /// Refuses a method that a path does not take.
 async fn wrong_method(target: Option<Extension<Target>>, method: Method, uri: Uri) -> Response {
-    let failure = Failure::new(
-        Cause::WrongMethod,
-        format!(
-            "`{}` does not take `{}`{}",
-            shortened(uri.path(), MAX_SHOWN_BYTES),
-            shortened(method.as_str(), MAX_METHOD_BYTES),
-            meant(below(uri.path(), &method, &operations(false)))
-        ),
-    );
-    let mut response = failure.into_response();
+    let near = meant(below(uri.path(), &method, &operations(false)));
+    let path = shortened(uri.path(), MAX_SHOWN_BYTES);
+    let method = shortened(method.as_str(), MAX_METHOD_BYTES);
+    let message = format!("`{path}` does not take `{method}`{near}");
+    let mut response = Failure::new(Cause::WrongMethod, message).into_response();
     if let Some(methods) = kserve::methods(uri.path(), target.is_some()) {
         let allowed = HeaderValue::from_static(methods);
         response.headers_mut().insert(ALLOW, allowed);

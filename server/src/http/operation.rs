@@ -10,6 +10,7 @@ use axum::{
 };
 
 use graphmill_calculators::http::dialect::{Dialect, Purpose, Route};
+use serde::Serialize;
 
 use crate::{app::state::App, errors::Cause, keys::Need};
 
@@ -101,7 +102,7 @@ pub(crate) enum Side {
 }
 
 /// Parts of the documentation.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum Group {
     /// Text from models.
     Generation,
@@ -117,20 +118,6 @@ pub(crate) enum Group {
     Graphs,
     /// How the server is.
     Server,
-}
-
-impl Group {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Generation => "Generation",
-            Self::Prompts => "Prompts",
-            Self::Vectors => "Vectors",
-            Self::Tensors => "Tensors",
-            Self::Models => "Models",
-            Self::Graphs => "Graphs",
-            Self::Server => "Server",
-        }
-    }
 }
 
 /// A JSON body in a dialect.
@@ -156,22 +143,10 @@ impl Body {
 
 /// The fields that make a prompt, and `n`, whose name is so short that a client can hit on it by
 /// chance.
+#[rustfmt::skip]
 const OF_PROMPTS: &[&str] = &[
-    "add_generation_prompt",
-    "chat_template_kwargs",
-    "documents",
-    "enable_thinking",
-    "input",
-    "instructions",
-    "messages",
-    "model",
-    "n",
-    "prompt",
-    "reasoning_effort",
-    "system",
-    "thinking",
-    "tool_choice",
-    "tools",
+    "add_generation_prompt", "chat_template_kwargs", "documents", "enable_thinking", "input", "instructions", "messages", "model", "n",
+    "prompt", "reasoning_effort", "system", "thinking", "tool_choice", "tools",
 ];
 
 /// The form of an answer.
@@ -201,106 +176,46 @@ pub(crate) enum Answer {
 }
 
 /// Why any request may not be answered.
+#[rustfmt::skip]
 const OF_ALL: &[Cause] = &[
-    Cause::WrongMethod,
-    Cause::ForeignHost,
-    Cause::ForeignOrigin,
-    Cause::TooManyConnections,
-    Cause::Panic,
-    Cause::NoKey,
-    Cause::Forbidden,
+    Cause::WrongMethod, Cause::ForeignHost, Cause::ForeignOrigin, Cause::TooManyConnections, Cause::Panic, Cause::NoKey, Cause::Forbidden,
 ];
 
 /// Why one that comes with a body may not be, besides.
-const OF_BODIES: &[Cause] = &[
-    Cause::BodyTooLarge,
-    Cause::UnknownEncoding,
-    Cause::BodiesFull,
-    Cause::LateRequest,
-    Cause::Draining,
-];
+#[rustfmt::skip]
+const OF_BODIES: &[Cause] = &[Cause::BodyTooLarge, Cause::UnknownEncoding, Cause::BodiesFull, Cause::LateRequest, Cause::Draining];
 
 /// Why no POST for a graph may be answered.
+#[rustfmt::skip]
 pub(crate) const OF_GRAPHS: &[Cause] = &[
-    Cause::BadRequest,
-    Cause::ContextLength,
-    Cause::UnknownModel,
-    Cause::NotFound,
-    Cause::QueueFull,
-    Cause::Loading,
-    Cause::GraphFailed,
-    Cause::Unavailable,
-    Cause::Deadline,
-    Cause::Cancelled,
-    Cause::NodeFailed,
-    Cause::NoAnswer,
-    Cause::RateLimited,
+    Cause::BadRequest, Cause::ContextLength, Cause::UnknownModel, Cause::NotFound, Cause::QueueFull, Cause::Loading, Cause::GraphFailed,
+    Cause::Unavailable, Cause::Deadline, Cause::Cancelled, Cause::NodeFailed, Cause::NoAnswer, Cause::RateLimited,
 ];
-
-/// Why a request may not be cancelled.
-pub(crate) const OF_REQUESTS: &[Cause] = &[Cause::NotFound];
 
 impl Operation {
     /// A GET.
-    pub(crate) fn get<H, T>(path: impl Into<String>, handler: H) -> Self
-    where
-        H: Handler<T, Arc<App>>,
-        T: 'static,
-    {
-        Self::new("get", path.into(), get(handler), &[])
+    pub(crate) fn get<T: 'static>(path: &str, handler: impl Handler<T, Arc<App>>) -> Self {
+        Self::new("get", path, Some(get(handler)))
     }
 
-    /// A POST of a body for a graph.
-    pub(crate) fn post<H, T>(path: impl Into<String>, handler: H, body: Body) -> Self
-    where
-        H: Handler<T, Arc<App>>,
-        T: 'static,
-    {
-        let mut operation = Self::new("post", path.into(), post(handler), OF_GRAPHS);
-        operation.body = Some(body);
-        operation
-    }
-
-    /// A POST of a body for a graph whose name is in the middle of the path, which no route can
-    /// have.
-    pub(crate) fn post_behind(path: impl Into<String>, body: Body) -> Self {
-        let mut operation = Self::behind("post", path).refuses(OF_GRAPHS);
-        operation.body = Some(body);
-        operation
-    }
-
-    /// Returns an operation that the handler of a shorter path serves, which ends in `{*name}`.
-    pub(crate) fn behind(method: &'static str, path: impl Into<String>) -> Self {
-        let mut operation = Self::new(method, path.into(), MethodRouter::new(), &[]);
-        operation.handler = None;
-        operation
-    }
-
-    /// A POST that says all by itself.
-    pub(crate) fn command<H, T>(path: impl Into<String>, handler: H) -> Self
-    where
-        H: Handler<T, Arc<App>>,
-        T: 'static,
-    {
-        Self::new("post", path.into(), post(handler), &[])
+    /// A POST.
+    pub(crate) fn post<T: 'static>(path: &str, handler: impl Handler<T, Arc<App>>) -> Self {
+        Self::new("post", path, Some(post(handler)))
     }
 
     /// A PUT.
-    pub(crate) fn put<H, T>(path: impl Into<String>, handler: H) -> Self
-    where
-        H: Handler<T, Arc<App>>,
-        T: 'static,
-    {
-        Self::new("put", path.into(), put(handler), &[])
+    pub(crate) fn put<T: 'static>(path: &str, handler: impl Handler<T, Arc<App>>) -> Self {
+        Self::new("put", path, Some(put(handler)))
     }
 
     /// A DELETE.
-    pub(crate) fn delete<H, T>(path: impl Into<String>, handler: H) -> Self
-    where
-        H: Handler<T, Arc<App>>,
-        T: 'static,
-    {
-        Self::new("delete", path.into(), delete(handler), OF_REQUESTS)
+    pub(crate) fn delete<T: 'static>(path: &str, handler: impl Handler<T, Arc<App>>) -> Self {
+        Self::new("delete", path, Some(delete(handler))).refuses(&[Cause::NotFound])
+    }
+
+    /// An operation that the handler of a shorter path serves, which ends in `{*name}`.
+    pub(crate) fn behind(method: &'static str, path: &str) -> Self {
+        Self::new(method, path, None)
     }
 
     /// What a key needs for it. Probes that name no graph need none; the page needs none, as
@@ -321,16 +236,11 @@ impl Operation {
         }
     }
 
-    fn new(
-        method: &'static str,
-        path: String,
-        handler: MethodRouter<Arc<App>>,
-        refusals: &'static [Cause],
-    ) -> Self {
+    fn new(method: &'static str, path: &str, handler: Option<MethodRouter<Arc<App>>>) -> Self {
         Self {
             method,
-            path,
-            handler: Some(handler),
+            path: path.to_owned(),
+            handler,
             group: Group::Server,
             summary: "",
             body: None,
@@ -338,11 +248,17 @@ impl Operation {
             fields: &[],
             takes_text: false,
             query: &[],
-            refusals,
+            refusals: &[],
             listed: true,
             side: Side::Public,
             own_need: None,
         }
+    }
+
+    /// Its body is one for a graph.
+    pub(crate) fn of_graph(mut self, body: Body) -> Self {
+        self.body = Some(body);
+        self.refuses(OF_GRAPHS)
     }
 
     /// What it does.
@@ -414,10 +330,9 @@ impl Operation {
 
 /// The routes of operations.
 pub(crate) fn routes(operations: Vec<Operation>) -> Router<Arc<App>> {
-    operations
-        .into_iter()
-        .fold(Router::new(), |routes, operation| match operation.handler {
-            Some(handler) => routes.route(&operation.path, handler),
-            None => routes,
-        })
+    let handled = operations.into_iter();
+    let handled = handled.filter_map(|it| Some((it.path, it.handler?)));
+    handled.fold(Router::new(), |routes, (path, handler)| {
+        routes.route(&path, handler)
+    })
 }

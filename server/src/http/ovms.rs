@@ -12,27 +12,23 @@ use axum::{
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
 
-use super::operation::{Answer, Group, Operation, Side};
-use crate::app::state::App;
+use super::{
+    asker::Asker,
+    operation::{Answer, Group, Operation, Side},
+};
 use crate::{
+    app::state::App,
     errors::{Cause, Failure},
-    keys::Caller,
     run::Entry,
     servable::{Servable, StateName},
 };
 
+#[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
-    let config = Operation::get("/v1/config", config).about(
-        Group::Models,
-        "The state of each graph in the configuration",
-    );
-    let reload = Operation::command("/v1/config/reload", reload).about(
-        Group::Models,
-        "Reads the configuration again and serves it, if all of its graphs can be",
-    );
     vec![
-        config.on(Side::Management),
-        reload.on(Side::Management).answers(Answer::Reload),
+        Operation::get("/v1/config", config).about(Group::Models, "The state of each graph in the configuration").on(Side::Management),
+        Operation::post("/v1/config/reload", reload)
+            .about(Group::Models, "Reads the configuration again and serves it, if all of its graphs can be").answers(Answer::Reload).on(Side::Management),
     ]
 }
 
@@ -40,24 +36,22 @@ pub(super) fn operations() -> Vec<Operation> {
 /// a new configuration is an error, and the old one is served.
 async fn reload(
     State(app): State<Arc<App>>,
-    caller: Option<Extension<Arc<Caller>>>,
+    asker: Asker,
     Extension(entry): Extension<Entry>,
 ) -> Response {
     let served = Arc::clone(&app.served);
-    let reloading = spawn_blocking(move || {
-        let actor = caller.as_ref().map(|caller| &**caller.name());
-        served.reload_for(actor, None)
-    });
+    let reloading = spawn_blocking(move || served.reload_for(asker.key(), None));
     let Ok(reloaded) = reloading.await else {
         let error = json!({ "error": Failure::stopping().message });
         return (StatusCode::SERVICE_UNAVAILABLE, Json(error)).into_response();
     };
     match reloaded {
         Ok(changes) => {
-            let status = if changes.is_empty() {
-                StatusCode::OK
-            } else {
+            let has_changed = !changes.is_empty();
+            let status = if has_changed {
                 StatusCode::CREATED
+            } else {
+                StatusCode::OK
             };
             (status, config(State(app)).await).into_response()
         }
@@ -100,10 +94,8 @@ fn version(servable: &Servable) -> Value {
         StateName::Failed => ("END", "FAILED_PRECONDITION"),
         other => (other.as_str(), "OK"),
     };
-    let message = match servable.failure() {
-        Some(reason) => reason.to_string(),
-        None => code.to_owned(),
-    };
+    let reason = servable.failure();
+    let message = reason.map_or(code.to_owned(), |reason| reason.to_string());
     let number = servable.version().unwrap_or(1);
     json!({
         "version": number.to_string(),

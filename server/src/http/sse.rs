@@ -3,8 +3,8 @@
 
 use axum::{
     body::Body,
-    http::{HeaderValue, header},
-    response::Response,
+    http::{HeaderName, header},
+    response::{IntoResponse as _, Response},
 };
 use bytes::{BufMut, BytesMut};
 
@@ -45,16 +45,13 @@ pub(crate) fn write_done(out: &mut BytesMut) {
 
 /// The answer that has `body` for its stream of events.
 pub(crate) fn response(body: Body) -> Response {
-    let mut response = Response::new(body);
-    let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("text/event-stream; charset=utf-8"),
-    );
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    // Proxies that buffer answers would hold tokens back.
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response
+    let headers = [
+        (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
+        (header::CACHE_CONTROL, "no-cache"),
+        // Proxies that buffer answers would hold tokens back.
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    (headers, body).into_response()
 }
 
 #[cfg(test)]

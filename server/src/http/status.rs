@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use graphmill_llm::{Health, ModelFiles};
+use graphmill_llm::Health;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -22,29 +22,26 @@ struct Engine<'a, S, I> {
     effective: &'a I,
 }
 
-fn engine<S: Serialize, I: Serialize>(
-    (graph, model): (String, String),
-    health: Health,
-    status: S,
-    files: &ModelFiles,
-    effective: &I,
-) -> Value {
-    json!(Engine {
-        model,
-        graph,
-        health,
-        status,
-        file_change: files.change(),
-        effective,
-    })
+/// Describes the running engines of a kind of models.
+macro_rules! engines {
+    ($models:expr) => {
+        $models.into_iter().map(|(graph, name, model)| {
+            let running = model.engine();
+            let engine = json!(Engine {
+                model: name,
+                graph,
+                health: model.health(),
+                status: running.status(),
+                file_change: running.files().change(),
+                effective: running.info(),
+            });
+            (model, engine)
+        })
+    };
 }
 
 fn engines(servables: &Servables) -> Vec<Value> {
-    let models = servables.models().into_iter();
-    let engines = models.map(|(graph, name, model)| {
-        let running = model.engine();
-        let (status, files) = (running.status(), running.files());
-        let mut engine = engine((graph, name), model.health(), status, files, running.info());
+    let engines = engines!(servables.models()).map(|(model, mut engine)| {
         engine["chat_refused"] = model.chat_refused().into();
         engine
     });
@@ -52,13 +49,8 @@ fn engines(servables: &Servables) -> Vec<Value> {
 }
 
 fn embedding_engines(servables: &Servables) -> Vec<Value> {
-    let models = servables.embedding_models().into_iter();
-    let engines = models.map(|(graph, name, model)| {
-        let running = model.engine();
-        let (status, files) = (running.status(), running.files());
-        engine((graph, name), model.health(), status, files, running.info())
-    });
-    engines.collect()
+    let engines = engines!(servables.embedding_models());
+    engines.map(|(_, engine)| engine).collect()
 }
 
 fn batchers(servables: &Servables) -> Vec<Value> {
@@ -111,10 +103,10 @@ fn graphs(servables: &Servables) -> Vec<Value> {
         }
         let unready = servable.unready();
         graph["ready"] = unready.is_none().into();
-        let failure = servable.failure().map(|reason| reason.to_string());
         if let Some(progress) = servable.progress() {
             graph["loading"] = progress.json();
         }
+        let failure = servable.failure().map(|reason| reason.to_string());
         if let Some(reason) = failure.or(unready) {
             graph["reason"] = reason.into();
         }

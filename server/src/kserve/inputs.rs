@@ -18,27 +18,20 @@ pub(crate) fn packets(
     for (name, tensor) in given {
         let field = format!("inputs.{}", shortened(&name, SHOWN_BYTES));
         if !plan.graph_inputs().any(|input| input == name) {
-            let names: Vec<&str> = plan.graph_inputs().collect();
-            let why = format!(
-                "the graph has no such input; there are `{}`",
-                names.join("`, `")
-            );
+            let names = plan.graph_inputs().collect::<Vec<_>>().join("`, `");
+            let why = format!("the graph has no such input; there are `{names}`");
             return Err(wrong(field, why));
         }
         if packets.iter().any(|(other, _)| *other == name) {
             return Err(wrong(field, "the input is given twice"));
         }
-        match tensors::to_packet(plan, &name, tensor) {
-            Ok(packet) => packets.push((name, packet)),
-            Err(why) => return Err(wrong(field, why)),
-        }
+        let packet = tensors::to_packet(plan, &name, tensor);
+        packets.push((name, packet.map_err(|why| wrong(field, why))?));
     }
-    let missing = plan
-        .graph_inputs()
-        .find(|input| !packets.iter().any(|(name, _)| name == input));
-    if let (true, Some(missing)) = (whole, missing) {
-        return Err(wrong(format!("inputs.{missing}"), "the input is missing")
-            .with_code("missing_required_parameter"));
+    let is_missing = |input: &&str| !packets.iter().any(|(name, _)| name == input);
+    if whole && let Some(missing) = plan.graph_inputs().find(is_missing) {
+        let failure = wrong(format!("inputs.{missing}"), "the input is missing");
+        return Err(failure.with_code("missing_required_parameter"));
     }
     Ok(packets)
 }

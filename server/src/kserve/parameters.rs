@@ -5,6 +5,7 @@ use std::time::Duration;
 use graphmill_calculators::tensor::batch::Batcher;
 use graphmill_engine::{Plan, SidePackets, Timestamp, shortened};
 use graphmill_grammar::suggest;
+use serde::Deserialize;
 
 use super::{sequence_control, wrong};
 use crate::{
@@ -25,7 +26,11 @@ const PRIORITY: &str = "priority";
 const SHOWN_BYTES: usize = 100;
 
 /// The value of a parameter.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a parameter that is no boolean, number or string"
+)]
 pub(crate) enum Parameter {
     Bool(bool),
     Int(i64),
@@ -120,24 +125,19 @@ impl Settings {
         };
         match name {
             TIMESTAMP => {
-                let time = value
-                    .integer()
-                    .ok_or_else(|| wrong(field(), "it is a whole number of 64 bits"))?;
+                let why = "it is a whole number of 64 bits";
+                let time = value.integer().ok_or_else(|| wrong(field(), why))?;
                 let at = Timestamp::new(time);
                 if at.value() != time {
-                    return Err(wrong(
-                        field(),
-                        format_args!("{time} is no timestamp of a packet"),
-                    ));
+                    let why = format_args!("{time} is no timestamp of a packet");
+                    return Err(wrong(field(), why));
                 }
                 self.time = Some(at);
             }
             "timeout" => {
-                let micros = value
-                    .integer()
-                    .and_then(|micros| u64::try_from(micros).ok());
-                let micros =
-                    micros.ok_or_else(|| wrong(field(), "it is a whole number of microseconds"))?;
+                let micros = value.integer().and_then(|it| u64::try_from(it).ok());
+                let why = "it is a whole number of microseconds";
+                let micros = micros.ok_or_else(|| wrong(field(), why))?;
                 // Triton's clients say so that there is none.
                 self.timeout = (micros > 0).then(|| Duration::from_micros(micros));
             }
@@ -174,11 +174,10 @@ fn unknown(name: &str, plan: &Plan) -> Failure {
     let shown = &*shortened(name, SHOWN_BYTES);
     let sides = &plan.explain().side_inputs;
     // A port as the graph writes it: its name is behind the tag.
-    let names = sides
-        .iter()
-        .map(|port| port.rsplit(':').next().unwrap_or(port));
-    let near = suggest::nearest(shown, names)
-        .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    let names = sides.iter();
+    let names = names.map(|port| port.rsplit(':').next().unwrap_or(port));
+    let near = suggest::nearest(shown, names);
+    let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
     let message = format!("the graph has no side packet for the parameter `{shown}`{near}");
     Failure::new(Cause::BadRequest, message).of_field(format!("parameters.{shown}"))
 }

@@ -8,7 +8,7 @@ use tokio::task::spawn_blocking;
 use super::Label;
 use crate::{
     errors::{Cause, Failure},
-    servable::{Choice, Servables, Served, StateName},
+    servable::{Choice, Servable, Servables, Served, StateName},
 };
 
 /// A graph of the repository.
@@ -22,23 +22,26 @@ pub(crate) struct Listed {
     pub(crate) reason: String,
 }
 
+/// The state of a graph as Triton and TorchServe name it.
+pub(crate) fn state(servable: &Servable) -> &'static str {
+    match servable.state_name() {
+        StateName::Available => "READY",
+        StateName::Listed | StateName::Loading | StateName::Waiting => "LOADING",
+        StateName::Unloading => "UNLOADING",
+        StateName::Failed | StateName::Unloaded => "UNAVAILABLE",
+    }
+}
+
 /// All graphs; with `ready`, those that are.
 pub(crate) fn index(servables: &Servables, ready: bool) -> Vec<Listed> {
     let listed = servables.iter().map(|servable| {
-        let state = match servable.state_name() {
-            StateName::Available => "READY",
-            StateName::Listed | StateName::Loading | StateName::Waiting => "LOADING",
-            StateName::Unloading => "UNLOADING",
-            StateName::Failed | StateName::Unloaded => "UNAVAILABLE",
-        };
         let Label { name, version } = Label::of(servable);
+        let reason = servable.failure();
         Listed {
             name,
             version,
-            state,
-            reason: servable
-                .failure()
-                .map_or(String::new(), |why| why.to_string()),
+            state: state(servable),
+            reason: reason.map_or(String::new(), |why| why.to_string()),
         }
     });
     listed.filter(|it| !ready || it.state == "READY").collect()

@@ -54,11 +54,9 @@ pub(crate) fn open(
 ) -> Result<Inference, Failure> {
     let is_stream = driver == Driver::Task;
     who.entry.model(ready.servable.name(), is_stream);
-    let Settings {
-        sides, priority, ..
-    } = settings;
+    let (sides, priority) = (&settings.sides, settings.priority);
     let deadline = who.deadline(settings.timeout);
-    Inference::open(who, ready, sides, *priority, deadline, driver)
+    Inference::open(who, ready, sides, priority, deadline, driver)
 }
 
 /// Runs a graph.
@@ -173,15 +171,12 @@ async fn feed(
     time: Timestamp,
     ends: bool,
 ) -> Result<Tensors, Failure> {
-    let Sequence {
-        inference, feeder, ..
-    } = sequence;
-    feeder.push(packets, time).await?;
+    sequence.feeder.push(packets, time).await?;
     if ends {
-        feeder.close();
-        return inference.rest().await;
+        sequence.feeder.close();
+        return sequence.inference.rest().await;
     }
-    inference.collect_of(feeder).await
+    sequence.inference.collect_of(&sequence.feeder).await
 }
 
 fn check_version(asked: &str, of: &Label) -> Result<(), Failure> {
@@ -197,21 +192,13 @@ fn check_outputs<'a>(
     wanted: &[String],
     outputs: impl Iterator<Item = &'a str>,
 ) -> Result<(), Failure> {
-    if wanted.is_empty() {
-        return Ok(());
-    }
     let names: Vec<&str> = outputs.collect();
-    let unknown = wanted
-        .iter()
-        .position(|name| !names.contains(&name.as_str()));
-    let Some(position) = unknown else {
+    let is_unknown = |name: &String| !names.contains(&name.as_str());
+    let Some(position) = wanted.iter().position(is_unknown) else {
         return Ok(());
     };
-    let why = format!(
-        "the graph has no output `{}`; there are `{}`",
-        shortened(&wanted[position], 100),
-        names.join("`, `")
-    );
+    let (unknown, names) = (shortened(&wanted[position], 100), names.join("`, `"));
+    let why = format!("the graph has no output `{unknown}`; there are `{names}`");
     Err(wrong(format!("outputs[{position}].name"), why))
 }
 
@@ -220,17 +207,15 @@ fn choose(tensors: Tensors, wanted: &[String]) -> Result<Tensors, Failure> {
     if wanted.is_empty() {
         return Ok(tensors);
     }
-    let mut chosen = Tensors::with_capacity(wanted.len());
-    for name in wanted {
+    let choose = |name: &String| {
         let found = tensors.iter().find(|(other, _)| other == name);
-        let found = found.ok_or_else(|| {
+        found.cloned().ok_or_else(|| {
             let why = format!(
                 "the graph's output `{}` has no packet",
                 shortened(name, 100)
             );
             Failure::new(Cause::NoAnswer, why)
-        })?;
-        chosen.push(found.clone());
-    }
-    Ok(chosen)
+        })
+    };
+    wanted.iter().map(choose).collect()
 }

@@ -66,9 +66,7 @@ impl SequenceControl {
             Some(number) => {
                 let number = match number {
                     Parameter::Uint(number) => Some(*number),
-                    other => other
-                        .integer()
-                        .and_then(|number| u64::try_from(number).ok()),
+                    other => other.integer().and_then(|it| u64::try_from(it).ok()),
                 };
                 let why = "it is a text, or a whole number of at least 0";
                 let number = number.ok_or_else(|| wrong(field(ID), why))?;

@@ -171,12 +171,8 @@ impl Sequences {
         part: &SequenceControl,
     ) -> Result<Taken, Failure> {
         let SequenceControl { id, starts, .. } = part;
-        let key = match &owner {
-            Some(Owner::Key(key)) => Some(Arc::clone(key)),
-            _ => None,
-        };
         let place = Place {
-            key,
+            key: owner.as_ref().and_then(Owner::key).cloned(),
             graph: graph.to_owned(),
             id: id.clone(),
         };
@@ -226,15 +222,10 @@ impl Sequences {
             let why = format!("{whose} {most} sequences, as many as there may be");
             Err(Failure::new(Cause::QueueFull, why).with_code("too_many_sequences"))
         };
-        let SequenceLimits {
-            all: most,
-            of_a_key,
-            ..
-        } = self.limits;
+        let (most, of_a_key) = (self.limits.all, self.limits.of_a_key);
         if let Some(owner) = owner {
-            let own = all
-                .values()
-                .filter(|held| held.owner.as_ref() == Some(owner));
+            let own = all.values();
+            let own = own.filter(|held| held.owner.as_ref() == Some(owner));
             if own.count() >= of_a_key {
                 return full(format!("{owner} has"), of_a_key);
             }

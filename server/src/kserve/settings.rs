@@ -1,5 +1,6 @@
 //! What Triton's clients ask about log and traces. Both are set when the server is started.
 
+use serde::Serialize;
 use tracing::level_filters::LevelFilter;
 
 use crate::{
@@ -8,7 +9,8 @@ use crate::{
 };
 
 /// The value of a setting of the log.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 pub(crate) enum LogSetting {
     Bool(bool),
     Number(u32),
@@ -34,19 +36,13 @@ pub(crate) fn log_settings() -> [(&'static str, LogSetting); 5] {
 
 /// Whether requests are traced, and where spans go.
 pub(crate) fn trace_settings(traces: Option<&TraceOptions>) -> Vec<(&'static str, Vec<String>)> {
-    let level = if traces.is_some() {
-        "TIMESTAMPS"
-    } else {
-        "OFF"
-    };
-    let mut settings = vec![
-        ("trace_level", vec![level.to_owned()]),
-        ("trace_mode", vec!["opentelemetry".to_owned()]),
-    ];
-    if let Some(traces) = traces {
-        settings.push(("url", vec![traces.endpoint.clone()]));
-    }
+    let level = traces.map_or("OFF", |_| "TIMESTAMPS");
+    let settings = [("trace_level", level), ("trace_mode", "opentelemetry")];
+    let url = traces.map(|traces| ("url", traces.endpoint.as_str()));
+    let settings = settings.into_iter().chain(url);
     settings
+        .map(|(name, value)| (name, vec![value.to_owned()]))
+        .collect()
 }
 
 /// Why a setting is not changed.

@@ -16,64 +16,21 @@ pub(super) struct Reading {
 }
 
 impl families::Reading for Reading {
+    #[rustfmt::skip]
     const FAMILIES: &'static [Family<Self>] = &[
-        Family::gauge(
-            "embedding_requests",
-            "Requests for vectors or scores that have not ended",
-            |reading| f64::from(reading.status.requests),
-        ),
-        Family::gauge(
-            "embedding_engine_stopped",
-            "1 if the engine's thread has ended",
-            |reading| f64::from(u8::from(reading.status.stopped)),
-        ),
-        Family::gauge(
-            "embedding_engine_up",
-            "1 if the engine takes requests, 0 while it is started again or has failed for good",
-            |reading| f64::from(u8::from(reading.health.state == LlmEngineState::Running)),
-        ),
-        Family::gauge(
-            "embedding_engine_stalled_seconds",
-            "How long the engine has had work without a step",
-            |reading| reading.status.stalled_for.as_secs_f64(),
-        ),
-        Family::gauge(
-            "embedding_model_file_changed",
-            "1 if a file of the model was changed since it was loaded",
-            |reading| f64::from(u8::from(reading.file_changed)),
-        ),
-        Family::counter(
-            "embedding_queue_refusals",
-            "Requests refused because too many waited",
-            |reading| reading.status.refused,
-        ),
-        Family::counter("embedding_failed_steps", "Steps that failed", |reading| {
-            reading.status.failed_steps
-        }),
-        Family::counter(
-            "embedding_engine_restarts",
-            "How often another engine was put in the place of one that failed",
-            |reading| reading.health.restarts,
-        ),
-        Family::finished(
-            "embedding_finish",
-            "Requests for vectors or scores that ended, by why",
-            |reading| &reading.measured.finished,
-        ),
-        Family::seconds(
-            "embedding_duration",
-            "From a request's submission to its vectors or scores",
-            |reading| &reading.measured.request_seconds,
-        ),
-        Family::seconds("embedding_step_duration", "Of a step", |reading| {
-            &reading.measured.step_seconds
-        }),
-        Family::sizes("embedding_batch_tokens", "Tokens of a step", |reading| {
-            &reading.measured.step_tokens
-        }),
-        Family::sizes("embedding_batch_texts", "Texts of a step", |reading| {
-            &reading.measured.step_texts
-        }),
+        Family::gauge("embedding_requests", "Requests for vectors or scores that have not ended", |it| f64::from(it.status.requests)),
+        Family::gauge("embedding_engine_stopped", "1 if the engine's thread has ended", |it| f64::from(u8::from(it.status.stopped))),
+        Family::gauge("embedding_engine_up", "1 if the engine takes requests, 0 while it is started again or has failed for good", |it| f64::from(u8::from(it.health.state == LlmEngineState::Running))),
+        Family::gauge("embedding_engine_stalled_seconds", "How long the engine has had work without a step", |it| it.status.stalled_for.as_secs_f64()),
+        Family::gauge("embedding_model_file_changed", "1 if a file of the model was changed since it was loaded", |it| f64::from(u8::from(it.file_changed))),
+        Family::counter("embedding_queue_refusals", "Requests refused because too many waited", |it| it.status.refused),
+        Family::counter("embedding_failed_steps", "Steps that failed", |it| it.status.failed_steps),
+        Family::counter("embedding_engine_restarts", "How often another engine was put in the place of one that failed", |it| it.health.restarts),
+        Family::finished("embedding_finish", "Requests for vectors or scores that ended, by why", |it| &it.measured.finished),
+        Family::seconds("embedding_duration", "From a request's submission to its vectors or scores", |it| &it.measured.request_seconds),
+        Family::seconds("embedding_step_duration", "Of a step", |it| &it.measured.step_seconds),
+        Family::sizes("embedding_batch_tokens", "Tokens of a step", |it| &it.measured.step_tokens),
+        Family::sizes("embedding_batch_texts", "Texts of a step", |it| &it.measured.step_texts),
     ];
 
     fn read(servables: &Servables) -> Vec<Self> {

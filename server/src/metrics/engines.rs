@@ -18,235 +18,57 @@ pub(super) struct Reading {
 }
 
 impl families::Reading for Reading {
+    #[rustfmt::skip]
     const FAMILIES: &'static [Family<Self>] = &[
-        Family::gauge(
-            "requests_running",
-            "Generations that have a place in the batches",
-            |reading| f64::from(reading.status.sequences_running),
-        ),
-        Family::gauge(
-            "requests_waiting",
-            "Generations that wait for a place",
-            |reading| f64::from(reading.status.sequences_waiting),
-        ),
-        Family::gauge(
-            "requests_preparing",
-            "Requests that have a place in the queue and make their prompt",
-            |reading| f64::from(reading.status.requests_preparing),
-        ),
-        Family::gauge(
-            "queued_prompt_tokens",
-            "Tokens of the prompts of generations that wait for their first place",
-            |reading| reading.status.prompt_tokens_waiting as f64,
-        ),
-        Family::gauge("kv_cells_used", "KV cells that hold a token", |reading| {
-            f64::from(reading.status.kv_cells_used)
-        }),
-        Family::gauge("kv_cells", "KV cells there are", |reading| {
-            f64::from(reading.status.kv_cells_total)
-        }),
-        Family::gauge(
-            "kv_cells_total",
-            "As graphmill_kv_cells, which takes its place",
-            |reading| f64::from(reading.status.kv_cells_total),
-        ),
-        Family::gauge(
-            "kv_usage_ratio",
-            "Part of the KV cells that hold a token",
-            usage,
-        ),
-        Family::gauge("kv_cache_bytes", "Size of the KV cache", |reading| {
-            reading
-                .info
-                .backend
-                .kv
-                .as_ref()
-                .map_or(0.0, |kv| kv.bytes as f64)
-        }),
-        Family::gauge(
-            "prefix_cache_tokens",
-            "Tokens of finished generations whose cells are in host memory",
-            |reading| reading.status.prefix_cache.tokens as f64,
-        ),
-        Family::gauge(
-            "prefix_cache_bytes",
-            "Host memory of these cells",
-            |reading| reading.status.prefix_cache.bytes as f64,
-        ),
-        Family::gauge(
-            "prefix_checkpoints",
-            "Checkpoints in host memory, from which sequences of models with recurrent layers or sliding windows go on",
-            |reading| reading.status.prefix_cache.checkpoints.count as f64,
-        ),
-        Family::gauge(
-            "prefix_checkpoint_bytes",
-            "Host memory of the checkpoints",
-            |reading| reading.status.prefix_cache.checkpoints.bytes as f64,
-        ),
-        Family::gauge(
-            "image_cache_images",
-            "Encoded images and sounds in host memory",
-            |reading| reading.status.images.kept as f64,
-        ),
-        Family::gauge(
-            "image_cache_bytes",
-            "Host memory of these images and sounds",
-            |reading| reading.status.images.kept_bytes as f64,
-        ),
-        Family::gauge(
-            "step_target_seconds",
-            "How long a step may take while sequences generate",
-            |reading| reading.status.step.target.as_secs_f64(),
-        ),
-        Family::gauge(
-            "step_median_seconds",
-            "Median of the last steps' times",
-            |reading| reading.status.step.median.as_secs_f64(),
-        ),
-        Family::gauge(
-            "engine_stopped",
-            "1 if the engine's thread has ended",
-            |reading| f64::from(u8::from(reading.status.stopped)),
-        ),
-        Family::gauge(
-            "engine_up",
-            "1 if the engine takes requests, 0 while it is started again or has failed for good",
-            |reading| f64::from(u8::from(reading.health.state == LlmEngineState::Running)),
-        ),
-        Family::gauge(
-            "engine_stalled_seconds",
-            "How long the engine has had work without a step",
-            |reading| reading.status.stalled_for.as_secs_f64(),
-        ),
-        Family::gauge(
-            "model_file_changed",
-            "1 if a file of the model was changed since it was loaded",
-            |reading| f64::from(u8::from(reading.file_changed)),
-        ),
-        Family::counter(
-            "queue_refusals",
-            "Requests refused because the queue was full",
-            |reading| reading.status.refused,
-        ),
-        Family::counter("prompt_tokens", "Prompt tokens computed", |reading| {
-            reading.status.prompt_tokens
-        }),
-        Family::counter("generation_tokens", "Tokens generated", |reading| {
-            reading.status.generated_tokens
-        }),
-        Family::counter(
-            "cached_prompt_tokens",
-            "Prompt tokens of generations that ended which were reused instead of being computed",
-            |reading| reading.measured.cached_tokens,
-        ),
-        Family::counter(
-            "prefix_queries",
-            "Prompt tokens that were looked up in the prefix cache",
-            |reading| reading.status.prefix_cache.queries,
-        ),
-        Family::counter(
-            "prefix_hits",
-            "Prompt tokens that were found in the prefix cache",
-            |reading| reading.status.prefix_cache.hits,
-        ),
-        Family::counter(
-            "prefix_evicted_tokens",
-            "Tokens whose cells were dropped from host memory to keep its limit",
-            |reading| reading.status.prefix_cache.evicted,
-        ),
-        Family::counter(
-            "prefix_checkpoint_hits",
-            "How often a generation went on from a checkpoint",
-            |reading| reading.status.prefix_cache.checkpoints.hits,
-        ),
-        Family::counter(
-            "prefix_checkpoints_dropped",
-            "Checkpoints that were dropped to keep their limit",
-            |reading| reading.status.prefix_cache.checkpoints.dropped,
-        ),
-        Family::counter(
-            "image_cache_queries",
-            "Images and sounds of requests that were looked up in the image cache",
-            |reading| reading.status.images.queries,
-        ),
-        Family::counter(
-            "image_cache_hits",
-            "Images and sounds of requests that were found in the image cache",
-            |reading| reading.status.images.hits,
-        ),
-        Family::counter(
-            "images_encoded",
-            "Images and sounds, or tiles of them, that were encoded",
-            |reading| reading.status.images.encoded,
-        ),
-        Family::counter(
-            "spec_tokens_drafted",
-            "Drafted tokens computed to check them",
-            |reading| reading.status.drafted_tokens,
-        ),
-        Family::counter(
-            "spec_tokens_accepted",
-            "Drafted tokens that became part of a text",
-            |reading| reading.status.accepted_tokens,
-        ),
-        Family::counter(
-            "engine_restarts",
-            "How often another engine was put in the place of one that failed; the engine's other counters begin anew then",
-            |reading| reading.health.restarts,
-        ),
-        Family::counter("steps", "Steps computed", |reading| reading.status.steps),
-        Family::counter("failed_steps", "Steps that failed", |reading| {
-            reading.status.failed_steps
-        }),
-        Family::counter(
-            "preemptions",
-            "Generations that gave up their cells to be computed again",
-            |reading| reading.status.preemptions,
-        ),
-        Family::finished("finish", "Generations that ended, by why", |reading| {
-            &reading.measured.finished
-        }),
-        Family::seconds(
-            "queue_time",
-            "From a generation's submission to its first admission",
-            |reading| &reading.measured.queue_seconds,
-        ),
-        Family::seconds(
-            "generation_first_token",
-            "From a generation's submission to its first token",
-            |reading| &reading.measured.first_token_seconds,
-        ),
-        Family::seconds(
-            "inter_token_latency",
-            "Between outputs of a generation",
-            |reading| &reading.measured.inter_token_seconds,
-        ),
-        Family::seconds(
-            "time_per_output_token",
-            "For each token after the first, averaged over a generation",
-            |reading| &reading.measured.token_seconds,
-        ),
-        Family::seconds(
-            "generation_duration",
-            "From a generation's submission to its end",
-            |reading| &reading.measured.request_seconds,
-        ),
-        Family::seconds(
-            "step_duration",
-            "Of a step: computing the batch and choosing tokens",
-            |reading| &reading.measured.step_seconds,
-        ),
-        Family::sizes("batch_tokens", "Tokens of a step", |reading| {
-            &reading.measured.step_tokens
-        }),
-        Family::sizes("request_prompt_tokens", "Tokens of a prompt", |reading| {
-            &reading.measured.prompt_tokens
-        }),
-        Family::sizes(
-            "request_generation_tokens",
-            "Tokens of a generation",
-            |reading| &reading.measured.generated_tokens,
-        ),
+        Family::gauge("requests_running", "Generations that have a place in the batches", |it| f64::from(it.status.sequences_running)),
+        Family::gauge("requests_waiting", "Generations that wait for a place", |it| f64::from(it.status.sequences_waiting)),
+        Family::gauge("requests_preparing", "Requests that have a place in the queue and make their prompt", |it| f64::from(it.status.requests_preparing)),
+        Family::gauge("queued_prompt_tokens", "Tokens of the prompts of generations that wait for their first place", |it| it.status.prompt_tokens_waiting as f64),
+        Family::gauge("kv_cells_used", "KV cells that hold a token", |it| f64::from(it.status.kv_cells_used)),
+        Family::gauge("kv_cells", "KV cells there are", |it| f64::from(it.status.kv_cells_total)),
+        Family::gauge("kv_cells_total", "As graphmill_kv_cells, which takes its place", |it| f64::from(it.status.kv_cells_total)),
+        Family::gauge("kv_usage_ratio", "Part of the KV cells that hold a token", usage),
+        Family::gauge("kv_cache_bytes", "Size of the KV cache", |it| it.info.backend.kv.as_ref().map_or(0.0, |kv| kv.bytes as f64)),
+        Family::gauge("prefix_cache_tokens", "Tokens of finished generations whose cells are in host memory", |it| it.status.prefix_cache.tokens as f64),
+        Family::gauge("prefix_cache_bytes", "Host memory of these cells", |it| it.status.prefix_cache.bytes as f64),
+        Family::gauge("prefix_checkpoints", "Checkpoints in host memory, from which sequences of models with recurrent layers or sliding windows go on", |it| it.status.prefix_cache.checkpoints.count as f64),
+        Family::gauge("prefix_checkpoint_bytes", "Host memory of the checkpoints", |it| it.status.prefix_cache.checkpoints.bytes as f64),
+        Family::gauge("image_cache_images", "Encoded images and sounds in host memory", |it| it.status.images.kept as f64),
+        Family::gauge("image_cache_bytes", "Host memory of these images and sounds", |it| it.status.images.kept_bytes as f64),
+        Family::gauge("step_target_seconds", "How long a step may take while sequences generate", |it| it.status.step.target.as_secs_f64()),
+        Family::gauge("step_median_seconds", "Median of the last steps' times", |it| it.status.step.median.as_secs_f64()),
+        Family::gauge("engine_stopped", "1 if the engine's thread has ended", |it| f64::from(u8::from(it.status.stopped))),
+        Family::gauge("engine_up", "1 if the engine takes requests, 0 while it is started again or has failed for good", |it| f64::from(u8::from(it.health.state == LlmEngineState::Running))),
+        Family::gauge("engine_stalled_seconds", "How long the engine has had work without a step", |it| it.status.stalled_for.as_secs_f64()),
+        Family::gauge("model_file_changed", "1 if a file of the model was changed since it was loaded", |it| f64::from(u8::from(it.file_changed))),
+        Family::counter("queue_refusals", "Requests refused because the queue was full", |it| it.status.refused),
+        Family::counter("prompt_tokens", "Prompt tokens computed", |it| it.status.prompt_tokens),
+        Family::counter("generation_tokens", "Tokens generated", |it| it.status.generated_tokens),
+        Family::counter("cached_prompt_tokens", "Prompt tokens of generations that ended which were reused instead of being computed", |it| it.measured.cached_tokens),
+        Family::counter("prefix_queries", "Prompt tokens that were looked up in the prefix cache", |it| it.status.prefix_cache.queries),
+        Family::counter("prefix_hits", "Prompt tokens that were found in the prefix cache", |it| it.status.prefix_cache.hits),
+        Family::counter("prefix_evicted_tokens", "Tokens whose cells were dropped from host memory to keep its limit", |it| it.status.prefix_cache.evicted),
+        Family::counter("prefix_checkpoint_hits", "How often a generation went on from a checkpoint", |it| it.status.prefix_cache.checkpoints.hits),
+        Family::counter("prefix_checkpoints_dropped", "Checkpoints that were dropped to keep their limit", |it| it.status.prefix_cache.checkpoints.dropped),
+        Family::counter("image_cache_queries", "Images and sounds of requests that were looked up in the image cache", |it| it.status.images.queries),
+        Family::counter("image_cache_hits", "Images and sounds of requests that were found in the image cache", |it| it.status.images.hits),
+        Family::counter("images_encoded", "Images and sounds, or tiles of them, that were encoded", |it| it.status.images.encoded),
+        Family::counter("spec_tokens_drafted", "Drafted tokens computed to check them", |it| it.status.drafted_tokens),
+        Family::counter("spec_tokens_accepted", "Drafted tokens that became part of a text", |it| it.status.accepted_tokens),
+        Family::counter("engine_restarts", "How often another engine was put in the place of one that failed; the engine's other counters begin anew then", |it| it.health.restarts),
+        Family::counter("steps", "Steps computed", |it| it.status.steps),
+        Family::counter("failed_steps", "Steps that failed", |it| it.status.failed_steps),
+        Family::counter("preemptions", "Generations that gave up their cells to be computed again", |it| it.status.preemptions),
+        Family::finished("finish", "Generations that ended, by why", |it| &it.measured.finished),
+        Family::seconds("queue_time", "From a generation's submission to its first admission", |it| &it.measured.queue_seconds),
+        Family::seconds("generation_first_token", "From a generation's submission to its first token", |it| &it.measured.first_token_seconds),
+        Family::seconds("inter_token_latency", "Between outputs of a generation", |it| &it.measured.inter_token_seconds),
+        Family::seconds("time_per_output_token", "For each token after the first, averaged over a generation", |it| &it.measured.token_seconds),
+        Family::seconds("generation_duration", "From a generation's submission to its end", |it| &it.measured.request_seconds),
+        Family::seconds("step_duration", "Of a step: computing the batch and choosing tokens", |it| &it.measured.step_seconds),
+        Family::sizes("batch_tokens", "Tokens of a step", |it| &it.measured.step_tokens),
+        Family::sizes("request_prompt_tokens", "Tokens of a prompt", |it| &it.measured.prompt_tokens),
+        Family::sizes("request_generation_tokens", "Tokens of a generation", |it| &it.measured.generated_tokens),
     ];
 
     fn read(servables: &Servables) -> Vec<Self> {

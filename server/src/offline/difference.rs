@@ -34,13 +34,9 @@ pub(crate) fn between(
             continue;
         }
         let node = producer(name).map_or(String::new(), |node| format!(" of node `{node}`"));
+        let (left, right) = (one.len(), other.len());
         // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "stream `{name}`{node}: {} and {} packets",
-            one.len(),
-            other.len()
-        );
+        let _ = writeln!(text, "stream `{name}`{node}: {left} and {right} packets");
         lines(&one, &other, &mut text);
     }
     (!text.is_empty()).then_some(text)
@@ -98,13 +94,9 @@ fn leave_out(value: &mut Value, names: &[&str]) {
     match value {
         Value::Object(fields) => {
             fields.retain(|name, _| !names.contains(&name.as_str()));
-            fields
-                .values_mut()
-                .for_each(|value| leave_out(value, names));
+            fields.values_mut().for_each(|it| leave_out(it, names));
         }
-        Value::Array(elements) => elements
-            .iter_mut()
-            .for_each(|value| leave_out(value, names)),
+        Value::Array(elements) => elements.iter_mut().for_each(|it| leave_out(it, names)),
         _ => {}
     }
 }

@@ -1,8 +1,8 @@
 //! What a test expects to come out of a stream, and how it differs from what did.
 
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
-use similar::{ChangeTag, TextDiff};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use similar::TextDiff;
 
 use super::line::Shown;
 
@@ -16,13 +16,17 @@ pub(crate) enum Expected {
 }
 
 /// What one packet is. What is not given may be anything.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ExpectedPacket {
+    #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     r#type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Value>,
     /// A part of the value: of an object some of its fields, of a list all elements, each in part.
+    #[serde(skip_serializing_if = "Option::is_none")]
     contains: Option<Value>,
 }
 
@@ -48,32 +52,13 @@ impl ExpectedPacket {
             (Some(wanted), Some(found)) => wanted.eq_ignore_ascii_case(found),
             _ => *wanted == found.timestamp,
         };
-        self.timestamp.as_ref().is_none_or(time)
-            && self
-                .r#type
-                .as_ref()
-                .is_none_or(|wanted| *wanted == found.r#type)
-            && self
-                .value
-                .as_ref()
-                .is_none_or(|wanted| same(wanted, &found.value))
+        self.timestamp.iter().all(time)
+            && self.r#type.iter().all(|wanted| *wanted == found.r#type)
+            && self.value.iter().all(|wanted| same(wanted, &found.value))
             && self
                 .contains
-                .as_ref()
-                .is_none_or(|part| contains(&found.value, part))
-    }
-
-    fn line(&self) -> String {
-        let mut fields = Map::new();
-        for (name, value) in [
-            ("timestamp", self.timestamp.clone()),
-            ("type", self.r#type.clone().map(Value::from)),
-            ("value", self.value.clone()),
-            ("contains", self.contains.clone()),
-        ] {
-            fields.extend(value.map(|value| (name.to_owned(), value)));
-        }
-        Value::Object(fields).to_string()
+                .iter()
+                .all(|part| contains(&found.value, part))
     }
 }
 
@@ -85,9 +70,8 @@ pub(super) fn same(wanted: &Value, found: &Value) -> bool {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
         }
         (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len()
-                && a.iter()
-                    .all(|(name, a)| b.get(name).is_some_and(|b| same(a, b)))
+            let same = |(name, a)| b.get(name).is_some_and(|b| same(a, b));
+            a.len() == b.len() && a.iter().all(same)
         }
         _ => wanted == found,
     }
@@ -95,15 +79,13 @@ pub(super) fn same(wanted: &Value, found: &Value) -> bool {
 
 fn contains(found: &Value, part: &Value) -> bool {
     match (found, part) {
-        (Value::Object(found), Value::Object(part)) => part
-            .iter()
-            .all(|(name, part)| found.get(name).is_some_and(|found| contains(found, part))),
+        (Value::Object(found), Value::Object(part)) => {
+            let has = |(name, part)| found.get(name).is_some_and(|found| contains(found, part));
+            part.iter().all(has)
+        }
         (Value::Array(found), Value::Array(part)) => {
-            found.len() == part.len()
-                && found
-                    .iter()
-                    .zip(part)
-                    .all(|(found, part)| contains(found, part))
+            let mut both = found.iter().zip(part);
+            found.len() == part.len() && both.all(|(found, part)| contains(found, part))
         }
         _ => same(part, found),
     }
@@ -112,44 +94,26 @@ fn contains(found: &Value, part: &Value) -> bool {
 /// The text of a packet: of a string, a text chunk, an answer to a chat or a completion, or a piece
 /// of one.
 fn text_of(packet: &Shown) -> String {
-    let choices = |of: &Value| -> String {
-        let texts = of["choices"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|choice| {
-                let places = [
-                    &choice["delta"]["content"],
-                    &choice["message"]["content"],
-                    &choice["text"],
-                ];
-                places
-                    .into_iter()
-                    .find_map(Value::as_str)
-                    .unwrap_or_default()
-            });
-        texts.collect()
+    let choice = |choice: &Value| {
+        let pointers = ["/delta/content", "/message/content", "/text"];
+        let mut places = pointers
+            .iter()
+            .filter_map(|place| choice.pointer(place)?.as_str());
+        places.next().unwrap_or_default().to_owned()
     };
-    match &packet.value {
-        Value::String(text) if packet.r#type == "string" => text.clone(),
-        Value::Object(fields) => {
-            match (fields.get("text"), fields.get("event"), fields.get("body")) {
-                (Some(Value::String(text)), ..) => text.clone(),
-                (_, Some(event), _) => choices(event),
-                (_, _, Some(body)) => choices(body),
-                _ => String::new(),
-            }
+    let value = &packet.value;
+    match value.get("text").unwrap_or(value) {
+        Value::String(text) if value.is_object() || packet.r#type == "string" => text.clone(),
+        _ => {
+            let answer = value.get("event").or_else(|| value.get("body"));
+            let choices = answer.and_then(|answer| answer["choices"].as_array());
+            choices.into_iter().flatten().map(choice).collect()
         }
-        _ => String::new(),
     }
 }
 
 /// How what came out of a stream differs from what was expected, line by line; none if it does not.
 pub(crate) fn difference(expected: &Expected, found: &[Shown]) -> Option<String> {
-    let found_line = |found: &Shown| {
-        json!({ "timestamp": found.timestamp, "type": found.r#type, "value": found.value })
-            .to_string()
-    };
     let (wanted, got): (Vec<String>, Vec<String>) = match expected {
         Expected::Text(text) => {
             let whole: String = found.iter().map(text_of).collect();
@@ -157,10 +121,10 @@ pub(crate) fn difference(expected: &Expected, found: &[Shown]) -> Option<String>
             (lines(text), lines(&whole))
         }
         Expected::Packets(packets) => {
-            let got: Vec<String> = found.iter().map(found_line).collect();
+            let got: Vec<String> = found.iter().map(|found| json!(found).to_string()).collect();
             let line = |(at, packet): (usize, &ExpectedPacket)| match found.get(at) {
                 Some(found) if packet.is(found) => got[at].clone(),
-                _ => packet.line(),
+                _ => json!(packet).to_string(),
             };
             (packets.iter().enumerate().map(line).collect(), got)
         }
@@ -168,23 +132,12 @@ pub(crate) fn difference(expected: &Expected, found: &[Shown]) -> Option<String>
     if wanted == got {
         return None;
     }
-    let (wanted, got): (Vec<&str>, Vec<&str>) = (
-        wanted.iter().map(String::as_str).collect(),
-        got.iter().map(String::as_str).collect(),
-    );
-    let diff = TextDiff::from_slices(&wanted, &got);
-    let mut out = String::new();
-    for change in diff.iter_all_changes() {
-        let mark = match change.tag() {
-            ChangeTag::Delete => "- ",
-            ChangeTag::Insert => "+ ",
-            ChangeTag::Equal => "  ",
-        };
-        out.push_str(mark);
-        out.push_str(change.value());
-        out.push('\n');
-    }
-    Some(out)
+    let lines =
+        [&wanted, &got].map(|lines| -> Vec<&str> { lines.iter().map(String::as_str).collect() });
+    let diff = TextDiff::from_slices(&lines[0], &lines[1]);
+    let changes = diff.iter_all_changes();
+    let lines = changes.map(|change| format!("{} {}\n", change.tag(), change.value()));
+    Some(lines.collect())
 }
 
 #[cfg(test)]

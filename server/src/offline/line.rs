@@ -11,7 +11,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use graphmill_engine::{Packet, Plan, Timestamp, codec};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// What a line says.
@@ -128,25 +128,20 @@ impl Reader {
     }
 
     fn unknown(&self, stream: &str) -> String {
-        let inputs: Vec<String> = self
-            .plan
-            .graph_inputs()
-            .map(|name| format!("`{name}`"))
-            .collect();
-        if inputs.is_empty() {
-            format!("`{stream}` is no input stream of the graph, which has none")
+        let inputs = self.plan.graph_inputs().map(|name| format!("`{name}`"));
+        let inputs: Vec<String> = inputs.collect();
+        let inputs = if inputs.is_empty() {
+            "none".to_owned()
         } else {
-            format!(
-                "`{stream}` is no input stream of the graph, which has {}",
-                inputs.join(", ")
-            )
-        }
+            inputs.join(", ")
+        };
+        format!("`{stream}` is no input stream of the graph, which has {inputs}")
     }
 }
 
 /// A packet as it is shown: its value as JSON, or as Rust's `Debug` writes it where its type has no
 /// JSON.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Shown {
     pub(crate) timestamp: Value,
     pub(crate) r#type: String,

@@ -4,7 +4,7 @@ use std::{
     future::Future,
     pin::pin,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     time::Duration,
@@ -13,8 +13,7 @@ use std::{
 use futures_util::FutureExt as _;
 use graphmill_calculators::{llm::RecordedTokens, payload::Account};
 use graphmill_engine::{
-    Error, Handle, Packet, Plan, Result, RunCx, Session, SidePackets, Summary, Timeline, Timestamp,
-    Why,
+    Error, Handle, Packet, Plan, Result, RunCx, Session, SidePackets, Summary, Timestamp, Why,
 };
 use tokio::{
     sync::{Notify, mpsc},
@@ -41,6 +40,19 @@ pub(crate) enum End {
 pub(crate) struct Play {
     session: Session,
     handle: Handle,
+    /// Notified when an observed packet comes out.
+    progress: Arc<Notify>,
+}
+
+/// Packets that came out of some streams, in their order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Kept(Arc<Mutex<Vec<(String, Packet)>>>);
+
+impl Kept {
+    /// Takes the packets that came out so far.
+    pub(crate) fn take(&self) -> Vec<(String, Packet)> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// How long to be patient, and what to do meanwhile.
@@ -64,29 +76,19 @@ const FOR_EVER: Duration = Duration::from_hours(10 * 365 * 24);
 const ASK_AFTER: Duration = Duration::from_millis(50);
 
 impl Play {
-    /// A session in which language models generate `tokens`, if they are given.
+    /// A session under this id, in which language models generate `tokens`, if they are given.
     pub(crate) fn new(
         plan: &Arc<Plan>,
         sides: SidePackets,
         tokens: Option<RecordedTokens>,
-    ) -> Result<Self> {
-        Self::of_request("offline", plan, sides, tokens)
-    }
-
-    /// The same under the id of a request.
-    pub(crate) fn of_request(
         id: &str,
-        plan: &Arc<Plan>,
-        sides: SidePackets,
-        tokens: Option<RecordedTokens>,
     ) -> Result<Self> {
         let mut run = RunCx::new(id);
         run.extension = Some(Arc::new(Account {
             recorded: tokens,
             ..Account::default()
         }));
-        let (session, handle) = Session::new(plan, run, sides)?;
-        Ok(Self { session, handle })
+        Session::new(plan, run, sides).map(Self::from)
     }
 
     /// Calls `observer` with each packet of a stream.
@@ -95,42 +97,65 @@ impl Play {
         stream: &str,
         mut observer: impl FnMut(&Packet) -> Result<()> + Send + 'static,
     ) -> Result<()> {
-        let packets =
-            move |_: Timestamp, packet: Option<&Packet>| packet.map_or(Ok(()), &mut observer);
+        let progress = Arc::clone(&self.progress);
+        let packets = move |_: Timestamp, packet: Option<&Packet>| {
+            progress.notify_one();
+            packet.map_or(Ok(()), &mut observer)
+        };
         self.session.observe(stream, false, packets)
     }
 
-    /// Keeps a timeline of the last `events` calls and packets, and gives it to `done` when the
-    /// session has ended. `done` must not block.
-    pub(crate) fn keep_timeline(
+    /// Keeps the packets of some streams. The session fails when there are more than `most`.
+    pub(crate) fn keep<'a>(
         &mut self,
-        events: usize,
-        done: impl FnOnce(Timeline) + Send + 'static,
-    ) {
-        self.session
-            .keep_timeline(events, move |timeline, _| done(timeline));
+        streams: impl IntoIterator<Item = &'a str>,
+        most: usize,
+    ) -> Result<Kept> {
+        let all = Kept::default();
+        for stream in streams {
+            let (name, kept) = (stream.to_owned(), all.clone());
+            self.observe(stream, move |packet| {
+                let mut kept = kept.0.lock().unwrap_or_else(PoisonError::into_inner);
+                if kept.len() == most {
+                    return Err(Error::exhausted(format!(
+                        "more than {most} packets came out"
+                    )));
+                }
+                kept.push((name.clone(), packet.clone()));
+                Ok(())
+            })?;
+        }
+        Ok(all)
     }
 
-    /// Runs the session: sends the lines as they come, and waits for the end. `progress` is
-    /// notified when a packet comes out.
+    /// Runs the session: sends the lines as they come, and waits for the end.
     pub(crate) async fn run(
         self,
         lines: mpsc::Receiver<Result<Line, String>>,
-        progress: &Notify,
         interrupted: impl Future<Output = ()>,
         patience: Patience<'_>,
     ) -> (End, Handle) {
-        let session = tokio::spawn(self.session);
-        let end = attend(
+        let (session, progress) = (tokio::spawn(self.session), &self.progress);
+        let attended = attend(
             session,
             &self.handle,
             lines,
             progress,
             interrupted,
             patience,
-        )
-        .await;
-        (end, self.handle)
+        );
+        (attended.await, self.handle)
+    }
+}
+
+impl From<(Session, Handle)> for Play {
+    fn from((session, handle): (Session, Handle)) -> Self {
+        let progress = Arc::default();
+        Self {
+            session,
+            handle,
+            progress,
+        }
     }
 }
 

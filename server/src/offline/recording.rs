@@ -93,12 +93,13 @@ impl Recording {
 
     /// Why it cannot be played, if it cannot.
     pub(crate) fn gaps(&self) -> Option<String> {
-        (self.head.dropped > 0).then(|| {
+        let dropped = self.head.dropped;
+        let why = || {
             format!(
-                "{} packets found no room in the recording: what is missing cannot be played",
-                self.head.dropped
+                "{dropped} packets found no room in the recording: what is missing cannot be played"
             )
-        })
+        };
+        (dropped > 0).then(why)
     }
 
     /// The packets of the graph's inputs, for a plan that may be of a changed graph: its side
@@ -138,13 +139,9 @@ impl Recording {
     pub(crate) fn tokens(&self, recorded: &Plan) -> Result<RecordedTokens, String> {
         let mut tokens = RecordedTokens::default();
         for (node, stream) in Self::models(recorded) {
-            let packets = self
-                .packets
-                .iter()
-                .filter(|it| !it.side && it.stream == stream);
-            for packet in packets {
-                let read = packet.read()?;
-                let added = tokens.add(node, &read);
+            let packets = self.packets.iter();
+            for packet in packets.filter(|it| !it.side && it.stream == stream) {
+                let added = tokens.add(node, &packet.read()?);
                 added.map_err(|error| error.to_string())?;
             }
         }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use toml_edit::{Array, DocumentMut, InlineTable, Item, Table};
+use toml_edit::{Array, DocumentMut, InlineTable, Item};
 
 use super::line::Shown;
 
@@ -26,29 +26,25 @@ impl Document {
     /// Sets what case `at` expects of streams, and tells whether that makes it right: a case that
     /// expects an error, or a text or part of a value, says something that no output can replace.
     pub(crate) fn set(&mut self, at: usize, outputs: &BTreeMap<String, Vec<Shown>>) -> bool {
-        let case = self
-            .0
-            .get_mut("case")
-            .and_then(Item::as_array_of_tables_mut);
-        let Some(case) = case.and_then(|cases| cases.get_mut(at)) else {
+        let cases = self.0.get_mut("case");
+        let cases = cases.and_then(Item::as_array_of_tables_mut);
+        let Some(case) = cases.and_then(|cases| cases.get_mut(at)) else {
             return false;
         };
         if case.contains_key("error") || case.contains_key("stuck") {
             return false;
         }
-        let expect = case
-            .entry("expect")
-            .or_insert_with(|| Item::Table(Table::new()));
+        let expect = case.entry("expect").or_insert_with(toml_edit::table);
         let Some(expect) = expect.as_table_like_mut() else {
             return false;
         };
-        let in_other_words = |item: &Item| match item.as_array() {
-            None => true,
-            Some(packets) => packets.iter().any(|packet| {
-                packet
-                    .as_inline_table()
-                    .is_some_and(|packet| packet.contains_key("contains"))
-            }),
+        let has_part = |packet: &toml_edit::Value| {
+            let packet = packet.as_inline_table();
+            packet.is_some_and(|packet| packet.contains_key("contains"))
+        };
+        let in_other_words = |item: &Item| {
+            let packets = item.as_array();
+            packets.is_none_or(|packets| packets.iter().any(has_part))
         };
         if expect.iter().any(|(_, item)| in_other_words(item)) {
             return false;
@@ -102,15 +98,10 @@ pub(crate) fn toml_value(value: &Value) -> Option<toml_edit::Value> {
             None => number.as_f64()?.into(),
         },
         Value::String(text) => text.as_str().into(),
-        Value::Array(values) => values
-            .iter()
-            .filter_map(toml_value)
-            .collect::<Array>()
-            .into(),
+        Value::Array(values) => values.iter().filter_map(toml_value).collect(),
         Value::Object(fields) => {
-            let fields = fields
-                .iter()
-                .filter_map(|(name, value)| Some((name, toml_value(value)?)));
+            let fields = fields.iter();
+            let fields = fields.filter_map(|(name, value)| Some((name, toml_value(value)?)));
             fields.collect::<InlineTable>().into()
         }
     })

@@ -129,7 +129,7 @@ impl RequestContext {
     }
 
     /// The account of a run, which counts for the request and its key.
-    pub(super) fn account(&self, batch_priority: u32) -> Account {
+    pub(crate) fn account(&self) -> Account {
         let tally = self.entry.tally();
         if let Some(caller) = &self.caller {
             caller.is_tallied(Arc::clone(&tally));
@@ -138,17 +138,14 @@ impl RequestContext {
             tally,
             tenant: owner::tenant(self.caller.as_ref(), self.owner.as_ref()),
             terms: self.caller.as_ref().map(Caller::terms),
-            batch_priority,
-            recorded: None,
+            ..Account::default()
         }
     }
 
     /// Reads what is to be recorded of its run, if anything.
     pub(super) fn records(&self) -> Result<Option<RecordingOptions>, Failure> {
         let records = self.records.as_ref();
-        let caller = self.caller.as_deref();
-        records
-            .map(|header| self.runner.records(header, caller))
-            .transpose()
+        let records = records.map(|it| self.runner.records(it, self.caller.as_deref()));
+        records.transpose()
     }
 }

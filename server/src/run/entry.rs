@@ -60,9 +60,8 @@ pub(crate) struct LoggedFailure {
 
 impl Facts {
     pub(crate) fn is_unread(&self) -> bool {
-        self.exchange
-            .as_ref()
-            .is_some_and(|exchange| exchange.is_unread())
+        let exchange = self.exchange.as_ref();
+        exchange.is_some_and(|exchange| exchange.is_unread())
     }
 
     /// Returns true if the server is at fault, even if an answer had begun by then.
@@ -137,13 +136,9 @@ impl Entry {
 
     /// The parts of an answer and what they took so far.
     pub(crate) fn parts(&self) -> Vec<(&'static str, Duration)> {
-        let Facts {
-            received, tally, ..
-        } = &*self.0;
-        let tally = tally.read();
-        let prepare = tally
-            .submitted
-            .map(|submitted| submitted.duration_since(*received));
+        let (tally, received) = (self.0.tally.read(), self.0.received);
+        let prepare = tally.submitted;
+        let prepare = prepare.map(|submitted| submitted.duration_since(received));
         let parts = [
             ("prepare", prepare),
             ("queue", tally.queued),
@@ -153,9 +148,8 @@ impl Entry {
             ("total", Some(received.elapsed())),
         ];
         let known = parts.into_iter();
-        known
-            .filter_map(|(name, time)| Some((name, time?)))
-            .collect()
+        let known = known.filter_map(|(name, time)| Some((name, time?)));
+        known.collect()
     }
 }
 

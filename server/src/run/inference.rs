@@ -74,11 +74,8 @@ impl Inference {
         &self,
         (position, packet): OutputPacket,
     ) -> Result<(String, Tensor), Failure> {
-        let name = self
-            .plan()
-            .graph_outputs()
-            .nth(position)
-            .unwrap_or_default();
+        let mut names = self.plan().graph_outputs();
+        let name = names.nth(position).unwrap_or_default();
         let tensor = tensors::to_tensor(packet).map_err(|of| {
             let message = format!("the graph's output `{name}` is `{of}`, which is no tensor");
             Failure::new(Cause::NoAnswer, message)

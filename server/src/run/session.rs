@@ -11,6 +11,7 @@ use std::{
 };
 
 use futures_util::StreamExt as _;
+use graphmill_calculators::payload::Account;
 use graphmill_engine::{
     Error, Handle, OutputStream, Packet, Plan, RunCx, Session, SidePackets, Summary,
 };
@@ -75,6 +76,27 @@ pub(crate) struct Run {
     _listed: (Listing, Entered, InUse),
 }
 
+impl RequestContext {
+    /// Makes a session of the request, and lists the request until the listing is dropped.
+    pub(crate) fn session(
+        &self,
+        plan: &Arc<Plan>,
+        sides: SidePackets,
+        deadline: Option<Instant>,
+        account: Account,
+    ) -> Result<((Session, Handle), Listing), Error> {
+        let mut context = RunCx::new(self.id.text.clone());
+        context.deadline = deadline;
+        context.tenant = self.owner.as_ref().map(Owner::name);
+        context.extension = Some(Arc::new(account));
+        context.trace.traceparent.clone_from(&self.traceparent);
+        let cancel = context.cancel.clone();
+        let key = self.owner.as_ref().and_then(Owner::key);
+        let listed = self.runner.running.list(&self.id, key.cloned(), cancel);
+        Ok((Session::new(plan, context, sides)?, listed))
+    }
+}
+
 impl Run {
     /// Opens a session on a graph, for some of its outputs.
     pub(super) fn open<'a>(
@@ -84,19 +106,17 @@ impl Run {
         options: RunOptions<'_>,
     ) -> Result<Self, Failure> {
         let records = who.records()?;
-        let mut context = RunCx::new(who.id.text.clone());
-        context.deadline = options.deadline;
-        context.tenant = who.owner.as_ref().map(Owner::name);
-        context.extension = Some(Arc::new(who.account(options.batch_priority)));
-        context.trace.traceparent.clone_from(&who.traceparent);
-        let cancel = context.cancel.clone();
-        let key = who.owner.as_ref().and_then(Owner::key);
-        let listed = who.runner.running.list(&who.id, key.cloned(), cancel);
-        let (mut session, handle) = Session::new(&ready.plan, context, options.sides.clone())?;
+        let account = Account {
+            batch_priority: options.batch_priority,
+            ..who.account()
+        };
+        let sides = options.sides.clone();
+        let ((mut session, handle), listed) =
+            who.session(&ready.plan, sides, options.deadline, account)?;
         let about = About {
             servable: &ready.servable,
             request: &who.id.text,
-            key,
+            key: who.owner.as_ref().and_then(Owner::key),
             label: options.label,
             sides: options.sides,
             records,
@@ -105,9 +125,8 @@ impl Run {
         if let Some(trace) = options.trace {
             session.on_end(|summary, error| trace.end(summary, error));
         }
-        let outputs = outputs
-            .into_iter()
-            .map(|name| handle.output(name).map(Some));
+        let outputs = outputs.into_iter();
+        let outputs = outputs.map(|name| handle.output(name).map(Some));
         let outputs = outputs.collect::<Result<_, _>>()?;
         let session = match options.driver {
             Driver::Reader => Driven::Here(Box::new(session)),
@@ -136,12 +155,7 @@ impl Run {
     /// The next packet of any output; `None` when the session has ended well. May be dropped before
     /// it is ready: no packet is lost.
     pub(super) async fn next(&mut self) -> Result<Option<OutputPacket>, Failure> {
-        let Self {
-            outputs,
-            session,
-            guard,
-            ..
-        } = self;
+        let (outputs, session) = (&mut self.outputs, &mut self.session);
         let next = async {
             loop {
                 tokio::select! {
@@ -155,7 +169,7 @@ impl Run {
                 }
             }
         };
-        guard.wait(next).await
+        self.guard.wait(next).await
     }
 
     /// Returns the summary of the session, if it is known to have ended well.
@@ -181,13 +195,11 @@ async fn next_of(outputs: &mut [Option<OutputStream>]) -> Option<OutputPacket> {
     poll_fn(|cx| {
         let mut is_over = true;
         for (position, output) in outputs.iter_mut().enumerate() {
-            let Some(stream) = output else {
-                continue;
-            };
-            match stream.poll_next_unpin(cx) {
-                Poll::Ready(Some(packet)) => return Poll::Ready(Some((position, packet))),
-                Poll::Ready(None) => *output = None,
-                Poll::Pending => is_over = false,
+            match output.as_mut().map(|stream| stream.poll_next_unpin(cx)) {
+                Some(Poll::Ready(Some(packet))) => return Poll::Ready(Some((position, packet))),
+                Some(Poll::Ready(None)) => *output = None,
+                Some(Poll::Pending) => is_over = false,
+                None => {}
             }
         }
         if is_over {

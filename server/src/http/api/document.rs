@@ -41,7 +41,7 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
     let mut described = json!({
         "summary": operation.summary,
         "operationId": operation_id(operation.method, path),
-        "tags": [operation.group.name()],
+        "tags": [operation.group],
         "responses": responses(operation, is_of_messages),
     });
     let mut lacks = false;

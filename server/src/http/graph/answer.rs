@@ -7,7 +7,6 @@ use axum::{
     http::{HeaderMap, HeaderValue, header},
     response::{IntoResponse as _, Response},
 };
-use bytes::Bytes;
 use graphmill_calculators::{
     http::dialect::Family,
     payload::{HttpRequestPayload, HttpResponse},
@@ -67,7 +66,12 @@ pub(super) async fn answer(
             } else {
                 bytes
             };
-            write_whole(content_type, bytes, who.entry.server_timing())
+            let content_type = HeaderValue::from_static(content_type);
+            let headers = [
+                (header::CONTENT_TYPE, content_type),
+                (SERVER_TIMING, who.entry.server_timing()),
+            ];
+            (headers, bytes).into_response()
         }
         first => sse::response(stream::body(
             first,
@@ -106,11 +110,10 @@ async fn with_images(
 /// The part of a request that the graph sees. Keys of this server are not for graphs.
 fn payload(head: &Head, body: ParsedBody, adapter: Option<Arc<str>>) -> HttpRequestPayload {
     let has_key = head.who.caller.is_some();
-    let headers = head
-        .headers
-        .iter()
-        .filter(|(name, _)| !has_key || !keys::has_key(name))
-        .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())));
+    let seen = head.headers.iter();
+    let seen = seen.filter(|(name, _)| !has_key || !keys::has_key(name));
+    let headers =
+        seen.filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())));
     HttpRequestPayload {
         method: head.method.to_string(),
         headers: headers.collect(),
@@ -134,15 +137,6 @@ async fn begin(answer: &mut Answer) -> Result<(HeaderMap, HttpResponse), Failure
             first => return Ok((headers, first)),
         }
     }
-}
-
-fn write_whole(content_type: &'static str, bytes: Bytes, timing: HeaderValue) -> Response {
-    let content_type = HeaderValue::from_static(content_type);
-    let headers = [
-        (header::CONTENT_TYPE, content_type),
-        (SERVER_TIMING, timing),
-    ];
-    (headers, bytes).into_response()
 }
 
 /// Says when a request that found no room may find some: when the limit of its key has it again, or

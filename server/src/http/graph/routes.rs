@@ -46,17 +46,20 @@ fn operations_with(body: Body) -> Vec<Operation> {
         (Family::Text(_), _) => (Group::Prompts, Answer::Json(route.answer)),
         _ => (Group::Vectors, Answer::Json(route.answer)),
     };
-    let told = |operation: Operation| operation.about(group, route.summary).answers(answer);
+    let told = |operation: Operation| {
+        let operation = operation.of_graph(body).answers(answer);
+        operation.about(group, route.summary)
+    };
     let Place::Behind(prefixes) = body.dialect.place() else {
         let path = format!("{BEHIND_GRAPH}/{}", route.path);
-        return vec![told(Operation::post_behind(path, body))];
+        return vec![told(Operation::behind("post", &path))];
     };
     // Servers of one model have no prefix, and no name.
     let bare = route.purpose.needs_no_model().then_some(&"");
     let each = prefixes.iter().chain(bare);
     let operations = each.map(|prefix| {
         let path = format!("{prefix}/{}", route.path);
-        told(Operation::post(path, endpoint, body)).listed(*prefix == prefixes[0])
+        told(Operation::post(&path, endpoint)).listed(*prefix == prefixes[0])
     });
     operations.collect()
 }

@@ -4,13 +4,13 @@ use std::convert::Infallible;
 
 use axum::{
     body::Body,
-    http::{HeaderMap, HeaderValue, header},
+    http::{HeaderValue, header},
     response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
 use graphmill_calculators::tensor::{Datatype, Tensor, data_to_json};
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::{Value, json, value::RawValue};
 
 use super::binary::LENGTH_HEADER;
 use crate::{
@@ -37,14 +37,9 @@ struct WrittenOutput<'a> {
     datatype: Datatype,
     shape: &'a [usize],
     #[serde(skip_serializing_if = "Option::is_none")]
-    parameters: Option<WrittenSize>,
+    parameters: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Box<RawValue>>,
-}
-
-#[derive(Serialize)]
-struct WrittenSize {
-    binary_data_size: usize,
 }
 
 /// Writes an answer of tensors, each with its name and whether it is wanted behind the JSON.
@@ -60,21 +55,13 @@ pub(super) fn write(
     let _claim = claim(3 * bytes as u64)?;
     let mut outputs = Vec::with_capacity(tensors.len());
     for (name, tensor, binary) in tensors {
-        let size = tensor.data().len();
-        let data = if *binary {
-            None
-        } else {
-            let data = data_to_json(tensor);
-            Some(data.map_err(|why| wrong(format!("outputs.{name}"), why))?)
-        };
+        let data = (!binary).then(|| data_to_json(tensor)).transpose();
         outputs.push(WrittenOutput {
             name,
             datatype: tensor.datatype(),
             shape: tensor.shape(),
-            parameters: binary.then_some(WrittenSize {
-                binary_data_size: size,
-            }),
-            data,
+            parameters: binary.then(|| json!({ "binary_data_size": tensor.data().len() })),
+            data: data.map_err(|why| wrong(format!("outputs.{name}"), why))?,
         });
     }
     let written = Written {
@@ -85,32 +72,27 @@ pub(super) fn write(
         timings,
     };
     let json = serde_json::to_vec(&written).map_err(|error| {
-        Failure::new(
-            Cause::Panic,
-            format!("the answer cannot be written: {error}"),
-        )
+        let why = format!("the answer cannot be written: {error}");
+        Failure::new(Cause::Panic, why)
     })?;
-    let behind: Vec<Bytes> = tensors
-        .iter()
-        .filter(|(.., binary)| *binary)
-        .map(|(_, tensor, _)| tensor.data().clone())
-        .collect();
-    let mut headers = HeaderMap::new();
+    let behind = tensors.iter().filter(|(.., binary)| *binary);
+    let behind: Vec<Bytes> = behind.map(|(_, tensor, _)| tensor.data().clone()).collect();
     if behind.is_empty() {
-        let json_type = HeaderValue::from_static("application/json");
-        headers.insert(header::CONTENT_TYPE, json_type);
-        return Ok((headers, json).into_response());
+        return Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response());
     }
-    let bytes_type = HeaderValue::from_static("application/octet-stream");
-    headers.insert(header::CONTENT_TYPE, bytes_type);
-    headers.insert(LENGTH_HEADER, HeaderValue::from(json.len()));
     // Tensors go to the wire from where they are. A body of parts does not know how long it is.
     let length = json.len() + behind.iter().map(Bytes::len).sum::<usize>();
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    let headers = [
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/octet-stream"),
+        ),
+        (LENGTH_HEADER, HeaderValue::from(json.len())),
+        (header::CONTENT_LENGTH, HeaderValue::from(length)),
+    ];
     let parts = std::iter::once(Bytes::from(json)).chain(behind);
-    let parts: Vec<Result<Bytes, Infallible>> = parts.map(Ok).collect();
-    let body = Body::from_stream(futures_util::stream::iter(parts));
-    Ok((headers, body).into_response())
+    let parts = futures_util::stream::iter(parts.map(Ok::<_, Infallible>));
+    Ok((headers, Body::from_stream(parts)).into_response())
 }
 
 /// Bytes that a tensor takes in JSON at most.

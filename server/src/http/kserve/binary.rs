@@ -20,11 +20,10 @@ pub(super) fn json_length(headers: &HeaderMap) -> Result<Option<usize>, Failure>
         .to_str()
         .ok()
         .and_then(|text| text.trim().parse().ok());
-    let wrong = || {
+    length.map(Some).ok_or_else(|| {
         let why = format!("`{LENGTH}` is no number of bytes");
         Failure::new(Cause::BadRequest, why).of_field(LENGTH)
-    };
-    length.map(Some).ok_or_else(wrong)
+    })
 }
 
 /// The bytes behind the JSON that no tensor has taken.
@@ -41,10 +40,12 @@ impl Behind {
     pub(super) fn take(&mut self, bytes: u64) -> Result<Bytes, String> {
         match usize::try_from(bytes) {
             Ok(bytes) if bytes <= self.rest.len() => Ok(self.rest.split_to(bytes)),
-            _ => Err(format!(
-                "the tensor has {bytes} bytes, but {} are left of the body",
-                self.rest.len()
-            )),
+            _ => {
+                let left = self.rest.len();
+                Err(format!(
+                    "the tensor has {bytes} bytes, but {left} are left of the body"
+                ))
+            }
         }
     }
 
@@ -53,10 +54,8 @@ impl Behind {
         if self.rest.is_empty() {
             return Ok(());
         }
-        let why = format!(
-            "the body has {} bytes behind those that its inputs name",
-            self.rest.len()
-        );
+        let left = self.rest.len();
+        let why = format!("the body has {left} bytes behind those that its inputs name");
         Err(Failure::new(Cause::BadRequest, why).of_field("inputs"))
     }
 }

@@ -15,29 +15,25 @@ use serde_json::{Value, json};
 use crate::{app::state::App, servable::Servable};
 
 pub(super) async fn live(State(app): State<Arc<App>>) -> Response {
-    match app.servables().beyond_help() {
-        None => Json(json!({ "live": true })).into_response(),
-        Some(reason) => refused(json!({ "live": false, "reason": reason })),
-    }
+    told(json!({}), "live", app.servables().beyond_help())
 }
 
 pub(in crate::http) async fn ready(State(app): State<Arc<App>>) -> Response {
-    match app.unready() {
-        None => Json(json!({ "ready": true })).into_response(),
-        Some(reason) => refused(json!({ "ready": false, "reason": reason })),
-    }
+    told(json!({}), "ready", app.unready())
 }
 
 /// As [`ready`], for one graph.
 pub(super) fn of_model(app: &App, servable: &Servable) -> Response {
     let reason = app.stopping().or_else(|| servable.unready());
-    let name = servable.name();
-    match reason {
-        None => Json(json!({ "name": name, "ready": true })).into_response(),
-        Some(reason) => refused(json!({ "name": name, "ready": false, "reason": reason })),
-    }
+    told(json!({ "name": servable.name() }), "ready", reason)
 }
 
-fn refused(body: Value) -> Response {
+/// Answers a probe with one more field, which is true unless there is a reason against it.
+pub(in crate::http) fn told(mut body: Value, field: &str, reason: Option<String>) -> Response {
+    body[field] = reason.is_none().into();
+    let Some(reason) = reason else {
+        return Json(body).into_response();
+    };
+    body["reason"] = reason.into();
     (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response()
 }

@@ -1,6 +1,9 @@
 //! `POST /v2/models/{name}/infer`: one run of a graph.
 
-use axum::{extract::Request, response::Response};
+use axum::{
+    extract::Request,
+    response::{IntoResponse as _, Response},
+};
 use bytes::Bytes;
 use graphmill_engine::shortened;
 
@@ -41,32 +44,26 @@ pub(super) async fn infer(
         _ => version,
     };
     let binary = request.is_binary();
-    let wanted = request.outputs.iter();
-    let wanted: Vec<Option<bool>> = wanted.map(|output| output.binary).collect();
+    let (outputs, wanted): (Vec<_>, Vec<_>) = request.outputs.into_iter().unzip();
     let asked = RunRequest {
         graph: name.to_owned(),
         version: version.to_owned(),
         parameters: request.parameters,
         inputs: request.inputs,
-        outputs: request.outputs.into_iter().map(|it| it.name).collect(),
+        outputs,
     };
     let outcome = kserve::run(&app.sequences, &who, asked).await?;
     share.is_read();
     // Those that are wanted are in the order of the request.
     let wanted = wanted.into_iter().chain(std::iter::repeat(None));
-    let tensors: Vec<_> = outcome
-        .tensors
-        .into_iter()
-        .zip(wanted)
-        .map(|((name, tensor), wanted)| (name, tensor, wanted.unwrap_or(binary)))
-        .collect();
+    let tensors = outcome.tensors.into_iter().zip(wanted);
+    let tensors = tensors.map(|((name, tensor), wanted)| (name, tensor, wanted.unwrap_or(binary)));
+    let tensors: Vec<_> = tensors.collect();
     let timings =
         timings::are_asked(&parts.uri).then(|| Timings::new(&who.entry, outcome.summary.as_ref()));
     let id = request.id.as_deref();
-    let mut response = answer::write(&outcome.label, id, &tensors, timings)?;
-    let headers = response.headers_mut();
-    headers.insert(SERVER_TIMING, who.entry.server_timing());
-    Ok(response)
+    let response = answer::write(&outcome.label, id, &tensors, timings)?;
+    Ok(([(SERVER_TIMING, who.entry.server_timing())], response).into_response())
 }
 
 async fn read(body: Bytes, json: Option<usize>, share: &Share) -> Result<InferRequest, Failure> {

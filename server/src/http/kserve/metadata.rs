@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use axum::{Extension, extract::State, response::Response};
+use axum::{Json, extract::State};
 use graphmill_calculators::tensor::Datatype;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::answered;
 use crate::{
     app::state::App,
     errors::Failure,
-    keys::Caller,
+    http::asker::Asker,
     kserve::{
-        EXTENSIONS, GraphCounts, Label, LogSetting, Metadata, NAME, PLATFORM, Times, log_settings,
+        EXTENSIONS, GraphCounts, Label, Metadata, NAME, PLATFORM, Times, log_settings,
         refuse_settings, trace_settings,
     },
     servable::Servable,
@@ -20,19 +19,19 @@ use crate::{
 };
 
 /// Name, version and extensions of the server.
-pub(super) async fn server() -> Response {
+pub(super) async fn server() -> Json<Value> {
     let version = env!("CARGO_PKG_VERSION");
-    answered(json!({ "name": NAME, "version": version, "extensions": EXTENSIONS }))
+    Json(json!({ "name": NAME, "version": version, "extensions": EXTENSIONS }))
 }
 
 /// The tensors of a graph.
-pub(super) fn of_model(servable: &Servable) -> Result<Response, Failure> {
+pub(super) fn of_model(servable: &Servable) -> Result<Json<Value>, Failure> {
     let metadata = Metadata::of(servable)?;
     let ports = |ports: &[Port]| -> Value {
         let port = |port: &Port| json!({ "name": port.name, "datatype": port.datatype_name(), "shape": port.shape });
         ports.iter().map(port).collect()
     };
-    Ok(answered(json!({
+    Ok(Json(json!({
         "name": metadata.label.name,
         "versions": [metadata.label.version],
         "platform": PLATFORM,
@@ -42,13 +41,13 @@ pub(super) fn of_model(servable: &Servable) -> Result<Response, Failure> {
 }
 
 /// The same in the form of Triton's model configuration.
-pub(super) fn config(servable: &Servable) -> Result<Response, Failure> {
+pub(super) fn config(servable: &Servable) -> Result<Json<Value>, Failure> {
     let metadata = Metadata::of(servable)?;
     let ports = |ports: &[Port]| -> Value {
         let port = |port: &Port| json!({ "name": port.name, "data_type": triton_type(port.datatype), "dims": port.shape });
         ports.iter().map(port).collect()
     };
-    Ok(answered(json!({
+    Ok(Json(json!({
         "name": metadata.label.name,
         "platform": PLATFORM,
         "backend": PLATFORM,
@@ -69,20 +68,17 @@ fn triton_type(datatype: Option<Datatype>) -> String {
 }
 
 /// Counts and times of the requests for one graph.
-pub(super) fn statistics(app: &App, servable: &Servable) -> Response {
-    answered(json!({ "model_stats": [counted(app, servable)] }))
+pub(super) fn statistics(app: &App, servable: &Servable) -> Json<Value> {
+    Json(json!({ "model_stats": [counted(app, servable)] }))
 }
 
 /// Counts and times of the requests, of each graph that the key is for.
-pub(super) async fn all_statistics(
-    State(app): State<Arc<App>>,
-    caller: Option<Extension<Arc<Caller>>>,
-) -> Response {
+pub(super) async fn all_statistics(State(app): State<Arc<App>>, asker: Asker) -> Json<Value> {
     let servables = app.servables();
-    let sees = |graph: &str| caller.as_ref().is_none_or(|it| it.sees(graph, None));
-    let visible = servables.iter().filter(|servable| sees(servable.graph()));
+    let all = servables.iter();
+    let visible = all.filter(|servable| asker.sees(servable.graph(), None));
     let all: Vec<Value> = visible.map(|servable| counted(&app, servable)).collect();
-    answered(json!({ "model_stats": all }))
+    Json(json!({ "model_stats": all }))
 }
 
 fn counted(app: &App, servable: &Servable) -> Value {
@@ -110,24 +106,13 @@ fn counted(app: &App, servable: &Servable) -> Value {
 }
 
 /// How much is logged.
-pub(super) async fn logging() -> Response {
-    let settings = log_settings().into_iter().map(|(name, setting)| {
-        let value = match setting {
-            LogSetting::Bool(value) => value.into(),
-            LogSetting::Number(value) => value.into(),
-            LogSetting::Text(value) => value.into(),
-        };
-        (name.to_owned(), value)
-    });
-    answered(Value::Object(settings.collect::<Map<_, Value>>()))
-}
-
-pub(super) async fn set_logging() -> Failure {
-    refuse_settings("log", "--log_level")
+pub(super) async fn logging() -> Json<Value> {
+    let settings = log_settings().map(|(name, value)| (name.to_owned(), json!(value)));
+    Json(settings.into_iter().collect())
 }
 
 /// Whether requests are traced.
-pub(super) async fn tracing(State(app): State<Arc<App>>) -> Response {
+pub(super) async fn tracing(State(app): State<Arc<App>>) -> Json<Value> {
     let settings = trace_settings(app.options.traces.as_ref()).into_iter();
     // What can be a list is one, of what has one value the value.
     let settings = settings.map(|(name, values)| {
@@ -138,7 +123,7 @@ pub(super) async fn tracing(State(app): State<Arc<App>>) -> Response {
         };
         (name.to_owned(), value)
     });
-    answered(Value::Object(settings.collect::<Map<_, Value>>()))
+    Json(settings.collect())
 }
 
 pub(super) async fn set_tracing() -> Failure {

@@ -13,7 +13,7 @@ mod request;
 use std::sync::Arc;
 
 use axum::{
-    Extension, Json,
+    Extension,
     extract::{Path, Request, State},
     http::{Method, Uri},
     response::{IntoResponse as _, Response},
@@ -21,61 +21,39 @@ use axum::{
 use graphmill_calculators::http::dialect::Target;
 use serde_json::{Value, json};
 
-pub(super) use health::ready;
-use path::{ModelQuestion, OfModel};
+pub(super) use health::{ready, told};
+use path::ModelQuestion;
 
 use super::{
+    asker::Asker,
     graph,
     operation::{Answer, Group, Kind, Operation, Parameter, Side},
     unknown_route,
 };
-use crate::app::state::App;
 use crate::{
+    app::state::App,
     errors::{Cause, Failure},
-    keys::Caller,
     kserve,
 };
 
 /// Why a question about a graph may not be answered.
-const OF_A_GRAPH: &[Cause] = &[
-    Cause::UnknownModel,
-    Cause::UnknownRoute,
-    Cause::Loading,
-    Cause::GraphFailed,
-];
+#[rustfmt::skip]
+const OF_A_GRAPH: &[Cause] = &[Cause::UnknownModel, Cause::UnknownRoute, Cause::Loading, Cause::GraphFailed];
 
 /// Why what is sent may not be answered.
+#[rustfmt::skip]
 const OF_REQUESTS: &[Cause] = &[
-    Cause::BadRequest,
-    Cause::UnknownModel,
-    Cause::UnknownRoute,
-    Cause::NotFound,
-    Cause::Unsupported,
-    Cause::QueueFull,
-    Cause::Loading,
-    Cause::GraphFailed,
-    Cause::Unavailable,
-    Cause::Deadline,
-    Cause::Cancelled,
-    Cause::NodeFailed,
-    Cause::NoAnswer,
-    Cause::RateLimited,
+    Cause::BadRequest, Cause::UnknownModel, Cause::UnknownRoute, Cause::NotFound, Cause::Unsupported, Cause::QueueFull, Cause::Loading,
+    Cause::GraphFailed, Cause::Unavailable, Cause::Deadline, Cause::Cancelled, Cause::NodeFailed, Cause::NoAnswer, Cause::RateLimited,
 ];
 
 /// The path of a run of a graph.
 pub(super) const INFER: &str = "/v2/models/{name}/infer";
 
+#[rustfmt::skip]
 const OF_A_RUN: &[Parameter] = &[
-    Parameter::new(
-        "inputs",
-        Kind::Objects,
-        "The tensors: `name`, `datatype`, `shape` and `data` of each",
-    ),
-    Parameter::new(
-        "outputs",
-        Kind::OptionalObjects,
-        "The only outputs that are answered: `name` of each; all",
-    ),
+    Parameter::new("inputs", Kind::Objects, "The tensors: `name`, `datatype`, `shape` and `data` of each"),
+    Parameter::new("outputs", Kind::OptionalObjects, "The only outputs that are answered: `name` of each; all"),
     Parameter::new("id", Kind::OptionalText, "What the answer has for `id`"),
     Parameter::new("parameters", Kind::Object, "The side packets of the run"),
 ];
@@ -83,126 +61,66 @@ const OF_A_RUN: &[Parameter] = &[
 /// Shared memory, of which there is none.
 const SHARED_MEMORY: [&str; 2] = ["systemsharedmemory", "cudasharedmemory"];
 
+#[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
-    let mut operations = vec![
-        Operation::get("/v2/health/live", health::live)
-            .about(
-                Group::Server,
-                "Whether the process answers, and no engine has failed for good",
-            )
-            .answers(Answer::Health),
-        Operation::get("/v2/health/ready", ready)
-            .about(
-                Group::Server,
-                "Whether requests would be served, by one graph at least",
-            )
-            .answers(Answer::Health),
-        Operation::get("/v2", metadata::server)
-            .about(Group::Server, "Name, version and extensions of the server")
-            .answers(Answer::Json(&["name", "version", "extensions"])),
-        Operation::get("/v2/models/stats", metadata::all_statistics)
-            .about(Group::Server, "Counts and times of the requests, by graph")
-            .answers(Answer::Json(&["model_stats"])),
-        Operation::get(graph::routes::BEHIND_GRAPH, of_model)
-            .about(Group::Server, "The tensors that a graph takes and gives")
-            .answers(Answer::Json(&["name", "versions", "inputs", "outputs"]))
-            .refuses(OF_A_GRAPH),
-        Operation::behind("get", "/v2/models/{name}/ready")
-            .about(Group::Server, "Whether requests to a graph would be served")
-            .answers(Answer::Health)
-            .refuses(OF_A_GRAPH),
-        Operation::behind("get", "/v2/models/{name}/config")
-            .about(
-                Group::Server,
-                "Its tensors, in the form of Triton's configuration",
-            )
-            .answers(Answer::Json(&["name", "input", "output"]))
-            .refuses(OF_A_GRAPH),
-        Operation::behind("get", "/v2/models/{name}/stats")
-            .about(Group::Server, "Counts and times of its requests")
-            .answers(Answer::Json(&["model_stats"]))
-            .refuses(OF_A_GRAPH),
-        Operation::command(graph::routes::BEHIND_GRAPH, infer)
-            .refuses(OF_REQUESTS)
-            .listed(false),
-        Operation::behind("post", INFER)
-            .about(Group::Tensors, "Runs a graph with tensors")
-            .takes(OF_A_RUN)
-            .answers(Answer::Json(&["model_name", "model_version", "outputs"]))
-            .refuses(OF_REQUESTS),
-        Operation::command("/v2/repository/index", repository::index)
-            .about(
-                Group::Models,
-                "The state of each graph, for Triton's clients",
-            )
-            .answers(Answer::List)
-            .refuses(OF_REQUESTS)
-            .on(Side::Management),
-        Operation::command("/v2/repository/models/{*name}", repository::change)
-            .refuses(OF_REQUESTS)
-            .on(Side::Management)
-            .listed(false),
-        Operation::behind("post", "/v2/repository/models/{name}/load")
-            .about(
-                Group::Models,
-                "Reads the configuration again, for Triton's clients",
-            )
-            .refuses(OF_REQUESTS)
-            .on(Side::Management),
-        Operation::get("/v2/logging", metadata::logging)
-            .about(Group::Server, "How much is logged")
-            .on(Side::Management)
-            .listed(false),
-        Operation::command("/v2/logging", metadata::set_logging)
-            .about(Group::Server, "Refused: `--log_level` says it")
-            .refuses(OF_REQUESTS)
-            .on(Side::Management)
-            .listed(false),
-        Operation::get("/v2/trace/setting", metadata::tracing)
-            .about(Group::Server, "Whether requests are traced")
-            .on(Side::Management)
-            .listed(false),
-        Operation::command("/v2/trace/setting", metadata::set_tracing)
-            .about(Group::Server, "Refused: `--otlp_endpoint` says it")
-            .refuses(OF_REQUESTS)
-            .on(Side::Management)
-            .listed(false),
+    use Answer::{Health, Json, List};
+    use Group::{Models, Server, Tensors};
+    let managed = [
+        Operation::post("/v2/repository/index", repository::index).about(Models, "The state of each graph, for Triton's clients").answers(List),
+        Operation::post("/v2/repository/models/{*name}", repository::change).listed(false),
+        Operation::behind("post", "/v2/repository/models/{name}/load").about(Models, "Reads the configuration again, for Triton's clients"),
+        Operation::get("/v2/logging", metadata::logging).about(Server, "How much is logged").listed(false),
+        Operation::post("/v2/logging", || async { kserve::refuse_settings("log", "--log_level") }).about(Server, "Refused: `--log_level` says it").listed(false),
+        Operation::get("/v2/trace/setting", metadata::tracing).about(Server, "Whether requests are traced").listed(false),
+        Operation::post("/v2/trace/setting", metadata::set_tracing).about(Server, "Refused: `--otlp_endpoint` says it").listed(false),
     ];
-    for memory in SHARED_MEMORY {
+    let refuse = || async { kserve::no_shared_memory() };
+    let memory = SHARED_MEMORY.iter().flat_map(|memory| {
         let path = format!("/v2/{memory}/{{*rest}}");
-        operations.push(
-            Operation::get(path.clone(), shared_memory)
-                .about(Group::Server, "Refused: there is no shared memory")
-                .refuses(OF_REQUESTS)
-                .listed(false),
-        );
-        operations.push(
-            Operation::command(path, shared_memory)
-                .about(Group::Server, "Refused: there is no shared memory")
-                .refuses(OF_REQUESTS)
-                .listed(false),
-        );
-    }
-    operations
+        let refused = [Operation::get(&path, refuse), Operation::post(&path, refuse)];
+        refused.map(|it| it.about(Server, "Refused: there is no shared memory").refuses(OF_REQUESTS).listed(false))
+    });
+    let own = [
+        Operation::get("/v2/health/live", health::live).about(Server, "Whether the process answers, and no engine has failed for good")
+            .answers(Health),
+        Operation::get("/v2/health/ready", ready).about(Server, "Whether requests would be served, by one graph at least").answers(Health),
+        Operation::get("/v2", metadata::server).about(Server, "Name, version and extensions of the server")
+            .answers(Json(&["name", "version", "extensions"])),
+        Operation::get("/v2/models/stats", metadata::all_statistics).about(Server, "Counts and times of the requests, by graph")
+            .answers(Json(&["model_stats"])),
+        Operation::get(graph::routes::BEHIND_GRAPH, of_model).about(Server, "The tensors that a graph takes and gives")
+            .answers(Json(&["name", "versions", "inputs", "outputs"])).refuses(OF_A_GRAPH),
+        Operation::behind("get", "/v2/models/{name}/ready").about(Server, "Whether requests to a graph would be served").answers(Health)
+            .refuses(OF_A_GRAPH),
+        Operation::behind("get", "/v2/models/{name}/config").about(Server, "Its tensors, in the form of Triton's configuration")
+            .answers(Json(&["name", "input", "output"])).refuses(OF_A_GRAPH),
+        Operation::behind("get", "/v2/models/{name}/stats").about(Server, "Counts and times of its requests").answers(Json(&["model_stats"]))
+            .refuses(OF_A_GRAPH),
+        Operation::post(graph::routes::BEHIND_GRAPH, infer).listed(false),
+        Operation::behind("post", INFER).about(Tensors, "Runs a graph with tensors").takes(OF_A_RUN)
+            .answers(Json(&["model_name", "model_version", "outputs"])),
+    ];
+    let own = own.into_iter().chain(managed.map(|it| it.on(Side::Management)));
+    let own = own.map(|it| if it.method == "post" { it.refuses(OF_REQUESTS) } else { it });
+    own.chain(memory).collect()
 }
 
 /// Whether failures under a path are told as KServe's clients expect.
 pub(super) fn owns(path: &str) -> bool {
-    path == "/v2"
-        || ["models/", "repository/", "logging", "trace/", "health/"]
-            .iter()
-            .chain(&SHARED_MEMORY)
-            .any(|under| {
-                path.strip_prefix("/v2/")
-                    .is_some_and(|path| path.starts_with(under))
-            })
+    let own = ["models/", "repository/", "logging", "trace/", "health/"];
+    let below = path.strip_prefix("/v2/");
+    let is_own = |below: &str| {
+        let mut all = own.iter().chain(&SHARED_MEMORY);
+        all.any(|under| below.starts_with(under))
+    };
+    path == "/v2" || below.is_some_and(is_own)
 }
 
 /// The methods of a path, perhaps of a dialect, where its route takes more: those of all paths
 /// behind a graph.
 pub(super) fn methods(path: &str, is_in_dialect: bool) -> Option<&'static str> {
     let path = path.strip_prefix("/v2/models/")?;
-    match OfModel::read(path).asked {
+    match path::read(path).2 {
         ModelQuestion::Tracing => None,
         ModelQuestion::Infer => Some("POST"),
         _ if is_in_dialect => Some("POST"),
@@ -218,28 +136,23 @@ pub(super) fn error(failure: &Failure) -> Value {
 /// What is asked about a graph.
 async fn of_model(
     State(app): State<Arc<App>>,
-    caller: Option<Extension<Arc<Caller>>>,
+    asker: Asker,
     target: Option<Extension<Target>>,
     Path(path): Path<String>,
     method: Method,
     uri: Uri,
 ) -> Result<Response, Failure> {
-    let caller = caller.as_ref().map(|caller| &*caller.0);
-    let OfModel {
-        name,
-        version,
-        asked,
-    } = OfModel::read(&path);
-    if asked == ModelQuestion::Infer || target.is_some() {
+    let (name, version, question) = path::read(&path);
+    if question == ModelQuestion::Infer || target.is_some() {
         return Ok(super::wrong_method(target, method, uri).await);
     }
-    let find = |name: &str| app.runner.find(name, caller);
+    let find = |name: &str| app.runner.find(name, asker.caller());
     let (_, servable) = kserve::find_version(find, name, version)?;
-    match asked {
+    match question {
         ModelQuestion::Ready => Ok(health::of_model(&app, &servable)),
-        ModelQuestion::Metadata => metadata::of_model(&servable),
-        ModelQuestion::Config => metadata::config(&servable),
-        ModelQuestion::Statistics => Ok(metadata::statistics(&app, &servable)),
+        ModelQuestion::Metadata => Ok(metadata::of_model(&servable)?.into_response()),
+        ModelQuestion::Config => Ok(metadata::config(&servable)?.into_response()),
+        ModelQuestion::Statistics => Ok(metadata::statistics(&app, &servable).into_response()),
         ModelQuestion::Tracing => Ok(metadata::tracing(State(app)).await.into_response()),
         ModelQuestion::Infer => Err(unknown_route(method, uri).await),
     }
@@ -257,11 +170,7 @@ async fn infer(
         let (name, version) = path::versioned(graph.trim_end_matches('/'));
         return graph::of_named(&app, name, version, request).await;
     }
-    let OfModel {
-        name,
-        version,
-        asked,
-    } = OfModel::read(&path);
+    let (name, version, asked) = path::read(&path);
     match asked {
         ModelQuestion::Infer => infer::infer(&app, name, version, request).await,
         ModelQuestion::Tracing => Err(metadata::set_tracing().await),
@@ -271,13 +180,4 @@ async fn infer(
             Ok(super::wrong_method(None, parts.method, parts.uri).await)
         }
     }
-}
-
-async fn shared_memory() -> Failure {
-    kserve::no_shared_memory()
-}
-
-/// An object, or what else an answer is.
-fn answered(value: Value) -> Response {
-    Json(value).into_response()
 }

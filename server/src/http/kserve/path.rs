@@ -12,15 +12,6 @@ pub(super) enum ModelQuestion {
     Infer,
 }
 
-/// A path under `/v2/models`.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct OfModel<'a> {
-    pub(super) name: &'a str,
-    /// Empty where the path has none.
-    pub(super) version: &'a str,
-    pub(super) asked: ModelQuestion,
-}
-
 /// The name and the version of a graph; no version where the path has none.
 pub(super) fn versioned(path: &str) -> (&str, &str) {
     match path.rsplit_once("/versions/") {
@@ -29,25 +20,21 @@ pub(super) fn versioned(path: &str) -> (&str, &str) {
     }
 }
 
-impl<'a> OfModel<'a> {
-    pub(super) fn read(path: &'a str) -> Self {
-        let ends = [
-            ("/ready", ModelQuestion::Ready),
-            ("/config", ModelQuestion::Config),
-            ("/stats", ModelQuestion::Statistics),
-            ("/trace/setting", ModelQuestion::Tracing),
-            ("/infer", ModelQuestion::Infer),
-        ];
-        let mut found = ends.into_iter();
-        let found = found.find_map(|(end, asked)| Some((path.strip_suffix(end)?, asked)));
-        let (path, asked) = found.unwrap_or((path, ModelQuestion::Metadata));
-        let (name, version) = versioned(path);
-        Self {
-            name,
-            version,
-            asked,
-        }
-    }
+/// Reads a path under `/v2/models`: the name of a graph, its version, which is empty where the path
+/// has none, and what is asked.
+pub(super) fn read(path: &str) -> (&str, &str, ModelQuestion) {
+    let ends = [
+        ("/ready", ModelQuestion::Ready),
+        ("/config", ModelQuestion::Config),
+        ("/stats", ModelQuestion::Statistics),
+        ("/trace/setting", ModelQuestion::Tracing),
+        ("/infer", ModelQuestion::Infer),
+    ];
+    let mut found = ends.into_iter();
+    let found = found.find_map(|(end, asked)| Some((path.strip_suffix(end)?, asked)));
+    let (path, asked) = found.unwrap_or((path, ModelQuestion::Metadata));
+    let (name, version) = versioned(path);
+    (name, version, asked)
 }
 
 #[cfg(test)]
@@ -68,12 +55,7 @@ mod tests {
             ),
             ("ready/trace/setting", "ready", "", ModelQuestion::Tracing),
         ] {
-            let expected = OfModel {
-                name,
-                version,
-                asked,
-            };
-            assert_eq!(OfModel::read(path), expected, "{path}");
+            assert_eq!(read(path), (name, version, asked), "{path}");
         }
     }
 }

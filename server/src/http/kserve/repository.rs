@@ -7,15 +7,13 @@ use axum::{
     extract::{Path, Request, State},
     response::{IntoResponse as _, Response},
 };
-use bytes::Bytes;
-use graphmill_calculators::payload::without_mark;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::{
     app::state::App,
-    errors::{Cause, Failure},
-    http::unknown_route,
+    errors::Failure,
+    http::{observe::read_optional, unknown_route},
     keys::Caller,
     kserve,
 };
@@ -32,19 +30,6 @@ struct Change {
     parameters: Map<String, Value>,
 }
 
-/// A body that may be empty.
-fn read<T: Default + DeserializeOwned>(body: &Bytes) -> Result<T, Failure> {
-    if body.trim_ascii().is_empty() {
-        return Ok(T::default());
-    }
-    serde_json::from_slice(without_mark(body)).map_err(|error| {
-        Failure::new(
-            Cause::BadRequest,
-            format!("the body cannot be read: {error}"),
-        )
-    })
-}
-
 /// The state of each graph.
 pub(super) async fn index(
     State(app): State<Arc<App>>,
@@ -52,7 +37,7 @@ pub(super) async fn index(
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
     let body = app.read_body(&parts, body).await?;
-    let Index { ready } = read(&body)?;
+    let Index { ready } = read_optional(&body)?;
     Ok(Json(kserve::index(&app.servables(), ready)).into_response())
 }
 
@@ -67,7 +52,7 @@ pub(super) async fn change(
     if path.ends_with("/unload") {
         return Err(kserve::unload());
     }
-    let Change { parameters } = read(&body)?;
+    let Change { parameters } = read_optional(&body)?;
     let Some(name) = path.strip_suffix("/load") else {
         return Err(unknown_route(parts.method, parts.uri).await);
     };
@@ -75,5 +60,5 @@ pub(super) async fn change(
     let actor = parts.extensions.get::<Arc<Caller>>();
     let actor = actor.map(|caller| Arc::clone(caller.name()));
     kserve::load(&app.served, actor, name, parameters).await?;
-    Ok(Json(serde_json::json!({})).into_response())
+    Ok(Json(Map::new()).into_response())
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-use super::binary::Behind;
+use super::binary::{Behind, LENGTH};
 use crate::{
     errors::{Cause, Failure},
     kserve::{BINARY_OUTPUT, Parameter, Parameters, wrong},
@@ -35,7 +35,7 @@ struct Written<'a> {
     model_name: Option<String>,
     model_version: Option<String>,
     id: Option<String>,
-    parameters: Option<BTreeMap<String, WrittenParameter>>,
+    parameters: Option<BTreeMap<String, Parameter>>,
     #[serde(borrow)]
     inputs: Vec<WrittenInput<'a>>,
     outputs: Option<Vec<WrittenOutput>>,
@@ -47,7 +47,7 @@ struct WrittenInput<'a> {
     name: String,
     datatype: String,
     shape: Vec<i64>,
-    parameters: Option<BTreeMap<String, WrittenParameter>>,
+    parameters: Option<BTreeMap<String, Parameter>>,
     #[serde(borrow)]
     data: Option<&'a RawValue>,
 }
@@ -56,33 +56,7 @@ struct WrittenInput<'a> {
 #[serde(deny_unknown_fields)]
 struct WrittenOutput {
     name: String,
-    parameters: Option<BTreeMap<String, WrittenParameter>>,
-}
-
-/// The value of a parameter.
-#[derive(Deserialize)]
-#[serde(
-    untagged,
-    expecting = "a parameter that is no boolean, number or string"
-)]
-enum WrittenParameter {
-    Bool(bool),
-    Int(i64),
-    Uint(u64),
-    Float(f64),
-    Text(String),
-}
-
-impl From<WrittenParameter> for Parameter {
-    fn from(written: WrittenParameter) -> Self {
-        match written {
-            WrittenParameter::Bool(value) => Self::Bool(value),
-            WrittenParameter::Int(value) => Self::Int(value),
-            WrittenParameter::Uint(value) => Self::Uint(value),
-            WrittenParameter::Float(value) => Self::Float(value),
-            WrittenParameter::Text(value) => Self::Text(value),
-        }
-    }
+    parameters: Option<BTreeMap<String, Parameter>>,
 }
 
 /// A request for a run.
@@ -93,15 +67,9 @@ pub(super) struct InferRequest {
     pub(super) id: Option<String>,
     pub(super) parameters: Parameters,
     pub(super) inputs: Tensors,
-    /// The outputs that are wanted; all if empty.
-    pub(super) outputs: Vec<RequestedOutput>,
-}
-
-/// An output that is wanted.
-pub(super) struct RequestedOutput {
-    pub(super) name: String,
-    /// Whether it is wanted behind the JSON, where the request says so.
-    pub(super) binary: Option<bool>,
+    /// The outputs that are wanted, all if empty; and whether each is wanted behind the JSON, where
+    /// the request says so.
+    pub(super) outputs: Vec<(String, Option<bool>)>,
 }
 
 impl InferRequest {
@@ -111,15 +79,12 @@ impl InferRequest {
             // The whole body is the one tensor, which only a model that says what it is could take.
             Some(0) => {
                 let why = "a body without JSON names no input: send the JSON and its length";
-                return Err(Failure::new(Cause::BadRequest, why).of_field(super::binary::LENGTH));
+                return Err(Failure::new(Cause::BadRequest, why).of_field(LENGTH));
             }
             Some(length) if length > body.len() => {
-                let why = format!(
-                    "`{}` is {length}, but the body has {} bytes",
-                    super::binary::LENGTH,
-                    body.len()
-                );
-                return Err(Failure::new(Cause::BadRequest, why).of_field(super::binary::LENGTH));
+                let bytes = body.len();
+                let why = format!("`{LENGTH}` is {length}, but the body has {bytes} bytes");
+                return Err(Failure::new(Cause::BadRequest, why).of_field(LENGTH));
             }
             Some(length) => (body.slice(..length), Behind::new(body.slice(length..))),
             None => (body.clone(), Behind::new(Bytes::new())),
@@ -127,7 +92,8 @@ impl InferRequest {
         let written: Written<'_> =
             serde_json::from_slice(without_mark(&json)).map_err(|error| {
                 let why = format!("the body is no inference request: {error}");
-                let code = if error.is_data() {
+                let is_json = error.is_data();
+                let code = if is_json {
                     "invalid_value"
                 } else {
                     "invalid_json"
@@ -144,20 +110,16 @@ impl InferRequest {
             inputs.push(input.read(position, &mut behind)?);
         }
         behind.ends()?;
-        let mut outputs = Vec::with_capacity(wanted.len());
-        for (position, output) in wanted.into_iter().enumerate() {
-            outputs.push(output.read(position)?);
-        }
+        let wanted = wanted.into_iter().enumerate();
+        let outputs = wanted.map(|(position, output)| output.read(position));
         let parameters = written.parameters.unwrap_or_default().into_iter();
         Ok(Self {
             graph: written.model_name,
             version: written.model_version,
             id: written.id,
-            parameters: parameters
-                .map(|(name, value)| (name, value.into()))
-                .collect(),
+            parameters: parameters.collect(),
             inputs,
-            outputs,
+            outputs: outputs.collect::<Result<_, _>>()?,
         })
     }
 
@@ -185,7 +147,7 @@ impl WrittenInput<'_> {
         let mut size = None;
         for (name, value) in self.parameters.unwrap_or_default() {
             match (name.as_str(), value) {
-                (BINARY_SIZE, WrittenParameter::Int(bytes)) if bytes >= 0 => size = Some(bytes),
+                (BINARY_SIZE, Parameter::Int(bytes)) if bytes >= 0 => size = Some(bytes),
                 (BINARY_SIZE, _) => {
                     let field = at(&format!("parameters.{BINARY_SIZE}"));
                     return Err(wrong(field, "it is a number of bytes"));
@@ -193,10 +155,8 @@ impl WrittenInput<'_> {
                 (name, _) => return Err(refused(&place, name)),
             }
         }
-        let datatype: Datatype = self
-            .datatype
-            .parse()
-            .map_err(|why| wrong(at("datatype"), why))?;
+        let datatype: Result<Datatype, _> = self.datatype.parse();
+        let datatype = datatype.map_err(|why| wrong(at("datatype"), why))?;
         let shape = shape_of(&self.shape).map_err(|why| wrong(at("shape"), why))?;
         let data = match (self.data, size) {
             (Some(json), None) => {
@@ -205,13 +165,12 @@ impl WrittenInput<'_> {
             (None, Some(size)) => behind
                 .take(size as u64)
                 .map_err(|why| wrong(place.clone(), why))?,
-            (None, None) => {
-                let why = format!("there is neither `data` nor `parameters.{BINARY_SIZE}`");
-                return Err(wrong(place, why));
-            }
-            (Some(_), Some(_)) => {
-                let why = format!("there are both `data` and `parameters.{BINARY_SIZE}`");
-                return Err(wrong(place, why));
+            (data, _) => {
+                let they = data.map_or("is neither `data` nor", |_| "are both `data` and");
+                return Err(wrong(
+                    place,
+                    format_args!("there {they} `parameters.{BINARY_SIZE}`"),
+                ));
             }
         };
         let tensor = Tensor::new(datatype, shape, data).map_err(|why| wrong(place, why))?;
@@ -220,20 +179,17 @@ impl WrittenInput<'_> {
 }
 
 impl WrittenOutput {
-    fn read(self, position: usize) -> Result<RequestedOutput, Failure> {
+    fn read(self, position: usize) -> Result<(String, Option<bool>), Failure> {
         let place = format!("outputs[{position}]");
         let mut binary = None;
         for (name, value) in self.parameters.unwrap_or_default() {
             match (name.as_str(), value) {
-                (BINARY, WrittenParameter::Bool(wanted)) => binary = Some(wanted),
+                (BINARY, Parameter::Bool(wanted)) => binary = Some(wanted),
                 // Clients send it without wanting any.
-                ("classification", WrittenParameter::Int(0)) => {}
+                ("classification", Parameter::Int(0)) => {}
                 (name, _) => return Err(refused(&place, name)),
             }
         }
-        Ok(RequestedOutput {
-            name: self.name,
-            binary,
-        })
+        Ok((self.name, binary))
     }
 }

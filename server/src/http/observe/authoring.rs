@@ -23,12 +23,28 @@ use crate::{
 };
 
 /// The longest text of a graph, in bytes: some thousand nodes.
-pub(super) const MAX_GRAPH_BYTES: usize = 1 << 20;
+const MAX_GRAPH_BYTES: usize = 1 << 20;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GraphText {
     graph: String,
+}
+
+/// Refuses a text of a graph that is too long.
+pub(super) fn check_length(what: &str, text: &[u8]) -> Result<(), Failure> {
+    let bytes = text.len();
+    if bytes <= MAX_GRAPH_BYTES {
+        return Ok(());
+    }
+    let message = format!("{what} has {bytes} bytes, at most {MAX_GRAPH_BYTES}");
+    Err(Failure::new(Cause::BadRequest, message))
+}
+
+/// Reads a body of these fields; an empty one is `{}`.
+pub(in crate::http) fn read_optional<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
+    let is_empty = body.trim_ascii().is_empty();
+    read(if is_empty { b"{}" } else { body })
 }
 
 /// Reads a body of these fields.
@@ -38,7 +54,8 @@ pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
     let asked = fields.and_then(|fields| serde_json::from_value(fields.into()));
     asked.map_err(|error| {
         let message = format!("the body cannot be read: {error}");
-        let code = if error.is_data() {
+        let is_json = error.is_data();
+        let code = if is_json {
             "invalid_value"
         } else {
             "invalid_json"
@@ -56,13 +73,7 @@ pub(super) async fn check(
     let share = app.bodies.share(&parts.extensions);
     let body = app.read_share(&share, &parts, body).await?;
     let GraphText { graph } = read(&body)?;
-    if graph.len() > MAX_GRAPH_BYTES {
-        let message = format!(
-            "`graph` has {} bytes, at most {MAX_GRAPH_BYTES}",
-            graph.len()
-        );
-        return Err(Failure::new(Cause::BadRequest, message).of_field("graph"));
-    }
+    check_length("`graph`", graph.as_bytes()).map_err(|failure| failure.of_field("graph"))?;
     let servables = app.servables();
     // It may take a while, and this thread serves requests.
     let check = move || {

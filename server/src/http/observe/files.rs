@@ -2,28 +2,27 @@
 //! place.
 
 use std::{
-    fs::{self, File},
+    fs,
     io::{self, Write as _},
     path::Path,
-    process,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use axum::{
-    Extension, Json,
+    Json,
     extract::{Path as Named, Request, State},
     http::header,
     response::{IntoResponse as _, Response},
 };
 use serde_json::json;
+use tempfile::NamedTempFile;
 use tokio::task::spawn_blocking;
 
-use super::authoring::{self, MAX_GRAPH_BYTES};
+use super::authoring;
 use crate::{
     app::state::App,
     errors::{Cause, Failure},
-    keys::Caller,
-    observe::{self, Audit},
+    http::asker::Asker,
     servable::{Servable, Servables, answers},
 };
 
@@ -43,19 +42,11 @@ pub(super) async fn text(
 /// Writes a text over the file of a graph. The watch over files, or a reload, then serves it.
 pub(super) async fn save(
     State(app): State<Arc<App>>,
-    caller: Option<Extension<Arc<Caller>>>,
+    asker: Asker,
     Named(name): Named<String>,
     request: Request,
 ) -> Result<Response, Failure> {
-    let audit = |outcome, reason| {
-        observe::audit(&Audit {
-            action: "edit",
-            actor: caller.as_ref().map(|caller| &**caller.name()),
-            subject: &name,
-            outcome,
-            reason,
-        });
-    };
+    let audit = |outcome, reason| asker.audit("edit", &name, outcome, reason);
     if !app.options.graph_edits {
         let message = "graphs are not edited here: the server runs without `--allow_graph_edits`";
         audit("refused", Some(message));
@@ -65,18 +56,11 @@ pub(super) async fn save(
     let servable = super::graph(&app, &name)?;
     let (parts, body) = request.into_parts();
     let body = app.read_body(&parts, body).await?;
-    if body.len() > MAX_GRAPH_BYTES {
-        let message = format!(
-            "the text has {} bytes, at most {MAX_GRAPH_BYTES}",
-            body.len()
-        );
-        return Err(Failure::new(Cause::BadRequest, message));
-    }
+    authoring::check_length("the text", &body)?;
     if body.trim_ascii().is_empty() {
         let message = "the body is empty: send the text of the graph";
-        return Err(
-            Failure::new(Cause::BadRequest, message).with_code("missing_required_parameter")
-        );
+        let failure = Failure::new(Cause::BadRequest, message);
+        return Err(failure.with_code("missing_required_parameter"));
     }
     let text = String::from_utf8(body.into())
         .map_err(|_| Failure::new(Cause::BadRequest, "the text is not UTF-8"))?;
@@ -124,22 +108,11 @@ fn check_and_write(
 
 /// Puts a file with this text in the place of another one, so that no reader sees a part of it.
 fn write(file: &Path, text: &str) -> io::Result<()> {
-    /// Two that write at once would share the file beside.
-    static WRITING: Mutex<()> = Mutex::new(());
-    let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
-    let permissions = fs::metadata(file)?.permissions();
-    let mut name = file.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.new", process::id()));
-    let beside = file.with_file_name(name);
-    let written = File::create(&beside).and_then(|mut new| {
-        new.set_permissions(permissions)?;
-        new.write_all(text.as_bytes())?;
-        new.sync_all()?;
-        fs::rename(&beside, file)
-    });
-    if written.is_err() {
-        // Nothing is left of what could not be written whole.
-        fs::remove_file(&beside).ok();
-    }
-    written
+    let mut new = NamedTempFile::new_in(file.parent().unwrap_or(Path::new("/")))?;
+    new.as_file()
+        .set_permissions(fs::metadata(file)?.permissions())?;
+    new.write_all(text.as_bytes())?;
+    new.as_file().sync_all()?;
+    new.persist(file)?;
+    Ok(())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{
-    Extension, Json,
+    Json,
     extract::{Path, RawQuery, State},
     http::header,
     response::{IntoResponse as _, Response},
@@ -12,7 +12,12 @@ use clap::ValueEnum as _;
 use serde_json::{Value, json};
 
 use super::query::{Query, wrong};
-use crate::{app::state::App, errors::Failure, explain::Format, http::example, keys::Caller};
+use crate::{
+    app::state::App,
+    errors::Failure,
+    explain::Format,
+    http::{asker::Asker, example},
+};
 
 pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
     let servables = app.servables();
@@ -32,7 +37,7 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
 
 pub(super) async fn one(
     State(app): State<Arc<App>>,
-    caller: Option<Extension<Arc<Caller>>>,
+    asker: Asker,
     Path(name): Path<String>,
     query: RawQuery,
 ) -> Result<Response, Failure> {
@@ -53,13 +58,12 @@ pub(super) async fn one(
             "example": example::trial(&servable, &plan),
         });
         // Options have paths and prompts, as the text of the graph has.
-        if caller.is_some_and(|caller| !caller.administers()) {
+        if asker.caller().is_some_and(|caller| !caller.administers()) {
             let nodes = graph["plan"]["nodes"].as_array_mut();
-            for node in nodes.into_iter().flatten() {
-                if let Some(node) = node.as_object_mut() {
-                    node.remove("options");
-                }
-            }
+            let nodes = nodes.into_iter().flatten();
+            nodes.filter_map(Value::as_object_mut).for_each(|node| {
+                node.remove("options");
+            });
         }
         return Ok(Json(graph).into_response());
     }

@@ -14,24 +14,20 @@ mod viewing;
 
 use std::sync::Arc;
 
-use super::operation::{Answer, Group, Kind, Operation, Parameter};
-use crate::app::state::App;
+pub(super) use authoring::read_optional;
+
+use super::operation::{Answer, Group, Kind, Operation, Parameter, Side};
 use crate::{
+    app::state::App,
     errors::{Cause, Failure},
-    http::Side,
     keys::Need,
     servable::{Choice, Servable},
 };
 
 /// Why a question about a graph may not be answered.
+#[rustfmt::skip]
 const OF_A_GRAPH: &[Cause] = &[
-    Cause::BadRequest,
-    Cause::UnknownModel,
-    Cause::NotFound,
-    Cause::QueueFull,
-    Cause::Loading,
-    Cause::GraphFailed,
-    Cause::NoMemory,
+    Cause::BadRequest, Cause::UnknownModel, Cause::NotFound, Cause::QueueFull, Cause::Loading, Cause::GraphFailed, Cause::NoMemory,
     Cause::Unavailable,
 ];
 
@@ -39,12 +35,8 @@ const OF_A_GRAPH: &[Cause] = &[
 const WITH_A_BODY: &[Cause] = &[Cause::BadRequest, Cause::UnknownModel];
 
 /// The same of what is written into a graph's file.
-const WITH_AN_EDIT: &[Cause] = &[
-    Cause::BadRequest,
-    Cause::UnknownModel,
-    Cause::NotFound,
-    Cause::Unavailable,
-];
+#[rustfmt::skip]
+const WITH_AN_EDIT: &[Cause] = &[Cause::BadRequest, Cause::UnknownModel, Cause::NotFound, Cause::Unavailable];
 
 /// The same of a graph that is tried.
 const WITH_A_TRIAL: &[Cause] = &[Cause::BadRequest, Cause::UnknownModel, Cause::QueueFull];
@@ -52,187 +44,76 @@ const WITH_A_TRIAL: &[Cause] = &[Cause::BadRequest, Cause::UnknownModel, Cause::
 const ONE_SESSION: Parameter =
     Parameter::new("session", Kind::OptionalText, "The id of the only session");
 
-const OF_A_PICTURE: &[Parameter] = &[Parameter::new(
-    "format",
-    Kind::OneOf(&["json", "dot", "mermaid", "text"]),
-    "Its form; `json`",
-)];
-
-const OF_EVENTS: &[Parameter] = &[ONE_SESSION];
-
-const OF_SESSIONS: &[Parameter] = &[Parameter::new(
-    "graph",
-    Kind::OptionalText,
-    "The only graph whose sessions are listed",
-)];
-
+#[rustfmt::skip]
 const OF_A_TAP: &[Parameter] = &[
-    Parameter::new(
-        "stream",
-        Kind::Texts,
-        "The streams, as `GET /v3/graphs/{name}` lists them",
-    ),
+    Parameter::new("stream", Kind::Texts, "The streams, as `GET /v3/graphs/{name}` lists them"),
     ONE_SESSION,
     Parameter::new("rate", Kind::Share, "The share of the packets; 1"),
-    Parameter::new(
-        "payloads",
-        Kind::Boolean,
-        "Whether what they carry is shown; `true`",
-    ),
+    Parameter::new("payloads", Kind::Boolean, "Whether what they carry is shown; `true`"),
 ];
 
-const OF_A_TRACE: &[Parameter] = &[Parameter::new(
-    "format",
-    Kind::OneOf(&["json", "chrome"]),
-    "Its form; `json`",
-)];
-
+#[rustfmt::skip]
 const OF_A_RECORDING: &[Parameter] = &[
-    Parameter::new(
-        "key",
-        Kind::OptionalText,
-        "The name of the key whose requests are recorded; all",
-    ),
+    Parameter::new("key", Kind::OptionalText, "The name of the key whose requests are recorded; all"),
     Parameter::new("rate", Kind::Share, "The share of the sessions; 1"),
-    Parameter::new(
-        "sessions",
-        Kind::Count(recordings::MAX_SESSIONS as u64),
-        "How many are recorded; 10",
-    ),
-    Parameter::new(
-        "payloads",
-        Kind::Boolean,
-        "Whether what packets carry is recorded; `false`",
-    ),
-    Parameter::new(
-        "seconds",
-        Kind::Count(recordings::MAX_SECONDS),
-        "For how long; 60",
-    ),
+    Parameter::new("sessions", Kind::Count(recordings::MAX_SESSIONS as u64), "How many are recorded; 10"),
+    Parameter::new("payloads", Kind::Boolean, "Whether what packets carry is recorded; `false`"),
+    Parameter::new("seconds", Kind::Count(recordings::MAX_SECONDS), "For how long; 60"),
 ];
 
-const OF_A_CHECK: &[Parameter] = &[Parameter::new("graph", Kind::Text, "The text of the graph")];
-
+#[rustfmt::skip]
 const OF_A_TRIAL: &[Parameter] = &[
     Parameter::new("graph", Kind::Text, "The text of the graph"),
-    Parameter::new(
-        "beside",
-        Kind::OptionalText,
-        "The served graph beside which its file would lie; any",
-    ),
-    Parameter::new(
-        "test",
-        Kind::OptionalText,
-        "What goes in: a test file with one case, without a graph",
-    ),
-    Parameter::new(
-        "path",
-        Kind::OptionalText,
-        "In its place: the path of a request",
-    ),
+    Parameter::new("beside", Kind::OptionalText, "The served graph beside which its file would lie; any"),
+    Parameter::new("test", Kind::OptionalText, "What goes in: a test file with one case, without a graph"),
+    Parameter::new("path", Kind::OptionalText, "In its place: the path of a request"),
     Parameter::new("body", Kind::Object, "The body of that request"),
 ];
 
+#[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
+    use Answer::{Any, Events, Json, Nothing, Text};
+    use Group::Graphs;
     let operations = [
-        Operation::get("/v3/graphs", graphs::list)
-            .about(Group::Graphs, "The graphs, their states and their sessions")
-            .answers(Answer::Json(&["graphs"])),
-        Operation::get("/v3/graphs/{name}", graphs::one)
-            .about(
-                Group::Graphs,
-                "A graph as it runs, with its subgraphs expanded",
-            )
-            .asks(OF_A_PICTURE)
-            .answers(Answer::Any),
-        Operation::get("/v3/graphs/{name}/events", events::of_graph)
-            .about(Group::Graphs, "What its nodes and queues do, as it changes")
-            .asks(OF_EVENTS)
-            .answers(Answer::Events),
-        Operation::get("/v3/graphs/{name}/file", files::text)
-            .about(Group::Graphs, "The text of its file")
-            .needs(Need::Admin)
-            .answers(Answer::Text(&["text/plain"])),
-        Operation::put("/v3/graphs/{name}/file", files::save)
-            .about(Group::Graphs, "Writes its file, with `--allow_graph_edits`")
-            .takes_text()
-            .answers(Answer::Json(&["name", "file", "diagnostics"]))
-            .refuses(WITH_AN_EDIT),
-        Operation::get("/v3/graphs/{name}/tap", tap::tap)
-            .about(
-                Group::Graphs,
-                "The packets of some of its streams, as they come",
-            )
-            .asks(OF_A_TAP)
-            .needs(Need::Admin)
-            .answers(Answer::Events),
-        Operation::get("/v3/graphs/{name}/recording", recordings::list)
-            .about(
-                Group::Graphs,
-                "What was recorded of it, and whether more is",
-            )
-            .answers(Answer::Json(&["active", "recordings"])),
-        Operation::command("/v3/graphs/{name}/recording", recordings::begin)
-            .about(Group::Graphs, "Records coming sessions")
-            .takes(OF_A_RECORDING)
-            .answers(Answer::Json(&["active", "recordings"]))
-            .refuses(WITH_A_BODY),
-        Operation::delete("/v3/graphs/{name}/recording", recordings::end)
-            .about(Group::Graphs, "Records no more sessions")
-            .answers(Answer::Nothing),
-        Operation::get("/v3/sessions", sessions::list)
-            .about(Group::Graphs, "The open sessions, and what each waits for")
-            .asks(OF_SESSIONS)
-            .answers(Answer::Json(&["sessions", "total"])),
-        Operation::get("/v3/sessions/{id}/why", sessions::why)
-            .about(Group::Graphs, "What each node of a session waits for")
-            .answers(Answer::Json(&["id", "text", "waits"])),
-        Operation::get("/v3/sessions/{id}/trace", recordings::trace)
-            .about(Group::Graphs, "What a recorded session did when")
-            .asks(OF_A_TRACE)
-            .answers(Answer::Json(&[])),
-        Operation::get("/v3/sessions/{id}/recording", recordings::packets)
-            .about(
-                Group::Graphs,
-                "The packets of a recorded session, as lines of JSON",
-            )
-            .needs(Need::Admin)
-            .answers(Answer::Text(&["application/x-ndjson"])),
-        Operation::command("/v3/check", authoring::check)
-            .about(
-                Group::Graphs,
-                "What is wrong with the text of a graph, and its plan",
-            )
-            .takes(OF_A_CHECK)
-            .answers(Answer::Json(&["diagnostics", "plan"]))
-            .refuses(WITH_A_BODY),
-        Operation::command("/v3/playground", playground::run)
-            .about(
-                Group::Graphs,
-                "Runs a graph that is not served, with models that are",
-            )
-            .takes(OF_A_TRIAL)
-            .answers(Answer::Json(&["outputs", "events", "error"]))
-            .refuses(WITH_A_TRIAL),
-        Operation::get("/v3/calculators", authoring::calculators)
-            .about(Group::Graphs, "What nodes of graphs can be")
-            .answers(Answer::Json(&["calculators"])),
-        Operation::get("/v3/calculators/{calculator}", authoring::calculator)
-            .about(
-                Group::Graphs,
-                "All that is known of a calculator or subgraph",
-            )
-            .answers(Answer::Json(&["name", "doc"])),
+        Operation::get("/v3/graphs", graphs::list).about(Graphs, "The graphs, their states and their sessions").answers(Json(&["graphs"])),
+        Operation::get("/v3/graphs/{name}", graphs::one).about(Graphs, "A graph as it runs, with its subgraphs expanded").answers(Any)
+            .asks(const { &[Parameter::new("format", Kind::OneOf(&["json", "dot", "mermaid", "text"]), "Its form; `json`")] }),
+        Operation::get("/v3/graphs/{name}/events", events::of_graph).about(Graphs, "What its nodes and queues do, as it changes").answers(Events)
+            .asks(&[ONE_SESSION]),
+        Operation::get("/v3/graphs/{name}/file", files::text).about(Graphs, "The text of its file").answers(Text(&["text/plain"]))
+            .needs(Need::Admin),
+        Operation::put("/v3/graphs/{name}/file", files::save).about(Graphs, "Writes its file, with `--allow_graph_edits`")
+            .answers(Json(&["name", "file", "diagnostics"]))
+            .takes_text().refuses(WITH_AN_EDIT),
+        Operation::get("/v3/graphs/{name}/tap", tap::tap).about(Graphs, "The packets of some of its streams, as they come").answers(Events)
+            .asks(OF_A_TAP).needs(Need::Admin),
+        Operation::get("/v3/graphs/{name}/recording", recordings::list).about(Graphs, "What was recorded of it, and whether more is")
+            .answers(Json(&["active", "recordings"])),
+        Operation::post("/v3/graphs/{name}/recording", recordings::begin).about(Graphs, "Records coming sessions")
+            .answers(Json(&["active", "recordings"]))
+            .takes(OF_A_RECORDING).refuses(WITH_A_BODY),
+        Operation::delete("/v3/graphs/{name}/recording", recordings::end).about(Graphs, "Records no more sessions").answers(Nothing),
+        Operation::get("/v3/sessions", sessions::list).about(Graphs, "The open sessions, and what each waits for")
+            .answers(Json(&["sessions", "total"]))
+            .asks(const { &[Parameter::new("graph", Kind::OptionalText, "The only graph whose sessions are listed")] }),
+        Operation::get("/v3/sessions/{id}/why", sessions::why).about(Graphs, "What each node of a session waits for")
+            .answers(Json(&["id", "text", "waits"])),
+        Operation::get("/v3/sessions/{id}/trace", recordings::trace).about(Graphs, "What a recorded session did when").answers(Json(&[]))
+            .asks(const { &[Parameter::new("format", Kind::OneOf(&["json", "chrome"]), "Its form; `json`")] }),
+        Operation::get("/v3/sessions/{id}/recording", recordings::packets).about(Graphs, "The packets of a recorded session, as lines of JSON")
+            .answers(Text(&["application/x-ndjson"])).needs(Need::Admin),
+        Operation::post("/v3/check", authoring::check).about(Graphs, "What is wrong with the text of a graph, and its plan")
+            .answers(Json(&["diagnostics", "plan"]))
+            .takes(const { &[Parameter::new("graph", Kind::Text, "The text of the graph")] }).refuses(WITH_A_BODY),
+        Operation::post("/v3/playground", playground::run).about(Graphs, "Runs a graph that is not served, with models that are")
+            .answers(Json(&["outputs", "events", "error"]))
+            .takes(OF_A_TRIAL).refuses(WITH_A_TRIAL),
+        Operation::get("/v3/calculators", authoring::calculators).about(Graphs, "What nodes of graphs can be").answers(Json(&["calculators"])),
+        Operation::get("/v3/calculators/{calculator}", authoring::calculator).about(Graphs, "All that is known of a calculator or subgraph")
+            .answers(Json(&["name", "doc"])),
     ];
-    let operations = operations.map(|operation| {
-        let operation = operation.on(Side::Management);
-        if matches!(operation.method, "post" | "put") {
-            operation
-        } else {
-            operation.refuses(OF_A_GRAPH)
-        }
-    });
-    operations.into()
+    let managed = operations.into_iter().map(|it| it.on(Side::Management));
+    managed.map(|it| if matches!(it.method, "post" | "put") { it } else { it.refuses(OF_A_GRAPH) }).collect()
 }
 
 /// The graph, or version of a graph, of this name.

@@ -1,16 +1,14 @@
 //! `POST /v3/playground`: a graph that is not served is run once, with models of those that are.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use axum::{
-    Extension, Json,
+    Json,
     extract::{Request, State},
     response::{IntoResponse as _, Response},
 };
-use graphmill_engine::{Error, Packet, Plan, Result as EngineResult, Timeline, codec};
+use graphmill_calculators::payload::Account;
+use graphmill_engine::{Packet, Plan, Timeline};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{
@@ -18,22 +16,18 @@ use tokio::{
     time::timeout,
 };
 
-use super::{
-    authoring::{self, MAX_GRAPH_BYTES},
-    query::wrong,
-    tap::shown,
-};
+use super::{authoring, query::wrong, tap::described};
 use crate::{
     app::state::App,
     bodies::Share,
     config::Observation,
     errors::{Cause, Failure},
-    keys::Caller,
-    observe::{self, Audit},
+    http::asker::Asker,
     offline::{
-        play::Play,
+        play::{Kept, Play},
         test_file::{Bench, Case, TestFile},
     },
+    run::RequestContext,
     servable::{Servable, Servables, request_stream},
     sessions::{MAX_EVENTS, trace_events},
 };
@@ -66,43 +60,29 @@ enum Input {
 
 pub(super) async fn run(
     State(app): State<Arc<App>>,
-    caller: Option<Extension<Arc<Caller>>>,
     request: Request,
 ) -> Result<Response, Failure> {
     let place = app.sessions.trial()?;
     let (parts, body) = request.into_parts();
+    let who = RequestContext::read(&app.runner, &parts.extensions, &parts.headers)?;
     let share = app.bodies.share(&parts.extensions);
     let body = app.read_share(&share, &parts, body).await?;
-    if body.len() > MAX_GRAPH_BYTES {
-        let message = format!(
-            "the body has {} bytes, at most {MAX_GRAPH_BYTES}",
-            body.len()
-        );
-        return Err(Failure::new(Cause::BadRequest, message));
-    }
-    let asked: TrialRequest = authoring::read(&body)?;
-    let beside = match &asked.beside {
-        Some(name) => Some(super::graph(&app, name)?),
-        None => None,
-    };
+    authoring::check_length("the body", &body)?;
+    let mut asked: TrialRequest = authoring::read(&body)?;
+    let beside = asked.beside.as_ref();
+    let beside = beside.map(|name| super::graph(&app, name)).transpose()?;
     let mut audited = Audited {
-        caller,
-        subject: asked.beside.clone(),
+        asker: Asker(who.caller.clone()),
+        subject: asked.beside.take(),
         outcome: "failed",
         reason: Some("the client left, or the server could not run it"),
     };
-    let TrialRequest {
-        graph,
-        test,
-        path,
-        body,
-        ..
-    } = asked;
-    let input = input(test, path, body).inspect_err(|_| audited.ends("refused"))?;
+    let input = input(asked.test, asked.path, asked.body);
+    let input = input.inspect_err(|_| audited.ends("refused"))?;
     let servables = app.servables();
     let observation = servables.observation().clone();
     // Compiling may take a while, and this thread serves requests.
-    let work = move || make(&servables, beside.as_deref(), &graph, input);
+    let work = move || make(&servables, beside.as_deref(), &asked.graph, input);
     let made = share.beside(work, "the compilation failed").await;
     let made = made.unwrap_or_else(Err);
     match made.inspect_err(|_| audited.ends("refused"))? {
@@ -111,8 +91,10 @@ pub(super) async fn run(
             Ok(response)
         }
         Made::Ready(plan, case) => {
-            let played = play(plan, case, place, observation, &share);
-            let told = app.runner.guard(None).wait(played).await?;
+            // Before the answer's end is sent: the next request may follow at once.
+            let _settlement = who.settlement();
+            let played = play(&who, plan, case, place, observation, &share);
+            let told = who.guard(None).wait(played).await?;
             let went_well = told["error"].is_null();
             audited.ends(if went_well { "done" } else { "failed" });
             Ok(Json(told).into_response())
@@ -122,7 +104,7 @@ pub(super) async fn run(
 
 /// The line of a run in the audit log, written when this is dropped.
 struct Audited {
-    caller: Option<Extension<Arc<Caller>>>,
+    asker: Asker,
     /// The served graph that the run is about, if any.
     subject: Option<String>,
     outcome: &'static str,
@@ -137,13 +119,8 @@ impl Audited {
 
 impl Drop for Audited {
     fn drop(&mut self) {
-        observe::audit(&Audit {
-            action: "try",
-            actor: self.caller.as_ref().map(|caller| &**caller.name()),
-            subject: self.subject.as_deref().unwrap_or("playground"),
-            outcome: self.outcome,
-            reason: self.reason,
-        });
+        let subject = self.subject.as_deref().unwrap_or("playground");
+        self.asker.audit("try", subject, self.outcome, self.reason);
     }
 }
 
@@ -204,56 +181,46 @@ fn make(
     Ok(Made::Ready(Arc::clone(plan), case))
 }
 
-/// What came out of a run, by stream, in its order.
-type Outputs = Arc<Mutex<Vec<(String, Packet)>>>;
-
 async fn play(
+    who: &RequestContext,
     plan: Arc<Plan>,
     case: Case,
     place: OwnedSemaphorePermit,
     observation: Observation,
     share: &Share,
 ) -> Result<Value, Failure> {
-    let outputs = Outputs::default();
+    let (mut outputs, mut listed) = (Kept::default(), None);
     let (done, timeline) = oneshot::channel();
     let bench = Bench::of(Arc::clone(&plan));
-    let run = bench.run_watched(&case, |session| {
-        watch(session, &plan, &outputs)?;
-        session.keep_timeline(MAX_EVENTS, move |timeline| {
+    let open = |plan: &Arc<Plan>, sides, recorded| {
+        let account = Account {
+            recorded,
+            ..who.account()
+        };
+        // The guard around the run ends it at its deadline.
+        let (mut session, listing) = who.session(plan, sides, None, account)?;
+        listed = Some(listing);
+        session.0.keep_timeline(MAX_EVENTS, move |timeline, _| {
             // A session that does not end at once keeps its place.
             drop(place);
             // Fails when nobody waits for it any more.
             let _ = done.send(timeline);
         });
-        Ok(())
-    });
+        let mut session = Play::from(session);
+        outputs = session.keep(plan.graph_outputs(), MAX_PACKETS)?;
+        Ok(session)
+    };
+    let run = bench.run_in(&case, open);
     let failure = match timeout(MAX_TIME, run).await {
         Ok(outcome) => outcome.failure,
         Err(_) => Some(format!("the run was ended after {} s", MAX_TIME.as_secs())),
     };
     let timeline = timeout(PATIENCE, timeline).await.ok();
     let timeline = timeline.and_then(Result::ok);
-    let outputs = std::mem::take(&mut *outputs.lock().unwrap_or_else(PoisonError::into_inner));
+    let outputs = outputs.take();
     // Payloads may be large, and this thread serves requests.
     let tell = move || tell(&plan, &outputs, timeline, failure, &observation);
     share.beside(tell, "the outputs could not be written").await
-}
-
-/// Keeps what comes out of the graph, as far as there is room.
-fn watch(session: &mut Play, plan: &Plan, outputs: &Outputs) -> EngineResult<()> {
-    for stream in plan.graph_outputs() {
-        let (name, outputs) = (stream.to_owned(), Arc::clone(outputs));
-        session.observe(stream, move |packet| {
-            let mut outputs = outputs.lock().unwrap_or_else(PoisonError::into_inner);
-            if outputs.len() == MAX_PACKETS {
-                let message = format!("more than {MAX_PACKETS} packets came out");
-                return Err(Error::exhausted(message));
-            }
-            outputs.push((name.clone(), packet.clone()));
-            Ok(())
-        })?;
-    }
-    Ok(())
 }
 
 fn tell(
@@ -263,16 +230,8 @@ fn tell(
     failure: Option<String>,
     observation: &Observation,
 ) -> Value {
-    let outputs = outputs.iter().map(|(stream, packet)| {
-        let (payload, truncated) = shown(packet, observation);
-        json!({
-            "stream": stream,
-            "timestamp": codec::timestamp_to_json(packet.time),
-            "type": packet.type_info().name(),
-            "payload": payload,
-            "truncated": truncated,
-        })
-    });
+    let outputs = outputs.iter();
+    let outputs = outputs.map(|(stream, packet)| described(stream, packet, observation));
     let nodes: Vec<String> = plan.node_names().map(str::to_owned).collect();
     let streams: Vec<String> = plan.streams().map(str::to_owned).collect();
     let events = timeline.map(|timeline| trace_events(&timeline, &nodes, &streams));

@@ -13,43 +13,35 @@ pub(super) struct Query(Vec<(String, String)>);
 impl Query {
     /// Reads the parameters, which have to be among the `known` ones.
     pub(super) fn read(query: RawQuery, known: &[&'static str]) -> Result<Self, Failure> {
-        let RawQuery(query) = query;
-        let query = query.unwrap_or_default();
+        let query = query.0.unwrap_or_default();
         let pairs = form_urlencoded::parse(query.as_bytes()).into_owned();
         let query = Self(pairs.collect());
-        match query
-            .0
-            .iter()
-            .find(|(name, _)| !known.contains(&name.as_str()))
-        {
-            None => Ok(query),
-            Some((name, _)) => {
-                let name = shortened(name, SHOWN_BYTES);
-                let known = known.join("`, `");
-                let message = if known.is_empty() {
-                    format!("unknown parameter `{name}`: there are none here")
-                } else {
-                    format!("unknown parameter `{name}`: there are `{known}`")
-                };
-                Err(Failure::new(Cause::BadRequest, message).with_code("unsupported_parameter"))
-            }
-        }
+        let is_unknown = |name: &&String| !known.contains(&name.as_str());
+        let Some(name) = query.0.iter().map(|(name, _)| name).find(is_unknown) else {
+            return Ok(query);
+        };
+        let (name, known) = (shortened(name, SHOWN_BYTES), known.join("`, `"));
+        let message = format!("unknown parameter `{name}`: there are `{known}`");
+        Err(Failure::new(Cause::BadRequest, message).with_code("unsupported_parameter"))
+    }
+
+    fn values(&self, name: &'static str) -> impl Iterator<Item = &str> {
+        let of_name = self.0.iter().filter(move |(other, _)| other == name);
+        of_name.map(|(_, value)| value.as_str())
     }
 
     /// All values of a parameter.
     pub(super) fn all(&self, name: &'static str) -> Vec<String> {
-        let of_name = self.0.iter().filter(|(other, _)| other == name);
-        of_name.map(|(_, value)| value.clone()).collect()
+        self.values(name).map(str::to_owned).collect()
     }
 
     /// The value of a parameter that may be given once.
     pub(super) fn one(&self, name: &'static str) -> Result<Option<&str>, Failure> {
-        let mut of_name = self.0.iter().filter(|(other, _)| other == name);
-        let first = of_name.next();
-        if of_name.next().is_some() {
-            return Err(wrong(name, "is given more than once"));
+        let mut values = self.values(name);
+        match (values.next(), values.next()) {
+            (_, Some(_)) => Err(wrong(name, "is given more than once")),
+            (only, None) => Ok(only),
         }
-        Ok(first.map(|(_, value)| value.as_str()))
     }
 
     /// A parameter that is `true` or `false`.
@@ -78,8 +70,6 @@ pub(super) fn rate(rate: f64) -> Result<f64, Failure> {
     if rate > 0.0 && rate <= 1.0 {
         return Ok(rate);
     }
-    Err(wrong(
-        "rate",
-        "is no share: expected a number above 0 and up to 1",
-    ))
+    let why = "is no share: expected a number above 0 and up to 1";
+    Err(wrong("rate", why))
 }

@@ -3,26 +3,24 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    Extension, Json,
+    Json,
     extract::{Path, RawQuery, Request, State},
     http::{StatusCode, header},
     response::{IntoResponse as _, Response},
 };
-use graphmill_calculators::payload::without_mark;
 use graphmill_engine::{Timeline, shortened};
 use serde::{Deserialize, Deserializer, de::Error as _};
-use serde_json::{Map, Number, Value, json};
+use serde_json::{Number, Value, json};
 use tokio::time::timeout;
 
 use super::{
-    SHOWN_BYTES,
+    SHOWN_BYTES, authoring,
     query::{Query, rate, wrong},
 };
 use crate::{
     app::state::App,
     errors::{Cause, Failure},
-    keys::Caller,
-    observe::{self, Audit},
+    http::asker::Asker,
     run::RECORD,
     sessions::{Recording, RecordingRule, run_on_thread},
 };
@@ -100,49 +98,31 @@ pub(super) async fn list(
 
 pub(super) async fn begin(
     State(app): State<Arc<App>>,
-    caller: Option<Extension<Arc<Caller>>>,
+    asker: Asker,
     Path(name): Path<String>,
     request: Request,
 ) -> Result<Json<Value>, Failure> {
     let name = known(&app, name)?;
     let (parts, body) = request.into_parts();
     let body = app.read_body(&parts, body).await?;
-    let asked = read(&body)?;
-    let share = rate(asked.rate)?;
-    if !(1..=MAX_SESSIONS).contains(&asked.sessions) {
-        let why = format!("is {}: expected 1 to {MAX_SESSIONS}", asked.sessions);
-        return Err(wrong("sessions", &why));
+    let request: RecordingRequest = authoring::read_optional(&body)?;
+    let share = rate(request.rate)?;
+    let sessions = request.sessions as u64;
+    for (name, count, most) in [
+        ("sessions", sessions, MAX_SESSIONS as u64),
+        ("seconds", request.seconds, MAX_SECONDS),
+    ] {
+        if !(1..=most).contains(&count) {
+            return Err(wrong(name, &format!("is {count}: expected 1 to {most}")));
+        }
     }
-    if !(1..=MAX_SECONDS).contains(&asked.seconds) {
-        let why = format!("is {}: expected 1 to {MAX_SECONDS}", asked.seconds);
-        return Err(wrong("seconds", &why));
-    }
-    let wanted = app.runner.recording(asked.payloads)?;
-    let time = Duration::from_secs(asked.seconds);
-    observe::audit(&Audit {
-        action: "record",
-        actor: caller.as_ref().map(|caller| &**caller.name()),
-        subject: &name,
-        outcome: "done",
-        reason: asked.payloads.then_some("with payloads"),
-    });
-    let rule = RecordingRule::new(wanted, asked.key, share, asked.sessions, time);
+    let wanted = app.runner.recording(request.payloads)?;
+    let time = Duration::from_secs(request.seconds);
+    let reason = request.payloads.then_some("with payloads");
+    asker.audit("record", &name, "done", reason);
+    let rule = RecordingRule::new(wanted, request.key, share, request.sessions, time);
     app.sessions.record(&name, rule);
     Ok(Json(listed(&app, &name)))
-}
-
-/// A body that may be empty.
-fn read(body: &[u8]) -> Result<RecordingRequest, Failure> {
-    if body.trim_ascii().is_empty() {
-        return Ok(RecordingRequest::default());
-    }
-    // A list of the fields' values is refused, although serde accepts it.
-    let fields = serde_json::from_slice::<Map<String, Value>>(without_mark(body));
-    let asked = fields.and_then(|fields| serde_json::from_value(fields.into()));
-    asked.map_err(|error| {
-        let message = format!("the body cannot be read: {error}");
-        Failure::new(Cause::BadRequest, message)
-    })
 }
 
 pub(super) async fn end(
@@ -169,17 +149,16 @@ pub(super) async fn trace(
     if let Some(ended) = recording.ended() {
         return Ok(Json(write(&recording, &ended.timeline)));
     }
-    let open = open_timeline(&app, &recording).await;
-    match (open, recording.ended()) {
-        (Some(timeline), _) => Ok(Json(write(&recording, &timeline))),
-        (None, Some(ended)) => Ok(Json(write(&recording, &ended.timeline))),
-        (None, None) => {
-            let session = app.sessions.get(&recording.id);
-            let why = session.map_or("the session is about to end".to_owned(), |it| it.silence());
-            let failure = Failure::new(Cause::Unavailable, why);
-            Err(failure.with_code("session_busy"))
-        }
+    if let Some(timeline) = open_timeline(&app, &recording).await {
+        return Ok(Json(write(&recording, &timeline)));
     }
+    // It may have ended meanwhile.
+    let ended = recording.ended().ok_or_else(|| {
+        let session = app.sessions.get(&recording.id);
+        let why = session.map_or("the session is about to end".to_owned(), |it| it.silence());
+        Failure::new(Cause::Unavailable, why).with_code("session_busy")
+    })?;
+    Ok(Json(write(&recording, &ended.timeline)))
 }
 
 /// What an open session did so far, if it tells.

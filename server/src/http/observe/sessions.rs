@@ -1,6 +1,6 @@
 //! `GET /v3/sessions` and `GET /v3/sessions/{id}/why`.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use axum::{
     Json,
@@ -57,35 +57,25 @@ pub(super) async fn why(
             json!({ "node": session.node(node), "reason": reason, "root": true })
         });
         let waits: Vec<Value> = computes.into_iter().collect();
-        return Ok(Json(
-            json!({ "id": session.id, "text": session.silence(), "waits": waits }),
-        ));
+        let told = json!({ "id": session.id, "text": session.silence(), "waits": waits });
+        return Ok(Json(told));
     };
     let text = why.to_string();
-    Ok(Json(
-        json!({ "id": session.id, "text": text.trim_end(), "waits": waits(&why) }),
-    ))
+    let told = json!({ "id": session.id, "text": text.trim_end(), "waits": waits(&why) });
+    Ok(Json(told))
 }
 
 /// What each open node waits for: those that hold up others first, with the reason that this has.
 fn waits(why: &Why) -> Vec<Value> {
     let is_root = |node: &str| why.roots().any(|root| root.node == node);
-    let mut told: Vec<&str> = Vec::new();
-    let mut waits = Vec::new();
-    for wait in why
-        .roots()
-        .chain(why.chains.iter().flatten())
-        .chain(&why.nodes)
-    {
-        if told.contains(&wait.node.as_str()) {
-            continue;
-        }
-        told.push(&wait.node);
-        waits.push(json!({
-            "node": wait.node, "reason": wait.reason.to_string(), "root": is_root(&wait.node),
-        }));
-    }
-    waits
+    let others = why.chains.iter().flatten().chain(&why.nodes);
+    let mut told = HashSet::new();
+    let first = why.roots().chain(others);
+    let first = first.filter(|wait| told.insert(wait.node.as_str()));
+    let waits = first.map(|wait| {
+        json!({ "node": wait.node, "reason": wait.reason.to_string(), "root": is_root(&wait.node) })
+    });
+    waits.collect()
 }
 
 /// The open session of an id.
@@ -102,9 +92,7 @@ pub(super) fn of_graph(app: &App, graph: &str, id: &str) -> Result<Arc<OpenSessi
     if session.is_of(graph) || session.name == super::graph(app, graph)?.name() {
         return Ok(session);
     }
-    let message = format!(
-        "the session `{}` is one of the graph `{}`",
-        session.id, session.name
-    );
+    let (id, name) = (&session.id, &session.name);
+    let message = format!("the session `{id}` is one of the graph `{name}`");
     Err(Failure::new(Cause::NotFound, message))
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::{
-    Extension,
     extract::{Path, RawQuery, State},
     response::Response,
 };
@@ -22,9 +21,7 @@ use crate::{
     app::state::App,
     config::Observation,
     errors::{Cause, Failure},
-    http::sse,
-    keys::Caller,
-    observe::{self, Audit},
+    http::{asker::Asker, sse},
     sessions::{Tapped, Taps},
 };
 
@@ -40,7 +37,7 @@ const MAX_PACKETS: usize = 32;
 
 pub(super) async fn tap(
     State(app): State<Arc<App>>,
-    caller: Option<Extension<Arc<Caller>>>,
+    asker: Asker,
     Path(name): Path<String>,
     query: RawQuery,
 ) -> Result<Response, Failure> {
@@ -56,13 +53,7 @@ pub(super) async fn tap(
     let share = rate(share.parse().unwrap_or(f64::NAN))?;
     let observation = app.servables().observation().clone();
     let payloads = query.boolean("payloads")?.unwrap_or(true) && observation.payloads;
-    observe::audit(&Audit {
-        action: "tap",
-        actor: caller.as_ref().map(|caller| &**caller.name()),
-        subject: &name,
-        outcome: "done",
-        reason: None,
-    });
+    asker.audit("tap", &name, "done", None);
     let taps = app.sessions.tap(&name, session, streams, share);
     let shows = Arc::new(Observation {
         payloads,
@@ -100,16 +91,14 @@ struct Packets {
 
 impl Source for Packets {
     async fn next(&mut self) -> Option<Bytes> {
-        let mut packets = vec![self.taps.next().await?];
-        while packets.len() < MAX_PACKETS
-            && let Some(packet) = self.taps.try_next()
-        {
-            packets.push(packet);
-        }
-        let named = packets.into_iter().map(|packet| {
-            let stream = self.taps.stream(packet.stream).to_owned();
-            (stream, packet)
-        });
+        let first = self.taps.next().await?;
+        let more = std::iter::from_fn(|| self.taps.try_next());
+        let packets: Vec<Tapped> = std::iter::once(first)
+            .chain(more)
+            .take(MAX_PACKETS)
+            .collect();
+        let named = packets.into_iter();
+        let named = named.map(|packet| (self.taps.stream(packet.stream).to_owned(), packet));
         let named: Vec<(String, Tapped)> = named.collect();
         let dropped = self.taps.dropped();
         let shows = Arc::clone(&self.shows);
@@ -123,15 +112,8 @@ impl Source for Packets {
 fn write(packets: &[(String, Tapped)], dropped: u64, shows: &Observation) -> Bytes {
     let mut out = BytesMut::new();
     for (stream, tapped) in packets {
-        let (payload, truncated) = shown(&tapped.packet, shows);
-        let event = json!({
-            "session": tapped.session,
-            "stream": stream,
-            "timestamp": codec::timestamp_to_json(tapped.packet.time),
-            "type": tapped.packet.type_info().name(),
-            "payload": payload,
-            "truncated": truncated,
-        });
+        let mut event = described(stream, &tapped.packet, shows);
+        event["session"] = json!(tapped.session);
         sse::write_named_event(&mut out, "packet", &event.to_string());
     }
     if dropped > 0 {
@@ -141,8 +123,20 @@ fn write(packets: &[(String, Tapped)], dropped: u64, shows: &Observation) -> Byt
     out.freeze()
 }
 
+/// A packet of a stream, with what it carries.
+pub(super) fn described(stream: &str, packet: &Packet, shows: &Observation) -> Value {
+    let (payload, truncated) = shown(packet, shows);
+    json!({
+        "stream": stream,
+        "timestamp": codec::timestamp_to_json(packet.time),
+        "type": packet.type_info().name(),
+        "payload": payload,
+        "truncated": truncated,
+    })
+}
+
 /// What a packet carries, as far as it is shown, and whether that is not all.
-pub(super) fn shown(packet: &Packet, shows: &Observation) -> (Value, bool) {
+fn shown(packet: &Packet, shows: &Observation) -> (Value, bool) {
     let encoded = shows.payloads.then(|| codec::encode(packet)).flatten();
     let Some(mut payload) = encoded else {
         return (Value::Null, false);
@@ -152,8 +146,6 @@ pub(super) fn shown(packet: &Packet, shows: &Observation) -> (Value, bool) {
     if text.len() <= MAX_PAYLOAD_BYTES {
         return (payload, false);
     }
-    (
-        text[..text.floor_char_boundary(MAX_PAYLOAD_BYTES)].into(),
-        true,
-    )
+    let end = text.floor_char_boundary(MAX_PAYLOAD_BYTES);
+    (text[..end].into(), true)
 }

@@ -1,14 +1,11 @@
 //! Shared by streaming answers: keep-alives, and an end when the server stops.
 
-use std::{convert::Infallible, time::Duration};
+use std::convert::Infallible;
 
-use axum::response::Response;
+use axum::{body::Body, response::Response};
 use bytes::Bytes;
-use futures_util::stream;
-use tokio::{
-    sync::{OwnedSemaphorePermit, watch},
-    time::timeout,
-};
+use futures_util::{StreamExt as _, stream};
+use tokio::time::timeout;
 
 use crate::{app::state::App, errors::Failure, http::sse, stage::Stage};
 
@@ -19,45 +16,20 @@ pub(super) trait Source: Send + 'static {
     fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
 }
 
-/// A viewer's place, and when it has to leave it.
-struct Viewing<S> {
-    source: S,
-    stage: watch::Receiver<Stage>,
-    keep_alive: Duration,
-    _place: OwnedSemaphorePermit,
-}
-
 /// The answer that has these events, until its client leaves.
 pub(super) fn answer(app: &App, source: impl Source) -> Result<Response, Failure> {
-    let viewing = Viewing {
-        source,
-        stage: app.stage.clone(),
-        keep_alive: app.options.keep_alive,
-        _place: app.sessions.viewer()?,
-    };
-    let events = stream::unfold(viewing, |mut viewing| async move {
-        let bytes = viewing.next().await?;
-        Some((Ok::<_, Infallible>(bytes), viewing))
+    let place = app.sessions.viewer()?;
+    let keep_alive = app.options.keep_alive;
+    let events = stream::unfold((source, place), move |(mut source, place)| async move {
+        let said = timeout(keep_alive, source.next()).await;
+        let bytes = said.unwrap_or(Some(Bytes::from_static(sse::PING)))?;
+        Some((Ok::<_, Infallible>(bytes), (source, place)))
     });
-    Ok(sse::response(axum::body::Body::from_stream(events)))
-}
-
-impl<S: Source> Viewing<S> {
-    async fn next(&mut self) -> Option<Bytes> {
-        let Self {
-            source,
-            stage,
-            keep_alive,
-            ..
-        } = self;
-        tokio::select! {
-            biased;
-            // A page that is left open must not hold up the end of the server.
-            _ = stage.wait_for(|stage| *stage >= Stage::Draining) => None,
-            said = timeout(*keep_alive, source.next()) => match said {
-                Ok(said) => said,
-                Err(_) => Some(Bytes::from_static(sse::PING)),
-            },
-        }
-    }
+    let mut stage = app.stage.clone();
+    // A page that is left open must not hold up the end of the server.
+    let draining = async move {
+        let _ = stage.wait_for(|stage| *stage >= Stage::Draining).await;
+    };
+    let events = events.take_until(Box::pin(draining));
+    Ok(sse::response(Body::from_stream(events)))
 }

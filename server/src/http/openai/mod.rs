@@ -8,48 +8,24 @@ use graphmill_calculators::http::dialect::PREFIXES;
 
 use super::operation::{Answer, Group, Kind, OF_GRAPHS, Operation, Parameter};
 
+#[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
-    let mut operations = Vec::new();
-    for prefix in PREFIXES {
-        let listed = *prefix == PREFIXES[0];
-        let list = Operation::get(format!("{prefix}/models"), models::list);
-        let one = Operation::get(format!("{prefix}/models/{{*name}}"), models::one);
-        operations.push(
-            list.about(Group::Models, "The graphs that answer now")
-                .answers(Answer::Json(&["data"]))
-                .listed(listed),
-        );
-        operations.push(
-            one.about(Group::Models, "One of them")
-                .answers(Answer::Json(&["id"]))
-                .refuses(OF_GRAPHS)
-                .listed(listed),
-        );
-        let path = format!("{prefix}/tokenizer_info");
-        operations.push(tokenizer_info(&path).listed(listed));
-    }
-    operations.push(tokenizer_info("/tokenizer_info").listed(false));
-    operations
+    let own = |prefix: &&str| [
+        Operation::get(&format!("{prefix}/models"), models::list).about(Group::Models, "The graphs that answer now")
+            .answers(Answer::Json(&["data"])),
+        Operation::get(&format!("{prefix}/models/{{*name}}"), models::one).about(Group::Models, "One of them").answers(Answer::Json(&["id"]))
+            .refuses(OF_GRAPHS),
+        tokenizer_info(&format!("{prefix}/tokenizer_info")),
+    ].map(|operation| operation.listed(*prefix == PREFIXES[0]));
+    let bare = tokenizer_info("/tokenizer_info").listed(false);
+    PREFIXES.iter().flat_map(own).chain([bare]).collect()
 }
 
-const OF_A_TOKENIZER: &[Parameter] = &[Parameter::new(
-    "model",
-    Kind::OptionalText,
-    "The graph; without it, the only one with a language model",
-)];
-
+#[rustfmt::skip]
 fn tokenizer_info(path: &str) -> Operation {
     Operation::get(path, tokenizer::info)
-        .about(
-            Group::Prompts,
-            "The special tokens and the chat template of a model",
-        )
-        .asks(OF_A_TOKENIZER)
-        .answers(Answer::Json(&[
-            "model",
-            "bos_token",
-            "eos_token",
-            "chat_template",
-        ]))
+        .about(Group::Prompts, "The special tokens and the chat template of a model")
+        .asks(const { &[Parameter::new("model", Kind::OptionalText, "The graph; without it, the only one with a language model")] })
+        .answers(Answer::Json(&["model", "bos_token", "eos_token", "chat_template"]))
         .refuses(OF_GRAPHS)
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::{
-    Extension, Json,
+    Json,
     extract::{Path, State},
     http::HeaderMap,
 };
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     app::state::App,
     errors::Failure,
-    keys::Caller,
+    http::asker::Asker,
     servable::{Choice, Named, Servable},
 };
 
@@ -23,14 +23,9 @@ const ANTHROPIC: &str = "anthropic-version";
 
 pub(super) async fn list(
     State(app): State<Arc<App>>,
-    caller: Option<Extension<Arc<Caller>>>,
+    asker: Asker,
     headers: HeaderMap,
 ) -> Json<Value> {
-    let sees = |graph: &str, adapter: Option<&str>| {
-        caller
-            .as_ref()
-            .is_none_or(|caller| caller.sees(graph, adapter))
-    };
     let servables = app.servables();
     // A graph with versions, under its own name and under those of its versions.
     let newest = servables.versioned().filter_map(|graph| {
@@ -43,36 +38,40 @@ pub(super) async fn list(
     let mut named: Vec<(String, Arc<Servable>)> = newest.chain(all).collect();
     named.sort_by(|one, other| one.0.cmp(&other.0));
     let mut models = Vec::new();
-    for (name, servable) in named {
-        if !servable.answers() {
-            continue;
-        }
+    for (name, servable) in named.into_iter().filter(|(_, it)| it.answers()) {
         let adapters = servable.adapters().into_iter();
         let adapters = adapters.map(|adapter| Some(adapter.into()));
         let all = [None].into_iter().chain(adapters);
-        let visible =
-            all.filter(|adapter: &Option<Arc<str>>| sees(servable.graph(), adapter.as_deref()));
+        let visible = all
+            .filter(|adapter: &Option<Arc<str>>| asker.sees(servable.graph(), adapter.as_deref()));
         models.extend(visible.map(|adapter| Model {
             name: name.clone(),
             servable: Arc::clone(&servable),
             adapter,
         }));
     }
-    if headers.contains_key(ANTHROPIC) {
-        return Json(anthropic_list(&models));
+    let of_anthropic = headers.contains_key(ANTHROPIC);
+    let form = if of_anthropic {
+        anthropic_object
+    } else {
+        object
+    };
+    let data: Vec<Value> = models.iter().map(form).collect();
+    if !of_anthropic {
+        return Json(json!({ "object": "list", "data": data }));
     }
-    let data: Vec<Value> = models.iter().map(object).collect();
-    Json(json!({ "object": "list", "data": data }))
+    // All models are one page.
+    let (first, last) = (models.first().map(Model::id), models.last().map(Model::id));
+    Json(json!({ "data": data, "has_more": false, "first_id": first, "last_id": last }))
 }
 
 pub(super) async fn one(
     State(app): State<Arc<App>>,
-    caller: Option<Extension<Arc<Caller>>>,
+    asker: Asker,
     headers: HeaderMap,
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Failure> {
-    let caller = caller.as_ref().map(|caller| &*caller.0);
-    let Named { servable, adapter } = app.runner.find(&name, caller)?;
+    let Named { servable, adapter } = app.runner.find(&name, asker.caller())?;
     if !servable.answers() {
         servable.plan()?;
     }
@@ -143,16 +142,6 @@ fn object(model: &Model) -> Value {
         object["parent"] = model.name.as_str().into();
     }
     object
-}
-
-/// All models in Anthropic's form, which are one page.
-fn anthropic_list(models: &[Model]) -> Value {
-    json!({
-        "data": models.iter().map(anthropic_object).collect::<Vec<_>>(),
-        "has_more": false,
-        "first_id": models.first().map(Model::id),
-        "last_id": models.last().map(Model::id),
-    })
 }
 
 fn anthropic_object(model: &Model) -> Value {

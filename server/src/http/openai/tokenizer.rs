@@ -5,41 +5,42 @@
 use std::sync::Arc;
 
 use axum::{
-    Extension, Json,
+    Json,
     extract::{RawQuery, State},
 };
 use graphmill_calculators::llm::LanguageModel;
-use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
 use crate::{
     app::state::App,
     errors::{Cause, Failure},
-    keys::Caller,
+    http::asker::Asker,
     servable::Choice,
 };
 
 /// Of the graph that the query's `model` names; without it, of the only one with a language model.
 pub(super) async fn info(
     State(app): State<Arc<App>>,
-    caller: Option<Extension<Arc<Caller>>>,
+    asker: Asker,
     RawQuery(query): RawQuery,
 ) -> Result<Json<Value>, Failure> {
-    let caller = caller.as_ref().map(|caller| &*caller.0);
-    let named = named(query.as_deref().unwrap_or_default());
+    let query = query.unwrap_or_default();
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    let named = pairs.find(|(name, _)| name == "model");
     let servables = app.servables();
-    let sees = |graph: &str| caller.is_none_or(|caller| caller.sees(graph, None));
-    let name = match (&named, servables.unnamed(sees)) {
-        (Some(name), _) => name.as_str(),
-        (None, Some(only)) => only.name(),
-        (None, None) => {
+    let name = match (&named, servables.unnamed(|graph| asker.sees(graph, None))) {
+        (Some((_, name)), _) if !name.is_empty() => name,
+        (_, Some(only)) => only.name(),
+        (_, None) => {
             let message = "`model` is missing: there are several graphs, and the query names the one that is meant";
             return Err(Failure::new(Cause::BadRequest, message)
                 .of_field("model")
                 .with_code("missing_required_parameter"));
         }
     };
-    let available = app.runner.available(name, &Choice::Newest, caller, None);
+    let available = app
+        .runner
+        .available(name, &Choice::Newest, asker.caller(), None);
     let ready = available.await?;
     let servable = &ready.servable;
     let models = ready.plan().resources::<LanguageModel>();
@@ -75,13 +76,4 @@ fn of(model: &LanguageModel) -> Value {
         "pad_token_id": vocab.pad(),
         "chat_template": template(false).map(|template| template.source().to_owned()),
     })
-}
-
-/// The query's `model`.
-fn named(query: &str) -> Option<String> {
-    let value = query
-        .split('&')
-        .find_map(|pair| pair.strip_prefix("model="))?;
-    let decoded = percent_decode_str(value).decode_utf8_lossy().into_owned();
-    (!decoded.is_empty()).then_some(decoded)
 }

@@ -6,7 +6,7 @@ mod files;
 
 use axum::{
     extract::Path,
-    http::{HeaderMap, Method, StatusCode, Uri, header},
+    http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header},
     response::{IntoResponse as _, Response},
 };
 
@@ -31,21 +31,13 @@ const START: &str = "index.html";
 /// The file that `/docs` answers with.
 const DOCS: &str = "docs.html";
 
+#[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
-    vec![
-        Operation::get("/", start)
-            .about(
-                Group::Server,
-                "A page: chat, graphs, playground and server, for a person with a browser",
-            )
-            .answers(Answer::Page)
-            .on(Side::Both),
-        Operation::get("/page/{*file}", file)
-            .about(Group::Server, "A file of the page")
-            .answers(Answer::Page)
-            .on(Side::Both)
-            .listed(false),
-    ]
+    let pages = [
+        Operation::get("/", start).about(Group::Server, "A page: chat, graphs, playground and server, for a person with a browser"),
+        Operation::get("/page/{*file}", file).about(Group::Server, "A file of the page").listed(false),
+    ];
+    pages.map(|page| page.answers(Answer::Page).on(Side::Both)).into()
 }
 
 async fn start(method: Method, uri: Uri, headers: HeaderMap) -> Response {
@@ -92,18 +84,19 @@ async fn answer(
 
 /// Whether the client has the file as it is.
 fn is_known(file: &File, headers: &HeaderMap) -> bool {
-    let all = headers.get_all(header::IF_NONE_MATCH).iter();
+    listed(headers, header::IF_NONE_MATCH).any(|tag| tag == "*" || tag == file.etag)
+}
+
+/// What a header lists, between commas.
+fn listed(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
+    let all = headers.get_all(name).into_iter();
     let all = all.filter_map(|value| value.to_str().ok());
-    all.flat_map(|value| value.split(','))
-        .map(str::trim)
-        .any(|tag| tag == "*" || tag == file.etag)
+    all.flat_map(|value| value.split(',')).map(str::trim)
 }
 
 /// Whether the client reads what is compressed so. Who names it with a weight of 0 does not.
 fn takes_gzip(headers: &HeaderMap) -> bool {
-    let all = headers.get_all(header::ACCEPT_ENCODING).iter();
-    let all = all.filter_map(|value| value.to_str().ok());
-    all.flat_map(|value| value.split(',')).any(|coding| {
+    listed(headers, header::ACCEPT_ENCODING).any(|coding| {
         let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));
         let weight = weight.trim().strip_prefix("q=").unwrap_or("1");
         let is_wanted = weight.parse().is_ok_and(|weight: f32| weight > 0.0);

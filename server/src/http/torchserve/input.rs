@@ -57,10 +57,8 @@ pub(super) fn read(
         None | Some(Datatype::Bytes) => Ok(Tensor::of_strings([&body])),
         Some(datatype) => of_bytes(&port, datatype, body),
     };
-    Ok((
-        port.name,
-        tensor.map_err(|why| wrong(BODY.to_owned(), why))?,
-    ))
+    let tensor = tensor.map_err(|why| wrong(BODY.to_owned(), why))?;
+    Ok((port.name, tensor))
 }
 
 /// Elements that are written as JSON: arrays in each other, or one by itself. A text that is not
@@ -106,11 +104,9 @@ fn of_bytes(port: &Port, datatype: Datatype, body: Bytes) -> Result<Tensor, Stri
         return Err("more than one length of the declared shape is open: send JSON".to_owned());
     }
     let open = body.len().checked_div(known).unwrap_or(0);
-    let shape: Vec<usize> = port
-        .shape
-        .iter()
-        .map(|length| usize::try_from(*length).unwrap_or(open))
-        .collect();
+    let shape = port.shape.iter();
+    let shape = shape.map(|length| usize::try_from(*length).unwrap_or(open));
+    let shape: Vec<usize> = shape.collect();
     Tensor::new(datatype, shape, body).map_err(|error| error.to_string())
 }
 

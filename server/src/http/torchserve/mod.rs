@@ -9,66 +9,43 @@ mod predict;
 
 use std::sync::Arc;
 
-use axum::{
-    extract::State,
-    http::StatusCode,
-    response::{IntoResponse as _, Response},
-};
+use axum::{extract::State, http::StatusCode, response::Response};
 use serde_json::{Value, json};
 
-use super::operation::{Answer, Group, OF_GRAPHS, Operation, Side};
-use crate::app::state::App;
-use crate::errors::{Cause, Failure};
-
-/// Why a change of the models may not be made.
-const OF_CHANGES: &[Cause] = &[Cause::Unsupported];
+use super::{
+    kserve,
+    operation::{Answer, Group, OF_GRAPHS, Operation, Side},
+};
+use crate::{
+    app::state::App,
+    errors::{Cause, Failure},
+};
 
 /// Why a question about a graph may not be answered.
 const OF_A_GRAPH: &[Cause] = &[Cause::BadRequest, Cause::UnknownModel];
 
+#[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
+    use Answer::{Any, Health, Json, List};
+    use Group::{Models, Server, Tensors};
     let change = |operation: Operation| {
-        operation
-            .about(
-                Group::Models,
-                "Refused: the configuration says what is served",
-            )
-            .refuses(OF_CHANGES)
-            .on(Side::Management)
-            .listed(false)
+        let change = operation.about(Models, "Refused: the configuration says what is served");
+        change.refuses(&[Cause::Unsupported]).on(Side::Management)
     };
-    vec![
-        Operation::get("/ping", ping)
-            .about(
-                Group::Server,
-                "The same as `/v2/health/ready`, as TorchServe says it",
-            )
-            .answers(Answer::Health)
-            .listed(false),
-        Operation::command("/predictions/{*name}", predict::predict)
-            .about(
-                Group::Tensors,
-                "Runs a graph with the body, as TorchServe does",
-            )
-            .answers(Answer::Any)
-            .refuses(OF_GRAPHS)
-            .listed(false),
-        Operation::get("/models", models::list)
-            .about(Group::Models, "The graphs, as TorchServe lists them")
-            .answers(Answer::Json(&["models"]))
-            .refuses(OF_A_GRAPH)
-            .on(Side::Management)
-            .listed(false),
-        Operation::get("/models/{*name}", models::describe)
-            .about(Group::Models, "One of them")
-            .answers(Answer::List)
-            .refuses(OF_A_GRAPH)
-            .on(Side::Management)
-            .listed(false),
-        change(Operation::command("/models", models::register)),
-        change(Operation::put("/models/{*name}", models::scale)),
-        change(Operation::delete("/models/{*name}", models::unregister)),
-    ]
+    let operations = [
+        Operation::get("/ping", ping).about(Server, "The same as `/v2/health/ready`, as TorchServe says it").answers(Health),
+        Operation::post("/predictions/{*name}", predict::predict).about(Tensors, "Runs a graph with the body, as TorchServe does").answers(Any)
+            .refuses(OF_GRAPHS),
+        Operation::get("/models", models::list).about(Models, "The graphs, as TorchServe lists them").answers(Json(&["models"]))
+            .refuses(OF_A_GRAPH).on(Side::Management),
+        Operation::get("/models/{*name}", models::describe).about(Models, "One of them").answers(List).refuses(OF_A_GRAPH).on(Side::Management),
+        change(Operation::post("/models", models::refused("graphs are registered by adding them to the configuration"))),
+        change(Operation::put("/models/{*name}", models::refused(
+            "graphs have no workers to scale and no default version to set: sessions run side by side, and the configuration says which versions are served",
+        ))),
+        change(Operation::delete("/models/{*name}", models::refused("graphs are unregistered by taking them out of the configuration"))),
+    ];
+    operations.map(|operation| operation.listed(false)).into()
 }
 
 /// Whether failures under a path are told as TorchServe's clients expect.
@@ -105,13 +82,13 @@ fn kind(cause: Cause, status: StatusCode) -> &'static str {
 }
 
 async fn ping(State(app): State<Arc<App>>) -> Response {
-    match app.unready() {
-        None => axum::Json(json!({ "status": "Healthy", "ready": true })).into_response(),
-        Some(reason) => {
-            let body = json!({ "status": "Unhealthy", "ready": false, "reason": reason });
-            (StatusCode::SERVICE_UNAVAILABLE, axum::Json(body)).into_response()
-        }
-    }
+    let reason = app.unready();
+    let status = if reason.is_none() {
+        "Healthy"
+    } else {
+        "Unhealthy"
+    };
+    kserve::told(json!({ "status": status }), "ready", reason)
 }
 
 /// A path behind `/predictions` or `/models`: the name of a graph, which can have slashes, and

@@ -1,10 +1,13 @@
 //! `/models`: what is served, as TorchServe's management API lists it, and why that is not changed
 //! there.
 
-use std::sync::Arc;
+use std::{
+    future::{Ready, ready},
+    sync::Arc,
+};
 
 use axum::{
-    Extension, Json,
+    Json,
     extract::{Path, State},
     http::Uri,
 };
@@ -14,9 +17,9 @@ use super::named;
 use crate::{
     app::state::App,
     errors::{Cause, Failure},
-    keys::Caller,
+    http::asker::Asker,
     kserve::{self, Label, wrong},
-    servable::{Servable, StateName},
+    servable::Servable,
 };
 
 /// How many graphs a page has at most, where the request does not say it.
@@ -43,19 +46,16 @@ fn page(uri: &Uri) -> Result<(usize, usize), Failure> {
     Ok((first, limit))
 }
 
-type Asking = Option<Extension<Arc<Caller>>>;
-
 /// The names of the graphs.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
-    caller: Asking,
+    asker: Asker,
     uri: Uri,
 ) -> Result<Json<Value>, Failure> {
     let (first, limit) = page(&uri)?;
     let servables = app.servables();
-    let sees = |graph: &str| caller.as_ref().is_none_or(|it| it.sees(graph, None));
-    let mut names: Vec<&str> = servables.iter().map(Servable::graph).collect();
-    names.retain(|name| sees(name));
+    let names = servables.iter().map(Servable::graph);
+    let mut names: Vec<&str> = names.filter(|name| asker.sees(name, None)).collect();
     names.dedup();
     let shown = names.iter().skip(first).take(limit);
     let models: Vec<Value> = shown
@@ -72,20 +72,13 @@ pub(super) async fn list(
 /// A graph: the version that is named, or that requests would go to.
 pub(super) async fn describe(
     State(app): State<Arc<App>>,
-    caller: Asking,
+    asker: Asker,
     Path(path): Path<String>,
 ) -> Result<Json<Value>, Failure> {
-    let caller = caller.as_ref().map(|caller| &*caller.0);
-    let find = |name: &str| app.runner.find(name, caller);
+    let find = |name: &str| app.runner.find(name, asker.caller());
     let (name, version) = named(&path, |name| find(name).is_ok());
     let (_, graph) = kserve::find_version(find, name, version)?;
     let Label { name, version } = Label::of(&graph);
-    let status = match graph.state_name() {
-        StateName::Available => "READY",
-        StateName::Listed | StateName::Loading | StateName::Waiting => "LOADING",
-        StateName::Unloading => "UNLOADING",
-        StateName::Failed | StateName::Unloaded => "UNAVAILABLE",
-    };
     Ok(Json(json!([{
         "modelName": name,
         "modelVersion": version,
@@ -96,24 +89,11 @@ pub(super) async fn describe(
         "batchSize": 1,
         "maxBatchDelay": 0,
         "loadedAtStartup": !graph.loads_on_demand(),
-        "workers": [{ "id": "0", "status": status }],
+        "workers": [{ "id": "0", "status": kserve::state(&graph) }],
     }])))
 }
 
-pub(super) async fn register() -> Failure {
-    refused("graphs are registered by adding them to the configuration")
-}
-
-pub(super) async fn unregister() -> Failure {
-    refused("graphs are unregistered by taking them out of the configuration")
-}
-
-pub(super) async fn scale() -> Failure {
-    refused(
-        "graphs have no workers to scale and no default version to set: sessions run side by side, and the configuration says which versions are served",
-    )
-}
-
-fn refused(why: &str) -> Failure {
-    Failure::new(Cause::Unsupported, why)
+/// A handler that refuses a change.
+pub(super) fn refused(why: &'static str) -> impl Fn() -> Ready<Failure> + Clone {
+    move || ready(Failure::new(Cause::Unsupported, why))
 }

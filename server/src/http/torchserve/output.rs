@@ -4,12 +4,12 @@
 use std::borrow::Cow;
 
 use axum::{
-    http::{HeaderValue, header},
+    http::header,
     response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
 use graphmill_calculators::tensor::{Datatype, Tensor, data_to_json};
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 use crate::{errors::Failure, kserve::wrong, run::Tensors};
 
@@ -26,18 +26,16 @@ pub(super) fn write(tensors: &Tensors) -> Result<Response, Failure> {
     }
     let mut written = Vec::with_capacity(tensors.len());
     for (name, tensor) in tensors {
-        written.push((
-            name,
-            json(tensor).map_err(|why| wrong(format!("outputs.{name}"), why))?,
-        ));
+        let json = json(tensor).map_err(|why| wrong(format!("outputs.{name}"), why))?;
+        written.push((name, json));
     }
     let body = match &written[..] {
         [(_, json)] => json.clone(),
         many => {
-            let members: Vec<String> = many
-                .iter()
-                .map(|(name, json)| format!("{}:{json}", serde_json::Value::from(name.as_str())))
-                .collect();
+            let members = many.iter();
+            let members =
+                members.map(|(name, json)| format!("{}:{json}", Value::from(name.as_str())));
+            let members: Vec<String> = members.collect();
             format!("{{{}}}", members.join(","))
         }
     };
@@ -45,7 +43,6 @@ pub(super) fn write(tensors: &Tensors) -> Result<Response, Failure> {
 }
 
 fn answer(media_type: &'static str, body: Bytes) -> Response {
-    let media_type = HeaderValue::from_static(media_type);
     ([(header::CONTENT_TYPE, media_type)], body).into_response()
 }
 
@@ -58,11 +55,10 @@ fn only_element(tensor: &Tensor) -> Option<&[u8]> {
 /// The elements in arrays, as the shape says.
 fn json(tensor: &Tensor) -> Result<String, String> {
     let flat = data_to_json(tensor)?;
-    let elements: Vec<Cow<'_, str>> = match serde_json::from_str::<Vec<&RawValue>>(flat.get()) {
-        Ok(elements) => elements.iter().map(|it| Cow::Borrowed(it.get())).collect(),
-        Err(error) => return Err(error.to_string()),
-    };
-    let mut level = elements;
+    let elements: Vec<&RawValue> =
+        serde_json::from_str(flat.get()).map_err(|error| error.to_string())?;
+    let elements = elements.iter().map(|it| Cow::Borrowed(it.get()));
+    let mut level: Vec<Cow<'_, str>> = elements.collect();
     // From the inside out: the outermost array is the last.
     for length in tensor.shape().iter().skip(1).rev() {
         let arrays = level.chunks((*length).max(1));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use axum::{
     extract::{Path, Request, State},
-    http::{HeaderName, HeaderValue, header},
-    response::Response,
+    http::{HeaderName, header},
+    response::{IntoResponse as _, Response},
 };
 
 use super::{input, named, output};
@@ -19,16 +19,13 @@ use crate::{
 };
 
 /// What TorchServe says of every answer: it is not to be kept.
-const NOT_KEPT: [(HeaderName, HeaderValue); 3] = [
-    (header::PRAGMA, HeaderValue::from_static("no-cache")),
+const NOT_KEPT: [(HeaderName, &str); 3] = [
+    (header::PRAGMA, "no-cache"),
     (
         header::CACHE_CONTROL,
-        HeaderValue::from_static("no-cache; no-store, must-revalidate, private"),
+        "no-cache; no-store, must-revalidate, private",
     ),
-    (
-        header::EXPIRES,
-        HeaderValue::from_static("Thu, 01 Jan 1970 00:00:00 UTC"),
-    ),
+    (header::EXPIRES, "Thu, 01 Jan 1970 00:00:00 UTC"),
 ];
 
 pub(super) async fn predict(
@@ -57,9 +54,7 @@ pub(super) async fn predict(
     };
     let outcome = kserve::run(&app.sequences, &who, asked).await?;
     share.is_read();
-    let mut response = output::write(&outcome.tensors)?;
-    let headers = response.headers_mut();
-    headers.extend(NOT_KEPT);
-    headers.insert(SERVER_TIMING, who.entry.server_timing());
-    Ok(response)
+    let response = output::write(&outcome.tensors)?;
+    let timing = [(SERVER_TIMING, who.entry.server_timing())];
+    Ok((NOT_KEPT, timing, response).into_response())
 }

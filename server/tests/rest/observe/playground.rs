@@ -4,7 +4,10 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::{CHAIN, STALL};
-use crate::rest::support::{CHAT, Reply, Setup, TestServer, question, read};
+use crate::rest::{
+    keys::{self, code, is},
+    support::{CHAT, Reply, Setup, TestServer, question, read},
+};
 
 const NUMBERS: &str = r#"
     input_stream: "in"
@@ -154,4 +157,30 @@ async fn four_are_tried_at_once_and_each_ends() {
     let one = test(r#"{ stream = "in", value = 1 }"#);
     let again = attempt(&server, &json!({ "graph": NUMBERS, "test": one })).await;
     assert_eq!(again.status, 200, "{}", again.text);
+}
+
+#[tokio::test]
+async fn one_that_is_tried_ends_at_its_deadline_and_when_it_is_cancelled() {
+    let operator = json!([{ "name": "operator", "key": "o", "scopes": ["admin"] }]);
+    let server = keys::server(&operator).await;
+    let input = r#"{ stream = "input", value = { uri = "/x", body = { actions = [] } } }"#;
+    let endless = json!({ "graph": STALL, "test": test(input) + "timeout = 60\n" }).to_string();
+    let attempt = |name: &str, value: &str| {
+        let request = server.post("/v3/playground", endless.clone());
+        read(request.header("x-api-key", "o").header(name, value))
+    };
+    let late = attempt("x-request-timeout-ms", "200").await;
+    assert_eq!(code(&late), is(504, "deadline"));
+    let cancel = async {
+        let url = format!("{}/v3/requests/endless", server.url);
+        // Until it has begun, there is nothing to cancel.
+        while read(server.client.delete(&url).header("x-api-key", "o"))
+            .await
+            .status
+            != 204
+        {}
+    };
+    let (ended, ()) = tokio::join!(attempt("x-request-id", "endless"), cancel);
+    let message = ended.json()["error"]["message"].to_string();
+    assert!(message.contains("the graph failed"), "{message}");
 }
