@@ -400,8 +400,42 @@ impl Lease {
         self.claim = None;
         Bytes::from_owner(Leased {
             bytes,
-            _lease: self,
+            _lease: Arc::new(self),
         })
+    }
+
+    /// Lets these parts of what has come keep the part of the budget until nothing refers to them.
+    pub(crate) fn keeps_all<'a>(
+        mut self,
+        parts: impl IntoIterator<Item = &'a mut Bytes>,
+    ) -> Arc<Share> {
+        self.claim = None;
+        let (share, lease) = (Arc::clone(&self.share), Arc::new(self));
+        for part in parts {
+            *part = Bytes::from_owner(Leased {
+                bytes: std::mem::take(part),
+                _lease: Arc::clone(&lease),
+            });
+        }
+        share
+    }
+
+    /// Gives back all but so many bytes.
+    pub(crate) fn shrink(&mut self, bytes: usize) {
+        let more = self.bytes.saturating_sub(bytes);
+        self.bytes -= more;
+        self.share.give_back(more);
+    }
+
+    /// Leaves a lease for the next body of the same caller in its place.
+    pub(crate) fn next(&mut self) -> Self {
+        let next = self.share.another().lease();
+        std::mem::replace(self, next)
+    }
+
+    /// Refuses a body that is announced to be longer than one can be.
+    pub(crate) fn check(&self, announced: usize) -> Result<(), Failure> {
+        self.share.check(announced)
     }
 }
 
@@ -424,7 +458,7 @@ impl Drop for UntilRead {
 /// A body that was read, with what it has of the budget.
 struct Leased {
     bytes: Bytes,
-    _lease: Lease,
+    _lease: Arc<Lease>,
 }
 
 impl AsRef<[u8]> for Leased {
