@@ -8,8 +8,8 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use axum::{body::Body, extract::Request};
-use bytes::Bytes;
+use axum::{body::Body, extract::Request, http::HeaderValue};
+use bytes::{Buf as _, Bytes};
 use hyper::body::{Body as HttpBody, Frame};
 use prost::Message as _;
 use tonic::{
@@ -58,10 +58,13 @@ impl Call {
     /// Begins to read a request, whose only message the body has that is left in it.
     pub(super) fn begin(app: &App, request: Request) -> Result<Request<MessageBody>, Failure> {
         let (mut parts, body) = request.into_parts();
-        let encoding = parts.headers.get("grpc-encoding");
+        let encoding = parts
+            .headers
+            .get("grpc-encoding")
+            .map(HeaderValue::as_bytes);
         let call = Arc::new(Self {
             who: RequestContext::read(&app.runner, &parts.extensions, &parts.headers)?,
-            encoding: match encoding.map(|it| it.as_bytes()) {
+            encoding: match encoding {
                 Some(b"gzip") => Some(CompressionEncoding::Gzip),
                 Some(b"deflate") => Some(CompressionEncoding::Deflate),
                 _ => None,
@@ -113,11 +116,10 @@ pub(super) struct MessageBody {
     call: Arc<Call>,
     /// True if no other message may follow, and there has to be this one.
     is_only: bool,
-    /// What has come of the head, as a number.
-    head: u64,
-    head_bytes: usize,
-    /// The bytes that are still to come, once the head has.
-    left: Option<usize>,
+    /// The bytes of the message, once its head has come.
+    length: Option<usize>,
+    /// Those that are still to come.
+    left: usize,
 }
 
 impl MessageBody {
@@ -125,46 +127,59 @@ impl MessageBody {
         Self {
             call,
             is_only,
-            head: 0,
-            head_bytes: 0,
-            left: None,
+            length: None,
+            left: HEAD_BYTES,
         }
     }
 
-    /// Returns what is wrong with a body that ends here.
-    fn end(&self) -> Option<&'static str> {
-        match self.left {
-            Some(0) => None,
-            None if self.head_bytes == 0 => self.is_only.then_some("the request has no message"),
-            _ => Some("the request ends inside of a message"),
-        }
-    }
-
-    /// Charges the next part of the message.
-    fn part(&mut self, source: &mut Source) -> Result<Bytes, Failure> {
-        let wanted = self.left.unwrap_or(HEAD_BYTES - self.head_bytes);
-        let part = source.rest.split_to(wanted.min(source.rest.len()));
-        if let Some(left) = &mut self.left {
-            source.lease.take(part.len())?;
-            *left -= part.len();
-        } else {
-            self.head_bytes += part.len();
-            self.head = part
-                .iter()
-                .fold(self.head, |head, byte| head << 8 | u64::from(*byte));
-            if self.head_bytes == HEAD_BYTES {
-                let length = self.head as u32 as usize;
-                source.lease.check(length)?;
-                source.is_compressed = self.head >> 32 != 0;
-                self.left = Some(length);
+    /// Waits for the next part of the message, or its head, which is not charged.
+    fn poll_part(
+        &mut self,
+        source: &mut Source,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, Failure>> {
+        let wrong = |why: &str| Poll::Ready(Err(Failure::new(Cause::BadRequest, why)));
+        let needed = self.length.map_or(HEAD_BYTES, |_| 1);
+        while source.rest.len() < needed {
+            match ready!(Pin::new(&mut source.body).poll_frame(context)) {
+                // Trailers say nothing.
+                Some(Ok(frame)) => {
+                    let data = frame.into_data().unwrap_or_default();
+                    source.rest = if source.rest.is_empty() {
+                        data
+                    } else {
+                        [source.rest.as_ref(), &data].concat().into()
+                    };
+                }
+                Some(Err(error)) => return wrong(&format!("the body could not be read: {error}")),
+                None if !source.rest.is_empty() || (self.length.is_some() && self.left > 0) => {
+                    return wrong("the request ends inside of a message");
+                }
+                None if self.length.is_none() && self.is_only => {
+                    return wrong("the request has no message");
+                }
+                None => return Poll::Ready(Ok(None)),
             }
         }
-        if self.left == Some(0) && source.is_compressed {
-            let length = self.head as u32 as usize;
-            let stands_for = length.saturating_mul(MAX_RATIO).min(self.call.most);
-            source.lease.take(stands_for.saturating_sub(length))?;
+        if self.left == 0 {
+            return wrong("the request has more than one message");
         }
-        Ok(part)
+        let part = source.rest.split_to(self.left.min(source.rest.len()));
+        if let Some(length) = self.length {
+            source.lease.take(part.len())?;
+            self.left -= part.len();
+            if self.left == 0 && source.is_compressed {
+                let stands_for = length.saturating_mul(MAX_RATIO).min(self.call.most);
+                source.lease.take(stands_for.saturating_sub(length))?;
+            }
+        } else {
+            let mut head = &*part;
+            source.is_compressed = head.get_u8() != 0;
+            self.left = head.get_u32() as usize;
+            self.length = Some(self.left);
+            source.lease.check(self.left)?;
+        }
+        Poll::Ready(Ok(Some(part)))
     }
 }
 
@@ -176,26 +191,12 @@ impl HttpBody for MessageBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        if self.left == Some(0) && !self.is_only {
+        if self.left == 0 && !self.is_only {
             return Poll::Ready(None);
         }
-        let wrong = |why: String| Some(Err(Failure::new(Cause::BadRequest, why).into()));
         let call = Arc::clone(&self.call);
-        let source = &mut *call.lock();
-        while source.rest.is_empty() {
-            source.rest = match ready!(Pin::new(&mut source.body).poll_frame(context)) {
-                // Trailers say nothing.
-                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
-                Some(Err(error)) => {
-                    return Poll::Ready(wrong(format!("the body could not be read: {error}")));
-                }
-                None => return Poll::Ready(self.end().and_then(|why| wrong(why.to_owned()))),
-            };
-        }
-        if self.left == Some(0) {
-            return Poll::Ready(wrong("the request has more than one message".to_owned()));
-        }
-        let part = self.part(source).map(Frame::data);
-        Poll::Ready(Some(part.map_err(Status::from)))
+        let part = ready!(self.poll_part(&mut call.lock(), context));
+        let part = part.transpose().map(|part| Ok(Frame::data(part?)));
+        Poll::Ready(part)
     }
 }

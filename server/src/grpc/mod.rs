@@ -45,6 +45,7 @@ use service::Service;
 
 /// The methods, with what a key needs for each: those of the protocol, health for probes, which have
 /// no key, and what the services are, for those that have no file of them.
+#[rustfmt::skip]
 const METHODS: [(&str, Need); 24] = [
     ("/inference.GRPCInferenceService/ServerLive", Need::Nothing),
     ("/inference.GRPCInferenceService/ServerReady", Need::Nothing),
@@ -54,61 +55,22 @@ const METHODS: [(&str, Need); 24] = [
     ("/inference.GRPCInferenceService/ModelConfig", Need::Key),
     ("/inference.GRPCInferenceService/ModelStatistics", Need::Key),
     ("/inference.GRPCInferenceService/ModelInfer", Need::Infer),
-    (
-        "/inference.GRPCInferenceService/ModelStreamInfer",
-        Need::Infer,
-    ),
-    (
-        "/inference.GRPCInferenceService/RepositoryIndex",
-        Need::Admin,
-    ),
-    (
-        "/inference.GRPCInferenceService/RepositoryModelLoad",
-        Need::Admin,
-    ),
-    (
-        "/inference.GRPCInferenceService/RepositoryModelUnload",
-        Need::Admin,
-    ),
+    ("/inference.GRPCInferenceService/ModelStreamInfer", Need::Infer),
+    ("/inference.GRPCInferenceService/RepositoryIndex", Need::Admin),
+    ("/inference.GRPCInferenceService/RepositoryModelLoad", Need::Admin),
+    ("/inference.GRPCInferenceService/RepositoryModelUnload", Need::Admin),
     ("/inference.GRPCInferenceService/LogSettings", Need::Metrics),
-    (
-        "/inference.GRPCInferenceService/TraceSetting",
-        Need::Metrics,
-    ),
-    (
-        "/inference.GRPCInferenceService/SystemSharedMemoryStatus",
-        Need::Key,
-    ),
-    (
-        "/inference.GRPCInferenceService/SystemSharedMemoryRegister",
-        Need::Key,
-    ),
-    (
-        "/inference.GRPCInferenceService/SystemSharedMemoryUnregister",
-        Need::Key,
-    ),
-    (
-        "/inference.GRPCInferenceService/CudaSharedMemoryStatus",
-        Need::Key,
-    ),
-    (
-        "/inference.GRPCInferenceService/CudaSharedMemoryRegister",
-        Need::Key,
-    ),
-    (
-        "/inference.GRPCInferenceService/CudaSharedMemoryUnregister",
-        Need::Key,
-    ),
+    ("/inference.GRPCInferenceService/TraceSetting", Need::Metrics),
+    ("/inference.GRPCInferenceService/SystemSharedMemoryStatus", Need::Key),
+    ("/inference.GRPCInferenceService/SystemSharedMemoryRegister", Need::Key),
+    ("/inference.GRPCInferenceService/SystemSharedMemoryUnregister", Need::Key),
+    ("/inference.GRPCInferenceService/CudaSharedMemoryStatus", Need::Key),
+    ("/inference.GRPCInferenceService/CudaSharedMemoryRegister", Need::Key),
+    ("/inference.GRPCInferenceService/CudaSharedMemoryUnregister", Need::Key),
     ("/grpc.health.v1.Health/Check", Need::Nothing),
     ("/grpc.health.v1.Health/Watch", Need::Nothing),
-    (
-        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-        Need::Key,
-    ),
-    (
-        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
-        Need::Key,
-    ),
+    ("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", Need::Key),
+    ("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", Need::Key),
 ];
 
 /// Everything that can be asked.
@@ -117,7 +79,7 @@ pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .accept_compressed(CompressionEncoding::Gzip)
         .accept_compressed(CompressionEncoding::Deflate)
         .max_decoding_message_size(app.options.max_body_bytes);
-    let served = post(move |State(app), request| serve(app, server.clone(), request));
+    let own = post(move |State(app), request| serve(app, server.clone(), request));
     let health = post_service(HealthServer::new(Health(Arc::clone(app))));
     let described = || {
         tonic_reflection::server::Builder::configure()
@@ -137,7 +99,7 @@ pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
                 post_service(described().build_v1alpha().expect(readable))
             }
             _ if name.contains("SharedMemory") => post(async || kserve::no_shared_memory()),
-            _ => served.clone(),
+            _ => own.clone(),
         };
         routes = routes.route(path, method);
     }
@@ -163,7 +125,6 @@ async fn serve(
 
 /// What a key needs for each operation.
 pub(crate) fn needs() -> impl Iterator<Item = (Method, String, Need)> {
-    METHODS
-        .into_iter()
-        .map(|(path, need)| (Method::POST, path.to_owned(), need))
+    let methods = METHODS.into_iter();
+    methods.map(|(path, need)| (Method::POST, path.to_owned(), need))
 }

@@ -34,10 +34,6 @@ pub(super) struct Service(pub(super) Arc<App>);
 /// The answer of a method.
 type Answer<A> = Result<Response<A>, Status>;
 
-fn answer<A>(message: A) -> Answer<A> {
-    Ok(Response::new(message))
-}
-
 /// The call that a message belongs to, and the message.
 fn read<Q>(mut request: Request<Q>) -> (Arc<Call>, Q) {
     let call = request.extensions_mut().remove();
@@ -49,30 +45,30 @@ fn read<Q>(mut request: Request<Q>) -> (Arc<Call>, Q) {
 impl GrpcInferenceService for Service {
     async fn server_live(&self, _: Request<ServerLiveRequest>) -> Answer<ServerLiveResponse> {
         let live = self.0.servables().beyond_help().is_none();
-        answer(ServerLiveResponse { live })
+        Ok(Response::new(ServerLiveResponse { live }))
     }
 
     async fn server_ready(&self, _: Request<ServerReadyRequest>) -> Answer<ServerReadyResponse> {
         let ready = self.0.unready().is_none();
-        answer(ServerReadyResponse { ready })
+        Ok(Response::new(ServerReadyResponse { ready }))
     }
 
     async fn model_ready(&self, request: Request<ModelReadyRequest>) -> Answer<ModelReadyResponse> {
         let (call, asked) = read(request);
         let servable = kserve::find(&call.who, &asked.name, &asked.version)?;
         let ready = self.0.stopping().is_none() && servable.unready().is_none();
-        answer(ModelReadyResponse { ready })
+        Ok(Response::new(ModelReadyResponse { ready }))
     }
 
     async fn server_metadata(
         &self,
         _: Request<ServerMetadataRequest>,
     ) -> Answer<ServerMetadataResponse> {
-        answer(ServerMetadataResponse {
+        Ok(Response::new(ServerMetadataResponse {
             name: kserve::NAME.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             extensions: kserve::EXTENSIONS.map(str::to_owned).into(),
-        })
+        }))
     }
 
     async fn model_metadata(
@@ -81,7 +77,7 @@ impl GrpcInferenceService for Service {
     ) -> Answer<ModelMetadataResponse> {
         let (call, asked) = read(request);
         let servable = kserve::find(&call.who, &asked.name, &asked.version)?;
-        answer(convert::metadata(Metadata::of(&servable)?))
+        Ok(Response::new(convert::metadata(Metadata::of(&servable)?)))
     }
 
     async fn model_config(
@@ -91,7 +87,7 @@ impl GrpcInferenceService for Service {
         let (call, asked) = read(request);
         let servable = kserve::find(&call.who, &asked.name, &asked.version)?;
         let config = Some(convert::config(Metadata::of(&servable)?));
-        answer(ModelConfigResponse { config })
+        Ok(Response::new(ModelConfigResponse { config }))
     }
 
     async fn model_infer(&self, request: Request<ModelInferRequest>) -> Answer<ModelInferResponse> {
@@ -99,7 +95,7 @@ impl GrpcInferenceService for Service {
         let share = call.charge(&mut asked);
         let given = infer(&self.0.sequences, &call.who, asked).await?;
         share.is_read();
-        answer(given)
+        Ok(Response::new(given))
     }
 
     type ModelStreamInferStream = stream::Answers;
@@ -109,7 +105,9 @@ impl GrpcInferenceService for Service {
         request: Request<Streaming<ModelInferRequest>>,
     ) -> Answer<stream::Answers> {
         let (call, _) = read(request);
-        answer(stream::answer(&self.0.sequences, call).await?)
+        Ok(Response::new(
+            stream::answer(&self.0.sequences, call).await?,
+        ))
     }
 
     async fn model_statistics(
@@ -132,7 +130,7 @@ impl GrpcInferenceService for Service {
                 &asked.version,
             )?)]
         };
-        answer(ModelStatisticsResponse { model_stats })
+        Ok(Response::new(ModelStatisticsResponse { model_stats }))
     }
 
     async fn repository_index(
@@ -147,9 +145,9 @@ impl GrpcInferenceService for Service {
             state: listed.state.to_owned(),
             reason: listed.reason,
         });
-        answer(RepositoryIndexResponse {
+        Ok(Response::new(RepositoryIndexResponse {
             models: models.collect(),
-        })
+        }))
     }
 
     async fn repository_model_load(
@@ -166,7 +164,7 @@ impl GrpcInferenceService for Service {
             parameters,
         )
         .await?;
-        answer(RepositoryModelLoadResponse {})
+        Ok(Response::new(RepositoryModelLoadResponse {}))
     }
 
     async fn repository_model_unload(
@@ -194,9 +192,9 @@ impl GrpcInferenceService for Service {
             });
             (name.to_owned(), SettingValue { parameter_choice })
         });
-        answer(LogSettingsResponse {
+        Ok(Response::new(LogSettingsResponse {
             settings: settings.collect(),
-        })
+        }))
     }
 
     async fn trace_setting(
@@ -211,9 +209,9 @@ impl GrpcInferenceService for Service {
         }
         let settings = kserve::trace_settings(self.0.options.traces.as_ref()).into_iter();
         let settings = settings.map(|(name, value)| (name.to_owned(), SettingValue { value }));
-        answer(TraceSettingResponse {
+        Ok(Response::new(TraceSettingResponse {
             settings: settings.collect(),
-        })
+        }))
     }
 }
 
