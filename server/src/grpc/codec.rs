@@ -19,15 +19,10 @@ use crate::errors::{Cause, Failure};
 const MAX_FIELDS: usize = 4_096;
 
 /// Writes messages of one type and reads those of another.
+#[derive(Default)]
 pub(crate) struct Codec<A, Q>(PhantomData<(A, Q)>);
 
-impl<A, Q> Default for Codec<A, Q> {
-    fn default() -> Self {
-        Self(PhantomData)
-    }
-}
-
-impl<A: Message + 'static, Q: Message + Default + 'static> codec::Codec for Codec<A, Q> {
+impl<A: Message + Default + 'static, Q: Message + Default + 'static> codec::Codec for Codec<A, Q> {
     type Encode = A;
     type Decode = Q;
     type Encoder = Self;
@@ -49,9 +44,8 @@ impl<A: Message, Q> Encoder for Codec<A, Q> {
     fn encode(&mut self, message: A, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
         // Tensors are copied once, not again each time that the buffer grows.
         buffer.reserve(message.encoded_len());
-        message
-            .encode(buffer)
-            .map_err(|error| Status::internal(error.to_string()))
+        message.encode(buffer).expect("buffers grow");
+        Ok(())
     }
 }
 

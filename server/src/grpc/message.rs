@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// The bytes before a message, which say whether it is compressed and how long it is.
-const HEAD_BYTES: usize = 5;
+pub(super) const HEAD_BYTES: usize = 5;
 
 /// The most bytes that one byte of a compressed message can stand for.
 const MAX_RATIO: usize = 1_032;

@@ -3,7 +3,7 @@
 //!
 //! tonic frames messages and answers: `message` gives it those of a request within the budget of
 //! all bodies, `codec` is prost's with bounds, `status` tells failures. The methods are in
-//! `service`, and in `stream` and `sequence_stream`.
+//! `service`, and in `stream` and `sequence_stream`; `tensors` spares large answers a copy.
 
 mod codec;
 mod convert;
@@ -14,12 +14,12 @@ mod sequence_stream;
 mod service;
 mod status;
 mod stream;
+mod tensors;
 
 use std::sync::Arc;
 
 use axum::{
     Router,
-    body::Body,
     extract::{Request, State},
     http::{Method, Uri},
     response::Response,
@@ -118,7 +118,7 @@ async fn serve(
     let request = Call::begin(&app, request)?;
     let answer = async {
         let Ok(answer) = server.call(request).await;
-        Ok(answer.map(Body::new))
+        Ok(tensors::put_together(answer))
     };
     app.runner.guard(None).wait(answer).await
 }

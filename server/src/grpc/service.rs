@@ -18,7 +18,7 @@ use super::{
         grpc_inference_service_server::GrpcInferenceService, log_settings_response,
         repository_index_response::ModelIndex, trace_setting_response,
     },
-    stream,
+    stream, tensors,
 };
 use crate::{
     app::state::App,
@@ -95,7 +95,7 @@ impl GrpcInferenceService for Service {
         let share = call.charge(&mut asked);
         let given = infer(&self.0.sequences, &call.who, asked).await?;
         share.is_read();
-        Ok(Response::new(given))
+        Ok(tensors::take_apart(given))
     }
 
     type ModelStreamInferStream = stream::Answers;

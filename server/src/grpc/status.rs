@@ -63,7 +63,10 @@ fn read(status: &Status) -> Option<Failure> {
     let cause = match status.code() {
         _ if source.is_some() => return source.cloned(),
         Code::Internal => Cause::BadRequest,
-        Code::OutOfRange | Code::ResourceExhausted => Cause::BodyTooLarge,
+        Code::ResourceExhausted => {
+            let why = format!("{} (--max_body_bytes)", status.message());
+            return Some(Failure::new(Cause::BodyTooLarge, why));
+        }
         Code::Unimplemented => Cause::UnknownEncoding,
         _ => return None,
     };
