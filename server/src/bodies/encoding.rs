@@ -13,7 +13,7 @@ const STEP_BYTES: usize = 64 << 10;
 
 /// How a body is encoded.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Encoding {
+pub(super) enum Encoding {
     Gzip,
     Deflate,
 }
@@ -36,7 +36,7 @@ impl Encoding {
     }
 
     /// The encoding of this name; `None` for an unencoded body. Fails for an unsupported name.
-    pub(crate) fn named(coding: &str) -> Result<Option<Self>, ()> {
+    fn named(coding: &str) -> Result<Option<Self>, ()> {
         match coding.to_ascii_lowercase().as_str() {
             "" | "identity" => Ok(None),
             "gzip" | "x-gzip" => Ok(Some(Self::Gzip)),

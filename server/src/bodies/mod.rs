@@ -8,7 +8,7 @@
 //! several keys, each can have half. A body that finds no room is refused at once. Nothing waits for
 //! room, because two bodies that are half read would wait for each other.
 
-pub(crate) mod encoding;
+mod encoding;
 
 use std::{
     collections::HashMap,
@@ -189,11 +189,6 @@ impl Share {
         self.bodies.give_back(self.key.as_ref(), bytes);
     }
 
-    /// A share of the same caller, which has nothing yet.
-    pub(crate) fn another(&self) -> Arc<Self> {
-        self.bodies.share_of(self.key.clone(), self.owner.clone())
-    }
-
     /// Does work for the request that may take long, beside the threads that serve requests.
     /// `panicked` says what went wrong if it panics.
     pub(crate) async fn beside<T: Send + 'static>(
@@ -224,14 +219,6 @@ impl Share {
     /// The part of the budget of a body that has not begun to come.
     pub(crate) fn lease(self: &Arc<Self>) -> Lease {
         Lease::new(self)
-    }
-
-    /// Refuses a body that is announced to be longer than one can be.
-    pub(crate) fn check(&self, announced: usize) -> Result<(), Failure> {
-        if announced > self.bodies.each {
-            return Err(self.bodies.too_long());
-        }
-        Ok(())
     }
 
     /// Reads a body to its end. `headers` are those of its request.
@@ -265,11 +252,7 @@ impl Share {
     }
 
     /// What compressed bytes stand for, which is as much as a body can have.
-    pub(crate) async fn decode(
-        self: &Arc<Self>,
-        bytes: Bytes,
-        encoding: Encoding,
-    ) -> Result<Bytes, Failure> {
+    async fn decode(self: &Arc<Self>, bytes: Bytes, encoding: Encoding) -> Result<Bytes, Failure> {
         let mut lease = Lease::new(self);
         // Few bytes can take long.
         let decode = move || {
@@ -400,8 +383,48 @@ impl Lease {
         self.claim = None;
         Bytes::from_owner(Leased {
             bytes,
-            _lease: self,
+            _lease: Arc::new(self),
         })
+    }
+
+    /// Lets these parts of what has come keep the part of the budget until nothing refers to them.
+    pub(crate) fn keeps_all<'a>(
+        mut self,
+        parts: impl IntoIterator<Item = &'a mut Bytes>,
+    ) -> Arc<Share> {
+        self.claim = None;
+        let (share, lease) = (Arc::clone(&self.share), Arc::new(self));
+        for part in parts {
+            *part = Bytes::from_owner(Leased {
+                bytes: std::mem::take(part),
+                _lease: Arc::clone(&lease),
+            });
+        }
+        share
+    }
+
+    /// Gives back all but so many bytes.
+    pub(crate) fn shrink(&mut self, bytes: usize) {
+        let more = self.bytes.saturating_sub(bytes);
+        self.bytes -= more;
+        self.share.give_back(more);
+    }
+
+    /// Leaves a lease for the next body of the same caller in its place.
+    pub(crate) fn next(&mut self) -> Self {
+        let Share {
+            bodies, key, owner, ..
+        } = &*self.share;
+        let share = bodies.share_of(key.clone(), owner.clone());
+        std::mem::replace(self, share.lease())
+    }
+
+    /// Refuses a body that is announced to be longer than one can be.
+    pub(crate) fn check(&self, announced: usize) -> Result<(), Failure> {
+        if announced > self.share.bodies.each {
+            return Err(self.share.bodies.too_long());
+        }
+        Ok(())
     }
 }
 
@@ -424,7 +447,7 @@ impl Drop for UntilRead {
 /// A body that was read, with what it has of the budget.
 struct Leased {
     bytes: Bytes,
-    _lease: Lease,
+    _lease: Arc<Lease>,
 }
 
 impl AsRef<[u8]> for Leased {

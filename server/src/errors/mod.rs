@@ -136,7 +136,8 @@ pub(crate) const fn row(cause: Cause) -> Row {
 }
 
 /// Why a request got no answer, or no whole one, in the words of the client.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
 pub(crate) struct Failure {
     pub(crate) cause: Cause,
     pub(crate) message: String,

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// How much of a name an error shows.
-const SHOWN_BYTES: usize = 100;
+pub(super) const SHOWN_BYTES: usize = 100;
 
 /// The parameters of a request, in the order of their names.
 pub(super) fn parameters(written: HashMap<String, InferParameter>) -> Result<Parameters, Failure> {
@@ -94,71 +94,49 @@ pub(super) fn tensors(inputs: Vec<InferInputTensor>, raw: Vec<Bytes>) -> Result<
 
 /// The bytes of typed contents. The error says why they are not those of the datatype.
 fn contents_of(datatype: Datatype, contents: InferTensorContents) -> Result<Bytes, String> {
-    let InferTensorContents {
-        bool_contents,
-        int_contents,
-        int64_contents,
-        uint_contents,
-        uint64_contents,
-        fp32_contents,
-        fp64_contents,
-        bytes_contents,
-    } = contents;
-    let fields = [
-        ("bool_contents", bool_contents.len()),
-        ("int_contents", int_contents.len()),
-        ("int64_contents", int64_contents.len()),
-        ("uint_contents", uint_contents.len()),
-        ("uint64_contents", uint64_contents.len()),
-        ("fp32_contents", fp32_contents.len()),
-        ("fp64_contents", fp64_contents.len()),
-        ("bytes_contents", bytes_contents.len()),
-    ];
-    let right = match datatype {
-        Datatype::Bool => "bool_contents",
-        Datatype::Int8 | Datatype::Int16 | Datatype::Int32 => "int_contents",
-        Datatype::Int64 => "int64_contents",
-        Datatype::Uint8 | Datatype::Uint16 | Datatype::Uint32 => "uint_contents",
-        Datatype::Uint64 => "uint64_contents",
-        Datatype::Fp32 => "fp32_contents",
-        Datatype::Fp64 => "fp64_contents",
-        Datatype::Bytes => "bytes_contents",
+    macro_rules! filled {
+        ($($field:ident)*) => { [$((stringify!($field), !contents.$field.is_empty())),*] };
+    }
+    let filled = filled!(bool_contents int_contents int64_contents uint_contents uint64_contents
+        fp32_contents fp64_contents bytes_contents);
+    let check = |right: &str| {
+        let wrong = filled
+            .iter()
+            .find(|(name, is_filled)| *is_filled && *name != right);
+        wrong.map_or(Ok(()), |(wrong, _)| {
+            Err(format!("{datatype} is in `{right}`, and not in `{wrong}`"))
+        })
+    };
+    let mut data = BytesMut::new();
+    macro_rules! written {
+        ($field:ident as $type:ty) => {{
+            check(stringify!($field))?;
+            for value in contents.$field {
+                let value =
+                    <$type>::try_from(value).map_err(|_| format!("{value} is no {datatype}"))?;
+                data.put_slice(&value.to_le_bytes());
+            }
+        }};
+    }
+    match datatype {
+        Datatype::Bool => written!(bool_contents as u8),
+        Datatype::Int8 => written!(int_contents as i8),
+        Datatype::Int16 => written!(int_contents as i16),
+        Datatype::Int32 => written!(int_contents as i32),
+        Datatype::Int64 => written!(int64_contents as i64),
+        Datatype::Uint8 => written!(uint_contents as u8),
+        Datatype::Uint16 => written!(uint_contents as u16),
+        Datatype::Uint32 => written!(uint_contents as u32),
+        Datatype::Uint64 => written!(uint64_contents as u64),
+        Datatype::Fp32 => written!(fp32_contents as f32),
+        Datatype::Fp64 => written!(fp64_contents as f64),
+        Datatype::Bytes => {
+            check("bytes_contents")?;
+            return Ok(Tensor::of_strings(contents.bytes_contents).data().clone());
+        }
         Datatype::Fp16 | Datatype::Bf16 => {
             return Err(format!("{datatype} is sent in `raw_input_contents`"));
         }
-    };
-    let mut filled = fields.into_iter().filter(|(_, length)| *length > 0);
-    if let Some((wrong, _)) = filled.find(|(name, _)| *name != right) {
-        return Err(format!("{datatype} is in `{right}`, and not in `{wrong}`"));
-    }
-    let mut data = BytesMut::new();
-    macro_rules! narrowed {
-        ($values:ident as $type:ty) => {
-            for value in $values {
-                let narrow =
-                    <$type>::try_from(value).map_err(|_| format!("{value} is no {datatype}"))?;
-                data.put_slice(&narrow.to_le_bytes());
-            }
-        };
-    }
-    match datatype {
-        Datatype::Bool => data.extend(bool_contents.into_iter().map(u8::from)),
-        Datatype::Int8 => narrowed!(int_contents as i8),
-        Datatype::Int16 => narrowed!(int_contents as i16),
-        Datatype::Int32 => int_contents.into_iter().for_each(|it| data.put_i32_le(it)),
-        Datatype::Int64 => int64_contents
-            .into_iter()
-            .for_each(|it| data.put_i64_le(it)),
-        Datatype::Uint8 => narrowed!(uint_contents as u8),
-        Datatype::Uint16 => narrowed!(uint_contents as u16),
-        Datatype::Uint32 => uint_contents.into_iter().for_each(|it| data.put_u32_le(it)),
-        Datatype::Uint64 => uint64_contents
-            .into_iter()
-            .for_each(|it| data.put_u64_le(it)),
-        Datatype::Fp32 => fp32_contents.into_iter().for_each(|it| data.put_f32_le(it)),
-        Datatype::Fp64 => fp64_contents.into_iter().for_each(|it| data.put_f64_le(it)),
-        Datatype::Bytes => return Ok(Tensor::of_strings(bytes_contents).data().clone()),
-        Datatype::Fp16 | Datatype::Bf16 => {}
     }
     Ok(data.freeze())
 }
@@ -237,22 +215,10 @@ pub(super) fn config(metadata: Metadata) -> proto::ModelConfig {
 }
 
 fn data_type(datatype: Option<Datatype>) -> DataType {
+    let named = |datatype: Datatype| DataType::from_str_name(&format!("TYPE_{datatype}"));
     match datatype {
-        None => DataType::TypeInvalid,
-        Some(Datatype::Bool) => DataType::TypeBool,
-        Some(Datatype::Uint8) => DataType::TypeUint8,
-        Some(Datatype::Uint16) => DataType::TypeUint16,
-        Some(Datatype::Uint32) => DataType::TypeUint32,
-        Some(Datatype::Uint64) => DataType::TypeUint64,
-        Some(Datatype::Int8) => DataType::TypeInt8,
-        Some(Datatype::Int16) => DataType::TypeInt16,
-        Some(Datatype::Int32) => DataType::TypeInt32,
-        Some(Datatype::Int64) => DataType::TypeInt64,
-        Some(Datatype::Fp16) => DataType::TypeFp16,
-        Some(Datatype::Bf16) => DataType::TypeBf16,
-        Some(Datatype::Fp32) => DataType::TypeFp32,
-        Some(Datatype::Fp64) => DataType::TypeFp64,
         Some(Datatype::Bytes) => DataType::TypeString,
+        other => other.and_then(named).unwrap_or(DataType::TypeInvalid),
     }
 }
 

@@ -10,27 +10,19 @@ use tonic_health::pb::{
     health_server::Health as Service,
 };
 
-use super::SERVICE;
+use super::proto::grpc_inference_service_server::SERVICE_NAME;
 use crate::{app::state::App, servable::Choice, stage::Stage};
 
 /// How often a watched state is looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Answers whether the server would serve requests, or a graph, by its name.
-pub(super) struct Health {
-    app: Arc<App>,
-}
-
-impl Health {
-    pub(super) fn new(app: Arc<App>) -> Self {
-        Self { app }
-    }
-}
+pub(super) struct Health(pub(super) Arc<App>);
 
 /// The state of a service; none where there is no such service.
 fn state(app: &App, service: &str) -> Option<ServingStatus> {
     let reason = match service {
-        "" | SERVICE => app.unready(),
+        "" | SERVICE_NAME => app.unready(),
         graph => {
             let servables = app.servables();
             let servable = servables.named(graph, &Choice::Newest)?.servable;
@@ -83,7 +75,7 @@ impl Service for Health {
         &self,
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<HealthCheckResponse>, Status> {
-        match state(&self.app, &request.get_ref().service) {
+        match state(&self.0, &request.get_ref().service) {
             Some(state) => Ok(Response::new(answer(state))),
             None => Err(Status::not_found("there is no such service or graph")),
         }
@@ -96,10 +88,10 @@ impl Service for Health {
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
         let watching = Watching {
-            app: Arc::clone(&self.app),
+            app: Arc::clone(&self.0),
             service: request.into_inner().service,
             told: None,
-            stage: self.app.stage.clone(),
+            stage: self.0.stage.clone(),
         };
         Ok(Response::new(Box::pin(stream::unfold(
             watching,

@@ -3,101 +3,82 @@
 
 use std::sync::Arc;
 
-use axum::response::Response;
 use futures_util::stream;
-use hyper::body::Frame;
 
 use super::{
-    convert, infer,
-    message::{self, Messages},
-    proto::{ModelInferRequest, ModelInferResponse},
-    status, stream as streams,
+    convert,
+    message::Call,
+    proto::{ModelInferRequest, ModelInferResponse, ModelStreamInferResponse},
+    service::infer,
+    stream::{Answers, ended, given, is_final, wrong},
 };
 use crate::{
     bodies::Share,
     errors::Failure,
     keys::Settlement,
     kserve::{self, Label, SequenceControl, Sequences, Settings},
-    run::RequestContext,
 };
 
 /// Answers a stream that begins with this message.
 pub(super) fn answer(
     sequences: &Arc<Sequences>,
-    who: RequestContext,
+    call: Arc<Call>,
     first: (ModelInferRequest, Arc<Share>),
-    messages: Messages,
-) -> Response {
+) -> Answers {
+    let entry = call.who.entry.clone();
     let stream = SequenceStream {
-        _settlement: who.settlement(),
+        _settlement: call.who.settlement(),
         sequences: Arc::clone(sequences),
-        who,
-        messages,
+        call,
         next: Some(first),
     };
-    message::response(stream::unfold(Some(stream), |stream| async move {
-        Some(stream?.next().await)
-    }))
+    let answers = stream::try_unfold(stream, |mut stream| async move {
+        Ok(stream.next().await?.map(|answer| (answer, stream)))
+    });
+    ended(answers, entry)
 }
 
 struct SequenceStream {
     sequences: Arc<Sequences>,
-    who: RequestContext,
-    messages: Messages,
+    call: Arc<Call>,
     /// The first message, which has been read.
     next: Option<(ModelInferRequest, Arc<Share>)>,
     _settlement: Option<Settlement>,
 }
 
 impl SequenceStream {
-    /// Reads a message and writes the answer to it, or the end.
-    async fn next(mut self) -> (message::Part, Option<Self>) {
-        let (message, share) = match self.read().await {
-            Ok(Some(read)) => read,
-            Ok(None) => return (Ok(Frame::trailers(status::trailers(None))), None),
-            Err(failure) => {
-                self.who.entry.failed(&failure);
-                let trailers = status::trailers(Some(&failure));
-                return (Ok(Frame::trailers(trailers)), None);
-            }
+    /// Reads a message and answers it; `None` when the client has sent all.
+    async fn next(&mut self) -> Result<Option<ModelStreamInferResponse>, Failure> {
+        let read = match self.next.take() {
+            Some(first) => Some(first),
+            None => self.call.who.guard(None).wait(self.call.next()).await?,
+        };
+        let Some((message, share)) = read else {
+            return Ok(None);
         };
         let graph = Label {
             name: message.model_name.clone(),
             version: message.model_version.clone(),
         };
         let id = message.id.clone();
-        let answer = answered(&self.sequences, &self.who, message).await;
+        let answer = self.answered(message).await;
         share.is_read();
-        let frame = match answer {
-            Ok(answer) => streams::given(answer),
-            Err(failure) => streams::wrong(failure, &graph, id),
-        };
-        (Ok(frame), Some(self))
+        let answer = answer.map_or_else(|failure| wrong(failure, &graph, id), given);
+        Ok(Some(answer))
     }
 
-    async fn read(&mut self) -> Result<Option<(ModelInferRequest, Arc<Share>)>, Failure> {
-        if let Some(first) = self.next.take() {
-            return Ok(Some(first));
+    async fn answered(&self, message: ModelInferRequest) -> Result<ModelInferResponse, Failure> {
+        let parameters = convert::parameters(message.parameters.clone())?;
+        if SequenceControl::read(&parameters)?.is_none() {
+            let field = "parameters.sequence_id".to_owned();
+            let why = "the stream is one of sequences, as its first message had one";
+            return Err(kserve::wrong(field, why));
         }
-        self.who.guard(None).wait(self.messages.next()).await
+        let says_final = Settings::says_final(&parameters);
+        let mut answer = infer(&self.sequences, &self.call.who, message).await?;
+        if says_final {
+            is_final(&mut answer);
+        }
+        Ok(answer)
     }
-}
-
-async fn answered(
-    sequences: &Arc<Sequences>,
-    who: &RequestContext,
-    message: ModelInferRequest,
-) -> Result<ModelInferResponse, Failure> {
-    let parameters = convert::parameters(message.parameters.clone())?;
-    if SequenceControl::read(&parameters)?.is_none() {
-        let field = "parameters.sequence_id".to_owned();
-        let why = "the stream is one of sequences, as its first message had one";
-        return Err(kserve::wrong(field, why));
-    }
-    let says_final = Settings::says_final(&parameters);
-    let mut answer = infer::answer(sequences, who, message).await?;
-    if says_final {
-        streams::is_final(&mut answer);
-    }
-    Ok(answer)
 }

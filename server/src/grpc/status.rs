@@ -1,10 +1,12 @@
 //! Failures as gRPC statuses, which are in the trailers of an answer, or in its head if it has no
 //! body.
 
+use std::{error::Error as _, sync::Arc};
+
 use axum::{
     body::Body,
     extract::Request,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderValue, StatusCode, header},
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
@@ -13,11 +15,11 @@ use tonic::{Code, Status};
 use crate::errors::{Cause, Failure};
 
 /// The media type of answers, and how those of requests begin.
-pub(super) const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/grpc");
+const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/grpc");
 
 /// The code of a failure: where KServe's clients know what OpenVINO Model Server and Triton answer,
 /// the same.
-pub(super) fn code(cause: Cause) -> Code {
+fn code(cause: Cause) -> Code {
     match cause {
         Cause::BadRequest | Cause::ContextLength => Code::InvalidArgument,
         Cause::UnknownModel | Cause::NotFound => Code::NotFound,
@@ -41,16 +43,34 @@ pub(super) fn code(cause: Cause) -> Code {
     }
 }
 
-/// The trailers of an answer that ends so.
-pub(super) fn trailers(failure: Option<&Failure>) -> HeaderMap {
-    let status = match failure {
-        None => Status::ok(""),
-        Some(failure) => Status::new(code(failure.cause), failure.message.as_str()),
+impl From<Failure> for Status {
+    fn from(failure: Failure) -> Self {
+        let mut status = Self::new(code(failure.cause), failure.message.as_str());
+        status.set_source(Arc::new(failure));
+        status
+    }
+}
+
+impl From<Status> for Failure {
+    fn from(status: Status) -> Self {
+        read(&status).unwrap_or_else(|| Self::new(Cause::BadRequest, status.message()))
+    }
+}
+
+/// Reads the failure out of a status: one of this server, or what tonic says of a message.
+fn read(status: &Status) -> Option<Failure> {
+    let source = status.source().and_then(|source| source.downcast_ref());
+    let cause = match status.code() {
+        _ if source.is_some() => return source.cloned(),
+        Code::Internal => Cause::BadRequest,
+        Code::ResourceExhausted => {
+            let why = format!("{} (--max_body_bytes)", status.message());
+            return Some(Failure::new(Cause::BodyTooLarge, why));
+        }
+        Code::Unimplemented => Cause::UnknownEncoding,
+        _ => return None,
     };
-    let mut trailers = HeaderMap::new();
-    // Fails for metadata that is no header, and there is none.
-    let _ = status.add_header(&mut trailers);
-    trailers
+    Some(Failure::new(cause, status.message()))
 }
 
 /// Turns every failure into a gRPC status, in whatever layer it arose; refuses other requests.
@@ -62,15 +82,19 @@ pub(crate) async fn layer(request: Request, next: Next, rest_port: u16) -> Respo
             format!("this port speaks gRPC; the REST API is at port {rest_port} (`--rest_port`)\n");
         return (StatusCode::UNSUPPORTED_MEDIA_TYPE, why).into_response();
     }
-    let response = next.run(request).await;
+    let mut response = next.run(request).await;
+    if let Some(failure) = response.extensions().get().and_then(read) {
+        response = failure.into_response();
+    }
     let Some(failure) = response.extensions().get::<Failure>() else {
         return response;
     };
-    let trailers = trailers(Some(failure));
+    let status = Status::from(failure.clone());
     let (mut parts, _) = response.into_parts();
     parts.status = StatusCode::OK;
     parts.headers.remove(header::CONTENT_LENGTH);
     parts.headers.insert(header::CONTENT_TYPE, MEDIA_TYPE);
-    parts.headers.extend(trailers);
+    // Fails for metadata that is no header, and there is none.
+    let _ = status.add_header(&mut parts.headers);
     Response::from_parts(parts, Body::empty())
 }

@@ -8,35 +8,28 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use axum::{
-    extract::{Request, State},
-    response::Response,
-};
-use bytes::Bytes;
 use futures_util::{
-    FutureExt as _, StreamExt as _,
+    Stream, StreamExt as _, TryStreamExt as _,
     stream::{self, BoxStream},
 };
 use graphmill_engine::{Packet, Timestamp};
-use hyper::body::Frame;
+use tonic::Status;
 
 use super::{
     convert,
-    message::{self, Messages},
+    message::Call,
     proto::{
         InferParameter, ModelInferRequest, ModelInferResponse, ModelStreamInferResponse,
         infer_parameter::ParameterChoice,
     },
-    sequence_stream, status,
+    sequence_stream,
 };
 use crate::{
-    app::state::App,
     bodies::{Share, UntilRead},
     errors::{Cause, Failure},
     keys::Settlement,
-    kserve::{self, Label, SequenceControl, Settings},
-    listen::Exchange,
-    run::{Driver, Entry, Feeder, Inference, RequestContext},
+    kserve::{self, Label, SequenceControl, Sequences, Settings},
+    run::{Driver, Entry, Feeder, Inference},
 };
 
 /// Says the timestamp of a packet that a graph gives.
@@ -45,57 +38,45 @@ const TIMESTAMP: &str = "OVMS_MP_TIMESTAMP";
 /// Says that a request has all of its answers.
 const FINAL: &str = "triton_final_response";
 
-pub(super) async fn model_stream_infer(
-    State(app): State<Arc<App>>,
-    request: Request,
-) -> Result<Response, Failure> {
-    let (parts, body) = request.into_parts();
-    if let Some(exchange) = parts.extensions.get::<Arc<Exchange>>() {
+/// Messages of the answer to a stream, with the status that ends it.
+pub(super) type Answers = BoxStream<'static, Result<ModelStreamInferResponse, Status>>;
+
+/// Reads the first message of a stream and begins to answer.
+pub(super) async fn answer(
+    sequences: &Arc<Sequences>,
+    call: Arc<Call>,
+) -> Result<Answers, Failure> {
+    let who = &call.who;
+    if let Some(exchange) = &who.entry.0.exchange {
         exchange.is_open_ended();
     }
-    let who = RequestContext::read(&app.runner, &parts.extensions, &parts.headers)?;
-    let mut messages = Messages::new(&parts.headers, body, app.bodies.share(&parts.extensions))?;
-    let first = who
-        .guard(None)
-        .wait(messages.next::<ModelInferRequest>())
-        .await?;
-    let (mut first, share) = first.ok_or_else(|| {
+    let (mut first, share) = call.next().await?.ok_or_else(|| {
         let why = "the stream ended before its first message, which names the graph";
         Failure::new(Cause::BadRequest, why)
     })?;
     if SequenceControl::read(&convert::parameters(first.parameters.clone())?)?.is_some() {
-        let first = (first, share);
-        return Ok(sequence_stream::answer(
-            &app.sequences,
-            who,
-            first,
-            messages,
-        ));
+        return Ok(sequence_stream::answer(sequences, call, (first, share)));
     }
-    let ready = kserve::available(&who, &first.model_name, &first.model_version).await?;
+    let ready = kserve::available(who, &first.model_name, &first.model_version).await?;
     let label = Label::of(&ready.servable);
     let parameters = convert::parameters(std::mem::take(&mut first.parameters))?;
     let settings = Settings::read(parameters, ready.plan())?;
-    let begun = Begun {
-        time: settings.time,
-        says_final: settings.says_final,
-    };
-    let inference = kserve::open(&who, ready, &settings, Driver::Task)?;
+    let inference = kserve::open(who, ready, &settings, Driver::Task)?;
     let unanswered = Arc::<Mutex<Unanswered>>::default();
     let feeding = Feeding {
         unanswered: Arc::clone(&unanswered),
         feeder: inference.feeder(),
         inference: Arc::clone(inference.plan()),
-        messages,
+        call: Arc::clone(&call),
         graph: Label {
             name: first.model_name.clone(),
             version: label.version.clone(),
         },
-        next: Some((first, share, Some(begun))),
+        next: Some((first, share, Some(settings))),
     };
-    let running = Run {
+    let run = Run {
         graph: label,
-        idle: Arc::new(inference.feeder()),
+        idle: inference.feeder(),
         inference,
         said: stream::unfold(feeding, Feeding::next).boxed(),
         fed: true,
@@ -104,16 +85,22 @@ pub(super) async fn model_stream_infer(
         entry: who.entry.clone(),
         _settlement: who.settlement(),
     };
-    Ok(message::response(stream::unfold(
-        Some(running),
-        |running| async move { Some(running?.next().await) },
-    )))
+    let answers = stream::try_unfold(run, |mut run| async move {
+        Ok(run.next().await?.map(|answer| (answer, run)))
+    });
+    Ok(ended(answers, who.entry.clone()))
 }
 
-/// What the parameters of a message say of its packets.
-struct Begun {
-    time: Option<Timestamp>,
-    says_final: bool,
+/// Ends a stream with the status of its failure, which is logged.
+pub(super) fn ended(
+    answers: impl Stream<Item = Result<ModelStreamInferResponse, Failure>> + Send + 'static,
+    entry: Entry,
+) -> Answers {
+    let told = answers.map_err(move |failure| {
+        entry.failed(&failure);
+        failure.into()
+    });
+    told.boxed()
 }
 
 /// What the side that reads has to say.
@@ -149,20 +136,20 @@ impl Unanswered {
 struct Feeding {
     feeder: Feeder,
     inference: Arc<graphmill_engine::Plan>,
-    messages: Messages,
+    call: Arc<Call>,
     graph: Label,
     unanswered: Arc<Mutex<Unanswered>>,
     /// The first message, whose parameters have been read.
-    next: Option<(ModelInferRequest, Arc<Share>, Option<Begun>)>,
+    next: Option<(ModelInferRequest, Arc<Share>, Option<Settings>)>,
 }
 
 impl Feeding {
     /// Feeds until there is something to say; none when the client has sent all.
     async fn next(mut self) -> Option<(Said, Self)> {
         loop {
-            let (mut message, share, begun) = match self.next.take() {
+            let (mut message, share, settings) = match self.next.take() {
                 Some(first) => first,
-                None => match self.messages.next().await {
+                None => match self.call.next().await {
                     Ok(Some((message, share))) => (message, share, None),
                     Ok(None) => {
                         self.feeder.close();
@@ -172,7 +159,7 @@ impl Feeding {
                 },
             };
             let id = std::mem::take(&mut message.id);
-            let (packets, time, says_final) = match self.read(message, begun) {
+            let (packets, time, says_final) = match self.read(message, settings) {
                 Ok(read) => read,
                 Err(failure) => return Some((Said::Wrong(failure, id), self)),
             };
@@ -194,7 +181,7 @@ impl Feeding {
     }
 
     /// The packets of a message, and their timestamp.
-    fn read(&self, message: ModelInferRequest, begun: Option<Begun>) -> Result<Fed, Failure> {
+    fn read(&self, message: ModelInferRequest, settings: Option<Settings>) -> Result<Fed, Failure> {
         let Label { name, version } = &self.graph;
         if message.model_name != *name {
             let why = format!("the stream is one of the graph `{name}`");
@@ -205,8 +192,8 @@ impl Feeding {
             return Err(kserve::wrong("model_version".to_owned(), why));
         }
         self.check_outputs(&convert::wanted(message.outputs)?)?;
-        let begun = if let Some(begun) = begun {
-            begun
+        let settings = if let Some(settings) = settings {
+            settings
         } else {
             let parameters = convert::parameters(message.parameters)?;
             if SequenceControl::read(&parameters)?.is_some() {
@@ -214,20 +201,14 @@ impl Feeding {
                 let why = "the stream is one run of a graph, as its first message had no sequence";
                 return Err(kserve::wrong(field, why));
             }
-            let settings = Settings::of_next(&parameters)?;
-            Begun {
-                time: settings.time,
-                says_final: settings.says_final,
-            }
+            Settings::of_next(&parameters)?
         };
         let tensors = convert::tensors(message.inputs, message.raw_input_contents)?;
         let packets = kserve::packets(&self.inference, tensors, false)?;
-        let time = match begun.time {
-            Some(time) => time,
-            None => self.feeder.next_time(microseconds()),
-        };
+        let time = settings.time;
+        let time = time.unwrap_or_else(|| self.feeder.next_time(microseconds()));
         self.feeder.check(&packets, time)?;
-        Ok((packets, time, begun.says_final))
+        Ok((packets, time, settings.says_final))
     }
 
     /// Clients may name the outputs, as Triton's do: all of them.
@@ -255,7 +236,7 @@ fn microseconds() -> i64 {
 struct Run {
     graph: Label,
     inference: Inference,
-    idle: Arc<Feeder>,
+    idle: Feeder,
     said: BoxStream<'static, Said>,
     /// Whether there may be more to read.
     fed: bool,
@@ -267,91 +248,64 @@ struct Run {
     _settlement: Option<Settlement>,
 }
 
-/// What one step of an answer makes, and what goes on with it.
-type Written = (message::Part, Option<Run>);
-
 impl Run {
-    /// Writes the next message, or the end.
-    async fn next(mut self) -> Written {
+    /// The next message of the answer; `None` at its end.
+    async fn next(&mut self) -> Result<Option<ModelStreamInferResponse>, Failure> {
         loop {
-            if let Some((id, came)) = self.ending.take() {
-                match self.inference.next().now_or_never() {
-                    // The session has ended: so have the answers.
-                    Some(Ok(None)) => return self.has_all(id),
-                    Some(given) => {
-                        self.ending = Some((id, true));
-                        return self.given(given);
-                    }
-                    None if came => {
-                        let idle = Arc::clone(&self.idle);
-                        tokio::select! {
-                            biased;
-                            given = self.inference.next() => {
-                                if matches!(given, Ok(None)) {
-                                    return self.has_all(id);
-                                }
-                                self.ending = Some((id, true));
-                                return self.given(given);
-                            }
-                            () = idle.idle() => self.ending = Some((id, false)),
-                        }
-                        continue;
-                    }
-                    None => return self.has_all(id),
+            let ending = self.ending.as_ref().map(|(_, came)| *came);
+            let settled = async {
+                if ending == Some(true) {
+                    self.idle.idle().await;
                 }
-            }
+            };
             tokio::select! {
                 biased;
-                given = self.inference.next() => return self.given(given),
-                said = self.said.next(), if self.fed => match said {
+                output = self.inference.next() => {
+                    let ending = self.ending.take();
+                    let Some(output) = output? else {
+                        // The session has ended: so have the answers.
+                        return Ok(ending.map(|(id, _)| self.has_all(id)));
+                    };
+                    self.ending = ending.map(|(id, _)| (id, true));
+                    return self.given(output).map(Some);
+                }
+                () = settled, if ending.is_some() => match self.ending.take() {
+                    Some((id, false)) => return Ok(Some(self.has_all(id))),
+                    ending => self.ending = ending.map(|(id, _)| (id, false)),
+                },
+                said = self.said.next(), if ending.is_none() && self.fed => match said {
                     None => self.fed = false,
-                    Some(Said::Broken(failure)) => return self.end(Some(&failure)),
+                    Some(Said::Broken(failure)) => return Err(failure),
                     Some(Said::Fed(id)) => self.ending = Some((id, true)),
                     Some(Said::Wrong(failure, id)) => {
-                        let frame = wrong(failure, &self.graph, id);
-                        return (Ok(frame), Some(self));
+                        return Ok(Some(wrong(failure, &self.graph, id)));
                     }
                 },
             }
         }
     }
 
-    fn given(self, given: Result<Option<(usize, Packet)>, Failure>) -> Written {
-        let given = match given {
-            Ok(Some(given)) => given,
-            Ok(None) => return self.end(None),
-            Err(failure) => return self.end(Some(&failure)),
-        };
-        let time = given.1.time;
-        let tensor = match self.inference.tensor(given) {
-            Ok(tensor) => tensor,
-            Err(failure) => return self.end(Some(&failure)),
-        };
+    fn given(&self, output: (usize, Packet)) -> Result<ModelStreamInferResponse, Failure> {
+        let time = output.1.time;
+        let tensor = self.inference.tensor(output)?;
         let id = lock(&self.unanswered).id();
         let mut answer = convert::answer(&self.graph, id, vec![tensor]);
-        let time = ParameterChoice::Int64Param(time.value());
-        set(&mut answer, TIMESTAMP, time);
-        self.write(answer)
+        set(
+            &mut answer,
+            TIMESTAMP,
+            ParameterChoice::Int64Param(time.value()),
+        );
+        self.entry.answers();
+        Ok(given(answer))
     }
 
     /// Says that the request of this id has all of its answers.
-    fn has_all(self, id: String) -> Written {
+    fn has_all(&self, id: String) -> ModelStreamInferResponse {
         lock(&self.unanswered).count = 0;
         let mut answer = convert::answer(&self.graph, id, Vec::new());
         is_final(&mut answer);
-        self.write(answer)
-    }
-
-    fn write(self, answer: ModelInferResponse) -> Written {
         self.entry.answers();
-        (Ok(given(answer)), Some(self))
-    }
-
-    fn end(self, failure: Option<&Failure>) -> Written {
-        if let Some(failure) = failure {
-            self.entry.failed(failure);
-        }
-        (Ok(Frame::trailers(status::trailers(failure))), None)
+        given(answer)
     }
 }
 
@@ -361,16 +315,16 @@ fn lock(unanswered: &Mutex<Unanswered>) -> MutexGuard<'_, Unanswered> {
 }
 
 /// A message with an answer.
-pub(super) fn given(answer: ModelInferResponse) -> Frame<Bytes> {
-    Frame::data(message::encode(&ModelStreamInferResponse {
+pub(super) fn given(answer: ModelInferResponse) -> ModelStreamInferResponse {
+    ModelStreamInferResponse {
         error_message: String::new(),
         infer_response: Some(answer),
-    }))
+    }
 }
 
 /// A message that tells what is wrong with one of this id.
-pub(super) fn wrong(failure: Failure, graph: &Label, id: String) -> Frame<Bytes> {
-    Frame::data(message::encode(&ModelStreamInferResponse {
+pub(super) fn wrong(failure: Failure, graph: &Label, id: String) -> ModelStreamInferResponse {
+    ModelStreamInferResponse {
         error_message: failure.message,
         infer_response: Some(ModelInferResponse {
             model_name: graph.name.clone(),
@@ -378,7 +332,7 @@ pub(super) fn wrong(failure: Failure, graph: &Label, id: String) -> Frame<Bytes>
             id,
             ..ModelInferResponse::default()
         }),
-    }))
+    }
 }
 
 /// Says in an answer that its request has all of them.

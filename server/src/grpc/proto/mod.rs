@@ -1,4 +1,4 @@
-//! The messages of the gRPC API, made by `make proto` from `server/proto/inference.proto`.
+//! The messages and the service of the gRPC API, made by `make proto` from `server/proto/inference.proto`.
 #![allow(missing_docs, clippy::pedantic, reason = "made by a program")]
 
 include!("inference.rs");

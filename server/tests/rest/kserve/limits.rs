@@ -1,7 +1,8 @@
 //! Who may ask, how much may be sent, and what is no gRPC.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{convert::Infallible, net::SocketAddr, time::Duration};
 
+use futures_util::stream;
 use graphmill_server::{
     KeySource,
     inference::{
@@ -10,6 +11,7 @@ use graphmill_server::{
         ServerMetadataResponse,
     },
 };
+use prost::Message as _;
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -230,8 +232,7 @@ async fn compressed_messages_are_read_as_far_as_a_body_may_go() {
             vec![7; bytes],
         );
         let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
-        std::io::Write::write_all(&mut encoder, &prost::Message::encode_to_vec(&message))
-            .expect("memory");
+        std::io::Write::write_all(&mut encoder, &message.encode_to_vec()).expect("memory");
         let packed = encoder.finish().expect("memory");
         let mut body = vec![1];
         body.extend((packed.len() as u32).to_be_bytes());
@@ -253,6 +254,33 @@ async fn compressed_messages_are_read_as_far_as_a_body_may_go() {
     assert_eq!(bomb.header("grpc-status"), Some("8"), "{bomb:?}");
     assert_eq!(post(10, "gzip").await.header("grpc-status"), Some("3"));
     assert_eq!(post(10, "br").await.header("grpc-status"), Some("12"));
+}
+
+#[tokio::test]
+async fn a_tensor_in_frames_of_any_length_is_what_was_sent() {
+    let (server, _client) = start(&[("repeat", REPEAT)]).await;
+    let address = server.server.grpc_addresses()[0];
+    let url = format!("http://{address}/inference.GRPCInferenceService/ModelInfer");
+    let data: Vec<u8> = (0..40_000).map(|at| at as u8).collect();
+    let asked = with_input(request("repeat"), "x", "UINT8", &[40_000], data.clone());
+    let asked = asked.encode_to_vec();
+    let wire = [&[0][..], &(asked.len() as u32).to_be_bytes(), &asked].concat();
+    for frame in [1, 7, 1_023, 1_024, 16 << 10, wire.len()] {
+        let frames = wire
+            .chunks(frame)
+            .map(<[u8]>::to_vec)
+            .map(Ok::<_, Infallible>);
+        let frames = stream::iter(frames.collect::<Vec<_>>());
+        let request = server
+            .client
+            .post(&url)
+            .header("content-type", "application/grpc");
+        let request = request.body(reqwest::Body::wrap_stream(frames));
+        let answer = request.send().await.expect("an answer");
+        let answer = answer.bytes().await.expect("a message").slice(5..);
+        let answer = ModelInferResponse::decode(answer).expect("a message");
+        assert_eq!(answer.raw_output_contents[0], data, "{frame}");
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,85 @@
+//! The codec of the service: prost's messages, of a bounded number of fields.
+
+use std::{any::type_name, marker::PhantomData};
+
+use prost::{
+    DecodeError, Message,
+    bytes::{Buf as _, Bytes},
+    encoding::{DecodeContext, decode_key, skip_field},
+};
+use tonic::{
+    Status,
+    codec::{self, DecodeBuf, Decoder, EncodeBuf, Encoder},
+};
+
+use crate::errors::{Cause, Failure};
+
+/// Most fields of a message, not counting those inside of them: each takes memory that its few
+/// bytes do not show.
+const MAX_FIELDS: usize = 4_096;
+
+/// Writes messages of one type and reads those of another.
+#[derive(Default)]
+pub(crate) struct Codec<A, Q>(PhantomData<(A, Q)>);
+
+impl<A: Message + Default + 'static, Q: Message + Default + 'static> codec::Codec for Codec<A, Q> {
+    type Encode = A;
+    type Decode = Q;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self::default()
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self::default()
+    }
+}
+
+impl<A: Message, Q> Encoder for Codec<A, Q> {
+    type Item = A;
+    type Error = Status;
+
+    fn encode(&mut self, message: A, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        // Tensors are copied once, not again each time that the buffer grows.
+        buffer.reserve(message.encoded_len());
+        message.encode(buffer).expect("buffers grow");
+        Ok(())
+    }
+}
+
+impl<A, Q: Message + Default> Decoder for Codec<A, Q> {
+    type Item = Q;
+    type Error = Status;
+
+    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Q>, Status> {
+        let bytes = buffer.copy_to_bytes(buffer.remaining());
+        let wrong = |why: String| {
+            let name = type_name::<Q>().rsplit(':').next().unwrap_or_default();
+            Failure::new(
+                Cause::BadRequest,
+                format!("the message is no {name}: {why}"),
+            )
+        };
+        let fields = count_fields(bytes.clone()).map_err(|error| wrong(error.to_string()))?;
+        if fields > MAX_FIELDS {
+            let why = format!("it has {fields} fields, at most {MAX_FIELDS} are read");
+            return Err(wrong(why).into());
+        }
+        Ok(Some(
+            Q::decode(bytes).map_err(|error| wrong(error.to_string()))?,
+        ))
+    }
+}
+
+/// Counts the fields of a message, which are skipped.
+fn count_fields(mut bytes: Bytes) -> Result<usize, DecodeError> {
+    let mut fields = 0;
+    while bytes.has_remaining() {
+        let (tag, wire_type) = decode_key(&mut bytes)?;
+        skip_field(wire_type, tag, &mut bytes, DecodeContext::default())?;
+        fields += 1;
+    }
+    Ok(fields)
+}
