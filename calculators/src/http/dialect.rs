@@ -1,16 +1,19 @@
 //! The interface of HTTP dialects.
 //!
-//! Paths, fields (a file of `dialects/src/bodies/`), request translation, answers and errors are all
+//! Paths, fields (a file of `dialects/src/bodies/`), requests, answers and errors are all
 //! behind [`Dialect`] and [`TextDialect`]: neither the nodes nor the server know a dialect by name.
 
 use std::fmt::Debug;
 
-use graphmill_dialects::Fields;
+use graphmill_dialects::{
+    Fields,
+    schema::{self, Endpoint},
+};
 use graphmill_engine::Result;
 use graphmill_llm::Usage;
 use serde_json::{Map, Value, json};
 
-use super::{params::OwnParams, translate::Translated};
+use super::params::OwnParams;
 use crate::payload::{
     EmbeddingsRequest, GenerationParams, HttpResponse, JsonBody, RequestInput, RerankRequest,
     TextChunk, TextRequest,
@@ -68,25 +71,19 @@ pub trait TextDialect: Dialect {
     /// What the ids of its answers begin with.
     fn id_prefix(&self) -> &'static str;
 
-    /// The dialect whose fields [`translate`](Self::translate) makes of a request.
+    /// OpenAI's dialect that asks alike, of a conversation or of prompts.
     fn native(&self) -> &'static dyn TextDialect;
 
-    /// A request in the terms of the [native](Self::native) dialect; none where it is in these
-    /// terms already.
-    ///
-    /// # Errors
-    /// What cannot be said in these terms, by the names of this dialect.
-    fn translate(&self, _: &JsonBody) -> Result<Option<Translated>> {
-        Ok(None)
+    /// The fields of its requests.
+    fn fields(&self) -> Option<&'static Endpoint> {
+        schema::endpoint(self.endpoint())
     }
 
-    /// Input of a native request, and what the fields of its own say of generation.
+    /// Input of a request, and what the fields of its own say of generation.
     ///
     /// # Errors
     /// Names the field that is wrong.
-    fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
-        self.native().input(body, fields)
-    }
+    fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)>;
 
     /// Adds to what an answer repeats of its request what the parameters decided.
     fn complete(&self, _: &mut Map<String, Value>, _: &GenerationParams) {}

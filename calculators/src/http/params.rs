@@ -10,9 +10,10 @@ use graphmill_dialects::{
 };
 use graphmill_engine::Result;
 use graphmill_llm::SamplingParams;
+use serde_json::{Map, Value};
 
-use super::{fields::invalid, structured};
-use crate::payload::{Account, GenerationParams, SpecialTokens, Terms};
+use super::{defaults::Defaults, fields::invalid, structured};
+use crate::payload::{Account, GenerationParams, SpecialTokens, Terms, TextConstraint};
 
 /// Generation, as the fields of one dialect describe it.
 #[derive(Debug, Default)]
@@ -25,20 +26,30 @@ pub struct OwnParams {
     pub logprobs: Option<u8>,
     /// Maximum number of tokens of reasoning.
     pub reasoning_budget: Option<u32>,
+    /// Texts that end a choice, where a field of the dialect's own says so.
+    pub stop: Option<Vec<String>>,
+    /// What the text has to match, where a field of the dialect's own says so.
+    pub constraint: Option<TextConstraint>,
+    /// True if the answer is a stream whatever the fields say.
+    pub stream: bool,
     /// True if its answer tells calls as `function_call`.
     pub function_call: bool,
+    /// Fields of the request that its answer repeats or follows.
+    pub repeated: Map<String, Value>,
 }
 
 /// The fields of [`SamplingParams`].
 static SAMPLING: LazyLock<Vec<String>> = LazyLock::new(schema::names::<SamplingParams>);
 
-/// Reads the fields that are left.
+/// Reads the fields that are left. Those that the request leaves open are as the defaults say.
 pub(super) fn read(
     fields: &mut Fields,
-    own: &OwnParams,
+    own: OwnParams,
     run: &Run,
+    defaults: &Defaults,
     allowance: &Allowance,
 ) -> Result<GenerationParams> {
+    fields.fill(defaults.fields());
     let length: Length = fields.take()?;
     let output: Output = fields.take()?;
     let sampling: SamplingParams = fields.take_named(&SAMPLING)?;
@@ -64,6 +75,7 @@ pub(super) fn read(
         return Err(invalid("max_tokens", "must be above 0 without `echo`"));
     }
     let max_tokens = length.max_completion_tokens.or(own.max_tokens);
+    let max_tokens = max_tokens.or(defaults.values.max_tokens.map(i64::from));
     Ok(GenerationParams {
         sampling: SamplingParams {
             logprobs: own.logprobs,
@@ -71,7 +83,7 @@ pub(super) fn read(
         },
         max_tokens: max_tokens.and_then(|limit| u32::try_from(limit).ok()),
         min_tokens: length.min_tokens,
-        stop: length.stop.map(Vec::from).unwrap_or_default(),
+        stop: (own.stop.or(length.stop.map(Vec::from))).unwrap_or_default(),
         include_stop: length.include_stop_str_in_output,
         stop_tokens: length.stop_token_ids.into(),
         ignore_eos: length.ignore_eos,
@@ -86,7 +98,7 @@ pub(super) fn read(
             Some(false) => SpecialTokens::Keep,
             _ => SpecialTokens::Skip,
         },
-        constraint: structured::constraint(output, allowance)?,
+        constraint: structured::constraint(own.constraint, output, allowance)?,
         reasoning_budget: own.reasoning_budget,
         ..GenerationParams::default()
     })

@@ -3,19 +3,20 @@
 
 use std::sync::Arc;
 
-use graphmill_dialects::bodies::{RERANK, vectors};
+use graphmill_dialects::bodies::{
+    RERANK,
+    vectors::{self, Document as Given},
+};
 use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, NoOptions, Offset, OpenCx, Out, Result, register,
 };
 use serde::Serialize;
-use serde_json::Value;
 
-use super::fields::{self, Fields, at_most, invalid, missing, wrong_type};
+use super::fields::{self, invalid, missing};
 use super::{
     body,
     dialect::{Dialect, Family, Place, Purpose, Route},
     dialect_table, endpoint,
-    limits::MAX_DOCUMENTS,
 };
 use crate::payload::{
     HttpRequestPayload, HttpResponse, JsonBody, Relevance, RerankRequest as Request,
@@ -104,7 +105,7 @@ fn read(body: &JsonBody, id: &str) -> Result<Request> {
         id: format!("rerank-{id}").into(),
         model: endpoint::model(own.model)?,
         query: own.query.map(Arc::from).ok_or_else(|| missing("query"))?,
-        documents: documents(body.into())?,
+        documents: documents(own.documents.ok_or_else(|| missing("documents"))?)?,
         top_n: own.top_n,
         return_documents: own.return_documents,
         max_chunks_per_doc: own.max_chunks_per_doc,
@@ -112,32 +113,16 @@ fn read(body: &JsonBody, id: &str) -> Result<Request> {
     })
 }
 
-/// Strings, or objects with a `text`: all of one kind.
-fn documents(body: Fields<'_>) -> Result<Arc<[String]>> {
-    let list = body
-        .array("documents")?
-        .ok_or_else(|| missing("documents"))?;
-    let Some(first) = list.first() else {
-        return Err(invalid("documents", "must not be an empty array"));
-    };
-    at_most("documents", list.len(), MAX_DOCUMENTS, "entries")?;
-    let texts = list.iter().enumerate().map(|(index, document)| {
-        let path = format!("documents[{index}]");
-        match document {
-            Value::String(_) | Value::Object(_) if document.is_string() != first.is_string() => {
-                Err(invalid(
-                    path,
-                    "must be of the same kind as the first document",
-                ))
-            }
-            Value::String(text) => Ok(text.clone()),
-            Value::Object(fields) => match fields.get("text") {
-                Some(Value::String(text)) => Ok(text.clone()),
-                Some(other) => Err(wrong_type(format!("{path}.text"), "a string", other)),
-                None => Err(missing(format!("{path}.text"))),
-            },
-            other => Err(wrong_type(path, "a string or an object", other)),
+/// The texts of documents, which are all of one kind.
+fn documents(list: Vec<Given>) -> Result<Arc<[String]>> {
+    let first = list.first().map(std::mem::discriminant);
+    let texts = list.into_iter().enumerate().map(|(index, document)| {
+        if Some(std::mem::discriminant(&document)) != first {
+            let message = "must be of the same kind as the first document";
+            return Err(invalid(format!("documents[{index}]"), message));
         }
+        let (Given::Text(text) | Given::Object { text }) = document;
+        Ok(text)
     });
     texts.collect()
 }

@@ -15,6 +15,8 @@ pub mod transcriptions;
 pub mod vectors;
 
 use graphmill_llm::SamplingParams;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use crate::schema::{
     Endpoint,
@@ -88,27 +90,42 @@ fn generating(endpoint: Endpoint) -> Endpoint {
 }
 
 pub(crate) fn all() -> Vec<Endpoint> {
+    let chat = generating(Endpoint::new(CHAT).with::<chat::Chat>().and(chat::PLAIN))
+        .with::<tools::Tools>()
+        .and(tools::PLAIN)
+        .akin(COMPLETIONS);
+    let completions =
+        generating(Endpoint::new(COMPLETIONS).with::<completions::Completions>()).akin(CHAT);
+    let generate = |name, stream| {
+        Endpoint::new(name)
+            .with::<generate::Generate>()
+            .with::<generate::Parameters>()
+            .beside(&completions, generate::LISTED, &[])
+            .beside(&Endpoint::new("").with::<generate::Served>(), &[], &[])
+            .and(&generate::plain(stream))
+    };
+    let responses = Endpoint::new(RESPONSES)
+        .with::<responses::Responses>()
+        .beside(&chat, responses::LISTED, &["messages"])
+        .and(responses::PLAIN);
+    let messages = Endpoint::new(MESSAGES)
+        .with::<messages::Messages>()
+        .beside(&chat, messages::LISTED, &[])
+        .and(messages::PLAIN);
+    let whole = generate(GENERATE, &["false"]);
+    let streamed = generate(GENERATE_STREAM, &["true"]);
+    let transcriptions = Endpoint::new(TRANSCRIPTIONS)
+        .with::<transcriptions::Transcriptions>()
+        .beside(&chat, transcriptions::LISTED, transcriptions::WITHOUT)
+        .and(transcriptions::PLAIN);
     vec![
-        generating(Endpoint::new(CHAT).with::<chat::Chat>().and(chat::PLAIN))
-            .with::<tools::Tools>()
-            .and(tools::PLAIN)
-            .akin(COMPLETIONS),
-        generating(Endpoint::new(COMPLETIONS).with::<completions::Completions>()).akin(CHAT),
-        Endpoint::new(RESPONSES)
-            .with::<responses::Responses>()
-            .and(responses::PLAIN),
-        Endpoint::new(MESSAGES)
-            .with::<messages::Messages>()
-            .and(messages::PLAIN),
-        Endpoint::new(GENERATE)
-            .with::<generate::Generate>()
-            .and(generate::WHOLE),
-        Endpoint::new(GENERATE_STREAM)
-            .with::<generate::Generate>()
-            .and(generate::STREAMED),
-        Endpoint::new(TRANSCRIPTIONS)
-            .with::<transcriptions::Transcriptions>()
-            .and(transcriptions::PLAIN),
+        chat,
+        completions,
+        responses,
+        messages,
+        whole,
+        streamed,
+        transcriptions,
         Endpoint::new(TOKENIZE)
             .with::<prompts::Tokenize>()
             .and(prompts::PLAIN),
@@ -126,5 +143,15 @@ pub(crate) fn all() -> Vec<Endpoint> {
 }
 
 /// Stands for a field that its own reader reads, from the text of the body.
-#[derive(Clone, Copy, Debug, Default, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub struct ReadApart;
+
+/// A text, or the parts of one.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Text<T> {
+    /// A text.
+    Whole(String),
+    /// Its parts.
+    Parts(Vec<T>),
+}

@@ -14,6 +14,9 @@ use crate::{
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Tokenize {
+    /// The name of the graph that answers.
+    #[schemars(length(min = 1))]
+    pub model: String,
     /// Text to tokenize. `prompt` and `content` are other names for it, and `messages` can be there
     /// instead.
     #[schemars(schema_with = "text")]
@@ -47,6 +50,9 @@ pub const PLAIN: &[Plain] = &[Alias(
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Detokenize {
+    /// The name of the graph that answers.
+    #[schemars(length(min = 1))]
+    pub model: String,
     /// The tokens of the text.
     #[schemars(schema_with = "tokens")]
     pub tokens: ReadApart,

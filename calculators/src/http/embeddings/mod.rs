@@ -121,7 +121,7 @@ fn texts(body: &JsonBody) -> Result<Arc<[Prompt]>> {
         empty_text: true,
         only_tokens: false,
     };
-    Ok(prompts::read(body.into(), form)?.into())
+    Ok(prompts::read(body, form)?.into())
 }
 
 /// Writes the answer of `embeddings`, or of Cohere's `embed`. There is one answer: a second request is

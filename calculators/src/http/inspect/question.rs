@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use graphmill_dialects::bodies::{CHAT, TOKENIZE, prompts::Tokenize};
+use graphmill_dialects::bodies::{
+    CHAT, DETOKENIZE, TOKENIZE,
+    prompts::{Detokenize, Tokenize},
+};
 use graphmill_engine::{Error, Result};
 use serde_json::Value;
 
@@ -11,7 +14,7 @@ use super::{
         chat,
         defaults::Defaults,
         dialect::Purpose,
-        fields::{self, Fields, at_most, invalid, missing, shown, wrong_type},
+        fields::{self, at_most, invalid, missing, shown, wrong_type},
         limits::MAX_PROMPTS,
         prompts,
     },
@@ -41,7 +44,7 @@ pub(in crate::http) fn explained(uri: &str) -> Result<Purpose> {
 pub(in crate::http) fn of_generation(
     purpose: Purpose,
     model: &Arc<str>,
-    body: Fields<'_>,
+    body: &JsonBody,
     defaults: &Defaults,
     params: &GenerationParams,
     ignored: &[String],
@@ -61,13 +64,14 @@ pub(in crate::http) fn of_generation(
     })
 }
 
-/// The prompts and the question of a request that is about prompts alone.
+/// The model, the prompts and the question of a request that is about prompts alone.
 pub(in crate::http) fn of_prompt(
     purpose: Purpose,
     body: &JsonBody,
-) -> Result<(RequestInput, QuestionKind)> {
+) -> Result<(String, RequestInput, QuestionKind)> {
     if purpose == Purpose::Text {
-        return Ok((tokens(body.into())?, QuestionKind::Detokenize));
+        let own: Detokenize = fields::check(DETOKENIZE, body)?.take()?;
+        return Ok((own.model, tokens(body)?, QuestionKind::Detokenize));
     }
     let own: Tokenize = fields::check(TOKENIZE, body)?.take()?;
     let (input, nested) = texts(body, &own)?;
@@ -76,7 +80,7 @@ pub(in crate::http) fn of_prompt(
         RequestInput::Chat(_) => 1,
     };
     let tokenization = tokenization(&own, nested, count)?;
-    Ok((input, QuestionKind::Tokenize(tokenization)))
+    Ok((own.model, input, QuestionKind::Tokenize(tokenization)))
 }
 
 /// Why a question has no answer in a graph that leaves the node for it out.
@@ -89,7 +93,7 @@ pub(in crate::http) fn not_answered(payload: &HttpRequestPayload) -> Error {
 }
 
 /// The tokens of `detokenize`.
-fn tokens(body: Fields<'_>) -> Result<RequestInput> {
+fn tokens(body: &JsonBody) -> Result<RequestInput> {
     let form = prompts::Form {
         field: "tokens",
         most: 1,
@@ -106,8 +110,7 @@ const TOKENIZER_FIELDS: &[&str] = &["add_special_tokens"];
 const TEXT_FIELDS: [&str; 3] = ["text", "prompt", "content"];
 
 /// What `tokenize` is to tokenize, and whether these are several texts.
-fn texts(json: &JsonBody, own: &Tokenize) -> Result<(RequestInput, bool)> {
-    let body = Fields::from(json);
+fn texts(body: &JsonBody, own: &Tokenize) -> Result<(RequestInput, bool)> {
     let mut given = TEXT_FIELDS.into_iter().filter(|field| body.has(field));
     let first = given.next();
     if let (Some(one), Some(other)) = (first, given.next()) {
@@ -120,9 +123,9 @@ fn texts(json: &JsonBody, own: &Tokenize) -> Result<(RequestInput, bool)> {
     let field = match first {
         None if chat => {
             // Some of its own fields are those of chats by other meanings.
-            let of_chat = json.without(TOKENIZER_FIELDS);
+            let of_chat = body.without(TOKENIZER_FIELDS);
             let mut fields = fields::check(CHAT, &of_chat)?;
-            let (chat, _) = chat::conversation(&mut fields, &json.allowance())?;
+            let (chat, _) = chat::read(&mut fields, &body.allowance())?;
             return Ok((RequestInput::Chat(chat), false));
         }
         None => return Err(missing("text")),

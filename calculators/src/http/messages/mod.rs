@@ -1,10 +1,9 @@
-//! Anthropic's `messages`: the request as one for chat, and the answer as a message of content
-//! blocks.
+//! Anthropic's `messages`: a conversation of content blocks, and the answer as a message of them.
 
 mod answer;
-mod blocks;
 mod request;
 
+use graphmill_dialects::Fields;
 use graphmill_engine::Result;
 use serde_json::{Value, json};
 
@@ -12,9 +11,9 @@ use super::{
     chat::Chat,
     dialect::{AnswerWriter, Dialect, Failure, Family, Place, Purpose, Route, TextDialect},
     named_events::PartsWriter,
-    translate::Translated,
+    params::OwnParams,
 };
-use crate::payload::{JsonBody, TextRequest};
+use crate::payload::{JsonBody, RequestInput, TextRequest};
 
 /// The dialect.
 #[derive(Debug)]
@@ -86,8 +85,8 @@ impl TextDialect for Messages {
         &Chat
     }
 
-    fn translate(&self, body: &JsonBody) -> Result<Option<Translated>> {
-        request::to_chat(body).map(Some)
+    fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
+        request::read(fields, &body.allowance())
     }
 
     fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
