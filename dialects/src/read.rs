@@ -80,11 +80,10 @@ impl Fields {
         };
         if schema["x-only"] == true {
             let mut values = schema["enum"].as_array().into_iter().flatten();
-            let is_allowed = values.any(|only| schema::equal(only, &value));
-            return match is_allowed {
-                true => Ok(()),
-                false => Err(unsupported(name, &value)),
-            };
+            if !values.any(|only| schema::equal(only, &value)) {
+                return Err(unsupported(name, &value));
+            }
+            return Ok(());
         }
         schema::check(&mut value, schema, name)?;
         if schema["x-idle"] == true {

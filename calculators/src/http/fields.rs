@@ -1,7 +1,7 @@
 //! Errors about fields, and the fields of an endpoint.
 
 pub(super) use graphmill_dialects::error::{
-    at_most, code, invalid, missing, shown, whole, written, wrong_kind, wrong_type,
+    code, invalid, missing, shown, whole, written, wrong_kind,
 };
 use graphmill_dialects::{Fields, schema};
 use graphmill_engine::{Error, Result};

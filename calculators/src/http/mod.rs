@@ -15,7 +15,6 @@ mod chat;
 mod choices;
 mod completions;
 pub mod defaults;
-pub mod dialect;
 pub mod dialect_table;
 pub mod embeddings;
 mod endpoint;
@@ -41,8 +40,8 @@ mod unknown;
 mod usage;
 mod wire;
 
+pub use crate::payload::dialect::{self, OwnParams};
 pub use chat::Chat;
 pub use completions::Completions;
 use graphmill_dialects::limits;
-pub use params::OwnParams;
 pub use remote_images::RemoteImage;

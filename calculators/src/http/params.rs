@@ -10,33 +10,9 @@ use graphmill_dialects::{
 };
 use graphmill_engine::Result;
 use graphmill_llm::SamplingParams;
-use serde_json::{Map, Value};
 
-use super::{defaults::Defaults, fields::invalid, structured};
-use crate::payload::{Account, GenerationParams, SpecialTokens, Terms, TextConstraint};
-
-/// Generation, as the fields of one dialect describe it.
-#[derive(Debug, Default)]
-pub struct OwnParams {
-    /// Maximum number of tokens of a choice; -1 is no limit.
-    pub max_tokens: Option<i64>,
-    /// True if the prompt is repeated before the answer.
-    pub echo: bool,
-    /// Number of the likeliest tokens that the answer tells of at each place.
-    pub logprobs: Option<u8>,
-    /// Maximum number of tokens of reasoning.
-    pub reasoning_budget: Option<u32>,
-    /// Texts that end a choice, where a field of the dialect's own says so.
-    pub stop: Option<Vec<String>>,
-    /// What the text has to match, where a field of the dialect's own says so.
-    pub constraint: Option<TextConstraint>,
-    /// True if the answer is a stream whatever the fields say.
-    pub stream: bool,
-    /// True if its answer tells calls as `function_call`.
-    pub function_call: bool,
-    /// Fields of the request that its answer repeats or follows.
-    pub repeated: Map<String, Value>,
-}
+use super::{OwnParams, defaults::Defaults, fields::invalid, structured};
+use crate::payload::{Account, GenerationParams, SpecialTokens, Terms};
 
 /// The fields of [`SamplingParams`].
 static SAMPLING: LazyLock<Vec<String>> = LazyLock::new(schema::names::<SamplingParams>);

@@ -287,7 +287,7 @@ mod tests {
 
     fn prompts(prompt: &Value, form: Form) -> Result<Vec<Prompt>> {
         let body = JsonBody::of_value(&json!({ "prompt": prompt })).expect("an object");
-        let mut put_in = JsonBody::of_value(&json!({})).expect("an object");
+        let mut put_in = body.as_sent();
         put_in.insert("prompt", prompt.clone());
         let read = super::read(&body, form);
         let of_value = super::read(&put_in, form);

@@ -11,6 +11,7 @@ use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, NoOptions, Offset, OpenCx, Out, Result, register,
 };
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::fields::{self, invalid, missing};
 use super::{
@@ -194,46 +195,19 @@ register!(RerankResponse);
 struct Answer<'a> {
     id: &'a str,
     model: &'a str,
-    results: Vec<Found<'a>>,
-    usage: Usage,
-    meta: Meta,
+    results: Vec<Found>,
+    /// Jina's count of tokens.
+    usage: Value,
+    /// Cohere's.
+    meta: Value,
 }
 
 #[derive(Serialize)]
-struct Found<'a> {
+struct Found {
     index: usize,
     relevance_score: f32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    document: Option<Document<'a>>,
-}
-
-#[derive(Serialize)]
-struct Document<'a> {
-    text: &'a str,
-}
-
-/// Jina's count of tokens.
-#[derive(Serialize)]
-struct Usage {
-    prompt_tokens: u32,
-    total_tokens: u32,
-}
-
-/// Cohere's.
-#[derive(Serialize)]
-struct Meta {
-    billed_units: BilledUnits,
-    tokens: Tokens,
-}
-
-#[derive(Serialize)]
-struct BilledUnits {
-    search_units: u32,
-}
-
-#[derive(Serialize)]
-struct Tokens {
-    input_tokens: u32,
+    document: Option<Value>,
 }
 
 impl<'a> Answer<'a> {
@@ -243,7 +217,7 @@ impl<'a> Answer<'a> {
             .map(|(index, (score, text))| Found {
                 index,
                 relevance_score: *score,
-                document: request.return_documents.then_some(Document { text }),
+                document: request.return_documents.then(|| json!({ "text": text })),
             })
             .collect();
         results.sort_by(|a, b| b.relevance_score.total_cmp(&a.relevance_score));
@@ -253,16 +227,8 @@ impl<'a> Answer<'a> {
             id: &request.id,
             model: &request.model,
             results,
-            usage: Usage {
-                prompt_tokens: tokens,
-                total_tokens: tokens,
-            },
-            meta: Meta {
-                billed_units: BilledUnits { search_units: 1 },
-                tokens: Tokens {
-                    input_tokens: tokens,
-                },
-            },
+            usage: json!({ "prompt_tokens": tokens, "total_tokens": tokens }),
+            meta: json!({ "billed_units": { "search_units": 1 }, "tokens": { "input_tokens": tokens } }),
         }
     }
 }

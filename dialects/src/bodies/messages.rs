@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Text, shapes, tools::EFFORTS};
+use super::{Said, Text, shapes, tools::EFFORTS};
 use crate::{
     limits::{MAX_MESSAGES, MAX_STOP_CHARS, MAX_STOPS, MAX_TOOLS},
     schema::Plain::{self, Idle, Only},
@@ -119,13 +119,6 @@ pub enum ResultBlock {
     Text(Said),
     /// An image.
     Image(Image),
-}
-
-/// A text of a message.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub struct Said {
-    /// The text.
-    pub text: String,
 }
 
 /// An image of a message.

@@ -101,23 +101,31 @@ pub(crate) fn all() -> Vec<Endpoint> {
             .with::<generate::Generate>()
             .with::<generate::Parameters>()
             .beside(&completions, generate::LISTED, &[])
+            .akin(CHAT)
             .beside(&Endpoint::new("").with::<generate::Served>(), &[], &[])
             .and(&generate::plain(stream))
     };
     let responses = Endpoint::new(RESPONSES)
         .with::<responses::Responses>()
         .beside(&chat, responses::LISTED, &["messages"])
+        .akin(COMPLETIONS)
         .and(responses::PLAIN);
     let messages = Endpoint::new(MESSAGES)
         .with::<messages::Messages>()
         .beside(&chat, messages::LISTED, &[])
+        .akin(COMPLETIONS)
         .and(messages::PLAIN);
     let whole = generate(GENERATE, &["false"]);
     let streamed = generate(GENERATE_STREAM, &["true"]);
     let transcriptions = Endpoint::new(TRANSCRIPTIONS)
         .with::<transcriptions::Transcriptions>()
         .beside(&chat, transcriptions::LISTED, transcriptions::WITHOUT)
+        .akin(COMPLETIONS)
         .and(transcriptions::PLAIN);
+    let tokenize = Endpoint::new(TOKENIZE)
+        .with::<prompts::Tokenize>()
+        .beside(&chat, &[], &[])
+        .and(prompts::PLAIN);
     vec![
         chat,
         completions,
@@ -126,9 +134,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
         whole,
         streamed,
         transcriptions,
-        Endpoint::new(TOKENIZE)
-            .with::<prompts::Tokenize>()
-            .and(prompts::PLAIN),
+        tokenize,
         Endpoint::new(DETOKENIZE).with::<prompts::Detokenize>(),
         Endpoint::new(EMBEDDINGS)
             .with::<vectors::Embeddings>()
@@ -154,4 +160,11 @@ pub enum Text<T> {
     Whole(String),
     /// Its parts.
     Parts(Vec<T>),
+}
+
+/// A part that is a text.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Said {
+    /// The text.
+    pub text: String,
 }

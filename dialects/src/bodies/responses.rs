@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Text, shapes,
+    Said, Text, shapes,
     tools::{self, EFFORTS},
 };
 use crate::{
@@ -102,9 +102,9 @@ pub enum Item {
     /// Thoughts of the assistant.
     Reasoning {
         /// The thoughts.
-        content: Option<Vec<Thought>>,
+        content: Option<Vec<Said>>,
         /// What they come to, where they are not told.
-        summary: Option<Vec<Thought>>,
+        summary: Option<Vec<Said>>,
     },
 }
 
@@ -116,11 +116,11 @@ const ROLES: [&str; 4] = ["user", "assistant", "system", "developer"];
 #[schemars(extend("x-unsupported" = "messages are text, images and sounds"))]
 pub enum Part {
     /// A text.
-    InputText(Thought),
+    InputText(Said),
     /// A text of the assistant.
-    OutputText(Thought),
+    OutputText(Said),
     /// A text.
-    Text(Thought),
+    Text(Said),
     /// An answer that was denied.
     Refusal {
         /// What was said.
@@ -142,13 +142,6 @@ pub enum Part {
         /// The file.
         input_audio: Sound,
     },
-}
-
-/// A text of a message, or of reasoning.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub struct Thought {
-    /// The text.
-    pub text: String,
 }
 
 /// The file of a sound.
@@ -214,7 +207,6 @@ fn input(generator: &mut SchemaGenerator) -> Schema {
         "items": Item::json_schema(generator),
     });
     json_schema!({
-        "x-words": format!("a string or an array of 1 to {MAX_MESSAGES} items"),
         "anyOf": [text, items],
         "x-shown": { "anyOf": [text, shapes::messages(&ROLES)] },
     })

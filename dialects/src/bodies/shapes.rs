@@ -46,6 +46,7 @@ pub(crate) fn schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": ["object", "boolean", "string"],
         "x-words": "a JSON schema, or a string of one", "x-kind": "a JSON schema",
+        "x-shown": { "anyOf": [{ "type": "object" }, { "const": true }] },
     })
 }
 

@@ -87,14 +87,14 @@ impl Endpoint {
             if without.contains(&name.as_str()) {
                 continue;
             }
-            let list = match listed.contains(&name.as_str()) {
-                true => &mut self.fields,
-                false => &mut self.others,
+            let list = if listed.contains(&name.as_str()) {
+                &mut self.fields
+            } else {
+                &mut self.others
             };
             list.entry(name.clone()).or_insert_with(|| schema.clone());
         }
         self.aliases.extend(&other.aliases);
-        self.akin = other.akin;
         self
     }
 

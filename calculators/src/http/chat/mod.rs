@@ -10,9 +10,9 @@ use graphmill_dialects::Fields;
 use graphmill_engine::Result;
 
 use super::{
+    OwnParams,
     choices::ChoicesWriter,
     dialect::{AnswerWriter, Dialect, Family, Purpose, Route, TextDialect},
-    params::OwnParams,
 };
 use crate::payload::{JsonBody, RequestInput, TextRequest};
 

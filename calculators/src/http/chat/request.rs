@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 
 use super::{functions, reasoning, tools};
 use crate::http::{
+    OwnParams,
     fields::{invalid, missing},
-    params::OwnParams,
     turns::{Content, Turns},
 };
 use crate::payload::{ChatInput, MediaKind};

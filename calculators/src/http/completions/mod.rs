@@ -6,11 +6,11 @@ use graphmill_dialects::{Fields, bodies::completions as bodies};
 use graphmill_engine::Result;
 
 use super::{
+    OwnParams,
     choices::ChoicesWriter,
     dialect::{AnswerWriter, Dialect, Family, Purpose, Route, TextDialect},
     fields::invalid,
     limits::MAX_PROMPTS,
-    params::OwnParams,
     prompts,
 };
 use crate::payload::{JsonBody, Prompt, RequestInput, TextRequest};

@@ -11,9 +11,9 @@ use graphmill_engine::Result;
 use serde_json::Value;
 
 use super::{
+    OwnParams,
     completions::Completions,
     dialect::{AnswerWriter, Dialect, Failure, Family, Place, Purpose, Route, TextDialect},
-    params::OwnParams,
 };
 use crate::payload::{JsonBody, RequestInput, TextRequest};
 

@@ -8,9 +8,8 @@ use graphmill_dialects::{
 use graphmill_engine::Result;
 
 use crate::http::{
-    completions,
+    OwnParams, completions,
     fields::{invalid, missing},
-    params::OwnParams,
 };
 use crate::payload::{Prompt, RequestInput};
 

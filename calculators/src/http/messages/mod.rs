@@ -8,10 +8,10 @@ use graphmill_engine::Result;
 use serde_json::{Value, json};
 
 use super::{
+    OwnParams,
     chat::Chat,
     dialect::{AnswerWriter, Dialect, Failure, Family, Place, Purpose, Route, TextDialect},
     named_events::PartsWriter,
-    params::OwnParams,
 };
 use crate::payload::{JsonBody, RequestInput, TextRequest};
 
@@ -65,6 +65,10 @@ impl Dialect for Messages {
 
     fn error_event(&self, failure: &Failure<'_>, _: u64) -> (Option<&'static str>, Value) {
         (Some("error"), self.error(failure))
+    }
+
+    fn error_form(&self) -> &'static str {
+        "MessagesError"
     }
 
     fn id_header(&self) -> Option<&'static str> {

@@ -3,9 +3,9 @@
 use graphmill_dialects::{
     Fields,
     bodies::{
-        Text,
+        Said, Text,
         chat::Chat,
-        messages::{Block, Format, Image, Messages, ResultBlock, Said, Source, SystemBlock},
+        messages::{Block, Format, Image, Messages, ResultBlock, Source, SystemBlock},
         tools::Tools,
     },
     json::Allowance,
@@ -14,9 +14,9 @@ use graphmill_engine::Result;
 use serde_json::json;
 
 use crate::http::{
+    OwnParams,
     chat::{conversation, tools_of},
     fields::{code, invalid, missing},
-    params::OwnParams,
     structured,
     turns::{Content, Turns},
 };

@@ -9,10 +9,10 @@ use graphmill_engine::Result;
 use serde_json::{Map, Value, json};
 
 use super::{
+    OwnParams,
     chat::Chat,
     dialect::{AnswerWriter, Dialect, Failure, Family, Purpose, Route, TextDialect},
     named_events::PartsWriter,
-    params::OwnParams,
 };
 use crate::payload::{GenerationParams, JsonBody, RequestInput, TextRequest};
 

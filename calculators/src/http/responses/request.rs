@@ -3,8 +3,8 @@
 use graphmill_dialects::{
     Fields,
     bodies::{
-        Text,
-        responses::{Format, Item, Part, Responses, Thought},
+        Said, Text,
+        responses::{Format, Item, Part, Responses},
         tools::Tools,
     },
     json::JsonBody,
@@ -13,9 +13,9 @@ use graphmill_engine::Result;
 use serde_json::{Map, Value, json};
 
 use crate::http::{
+    OwnParams,
     chat::{self, conversation, tools_of},
     fields::missing,
-    params::OwnParams,
     structured,
     turns::{Content, Turns},
     wire::number,
@@ -100,9 +100,9 @@ fn content(content: Text<Part>, path: &str) -> Content {
     for (index, part) in parts.into_iter().enumerate() {
         let path = format!("{path}[{index}]");
         match part {
-            Part::InputText(Thought { text })
-            | Part::OutputText(Thought { text })
-            | Part::Text(Thought { text })
+            Part::InputText(Said { text })
+            | Part::OutputText(Said { text })
+            | Part::Text(Said { text })
             | Part::Refusal { refusal: text } => content.text(&text),
             Part::InputImage { image_url, .. } => {
                 content.medium(MediaKind::Image, &image_url, &path);

@@ -8,9 +8,9 @@ use graphmill_dialects::{Fields, bodies::TRANSCRIPTIONS};
 use graphmill_engine::Result;
 
 use super::{
+    OwnParams,
     chat::Chat,
     dialect::{AnswerWriter, Dialect, Family, Purpose, Route, TextDialect},
-    params::OwnParams,
 };
 use crate::payload::{JsonBody, RequestInput, TextRequest};
 

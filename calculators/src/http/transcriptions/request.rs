@@ -4,9 +4,9 @@ use graphmill_dialects::{Fields, bodies::transcriptions::Transcriptions, json::J
 use graphmill_engine::Result;
 
 use crate::http::{
+    OwnParams,
     chat::conversation,
     fields::missing,
-    params::OwnParams,
     turns::{Content, Turns},
 };
 use crate::payload::{MediaKind, RequestInput};

@@ -13,10 +13,9 @@ use graphmill_engine::Result;
 use graphmill_llm::Usage;
 use serde_json::{Map, Value, json};
 
-use super::params::OwnParams;
-use crate::payload::{
+use super::{
     EmbeddingsRequest, GenerationParams, HttpResponse, JsonBody, RequestInput, RerankRequest,
-    TextChunk, TextRequest,
+    TextChunk, TextConstraint, TextRequest,
 };
 
 /// Paths, and how requests and errors look there.
@@ -55,6 +54,11 @@ pub trait Dialect: Debug + Sync {
         (None, self.error(failure))
     }
 
+    /// The name of the form of its errors in `/openapi.json`.
+    fn error_form(&self) -> &'static str {
+        "Error"
+    }
+
     /// The header in which its clients look for the request's id, besides `x-request-id`.
     fn id_header(&self) -> Option<&'static str> {
         None
@@ -90,6 +94,29 @@ pub trait TextDialect: Dialect {
 
     /// Writes the answer to a request.
     fn writer(&self, request: &TextRequest) -> Box<dyn AnswerWriter>;
+}
+
+/// Generation, as the fields of one dialect describe it.
+#[derive(Debug, Default)]
+pub struct OwnParams {
+    /// Maximum number of tokens of a choice; -1 is no limit.
+    pub max_tokens: Option<i64>,
+    /// True if the prompt is repeated before the answer.
+    pub echo: bool,
+    /// Number of the likeliest tokens that the answer tells of at each place.
+    pub logprobs: Option<u8>,
+    /// Maximum number of tokens of reasoning.
+    pub reasoning_budget: Option<u32>,
+    /// Texts that end a choice, where a field of the dialect's own says so.
+    pub stop: Option<Vec<String>>,
+    /// What the text has to match, where a field of the dialect's own says so.
+    pub constraint: Option<TextConstraint>,
+    /// True if the answer is a stream whatever the fields say.
+    pub stream: bool,
+    /// True if its answer tells calls as `function_call`.
+    pub function_call: bool,
+    /// Fields of the request that its answer repeats or follows.
+    pub repeated: Map<String, Value>,
 }
 
 /// The purpose of a dialect's requests, and so the node that reads them.
