@@ -18,8 +18,9 @@ const MAX_UNKNOWN: usize = 32;
 const MAX_ONLY_BYTES: usize = 256;
 
 /// The fields of a body that were checked, until structs take them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Fields {
+    endpoint: &'static Endpoint,
     values: Map<String, Value>,
     /// The names of fields that the endpoint does not know.
     pub unknown: Vec<String>,
@@ -31,47 +32,79 @@ impl Fields {
     ///
     /// # Errors
     /// Names the field that is wrong.
-    pub fn read(endpoint: &Endpoint, json: &JsonBody) -> Result<Self> {
-        let mut fields = Self::default();
+    pub fn read(endpoint: &'static Endpoint, json: &JsonBody) -> Result<Self> {
+        let mut fields = Self {
+            endpoint,
+            values: Map::new(),
+            unknown: Vec::new(),
+        };
         for name in json.names().filter(|name| json.has(name)) {
-            let Some(schema) = endpoint.fields.get(name) else {
-                fields.add_unknown(endpoint, name, json)?;
-                continue;
-            };
-            let Some(given) = json.given(name).filter(|_| schema["x-own"] != true) else {
-                continue;
-            };
-            check_kind(name, schema, given)?;
-            if schema["x-idle"] == true && compound(given).is_some() {
-                continue;
-            }
-            let Some(mut value) = json.get(name)?.cloned() else {
-                continue;
-            };
-            if schema["x-only"] == true {
-                let mut values = schema["enum"].as_array().into_iter().flatten();
-                if !values.any(|only| schema::equal(only, &value)) {
-                    return Err(unsupported(name, &value));
-                }
-                continue;
-            }
-            schema::check(&mut value, schema, name)?;
-            if schema["x-idle"] != true {
-                fields.values.insert(name.to_owned(), value);
-            }
-        }
-        for (alias, name) in &endpoint.aliases {
-            if let Some(value) = fields.values.shift_remove(*alias) {
-                fields.values.entry(*name).or_insert(value);
+            if let Some(given) = json.given(name) {
+                fields.add(name, given, || json.get(name).map(Option::<&Value>::cloned))?;
             }
         }
         Ok(fields)
     }
 
-    fn add_unknown(&mut self, endpoint: &Endpoint, name: &str, json: &JsonBody) -> Result<()> {
-        let akin = endpoint.akin.and_then(schema::endpoint);
+    /// Checks a field that is not beside the others, and adds it to them.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn insert(&mut self, name: &str, value: &Value) -> Result<()> {
+        self.add(name, Given::Value(value), || Ok(Some(value.clone())))
+    }
+
+    /// Returns true if the endpoint has a field of this name.
+    pub fn knows(&self, name: &str) -> bool {
+        self.endpoint.field(name).is_some()
+    }
+
+    fn add(
+        &mut self,
+        name: &str,
+        given: Given<'_>,
+        value: impl FnOnce() -> Result<Option<Value>>,
+    ) -> Result<()> {
+        let Some(schema) = self.endpoint.field(name) else {
+            return self.add_unknown(name, given, value);
+        };
+        if schema["x-own"] == true {
+            return Ok(());
+        }
+        check_kind(name, schema, given)?;
+        if schema["x-idle"] == true && compound(given).is_some() {
+            return Ok(());
+        }
+        let Some(mut value) = value()? else {
+            return Ok(());
+        };
+        if schema["x-only"] == true {
+            let mut values = schema["enum"].as_array().into_iter().flatten();
+            if !values.any(|only| schema::equal(only, &value)) {
+                return Err(unsupported(name, &value));
+            }
+            return Ok(());
+        }
+        schema::check(&mut value, schema, name)?;
+        if schema["x-idle"] == true {
+            return Ok(());
+        }
+        match self.endpoint.aliases.iter().find(|it| it.0 == name) {
+            Some((_, name)) => _ = self.values.entry(*name).or_insert(value),
+            None => _ = self.values.insert(name.to_owned(), value),
+        }
+        Ok(())
+    }
+
+    fn add_unknown(
+        &mut self,
+        name: &str,
+        given: Given<'_>,
+        value: impl FnOnce() -> Result<Option<Value>>,
+    ) -> Result<()> {
+        let akin = self.endpoint.akin.and_then(schema::endpoint);
         if let Some(akin) = akin.filter(|akin| akin.fields.contains_key(name)) {
-            if asks_for_nothing(name, json)? {
+            if asks_for_nothing(given, value)? {
                 return Ok(());
             }
             let message = format!("is a field of `{}`", akin.name);
@@ -182,12 +215,15 @@ fn compound(given: Given<'_>) -> Option<(&'static str, Value)> {
 
 /// Returns true if a field's value, whatever the field, leaves everything as it is without the
 /// field.
-fn asks_for_nothing(name: &str, json: &JsonBody) -> Result<bool> {
+fn asks_for_nothing(
+    given: Given<'_>,
+    value: impl FnOnce() -> Result<Option<Value>>,
+) -> Result<bool> {
     // Of what has something inside, no value is made to find that out.
-    if matches!(json.given(name), Some(Given::Text(text)) if text.len() > MAX_ONLY_BYTES) {
+    if matches!(given, Given::Text(text) if text.len() > MAX_ONLY_BYTES) {
         return Ok(false);
     }
-    Ok(match json.get(name)? {
+    Ok(match value()? {
         None | Some(Value::Null) => true,
         Some(Value::Bool(value)) => !value,
         Some(Value::Number(number)) => number.as_f64() == Some(0.0),

@@ -20,6 +20,7 @@ use super::{
     responses::Responses,
     transcriptions::Transcriptions,
 };
+use crate::payload::HttpRequestPayload;
 
 /// The dialects of this crate, the most common ones first.
 const ALL: &[&dyn Dialect] = &[
@@ -71,9 +72,22 @@ pub fn read_by(calculator: &str) -> impl Iterator<Item = &'static dyn Dialect> {
     })
 }
 
+impl HttpRequestPayload {
+    /// A POST without a body. Without a target, it goes to the dialect whose path `uri` ends with.
+    pub fn new(uri: impl Into<String>, target: Option<Target>) -> Self {
+        let uri = uri.into();
+        Self {
+            method: "POST".to_owned(),
+            target: target.or_else(|| find(&uri)),
+            uri,
+            ..Self::default()
+        }
+    }
+}
+
 /// The target of a request of which only the path is known: the longest one that the path ends
 /// with. What comes before it is the server's business.
-pub(crate) fn find(uri: &str) -> Option<Target> {
+fn find(uri: &str) -> Option<Target> {
     let path = uri.split('?').next().unwrap_or_default();
     let routes = all().flat_map(|dialect| dialect.routes().iter().map(move |it| (dialect, it)));
     let fitting = routes.filter(|(_, route)| {

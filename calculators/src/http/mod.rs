@@ -2,9 +2,9 @@
 //!
 //! Each dialect is a folder: OpenAI's `chat/completions`, `completions` and `responses`,
 //! Anthropic's `messages`, KServe's `generate`, OpenAI's `audio/transcriptions`. All of them
-//! implement [`dialect::Dialect`]. Requests of `responses`, `messages` and `audio/transcriptions`
-//! are translated into chat before they are read, those of `generate` into `completions`, and all
-//! answers are written from the same chunks of text.
+//! implement [`dialect::Dialect`]. `responses`, `messages` and `audio/transcriptions` have the fields
+//! of chats beside their own, `generate` those of `completions`, and all answers are written from
+//! the same chunks of text.
 //! `embeddings`, Cohere's `embed` and `rerank` are dialects that have nodes of their own, `tokenize`
 //! and `detokenize` are questions to the nodes for text.
 //!
@@ -15,7 +15,6 @@ mod chat;
 mod choices;
 mod completions;
 pub mod defaults;
-pub mod dialect;
 pub mod dialect_table;
 pub mod embeddings;
 mod endpoint;
@@ -36,13 +35,13 @@ mod responses;
 mod structured;
 pub mod texts;
 mod transcriptions;
-mod translate;
+mod turns;
 mod unknown;
 mod usage;
 mod wire;
 
+pub use crate::payload::dialect::{self, OwnParams};
 pub use chat::Chat;
 pub use completions::Completions;
 use graphmill_dialects::limits;
 pub use remote_images::RemoteImage;
-pub use translate::Translated;

@@ -11,34 +11,21 @@ use graphmill_dialects::{
 use graphmill_engine::Result;
 use graphmill_llm::SamplingParams;
 
-use super::{fields::invalid, structured};
+use super::{OwnParams, defaults::Defaults, fields::invalid, structured};
 use crate::payload::{Account, GenerationParams, SpecialTokens, Terms};
-
-/// Generation, as the fields of one dialect describe it.
-#[derive(Debug, Default)]
-pub struct OwnParams {
-    /// Maximum number of tokens of a choice; -1 is no limit.
-    pub max_tokens: Option<i64>,
-    /// True if the prompt is repeated before the answer.
-    pub echo: bool,
-    /// Number of the likeliest tokens that the answer tells of at each place.
-    pub logprobs: Option<u8>,
-    /// Maximum number of tokens of reasoning.
-    pub reasoning_budget: Option<u32>,
-    /// True if its answer tells calls as `function_call`.
-    pub function_call: bool,
-}
 
 /// The fields of [`SamplingParams`].
 static SAMPLING: LazyLock<Vec<String>> = LazyLock::new(schema::names::<SamplingParams>);
 
-/// Reads the fields that are left.
+/// Reads the fields that are left. Those that the request leaves open are as the defaults say.
 pub(super) fn read(
     fields: &mut Fields,
-    own: &OwnParams,
+    own: OwnParams,
     run: &Run,
+    defaults: &Defaults,
     allowance: &Allowance,
 ) -> Result<GenerationParams> {
+    fields.fill(defaults.fields());
     let length: Length = fields.take()?;
     let output: Output = fields.take()?;
     let sampling: SamplingParams = fields.take_named(&SAMPLING)?;
@@ -64,6 +51,7 @@ pub(super) fn read(
         return Err(invalid("max_tokens", "must be above 0 without `echo`"));
     }
     let max_tokens = length.max_completion_tokens.or(own.max_tokens);
+    let max_tokens = max_tokens.or(defaults.values.max_tokens.map(i64::from));
     Ok(GenerationParams {
         sampling: SamplingParams {
             logprobs: own.logprobs,
@@ -71,7 +59,7 @@ pub(super) fn read(
         },
         max_tokens: max_tokens.and_then(|limit| u32::try_from(limit).ok()),
         min_tokens: length.min_tokens,
-        stop: length.stop.map(Vec::from).unwrap_or_default(),
+        stop: (own.stop.or(length.stop.map(Vec::from))).unwrap_or_default(),
         include_stop: length.include_stop_str_in_output,
         stop_tokens: length.stop_token_ids.into(),
         ignore_eos: length.ignore_eos,
@@ -86,7 +74,7 @@ pub(super) fn read(
             Some(false) => SpecialTokens::Keep,
             _ => SpecialTokens::Skip,
         },
-        constraint: structured::constraint(output, allowance)?,
+        constraint: structured::constraint(own.constraint, output, allowance)?,
         reasoning_budget: own.reasoning_budget,
         ..GenerationParams::default()
     })

@@ -13,10 +13,10 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use serde_json::Value;
 
 use super::{
-    fields::{Fields, invalid, missing, whole, written, wrong_kind},
+    fields::{invalid, missing, whole, written, wrong_kind},
     limits::MAX_TOKENS,
 };
-use crate::payload::{Prompt, json::Given};
+use crate::payload::{JsonBody, Prompt, json::Given};
 
 /// What a field of prompts takes.
 #[derive(Copy, Clone)]
@@ -33,8 +33,9 @@ pub(super) struct Form {
 
 /// Reads a field of prompts, which has to be there. An error inside of it has the path of the
 /// place.
-pub(super) fn read(body: Fields<'_>, form: Form) -> Result<Vec<Prompt>> {
-    let given = body.given(form.field).ok_or_else(|| missing(form.field))?;
+pub(super) fn read(body: &JsonBody, form: Form) -> Result<Vec<Prompt>> {
+    let given = body.given(form.field).filter(|_| body.has(form.field));
+    let given = given.ok_or_else(|| missing(form.field))?;
     let reader = Reader {
         form,
         failure: RefCell::new(None),
@@ -276,7 +277,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::payload::JsonBody;
 
     const FORM: Form = Form {
         field: "prompt",
@@ -287,10 +287,10 @@ mod tests {
 
     fn prompts(prompt: &Value, form: Form) -> Result<Vec<Prompt>> {
         let body = JsonBody::of_value(&json!({ "prompt": prompt })).expect("an object");
-        let mut put_in = JsonBody::of_value(&json!({})).expect("an object");
+        let mut put_in = body.as_sent();
         put_in.insert("prompt", prompt.clone());
-        let read = super::read((&body).into(), form);
-        let of_value = super::read((&put_in).into(), form);
+        let read = super::read(&body, form);
+        let of_value = super::read(&put_in, form);
         match (&read, &of_value) {
             (Ok(one), Ok(other)) => assert_eq!(one, other),
             (Err(one), Err(other)) => assert_eq!(one.message, other.message),
@@ -379,7 +379,7 @@ mod tests {
         let half = "0,".repeat(MAX_TOKENS / 2) + "0";
         let text = format!("{{\"prompt\":[[{half}],[{half}]]}}");
         let body = JsonBody::scan(text.into()).expect("an object");
-        let error = super::read((&body).into(), FORM).expect_err("too many");
+        let error = super::read(&body, FORM).expect_err("too many");
         assert_eq!(error.message, "`prompt` must have at most 4194304 tokens");
     }
 }

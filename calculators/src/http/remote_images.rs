@@ -39,7 +39,7 @@ impl RemoteImage {
     /// # Errors
     /// As [`all`](Self::all).
     pub fn replace(json: &JsonBody, images: &[Self], urls: Vec<String>) -> Result<JsonBody> {
-        let mut replaced = json.without(&[]);
+        let mut replaced = json.as_sent();
         let mut urls = images.iter().zip(urls).peekable();
         for name in CONVERSATIONS {
             let Some(value) = json.get(name)?.filter(|_| urls.peek().is_some()) else {

@@ -3,19 +3,21 @@
 
 use std::sync::Arc;
 
-use graphmill_dialects::bodies::{RERANK, vectors};
+use graphmill_dialects::bodies::{
+    RERANK,
+    vectors::{self, Document as Given},
+};
 use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, NoOptions, Offset, OpenCx, Out, Result, register,
 };
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::fields::{self, Fields, at_most, invalid, missing, wrong_type};
+use super::fields::{self, invalid, missing};
 use super::{
     body,
     dialect::{Dialect, Family, Place, Purpose, Route},
     dialect_table, endpoint,
-    limits::MAX_DOCUMENTS,
 };
 use crate::payload::{
     HttpRequestPayload, HttpResponse, JsonBody, Relevance, RerankRequest as Request,
@@ -104,7 +106,7 @@ fn read(body: &JsonBody, id: &str) -> Result<Request> {
         id: format!("rerank-{id}").into(),
         model: endpoint::model(own.model)?,
         query: own.query.map(Arc::from).ok_or_else(|| missing("query"))?,
-        documents: documents(body.into())?,
+        documents: documents(own.documents.ok_or_else(|| missing("documents"))?)?,
         top_n: own.top_n,
         return_documents: own.return_documents,
         max_chunks_per_doc: own.max_chunks_per_doc,
@@ -112,32 +114,16 @@ fn read(body: &JsonBody, id: &str) -> Result<Request> {
     })
 }
 
-/// Strings, or objects with a `text`: all of one kind.
-fn documents(body: Fields<'_>) -> Result<Arc<[String]>> {
-    let list = body
-        .array("documents")?
-        .ok_or_else(|| missing("documents"))?;
-    let Some(first) = list.first() else {
-        return Err(invalid("documents", "must not be an empty array"));
-    };
-    at_most("documents", list.len(), MAX_DOCUMENTS, "entries")?;
-    let texts = list.iter().enumerate().map(|(index, document)| {
-        let path = format!("documents[{index}]");
-        match document {
-            Value::String(_) | Value::Object(_) if document.is_string() != first.is_string() => {
-                Err(invalid(
-                    path,
-                    "must be of the same kind as the first document",
-                ))
-            }
-            Value::String(text) => Ok(text.clone()),
-            Value::Object(fields) => match fields.get("text") {
-                Some(Value::String(text)) => Ok(text.clone()),
-                Some(other) => Err(wrong_type(format!("{path}.text"), "a string", other)),
-                None => Err(missing(format!("{path}.text"))),
-            },
-            other => Err(wrong_type(path, "a string or an object", other)),
+/// The texts of documents, which are all of one kind.
+fn documents(list: Vec<Given>) -> Result<Arc<[String]>> {
+    let first = list.first().map(std::mem::discriminant);
+    let texts = list.into_iter().enumerate().map(|(index, document)| {
+        if Some(std::mem::discriminant(&document)) != first {
+            let message = "must be of the same kind as the first document";
+            return Err(invalid(format!("documents[{index}]"), message));
         }
+        let (Given::Text(text) | Given::Object { text }) = document;
+        Ok(text)
     });
     texts.collect()
 }
@@ -209,46 +195,19 @@ register!(RerankResponse);
 struct Answer<'a> {
     id: &'a str,
     model: &'a str,
-    results: Vec<Found<'a>>,
-    usage: Usage,
-    meta: Meta,
+    results: Vec<Found>,
+    /// Jina's count of tokens.
+    usage: Value,
+    /// Cohere's.
+    meta: Value,
 }
 
 #[derive(Serialize)]
-struct Found<'a> {
+struct Found {
     index: usize,
     relevance_score: f32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    document: Option<Document<'a>>,
-}
-
-#[derive(Serialize)]
-struct Document<'a> {
-    text: &'a str,
-}
-
-/// Jina's count of tokens.
-#[derive(Serialize)]
-struct Usage {
-    prompt_tokens: u32,
-    total_tokens: u32,
-}
-
-/// Cohere's.
-#[derive(Serialize)]
-struct Meta {
-    billed_units: BilledUnits,
-    tokens: Tokens,
-}
-
-#[derive(Serialize)]
-struct BilledUnits {
-    search_units: u32,
-}
-
-#[derive(Serialize)]
-struct Tokens {
-    input_tokens: u32,
+    document: Option<Value>,
 }
 
 impl<'a> Answer<'a> {
@@ -258,7 +217,7 @@ impl<'a> Answer<'a> {
             .map(|(index, (score, text))| Found {
                 index,
                 relevance_score: *score,
-                document: request.return_documents.then_some(Document { text }),
+                document: request.return_documents.then(|| json!({ "text": text })),
             })
             .collect();
         results.sort_by(|a, b| b.relevance_score.total_cmp(&a.relevance_score));
@@ -268,16 +227,8 @@ impl<'a> Answer<'a> {
             id: &request.id,
             model: &request.model,
             results,
-            usage: Usage {
-                prompt_tokens: tokens,
-                total_tokens: tokens,
-            },
-            meta: Meta {
-                billed_units: BilledUnits { search_units: 1 },
-                tokens: Tokens {
-                    input_tokens: tokens,
-                },
-            },
+            usage: json!({ "prompt_tokens": tokens, "total_tokens": tokens }),
+            meta: json!({ "billed_units": { "search_units": 1 }, "tokens": { "input_tokens": tokens } }),
         }
     }
 }

@@ -13,16 +13,20 @@ use serde_json::Value;
 use super::fields::{code, invalid, written};
 use crate::payload::{Constraint, TextConstraint};
 
-/// The one field that says what the text has to match.
-pub(super) fn constraint(output: Output, allowance: &Allowance) -> Result<Option<TextConstraint>> {
+/// What the text has to match, of one field at most. `own` is what a field of the dialect's own says.
+pub(super) fn constraint(
+    own: Option<TextConstraint>,
+    output: Output,
+    allowance: &Allowance,
+) -> Result<Option<TextConstraint>> {
     let mut found = Found {
-        constraint: None,
+        constraint: own,
         allowance,
     };
     match output.response_format {
         None | Some(ResponseFormat::Text) => {}
         Some(ResponseFormat::JsonObject { schema: None }) => {
-            found.add("response_format", Constraint::JsonObject)?;
+            found.add(of("response_format", Constraint::JsonObject))?;
         }
         Some(ResponseFormat::JsonObject { schema }) => {
             found.schema("response_format.schema", schema)?;
@@ -77,16 +81,12 @@ struct Found<'a> {
 
 impl Found<'_> {
     /// Adds a constraint, unless there is one.
-    fn add(&mut self, field: &'static str, constraint: Constraint) -> Result<()> {
+    fn add(&mut self, constraint: TextConstraint) -> Result<()> {
         if let Some(other) = &self.constraint {
             let message = format!("cannot be used together with `{}`", other.field);
-            return Err(invalid(field, message));
+            return Err(invalid(&*constraint.field, message));
         }
-        self.constraint = Some(TextConstraint {
-            field: Cow::Borrowed(field),
-            constraint,
-            compiled: None,
-        });
+        self.constraint = Some(constraint);
         Ok(())
     }
 
@@ -96,27 +96,47 @@ impl Found<'_> {
         value: Option<T>,
         constraint: impl Fn(T) -> Constraint,
     ) -> Result<()> {
-        value.map_or(Ok(()), |value| self.add(field, constraint(value)))
+        value.map_or(Ok(()), |value| self.add(of(field, constraint(value))))
     }
 
-    /// Adds a schema, which is a value or a string of JSON.
+    /// Adds a schema.
     fn schema(&mut self, field: &'static str, schema: Option<Value>) -> Result<()> {
-        let schema = match schema {
-            None => return Ok(()),
-            Some(Value::String(text)) => match self.allowance.parse(text.as_bytes(), field) {
-                Ok(schema @ Value::Object(_)) => schema,
-                Ok(other) => {
-                    let message = format!("must be a JSON object, not {}", written(&other));
-                    return Err(invalid(field, message));
-                }
-                Err(error) if error.code.as_deref() == Some(INVALID_JSON) => {
-                    return Err(error.with_code(code::VALUE));
-                }
-                Err(error) => return Err(error),
-            },
-            Some(schema) => schema,
-        };
-        self.add(field, Constraint::JsonSchema(schema))
+        match schema {
+            None => Ok(()),
+            Some(given) => self.add(self::schema(field, given, self.allowance)?),
+        }
+    }
+}
+
+/// A schema to match, which is a value or a string of JSON.
+pub(super) fn schema(
+    field: &'static str,
+    schema: Value,
+    allowance: &Allowance,
+) -> Result<TextConstraint> {
+    let schema = match schema {
+        Value::String(text) => match allowance.parse(text.as_bytes(), field) {
+            Ok(schema @ Value::Object(_)) => schema,
+            Ok(other) => {
+                let message = format!("must be a JSON object, not {}", written(&other));
+                return Err(invalid(field, message));
+            }
+            Err(error) if error.code.as_deref() == Some(INVALID_JSON) => {
+                return Err(error.with_code(code::VALUE));
+            }
+            Err(error) => return Err(error),
+        },
+        schema => schema,
+    };
+    Ok(of(field, Constraint::JsonSchema(schema)))
+}
+
+/// What a field says.
+pub(super) fn of(field: &'static str, constraint: Constraint) -> TextConstraint {
+    TextConstraint {
+        field: Cow::Borrowed(field),
+        constraint,
+        compiled: None,
     }
 }
 

@@ -18,22 +18,26 @@ const MAX_NAME_BYTES: usize = 64;
 /// The names that the log has.
 static TOLD: Mutex<Option<HashSet<String>>> = Mutex::new(None);
 
-/// Warns of an unknown field in a request for an endpoint: once for each name, as clients send the
+/// Warns of unknown fields in a request for an endpoint: once for each name, as clients send the
 /// same fields again and again.
-pub(super) fn warn(name: &str, endpoint: &str) {
-    let is_plain = |letter: u8| letter.is_ascii_graphic() && letter != b'`';
-    if name == "..." || name.len() > MAX_NAME_BYTES || !name.bytes().all(is_plain) {
-        return;
+pub(super) fn warn(names: &[String], endpoint: &str) {
+    for name in names {
+        let is_plain = |letter: u8| letter.is_ascii_graphic() && letter != b'`';
+        if name == "..." || name.len() > MAX_NAME_BYTES || !name.bytes().all(is_plain) {
+            continue;
+        }
+        let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = told.get_or_insert_default();
+        if told.len() >= MOST || !told.insert(name.to_owned()) {
+            continue;
+        }
+        let known = schema::endpoint(endpoint).map(schema::Endpoint::names);
+        let near = suggest::nearest(name, known.into_iter().flatten());
+        let near = near.map_or(String::new(), |near| {
+            format!("; did the client mean `{near}`?")
+        });
+        tracing::warn!(
+            "`{name}` is no field of `{endpoint}`, and requests with it ignore it{near}"
+        );
     }
-    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
-    let told = told.get_or_insert_default();
-    if told.len() >= MOST || !told.insert(name.to_owned()) {
-        return;
-    }
-    let known = schema::endpoint(endpoint).map(schema::Endpoint::names);
-    let near = suggest::nearest(name, known.into_iter().flatten());
-    let near = near.map_or(String::new(), |near| {
-        format!("; did the client mean `{near}`?")
-    });
-    tracing::warn!("`{name}` is no field of `{endpoint}`, and requests with it ignore it{near}");
 }

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::JsonBody;
-use crate::http::{
+use super::{
+    JsonBody,
     dialect::{Family, Purpose, Target},
-    dialect_table,
 };
 
 /// An HTTP request as it enters a graph, on the stream tagged `HTTP_REQUEST_PAYLOAD`.
@@ -30,17 +29,6 @@ pub struct HttpRequestPayload {
 }
 
 impl HttpRequestPayload {
-    /// A POST without a body. Without a target, it goes to the dialect whose path `uri` ends with.
-    pub fn new(uri: impl Into<String>, target: Option<Target>) -> Self {
-        let uri = uri.into();
-        Self {
-            method: "POST".to_owned(),
-            target: target.or_else(|| dialect_table::find(&uri)),
-            uri,
-            ..Self::default()
-        }
-    }
-
     /// The node that reads it, and what it asks; `None` if nothing is served at its path.
     pub(crate) fn served(&self) -> Option<(Family, Purpose)> {
         let Target { dialect, purpose } = self.target?;

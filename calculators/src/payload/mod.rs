@@ -10,6 +10,7 @@
 mod account;
 pub(crate) mod base64;
 mod chunks;
+pub mod dialect;
 mod embedding;
 mod generation;
 mod http;
@@ -26,7 +27,7 @@ pub use graphmill_llm::{
 };
 use serde_json::{Map, Value};
 
-use crate::http::dialect::TextDialect;
+use dialect::TextDialect;
 
 pub(crate) use account::batch_priority_of;
 pub use account::{Account, Need, Quota, Terms};

@@ -112,15 +112,10 @@ fn messages(_: &mut SchemaGenerator) -> Schema {
         "tool",
         "function",
     ];
-    let shown = json!({
-        "type": "object", "required": ["role"],
-        "properties": { "role": { "type": "string", "enum": roles }, "content": { "type": ["string", "null"] } },
-    });
     json_schema!({
-        "x-words": format!("an array of 1 to {MAX_MESSAGES} messages"),
         "x-entries": "messages",
         "type": "array", "minItems": 1, "maxItems": MAX_MESSAGES, "items": message,
-        "x-shown": { "type": "array", "items": shown, "minItems": 1 },
+        "x-shown": shapes::messages(&roles),
     })
 }
 

@@ -4,7 +4,7 @@ use graphmill_llm::Token;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::shapes;
+use super::{Text, shapes};
 use crate::{
     limits::MAX_STOP_TOKENS,
     schema::Plain::{self, Only},
@@ -27,7 +27,7 @@ pub struct Length {
     pub min_tokens: u32,
     /// Texts that end a choice where they appear. They are not part of it.
     #[schemars(schema_with = "shapes::stop")]
-    pub stop: Option<Texts>,
+    pub stop: Option<Text<String>>,
     /// Makes the text of `stop` that ended a choice part of it.
     pub include_stop_str_in_output: bool,
     /// Tokens that end a choice. They are not part of it.
@@ -44,22 +44,12 @@ pub const PLAIN: &[Plain] = &[Only(
     "A prompt that is too long is refused, never cut.",
 )];
 
-/// A text or several.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-pub enum Texts {
-    /// One.
-    One(String),
-    /// Several.
-    All(Vec<String>),
-}
-
-impl From<Texts> for Vec<String> {
+impl From<Text<String>> for Vec<String> {
     /// Each text once.
-    fn from(texts: Texts) -> Self {
+    fn from(texts: Text<String>) -> Self {
         let all = match texts {
-            Texts::One(text) => vec![text],
-            Texts::All(texts) => texts,
+            Text::Whole(text) => vec![text],
+            Text::Parts(texts) => texts,
         };
         let mut each: Self = Self::with_capacity(all.len());
         for text in all {

@@ -15,6 +15,8 @@ pub mod transcriptions;
 pub mod vectors;
 
 use graphmill_llm::SamplingParams;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use crate::schema::{
     Endpoint,
@@ -88,30 +90,51 @@ fn generating(endpoint: Endpoint) -> Endpoint {
 }
 
 pub(crate) fn all() -> Vec<Endpoint> {
+    let chat = generating(Endpoint::new(CHAT).with::<chat::Chat>().and(chat::PLAIN))
+        .with::<tools::Tools>()
+        .and(tools::PLAIN)
+        .akin(COMPLETIONS);
+    let completions =
+        generating(Endpoint::new(COMPLETIONS).with::<completions::Completions>()).akin(CHAT);
+    let generate = |name, stream| {
+        Endpoint::new(name)
+            .with::<generate::Generate>()
+            .with::<generate::Parameters>()
+            .beside(&completions, generate::LISTED, &[])
+            .akin(CHAT)
+            .beside(&Endpoint::new("").with::<generate::Served>(), &[], &[])
+            .and(&generate::plain(stream))
+    };
+    let responses = Endpoint::new(RESPONSES)
+        .with::<responses::Responses>()
+        .beside(&chat, responses::LISTED, &["messages"])
+        .akin(COMPLETIONS)
+        .and(responses::PLAIN);
+    let messages = Endpoint::new(MESSAGES)
+        .with::<messages::Messages>()
+        .beside(&chat, messages::LISTED, &[])
+        .akin(COMPLETIONS)
+        .and(messages::PLAIN);
+    let whole = generate(GENERATE, &["false"]);
+    let streamed = generate(GENERATE_STREAM, &["true"]);
+    let transcriptions = Endpoint::new(TRANSCRIPTIONS)
+        .with::<transcriptions::Transcriptions>()
+        .beside(&chat, transcriptions::LISTED, transcriptions::WITHOUT)
+        .akin(COMPLETIONS)
+        .and(transcriptions::PLAIN);
+    let tokenize = Endpoint::new(TOKENIZE)
+        .with::<prompts::Tokenize>()
+        .beside(&chat, &[], &[])
+        .and(prompts::PLAIN);
     vec![
-        generating(Endpoint::new(CHAT).with::<chat::Chat>().and(chat::PLAIN))
-            .with::<tools::Tools>()
-            .and(tools::PLAIN)
-            .akin(COMPLETIONS),
-        generating(Endpoint::new(COMPLETIONS).with::<completions::Completions>()).akin(CHAT),
-        Endpoint::new(RESPONSES)
-            .with::<responses::Responses>()
-            .and(responses::PLAIN),
-        Endpoint::new(MESSAGES)
-            .with::<messages::Messages>()
-            .and(messages::PLAIN),
-        Endpoint::new(GENERATE)
-            .with::<generate::Generate>()
-            .and(generate::WHOLE),
-        Endpoint::new(GENERATE_STREAM)
-            .with::<generate::Generate>()
-            .and(generate::STREAMED),
-        Endpoint::new(TRANSCRIPTIONS)
-            .with::<transcriptions::Transcriptions>()
-            .and(transcriptions::PLAIN),
-        Endpoint::new(TOKENIZE)
-            .with::<prompts::Tokenize>()
-            .and(prompts::PLAIN),
+        chat,
+        completions,
+        responses,
+        messages,
+        whole,
+        streamed,
+        transcriptions,
+        tokenize,
         Endpoint::new(DETOKENIZE).with::<prompts::Detokenize>(),
         Endpoint::new(EMBEDDINGS)
             .with::<vectors::Embeddings>()
@@ -126,5 +149,22 @@ pub(crate) fn all() -> Vec<Endpoint> {
 }
 
 /// Stands for a field that its own reader reads, from the text of the body.
-#[derive(Clone, Copy, Debug, Default, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub struct ReadApart;
+
+/// A text, or the parts of one.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Text<T> {
+    /// A text.
+    Whole(String),
+    /// Its parts.
+    Parts(Vec<T>),
+}
+
+/// A part that is a text.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Said {
+    /// The text.
+    pub text: String,
+}

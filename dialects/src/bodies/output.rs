@@ -1,7 +1,7 @@
 //! Fields that say what the answer has to look like: OpenAI's `response_format`, the `guided_*`
 //! fields of OVMS and vLLM, vLLM's `structured_outputs`, llama-server's `grammar` and `json_schema`.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use crate::schema::{
 #[serde(default)]
 pub struct Output {
     /// Form that the answer has.
-    #[schemars(schema_with = "response_format")]
+    #[schemars(extend("x-words" = "an object with a `type`: `text`, `json_object` or `json_schema`", "x-kind" = "an object"))]
     pub response_format: Option<ResponseFormat>,
     /// The schema that the answer fits.
     #[schemars(schema_with = "shapes::schema", extend("x-beyond" = true))]
@@ -98,38 +98,6 @@ pub struct NamedSchema {
     /// The schema.
     #[schemars(schema_with = "shapes::schema")]
     pub schema: Value,
-}
-
-fn response_format(generator: &mut SchemaGenerator) -> Schema {
-    let mut schema = ResponseFormat::json_schema(generator);
-    schema.insert(
-        "x-words".to_owned(),
-        "an object with a `type`: `text`, `json_object` or `json_schema`".into(),
-    );
-    schema.insert("x-kind".to_owned(), "an object".into());
-    let name = json!({ "anyOf": [{ "type": "string", "pattern": NAME }, { "type": "null" }] });
-    let shown = json!({ "anyOf": [
-        {
-            "type": "object", "required": ["type"],
-            "properties": { "type": { "enum": ["text", "json_object"] } },
-        },
-        {
-            "type": "object", "required": ["type", "json_schema"],
-            "properties": {
-                "type": { "const": "json_schema" },
-                "json_schema": {
-                    "type": "object", "required": ["schema"],
-                    "properties": {
-                        "name": name,
-                        "strict": { "type": ["boolean", "null"] },
-                        "schema": { "anyOf": [{ "type": "object" }, { "const": true }] },
-                    },
-                },
-            },
-        },
-    ] });
-    schema.insert("x-shown".to_owned(), shown);
-    schema
 }
 
 /// vLLM's form of an answer.

@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{ReadApart, shapes};
+use super::{ReadApart, Text, shapes};
 use crate::{
     limits::{MAX_PROMPTS, MAX_TOKENS},
     schema::Plain::{self, Alias},
@@ -14,10 +14,18 @@ use crate::{
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Tokenize {
-    /// Text to tokenize. `prompt` and `content` are other names for it, and `messages` can be there
-    /// instead.
-    #[schemars(schema_with = "text")]
-    pub text: ReadApart,
+    /// The name of the graph that answers.
+    #[schemars(length(min = 1))]
+    pub model: String,
+    /// Text to tokenize; a conversation in `messages`, and other fields of chats, can be there instead.
+    #[schemars(schema_with = "texts")]
+    pub text: Option<Text<String>>,
+    /// Another name for `text`.
+    #[schemars(schema_with = "texts", extend("x-beyond" = true))]
+    pub prompt: Option<Text<String>>,
+    /// Another name for `text`.
+    #[schemars(schema_with = "texts", extend("x-beyond" = true))]
+    pub content: Option<Text<String>>,
     /// Adds the model's begin token: true, but with `content` false.
     pub add_special_tokens: Option<bool>,
     /// Reads the spelling of a special token as the token: true with `content` and `prompt`, false with `text`.
@@ -47,18 +55,18 @@ pub const PLAIN: &[Plain] = &[Alias(
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Detokenize {
+    /// The name of the graph that answers.
+    #[schemars(length(min = 1))]
+    pub model: String,
     /// The tokens of the text.
     #[schemars(schema_with = "tokens")]
     pub tokens: ReadApart,
 }
 
-fn text(_: &mut SchemaGenerator) -> Schema {
+fn texts(_: &mut SchemaGenerator) -> Schema {
     let text = json!({ "type": "string" });
-    json_schema!({
-        "x-own": true,
-        "x-words": format!("a string or an array of at most {MAX_PROMPTS} strings"),
-        "anyOf": [text, { "type": "array", "items": text, "minItems": 1 }],
-    })
+    let texts = json!({ "type": "array", "items": text, "minItems": 1, "maxItems": MAX_PROMPTS, "x-entries": "texts" });
+    json_schema!({ "x-kind": "a string or an array of strings", "anyOf": [text, texts] })
 }
 
 fn tokens(_: &mut SchemaGenerator) -> Schema {

@@ -1,57 +1,58 @@
-//! Fields of OpenAI's responses. Those of chat that are not among them (`min_p`, `seed`, `stop` ...)
-//! can be used as well.
+//! Fields of OpenAI's responses, beside which those of chat can be used.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde_json::json;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
-use super::shapes;
+use super::{
+    Said, Text, shapes,
+    tools::{self, EFFORTS},
+};
 use crate::{
-    limits::MAX_MESSAGES,
-    schema::Plain::{self, Only},
+    limits::{MAX_MESSAGES, MAX_TOOLS},
+    schema::{
+        NAME,
+        Plain::{self, Alias, Idle, Only},
+    },
 };
 
 /// Fields of responses.
-#[derive(Debug, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Responses {
     /// The conversation. An item is a message of text, images and sounds, a `function_call`, a `function_call_output` or `reasoning`.
     #[schemars(schema_with = "input")]
-    pub input: (),
+    pub input: Option<Text<Item>>,
     /// The system message before the input.
-    pub instructions: String,
-    /// Maximum number of tokens of the answer.
-    #[schemars(schema_with = "shapes::limit::<1>")]
-    pub max_output_tokens: (),
+    pub instructions: Option<String>,
     /// Its `format` says what the answer has to be.
-    #[schemars(schema_with = "text")]
-    pub text: (),
+    #[schemars(extend("x-beyond" = true))]
+    pub text: TextConfig,
     /// Its `effort` is the template's `reasoning_effort`.
-    #[schemars(schema_with = "reasoning")]
-    pub reasoning: (),
+    #[schemars(extend("x-beyond" = true))]
+    pub reasoning: Reasoning,
     /// The functions that the model may call.
-    #[schemars(schema_with = "shapes::flat_tools")]
-    pub tools: (),
+    #[schemars(length(max = MAX_TOOLS), extend("items" = shapes::tool("function", "parameters", &["type", "name"])))]
+    pub tools: Option<Vec<Map<String, Value>>>,
     /// Choice of a call.
-    #[schemars(schema_with = "choice")]
-    pub tool_choice: (),
-    /// Allows several calls in one answer.
-    pub parallel_tool_calls: bool,
-    /// Sends the answer as named events, while it is generated.
-    pub stream: bool,
-    /// As in chat.
-    #[schemars(range(min = 0, max = 2))]
-    pub temperature: f32,
-    /// As in chat.
-    #[schemars(range(min = 0, max = 1))]
-    pub top_p: f32,
-    /// Answers are never stored.
-    pub store: bool,
+    #[schemars(schema_with = "tools::choice", extend("x-unsupported" = "`function` is"))]
+    pub tool_choice: Option<Value>,
     /// `reasoning.encrypted_content` changes nothing: what is thought is sent as it is.
     #[schemars(schema_with = "include")]
-    pub include: (),
+    pub include: Option<Vec<String>>,
+    /// `include_obfuscation` changes nothing: the last event has the counts, and nothing is obscured.
+    pub stream_options: Option<StreamOptions>,
 }
 
 /// The others of that kind.
 pub const PLAIN: &[Plain] = &[
+    Alias(
+        "max_output_tokens",
+        "max_completion_tokens",
+        "Maximum number of tokens of the answer.",
+    ),
+    Idle("store", "boolean", "Answers are never stored."),
+    Idle("service_tier", "string", "Without effect."),
     Only("n", &["1"], "There is one answer."),
     Only("previous_response_id", &[], "Nothing is stored."),
     Only("conversation", &[], "Nothing is stored."),
@@ -66,31 +67,148 @@ pub const PLAIN: &[Plain] = &[
     Only("top_logprobs", &["0"], "Chat has log probabilities."),
 ];
 
-fn input(_: &mut SchemaGenerator) -> Schema {
+/// Fields of chat that are listed here, too.
+pub const LISTED: &[&str] = &["parallel_tool_calls", "stream", "temperature", "top_p"];
+
+/// An item of the input.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[schemars(extend("x-usual" = "message", "x-unsupported" = "items are messages, calls, their outputs and reasoning"))]
+pub enum Item {
+    /// A message.
+    Message {
+        /// Its author.
+        #[schemars(extend("enum" = ROLES))]
+        role: String,
+        /// Its content.
+        content: Text<Part>,
+    },
+    /// A call of the assistant.
+    FunctionCall {
+        /// Names the call.
+        call_id: String,
+        /// The function.
+        name: String,
+        /// JSON.
+        arguments: String,
+    },
+    /// The result of a call.
+    FunctionCallOutput {
+        /// The call.
+        call_id: String,
+        /// The result.
+        output: Text<Part>,
+    },
+    /// Thoughts of the assistant.
+    Reasoning {
+        /// The thoughts.
+        content: Option<Vec<Said>>,
+        /// What they come to, where they are not told.
+        summary: Option<Vec<Said>>,
+    },
+}
+
+const ROLES: [&str; 4] = ["user", "assistant", "system", "developer"];
+
+/// A part of a message.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[schemars(extend("x-unsupported" = "messages are text, images and sounds"))]
+pub enum Part {
+    /// A text.
+    InputText(Said),
+    /// A text of the assistant.
+    OutputText(Said),
+    /// A text.
+    Text(Said),
+    /// An answer that was denied.
+    Refusal {
+        /// What was said.
+        refusal: String,
+    },
+    /// An image.
+    InputImage {
+        /// Refused: no files are stored.
+        #[schemars(extend("enum" = [], "x-only" = true))]
+        file_id: Option<String>,
+        /// How closely it is to be looked at, which each model decides itself.
+        #[schemars(extend("enum" = ["auto", "low", "high", "original"]))]
+        detail: Option<String>,
+        /// Where it is.
+        image_url: String,
+    },
+    /// A sound.
+    InputAudio {
+        /// The file.
+        input_audio: Sound,
+    },
+}
+
+/// The file of a sound.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Sound {
+    /// Its bytes as Base64.
+    pub data: String,
+    /// Its kind, which the file itself tells, too.
+    #[schemars(extend("enum" = ["wav", "mp3", "flac"]))]
+    pub format: Option<String>,
+}
+
+/// The form of an answer.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct TextConfig {
+    /// The form.
+    pub format: Option<Format>,
+}
+
+/// OpenAI's form of an answer, without an object for the schema.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Format {
+    /// Any text.
+    Text,
+    /// A JSON object.
+    JsonObject,
+    /// JSON that fits a schema.
+    JsonSchema {
+        /// Its name.
+        #[schemars(extend("pattern" = NAME))]
+        name: String,
+        /// Without effect: every schema is kept to.
+        strict: Option<bool>,
+        /// The schema.
+        #[schemars(schema_with = "shapes::schema")]
+        schema: Value,
+    },
+}
+
+/// Reasoning before an answer.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Reasoning {
+    /// The effort.
+    #[schemars(extend("enum" = EFFORTS))]
+    pub effort: Option<String>,
+}
+
+/// The events of a stream.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = false))]
+pub struct StreamOptions {
+    /// Without effect: nothing is obscured.
+    pub include_obfuscation: Option<bool>,
+}
+
+fn input(generator: &mut SchemaGenerator) -> Schema {
     let text = json!({ "type": "string" });
-    let role = json!({ "type": "string", "enum": ["user", "assistant", "system", "developer"] });
-    let message = json!({
-        "type": "object", "required": ["role", "content"], "properties": { "role": role, "content": text },
+    let items = json!({
+        "type": "array", "minItems": 1, "maxItems": MAX_MESSAGES, "x-entries": "items",
+        "items": Item::json_schema(generator),
     });
     json_schema!({
-        "x-own": true,
-        "x-words": format!("a string or an array of 1 to {MAX_MESSAGES} items"),
-        "anyOf": [text, { "type": "array", "items": message, "minItems": 1 }],
-    })
-}
-
-fn text(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "object", "x-beyond": true, "properties": { "format": { "type": "object" } } })
-}
-
-fn reasoning(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "object", "x-beyond": true, "properties": { "effort": { "type": "string" } } })
-}
-
-fn choice(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "x-own": true, "x-words": "`none`, `auto`, `required` or a function",
-        "type": "string", "enum": ["none", "auto"],
+        "anyOf": [text, items],
+        "x-shown": { "anyOf": [text, shapes::messages(&ROLES)] },
     })
 }
 

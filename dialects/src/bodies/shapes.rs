@@ -4,7 +4,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
 use crate::{
-    limits::{MAX_PROMPTS, MAX_STOP_CHARS, MAX_STOPS, MAX_TEXTS, MAX_TOKENS, MAX_TOOLS},
+    limits::{MAX_PROMPTS, MAX_STOP_CHARS, MAX_STOPS, MAX_TEXTS, MAX_TOKENS},
     schema::NOT_BLANK,
 };
 
@@ -46,6 +46,7 @@ pub(crate) fn schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": ["object", "boolean", "string"],
         "x-words": "a JSON schema, or a string of one", "x-kind": "a JSON schema",
+        "x-shown": { "anyOf": [{ "type": "object" }, { "const": true }] },
     })
 }
 
@@ -84,17 +85,25 @@ fn texts_or_tokens(shortest: usize, most: usize, what: &str) -> Schema {
     })
 }
 
-/// Tools in the form of OpenAI's responses: functions beside their type. Their reader checks them.
-pub(crate) fn flat_tools(_: &mut SchemaGenerator) -> Schema {
-    let name = json!({ "type": "string", "minLength": 1 });
-    let tool = json!({
-        "type": "object", "required": ["type", "name"],
-        "properties": { "type": { "type": "string", "enum": ["function"] }, "name": name, "parameters": nullable(&parameters()) },
-    });
-    json_schema!({ "type": "array", "maxItems": MAX_TOOLS, "x-shown": { "type": "array", "items": tool, "maxItems": MAX_TOOLS } })
+/// A tool whose function is not in an object of its own; its arguments have a schema of this name.
+pub(crate) fn tool(kind: &str, parameters: &str, required: &[&str]) -> Value {
+    json!({
+        "type": "object", "required": required,
+        "properties": {
+            "type": { "type": "string", "enum": [kind], "x-only": true },
+            "name": { "type": "string", "minLength": 1 },
+            "description": { "type": "string" },
+            (parameters): self::parameters(),
+            "strict": { "type": "boolean" },
+        },
+    })
 }
 
-/// A schema that null fits, too.
-pub(crate) fn nullable(schema: &Value) -> Value {
-    json!({ "anyOf": [schema, { "type": "null" }] })
+/// Messages of text, which every model takes.
+pub(crate) fn messages(roles: &[&str]) -> Value {
+    let role = json!({ "type": "string", "enum": roles });
+    json!({ "type": "array", "minItems": 1, "items": {
+        "type": "object", "required": ["role", "content"],
+        "properties": { "role": role, "content": { "type": "string" } },
+    } })
 }

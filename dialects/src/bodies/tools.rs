@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::shapes::{nullable, parameters};
+use super::shapes::parameters;
 use crate::{
     limits::MAX_TOOLS,
     schema::Plain::{self, Alias},
@@ -29,7 +29,7 @@ pub struct Tools {
     #[schemars(schema_with = "call", extend("x-beyond" = true))]
     pub function_call: Option<Value>,
     /// The template's variable of this name; `none` also sets its `enable_thinking` to false, and the others to true.
-    #[schemars(extend("enum" = ["none", "minimal", "low", "medium", "high", "xhigh", "max"]))]
+    #[schemars(extend("enum" = EFFORTS))]
     pub reasoning_effort: Option<String>,
     /// The template's variable of this name.
     pub enable_thinking: Option<bool>,
@@ -40,6 +40,9 @@ pub struct Tools {
     #[schemars(range(min = -1, max = u32::MAX))]
     pub thinking_token_budget: Option<i64>,
 }
+
+/// Efforts of reasoning.
+pub(crate) const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /// Names that clients of different servers know the budget under.
 pub const PLAIN: &[Plain] = &[
@@ -90,20 +93,13 @@ fn function() -> Value {
 }
 
 fn tools(_: &mut SchemaGenerator) -> Schema {
-    let mut shown = function();
-    shown["properties"]["parameters"] = nullable(&parameters());
-    let tool = |function: Value| {
-        json!({ "type": "array", "maxItems": MAX_TOOLS, "items": {
-            "type": "object", "required": ["type", "function"],
-            "properties": { "type": { "type": "string", "enum": ["function"] }, "function": function },
-        } })
-    };
-    let mut schema = tool(function());
-    schema["x-shown"] = tool(shown);
-    Schema::try_from(schema).unwrap_or_default()
+    json_schema!({ "type": "array", "maxItems": MAX_TOOLS, "items": {
+        "type": "object", "required": ["type", "function"],
+        "properties": { "type": { "type": "string", "enum": ["function"] }, "function": function() },
+    } })
 }
 
-fn choice(_: &mut SchemaGenerator) -> Schema {
+pub(crate) fn choice(_: &mut SchemaGenerator) -> Schema {
     let name = json!({ "name": { "type": "string" } });
     json_schema!({
         "x-words": "`none`, `auto`, `required`, or an object that names a function",

@@ -1,26 +1,28 @@
-//! Fields of OpenAI's transcriptions, which come as a form or as JSON. Those of chat that are not
-//! among them (`max_tokens`, `seed`, `top_p` ...) can be used as well.
+//! Fields of OpenAI's transcriptions, which come as a form or as JSON, beside which those of chat
+//! can be used.
 
 use schemars::JsonSchema;
+use serde::Deserialize;
 
 use crate::schema::Plain::{self, Only};
 
 /// Fields of transcriptions.
-#[derive(Debug, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Transcriptions {
     /// The sound: a WAV, MP3 or FLAC file. In JSON, its bytes as Base64.
-    #[schemars(extend("x-own" = true, "x-words" = "a file", "contentEncoding" = "base64"))]
-    pub file: String,
+    #[schemars(extend("x-words" = "a file", "contentEncoding" = "base64"))]
+    pub file: Option<String>,
     /// The language of the sound, which the model is told.
     pub language: String,
     /// Context for the model: names, or what was said before.
     pub prompt: String,
-    /// As in chat.
-    #[schemars(range(min = 0, max = 2))]
-    pub temperature: f32,
-    /// Sends the transcript as events, while it is generated.
-    pub stream: bool,
 }
+
+/// Fields of chat that are listed here, too.
+pub const LISTED: &[&str] = &["temperature", "stream"];
+/// Fields of chat that it does not have.
+pub const WITHOUT: &[&str] = &["messages", "tools", "tool_choice", "n"];
 
 /// The others of that kind.
 pub const PLAIN: &[Plain] = &[

@@ -2,7 +2,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{ReadApart, shapes};
 use crate::{
@@ -77,8 +77,8 @@ pub struct Rerank {
     /// Question that the documents should answer.
     pub query: Option<String>,
     /// Strings, or objects with a `text`; all of one kind.
-    #[schemars(schema_with = "documents")]
-    pub documents: ReadApart,
+    #[schemars(length(min = 1, max = MAX_DOCUMENTS), extend("x-shown" = documents()))]
+    pub documents: Option<Vec<Document>>,
     /// Maximum number of results; all without it.
     #[schemars(range(min = 1))]
     pub top_n: Option<u32>,
@@ -108,15 +108,23 @@ fn types(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-fn documents(_: &mut SchemaGenerator) -> Schema {
+/// A document to rank.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Document {
+    /// Its text.
+    Text(String),
+    /// Its text in an object.
+    Object {
+        /// The text.
+        text: String,
+    },
+}
+
+/// The schema of documents of one kind.
+fn documents() -> Value {
     let text = json!({ "type": "string" });
-    let document =
-        json!({ "type": "object", "required": ["text"], "properties": { "text": text } });
-    json_schema!({
-        "x-own": true, "x-words": format!("an array of at most {MAX_DOCUMENTS}"),
-        "anyOf": [
-            { "type": "array", "items": text, "minItems": 1, "maxItems": MAX_DOCUMENTS },
-            { "type": "array", "items": document, "minItems": 1, "maxItems": MAX_DOCUMENTS },
-        ],
-    })
+    let object = json!({ "type": "object", "required": ["text"], "properties": { "text": text } });
+    let list = |items: Value| json!({ "type": "array", "items": items, "minItems": 1, "maxItems": MAX_DOCUMENTS });
+    json!({ "anyOf": [list(text), list(object)] })
 }

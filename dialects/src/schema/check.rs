@@ -90,13 +90,20 @@ fn check_branches(
         None => has_type(value, branch),
     };
     let mut fitting = branches.iter().filter(fits);
-    match (fitting.next(), fitting.next()) {
+    let fitting = (fitting.next(), fitting.next());
+    match fitting {
         (None, _) => Err(wrong_type(path.to_string(), &kinds(schema), value)),
-        (Some(only), None) => check(value, only, path),
-        (Some(_), Some(_)) if tags(&branches[0]).is_some() => {
+        (Some(form), _) if tags(form).is_some() => {
+            if let (Some(usual), Value::Object(fields)) = (schema.get("x-usual"), &mut *value) {
+                let kind = fields.entry("type").or_insert(Value::Null);
+                if kind.is_null() {
+                    *kind = usual.clone();
+                }
+            }
             let branch = tagged(value, branches, schema, path)?;
             check(value, branch, path)
         }
+        (Some(only), None) => check(value, only, path),
         (Some(first), Some(_)) => {
             let mut results = branches.iter().map(|branch| check(value, branch, path));
             if results.any(|result| result.is_ok()) {

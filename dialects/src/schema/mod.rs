@@ -28,6 +28,8 @@ pub struct Endpoint {
     pub name: &'static str,
     /// Its fields, in the order of the documentation.
     pub fields: IndexMap<String, Value>,
+    /// Fields that it has in common with another endpoint, which documents them.
+    others: IndexMap<String, Value>,
     /// Other names of fields, each with the field that it means.
     pub(crate) aliases: Vec<(&'static str, &'static str)>,
     /// An endpoint whose fields are refused rather than ignored.
@@ -48,17 +50,19 @@ pub enum Plain {
 
 impl Endpoint {
     /// An endpoint without fields.
-    pub(crate) fn new(name: &'static str) -> Self {
+    pub fn new(name: &'static str) -> Self {
         Self {
             name,
             fields: IndexMap::new(),
+            others: IndexMap::new(),
             aliases: Vec::new(),
             akin: None,
         }
     }
 
     /// Adds the fields of a struct.
-    pub(crate) fn with<T: JsonSchema>(mut self) -> Self {
+    #[must_use]
+    pub fn with<T: JsonSchema>(mut self) -> Self {
         let settings = SchemaSettings::draft2020_12().with(|settings| {
             settings.inline_subschemas = true;
         });
@@ -75,17 +79,32 @@ impl Endpoint {
         self
     }
 
+    /// Adds the fields of another endpoint but those that are already there and some others. Those
+    /// to list are documented here, too.
+    #[must_use]
+    pub fn beside(mut self, other: &Self, listed: &[&str], without: &[&str]) -> Self {
+        for (name, schema) in other.fields.iter().chain(&other.others) {
+            if without.contains(&name.as_str()) {
+                continue;
+            }
+            let list = if listed.contains(&name.as_str()) {
+                &mut self.fields
+            } else {
+                &mut self.others
+            };
+            list.entry(name.clone()).or_insert_with(|| schema.clone());
+        }
+        self.aliases.extend(&other.aliases);
+        self
+    }
+
     /// Adds fields that no struct holds.
     pub(crate) fn and(mut self, fields: &[Plain]) -> Self {
         for field in fields {
             let (name, mut schema, about) = match *field {
                 Plain::Alias(name, of, about) => {
                     self.aliases.push((name, of));
-                    (
-                        name,
-                        self.fields.get(of).cloned().unwrap_or_default(),
-                        about,
-                    )
+                    (name, self.field(of).cloned().unwrap_or_default(), about)
                 }
                 Plain::Only(name, values, about) => {
                     let values = values
@@ -110,6 +129,11 @@ impl Endpoint {
             akin: Some(other),
             ..self
         }
+    }
+
+    /// The schema of a field.
+    pub(crate) fn field(&self, name: &str) -> Option<&Value> {
+        self.fields.get(name).or_else(|| self.others.get(name))
     }
 
     /// The names of its fields.

@@ -35,9 +35,12 @@ pub fn words(schema: &Value) -> String {
         number("minimum"),
         number("maximum"),
     ) {
-        (Some("array"), ..) => match schema["maxItems"].as_u64() {
-            Some(most) => format!("an array of at most {most}"),
-            None => kinds(schema),
+        (Some("array"), ..) => match (schema["maxItems"].as_u64(), schema["x-entries"].as_str()) {
+            (Some(most), Some(what)) if schema["minItems"] == 1 => {
+                format!("an array of 1 to {most} {what}")
+            }
+            (Some(most), _) => format!("an array of at most {most}"),
+            (None, _) => kinds(schema),
         },
         (Some("integer"), Some(least), Some(most)) if most < f64::from(u32::MAX) => {
             format!("an integer between {least} and {most}")

@@ -1,15 +1,25 @@
 //! A dialect of another crate: a struct and a line, and every graph with a language model speaks it.
 
+use std::sync::{Arc, LazyLock};
+
 use graphmill_calculators::{
     http::{
-        Chat, Translated,
+        Chat, OwnParams,
         dialect::{AnswerWriter, Dialect, Failure, Family, Purpose, Route, TextDialect},
     },
-    payload::{HttpResponse, JsonBody, TextChunk, TextRequest},
+    payload::{ChatInput, HttpResponse, JsonBody, RequestInput, TextChunk, TextRequest},
     register_dialect,
 };
-use graphmill_engine::{Error, Result};
+use graphmill_dialects::{
+    Fields,
+    bodies::CHAT as CHATS,
+    error::missing,
+    schema::{self, Endpoint},
+};
+use graphmill_engine::Result;
 use graphmill_llm::Usage;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::rest::support::{CHAT, Setup, read};
@@ -17,6 +27,13 @@ use crate::rest::support::{CHAT, Setup, read};
 /// `{"model", "riddle"}`, answered by `{"solution"}`.
 #[derive(Debug)]
 struct Riddles;
+
+/// The field of its own.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Riddle {
+    riddle: Option<String>,
+}
 register_dialect!(&Riddles);
 
 impl Dialect for Riddles {
@@ -48,13 +65,23 @@ impl TextDialect for Riddles {
         &Chat
     }
 
-    fn translate(&self, body: &JsonBody) -> Result<Option<Translated>> {
-        let riddle = body.get("riddle")?.and_then(Value::as_str);
-        let riddle =
-            riddle.ok_or_else(|| Error::invalid("is no riddle").with_field("riddle".to_owned()))?;
-        let messages = json!([{ "role": "user", "content": riddle }]);
-        let chat = json!({ "model": body.get("model")?, "messages": messages });
-        JsonBody::of_value(&chat).map(|chat| Some(Translated::new(chat)))
+    fn fields(&self) -> Option<&'static Endpoint> {
+        static FIELDS: LazyLock<Endpoint> = LazyLock::new(|| {
+            let chat = schema::endpoint(CHATS).expect("an endpoint");
+            let own = Endpoint::new("riddles").with::<Riddle>();
+            own.beside(chat, &[], &["messages"])
+        });
+        Some(&FIELDS)
+    }
+
+    fn input(&self, _: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
+        let own: Riddle = fields.take()?;
+        let riddle = own.riddle.ok_or_else(|| missing("riddle"))?;
+        let chat = ChatInput {
+            messages: Arc::new(vec![json!({ "role": "user", "content": riddle })]),
+            ..ChatInput::default()
+        };
+        Ok((RequestInput::Chat(chat), OwnParams::default()))
     }
 
     fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {

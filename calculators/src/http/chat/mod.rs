@@ -1,4 +1,4 @@
-//! OpenAI's `chat/completions`, in whose terms requests of most other dialects are read.
+//! OpenAI's `chat/completions`, whose fields most other dialects have beside their own.
 
 mod functions;
 mod reasoning;
@@ -10,16 +10,16 @@ use graphmill_dialects::Fields;
 use graphmill_engine::Result;
 
 use super::{
+    OwnParams,
     choices::ChoicesWriter,
     dialect::{AnswerWriter, Dialect, Family, Purpose, Route, TextDialect},
-    params::OwnParams,
 };
 use crate::payload::{JsonBody, RequestInput, TextRequest};
 
-pub(super) use request::chat as conversation;
-pub(super) use tools::arguments;
+pub(super) use request::{conversation, read};
+pub(super) use tools::{arguments, tools_of};
 
-/// OpenAI's `chat/completions`, whose fields most translations have.
+/// OpenAI's `chat/completions`.
 #[derive(Debug)]
 pub struct Chat;
 
@@ -65,7 +65,7 @@ impl TextDialect for Chat {
     }
 
     fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
-        let (chat, own) = request::chat(fields, &body.allowance())?;
+        let (chat, own) = read(fields, &body.allowance())?;
         Ok((RequestInput::Chat(chat), own))
     }
 

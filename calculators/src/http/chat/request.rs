@@ -12,18 +12,34 @@ use serde_json::{Map, Value};
 
 use super::{functions, reasoning, tools};
 use crate::http::{
+    OwnParams,
     fields::{invalid, missing},
-    params::OwnParams,
+    turns::{Content, Turns},
 };
-use crate::payload::{ChatInput, MediaKind, MediaSource, media_marker};
+use crate::payload::{ChatInput, MediaKind};
 
-/// Reads a conversation.
-pub(in crate::http) fn chat(
+/// Reads a request.
+pub(in crate::http) fn read(
     fields: &mut Fields,
     allowance: &Allowance,
 ) -> Result<(ChatInput, OwnParams)> {
-    let chat: Chat = fields.take()?;
-    let mut said: Tools = fields.take()?;
+    let mut chat: Chat = fields.take()?;
+    let mut turns = Turns::default();
+    let mut call = None;
+    let messages = chat.messages.take().ok_or_else(|| missing("messages"))?;
+    for (index, message) in messages.into_iter().enumerate() {
+        let message = self::message(message, index, &mut call, &mut turns, allowance)?;
+        turns.messages.push(message);
+    }
+    conversation(chat, fields.take()?, turns)
+}
+
+/// A conversation of these turns, as the other fields say.
+pub(in crate::http) fn conversation(
+    chat: Chat,
+    mut said: Tools,
+    turns: Turns,
+) -> Result<(ChatInput, OwnParams)> {
     let logprobs = chat.logprobs.then(|| chat.top_logprobs.unwrap_or(0));
     if logprobs.is_none() && chat.top_logprobs.is_some_and(|top| top > 0) {
         return Err(invalid("top_logprobs", "needs `logprobs: true`"));
@@ -34,13 +50,6 @@ pub(in crate::http) fn chat(
             "cannot be used together with `add_generation_prompt`",
         ));
     }
-    let mut call = None;
-    let mut media = Vec::new();
-    let messages = chat.messages.ok_or_else(|| missing("messages"))?;
-    let messages = messages.into_iter().enumerate();
-    let messages = messages
-        .map(|(index, message)| self::message(message, index, &mut call, &mut media, allowance))
-        .collect::<Result<_>>()?;
     let tools = tools::read(&mut said)?;
     let mut variables = chat.chat_template_kwargs;
     if let Some(generate) = chat.add_generation_prompt {
@@ -58,26 +67,26 @@ pub(in crate::http) fn chat(
         ..OwnParams::default()
     };
     let chat = ChatInput {
-        messages: Arc::new(messages),
+        messages: Arc::new(turns.messages),
         tools: tools.offered.map(Arc::new),
         tool_choice: tools.choice,
         one_tool_call: tools.one_call,
         template_kwargs: Arc::new(variables),
         continues: chat.continue_final_message,
         partner: None,
-        media: media.into(),
+        media: turns.media.into(),
     };
     Ok((chat, own))
 }
 
-/// A message as templates expect it: with text content, in which [`media_marker`] stands for images
+/// A message as templates expect it: with text content, in which [`media_marker`](crate::payload::media_marker) stands for images
 /// and sounds, and past tool calls whose arguments are objects. `call` is the id of the last call
 /// that came as a `function_call`.
 fn message(
     mut message: Map<String, Value>,
     index: usize,
     call: &mut Option<String>,
-    media: &mut Vec<MediaSource>,
+    turns: &mut Turns,
     allowance: &Allowance,
 ) -> Result<Value> {
     let path = format!("messages[{index}]");
@@ -92,11 +101,11 @@ fn message(
     }
     let content = match message.get("content") {
         Some(Value::String(_)) => None,
-        Some(Value::Array(parts)) => Some(joined(parts, &format!("{path}.content"), media)),
-        _ => Some(String::new()),
+        Some(Value::Array(parts)) => Some(turns.take(joined(parts, &format!("{path}.content")))),
+        _ => Some("".into()),
     };
     if let Some(content) = content {
-        message.insert("content".into(), content.into());
+        message.insert("content".into(), content);
     }
     reasoning::of_message(&mut message);
     match message.get_mut("tool_calls") {
@@ -112,32 +121,23 @@ fn message(
     Ok(Value::Object(message))
 }
 
-/// The text of a message's parts: a line each, and a marker where an image or a sound is.
-fn joined(parts: &[Value], path: &str, media: &mut Vec<MediaSource>) -> String {
-    let mut joined = String::new();
-    let mut was_text = false;
+/// The content of a message's parts.
+fn joined(parts: &[Value], path: &str) -> Content {
+    let mut content = Content::default();
     for (index, part) in parts.iter().enumerate() {
-        let medium = match part["type"].as_str() {
+        let path = format!("{path}[{index}]");
+        let text = |name: &str, inner: &str| part[name][inner].as_str().unwrap_or_default();
+        match part["type"].as_str() {
             // How detailed it is to be looked at is for models that can choose.
-            Some("image_url") => Some((MediaKind::Image, &part["image_url"]["url"])),
-            Some("input_audio") => Some((MediaKind::Sound, &part["input_audio"]["data"])),
-            _ => None,
-        };
-        if let Some((kind, data)) = medium {
-            media.push(MediaSource {
-                field: format!("{path}[{index}]").into(),
-                kind,
-                data: data.as_str().unwrap_or_default().into(),
-            });
-            joined.push_str(media_marker());
-            was_text = false;
-            continue;
+            Some("image_url") => content.medium(MediaKind::Image, text("image_url", "url"), &path),
+            Some("input_audio") => {
+                content.medium(MediaKind::Sound, text("input_audio", "data"), &path);
+            }
+            _ => {
+                let text = part["text"].as_str().or(part["refusal"].as_str());
+                content.text(text.unwrap_or_default());
+            }
         }
-        if std::mem::replace(&mut was_text, true) {
-            joined.push('\n');
-        }
-        let text = part["text"].as_str().or(part["refusal"].as_str());
-        joined.push_str(text.unwrap_or_default());
     }
-    joined
+    content
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use graphmill_dialects::bodies::tools::Tools;
 use graphmill_engine::Result;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::functions;
 use crate::http::fields::{invalid, missing, shown};
@@ -96,7 +96,7 @@ fn choice_of(
         return Ok(Some(ToolChoice::Required));
     };
     let Value::String(name) = name else {
-        return Err(missing("tool_choice.function.name"));
+        return Err(missing(field));
     };
     let known = tools.iter().any(|tool| tool["function"]["name"] == **name);
     if !known {
@@ -104,6 +104,26 @@ fn choice_of(
         return Err(invalid(field, message));
     }
     Ok(Some(ToolChoice::Named(Arc::from(name.as_str()))))
+}
+
+/// Tools whose functions are not in objects of their own, as templates expect them. The schema of
+/// their arguments has this name.
+pub(in crate::http) fn tools_of(tools: Vec<Map<String, Value>>, parameters: &str) -> Vec<Value> {
+    let names = ["name", "description", "parameters", "strict"];
+    let tool = |mut tool: Map<String, Value>| {
+        let field = |name: &str| {
+            let own = if name == "parameters" {
+                parameters
+            } else {
+                name
+            };
+            let value = tool.remove(own).filter(|value| !value.is_null())?;
+            Some((name.to_owned(), value))
+        };
+        let function: Map<String, Value> = names.into_iter().filter_map(field).collect();
+        json!({ "type": "function", "function": function })
+    };
+    tools.into_iter().map(tool).collect()
 }
 
 /// The arguments of a call as a string has them.

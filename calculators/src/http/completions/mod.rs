@@ -6,16 +6,16 @@ use graphmill_dialects::{Fields, bodies::completions as bodies};
 use graphmill_engine::Result;
 
 use super::{
+    OwnParams,
     choices::ChoicesWriter,
     dialect::{AnswerWriter, Dialect, Family, Purpose, Route, TextDialect},
-    fields::{self, invalid},
+    fields::invalid,
     limits::MAX_PROMPTS,
-    params::OwnParams,
     prompts,
 };
 use crate::payload::{JsonBody, Prompt, RequestInput, TextRequest};
 
-/// OpenAI's `completions`, whose fields translations of prompts have.
+/// OpenAI's `completions`.
 #[derive(Debug)]
 pub struct Completions;
 
@@ -55,7 +55,13 @@ impl TextDialect for Completions {
 
     fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
         let own: bodies::Completions = fields.take()?;
-        let input = prompts(body.into(), &own)?;
+        let form = prompts::Form {
+            field: "prompt",
+            most: MAX_PROMPTS,
+            empty_text: false,
+            only_tokens: false,
+        };
+        let input = input(prompts::read(body, form)?, &own)?;
         let own = OwnParams {
             max_tokens: own.max_tokens,
             echo: own.echo,
@@ -70,17 +76,8 @@ impl TextDialect for Completions {
     }
 }
 
-/// Reads the prompts of a completion: a string, strings, token ids, or lists of token ids.
-fn prompts(body: fields::Fields<'_>, own: &bodies::Completions) -> Result<RequestInput> {
-    let mut prompts = prompts::read(
-        body,
-        prompts::Form {
-            field: "prompt",
-            most: MAX_PROMPTS,
-            empty_text: false,
-            only_tokens: false,
-        },
-    )?;
+/// Prompts, with the text behind them if there is one.
+pub(super) fn input(mut prompts: Vec<Prompt>, own: &bodies::Completions) -> Result<RequestInput> {
     if !own.suffix.is_empty() {
         if own.echo {
             return Err(invalid("suffix", "cannot be used together with `echo`"));

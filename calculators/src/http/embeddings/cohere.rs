@@ -3,6 +3,7 @@
 use graphmill_dialects::bodies::{EMBED, vectors};
 use graphmill_engine::Result;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::super::{
     dialect::{Dialect, Family, Place, Purpose, Route},
@@ -61,7 +62,7 @@ pub(super) struct Answer<'a> {
     response_type: &'static str,
     embeddings: ByType<'a>,
     texts: Vec<&'a str>,
-    meta: Meta,
+    meta: Value,
 }
 
 #[derive(Serialize)]
@@ -70,23 +71,6 @@ struct ByType<'a> {
     float: Option<&'a [Vec<f32>]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     base64: Option<Vec<String>>,
-}
-
-#[derive(Serialize)]
-struct Meta {
-    api_version: Version,
-    billed_units: Tokens,
-    tokens: Tokens,
-}
-
-#[derive(Serialize)]
-struct Version {
-    version: &'static str,
-}
-
-#[derive(Copy, Clone, Serialize)]
-struct Tokens {
-    input_tokens: u32,
 }
 
 impl<'a> Answer<'a> {
@@ -100,9 +84,7 @@ impl<'a> Answer<'a> {
             _ => None,
         };
         let vectors = &embeddings.vectors;
-        let tokens = Tokens {
-            input_tokens: embeddings.tokens,
-        };
+        let tokens = json!({ "input_tokens": embeddings.tokens });
         Self {
             id,
             response_type: "embeddings_by_type",
@@ -112,11 +94,7 @@ impl<'a> Answer<'a> {
                     .then(|| vectors.iter().map(|vector| super::base64(vector)).collect()),
             },
             texts: request.input.iter().filter_map(text).collect(),
-            meta: Meta {
-                api_version: Version { version: "2" },
-                billed_units: tokens,
-                tokens,
-            },
+            meta: json!({ "api_version": { "version": "2" }, "billed_units": tokens, "tokens": tokens }),
         }
     }
 }

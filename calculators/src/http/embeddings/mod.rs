@@ -13,6 +13,7 @@ use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, NoOptions, Offset, OpenCx, Out, Result, register,
 };
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::limits::MAX_TEXTS;
 use super::{
@@ -121,7 +122,7 @@ fn texts(body: &JsonBody) -> Result<Arc<[Prompt]>> {
         empty_text: true,
         only_tokens: false,
     };
-    Ok(prompts::read(body.into(), form)?.into())
+    Ok(prompts::read(body, form)?.into())
 }
 
 /// Writes the answer of `embeddings`, or of Cohere's `embed`. There is one answer: a second request is
@@ -200,7 +201,7 @@ struct Answer<'a> {
     object: &'static str,
     data: Vec<Item<'a>>,
     model: &'a str,
-    usage: Usage,
+    usage: Value,
 }
 
 #[derive(Serialize)]
@@ -226,12 +227,6 @@ fn base64(vector: &[f32]) -> String {
     BASE64_STANDARD.encode(bytes)
 }
 
-#[derive(Serialize)]
-struct Usage {
-    prompt_tokens: u32,
-    total_tokens: u32,
-}
-
 impl<'a> Answer<'a> {
     fn new(request: &'a Request, embeddings: &'a Vectors, base64: bool) -> Self {
         let item = |(index, vector): (usize, &'a Vec<f32>)| Item {
@@ -247,10 +242,7 @@ impl<'a> Answer<'a> {
             object: "list",
             data: embeddings.vectors.iter().enumerate().map(item).collect(),
             model: &request.model,
-            usage: Usage {
-                prompt_tokens: embeddings.tokens,
-                total_tokens: embeddings.tokens,
-            },
+            usage: json!({ "prompt_tokens": embeddings.tokens, "total_tokens": embeddings.tokens }),
         }
     }
 }

@@ -1,19 +1,21 @@
-//! Triton's `generate` and `generate_stream`: a text that is continued, as a request for a
-//! completion. The path names the graph.
+//! Triton's `generate` and `generate_stream`: a text that is continued. The path names the graph.
 
 mod answer;
 mod request;
 
-use graphmill_dialects::bodies::{GENERATE, GENERATE_STREAM};
+use graphmill_dialects::{
+    Fields,
+    bodies::{GENERATE, GENERATE_STREAM},
+};
 use graphmill_engine::Result;
 use serde_json::Value;
 
 use super::{
+    OwnParams,
     completions::Completions,
     dialect::{AnswerWriter, Dialect, Failure, Family, Place, Purpose, Route, TextDialect},
-    translate::Translated,
 };
-use crate::payload::{JsonBody, TextRequest};
+use crate::payload::{JsonBody, RequestInput, TextRequest};
 
 /// The dialect.
 #[derive(Debug)]
@@ -88,8 +90,8 @@ impl TextDialect for Generate {
         &Completions
     }
 
-    fn translate(&self, body: &JsonBody) -> Result<Option<Translated>> {
-        request::to_completion(body, self.streams).map(Some)
+    fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
+        request::read(body, fields, self.streams)
     }
 
     fn writer(&self, request: &TextRequest) -> Box<dyn AnswerWriter> {

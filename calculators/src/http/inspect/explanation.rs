@@ -3,12 +3,12 @@
 use graphmill_llm::MirostatVersion;
 use serde_json::{Value, json};
 
-use super::super::{defaults::Defaults, fields::Fields, wire::number};
-use crate::payload::{Explained, GenerationParams, ResolvedValue, ValueSource};
+use super::super::{defaults::Defaults, wire::number};
+use crate::payload::{Explained, GenerationParams, JsonBody, ResolvedValue, ValueSource};
 
 /// The values of a request.
 pub(super) fn explained(
-    body: Fields<'_>,
+    body: &JsonBody,
     defaults: &Defaults,
     params: &GenerationParams,
     ignored: &[String],

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use graphmill_dialects::bodies::{CHAT, TOKENIZE, prompts::Tokenize};
+use graphmill_dialects::bodies::{
+    DETOKENIZE, TOKENIZE, Text,
+    prompts::{Detokenize, Tokenize},
+};
 use graphmill_engine::{Error, Result};
-use serde_json::Value;
 
 use super::{
     super::{
         chat,
         defaults::Defaults,
         dialect::Purpose,
-        fields::{self, Fields, at_most, invalid, missing, shown, wrong_type},
-        limits::MAX_PROMPTS,
+        fields::{self, invalid, missing, shown},
         prompts,
     },
     explanation,
@@ -41,7 +42,7 @@ pub(in crate::http) fn explained(uri: &str) -> Result<Purpose> {
 pub(in crate::http) fn of_generation(
     purpose: Purpose,
     model: &Arc<str>,
-    body: Fields<'_>,
+    body: &JsonBody,
     defaults: &Defaults,
     params: &GenerationParams,
     ignored: &[String],
@@ -61,22 +62,35 @@ pub(in crate::http) fn of_generation(
     })
 }
 
-/// The prompts and the question of a request that is about prompts alone.
+/// The model, the prompts and the question of a request that is about prompts alone.
 pub(in crate::http) fn of_prompt(
     purpose: Purpose,
     body: &JsonBody,
-) -> Result<(RequestInput, QuestionKind)> {
+) -> Result<(String, RequestInput, QuestionKind)> {
     if purpose == Purpose::Text {
-        return Ok((tokens(body.into())?, QuestionKind::Detokenize));
+        let own: Detokenize = fields::check(DETOKENIZE, body)?.take()?;
+        return Ok((own.model, tokens(body)?, QuestionKind::Detokenize));
     }
-    let own: Tokenize = fields::check(TOKENIZE, body)?.take()?;
-    let (input, nested) = texts(body, &own)?;
-    let count = match &input {
-        RequestInput::Prompts(prompts) => prompts.len(),
-        RequestInput::Chat(_) => 1,
+    let mut fields = fields::check(TOKENIZE, body)?;
+    let mut own: Tokenize = fields.take()?;
+    let texts = texts(&mut own, body)?;
+    let (count, nested) = match &texts {
+        Some((_, Text::Parts(texts))) => (texts.len(), true),
+        _ => (1, false),
     };
     let tokenization = tokenization(&own, nested, count)?;
-    Ok((input, QuestionKind::Tokenize(tokenization)))
+    let input = match texts {
+        None => RequestInput::Chat(chat::read(&mut fields, &body.allowance())?.0),
+        Some((field, texts)) => {
+            let texts = match texts {
+                Text::Whole(text) => vec![text],
+                Text::Parts(texts) => texts,
+            };
+            let prompt = |text| spelled(&own, field, text);
+            RequestInput::Prompts(texts.into_iter().map(prompt).collect())
+        }
+    };
+    Ok((own.model, input, QuestionKind::Tokenize(tokenization)))
 }
 
 /// Why a question has no answer in a graph that leaves the node for it out.
@@ -89,7 +103,7 @@ pub(in crate::http) fn not_answered(payload: &HttpRequestPayload) -> Error {
 }
 
 /// The tokens of `detokenize`.
-fn tokens(body: Fields<'_>) -> Result<RequestInput> {
+fn tokens(body: &JsonBody) -> Result<RequestInput> {
     let form = prompts::Form {
         field: "tokens",
         most: 1,
@@ -99,81 +113,37 @@ fn tokens(body: Fields<'_>) -> Result<RequestInput> {
     Ok(RequestInput::Prompts(prompts::read(body, form)?.into()))
 }
 
-/// Fields of `tokenize` that chats have in another meaning.
-const TOKENIZER_FIELDS: &[&str] = &["add_special_tokens"];
-
-/// The fields a text can be in: OVMS's, vLLM's and llama-server's.
-const TEXT_FIELDS: [&str; 3] = ["text", "prompt", "content"];
-
-/// What `tokenize` is to tokenize, and whether these are several texts.
-fn texts(json: &JsonBody, own: &Tokenize) -> Result<(RequestInput, bool)> {
-    let body = Fields::from(json);
-    let mut given = TEXT_FIELDS.into_iter().filter(|field| body.has(field));
+/// The field that `tokenize` is to tokenize, and its texts; none for a conversation.
+fn texts(own: &mut Tokenize, body: &JsonBody) -> Result<Option<(&'static str, Text<String>)>> {
+    let fields = [
+        ("text", own.text.take()),
+        ("prompt", own.prompt.take()),
+        ("content", own.content.take()),
+    ];
+    let mut given = (fields.into_iter()).filter_map(|(field, texts)| Some((field, texts?)));
     let first = given.next();
-    if let (Some(one), Some(other)) = (first, given.next()) {
-        return Err(invalid(
-            other,
-            format!("cannot be used together with `{one}`"),
-        ));
-    }
-    let chat = body.has("messages");
-    let field = match first {
-        None if chat => {
-            // Some of its own fields are those of chats by other meanings.
-            let of_chat = json.without(TOKENIZER_FIELDS);
-            let mut fields = fields::check(CHAT, &of_chat)?;
-            let (chat, _) = chat::conversation(&mut fields, &json.allowance())?;
-            return Ok((RequestInput::Chat(chat), false));
-        }
-        None => return Err(missing("text")),
-        Some(field) if chat => {
+    let is_chat = body.has("messages");
+    let other = given.next().map(|(field, _)| field);
+    match (&first, other.or(is_chat.then_some("messages"))) {
+        (Some((field, _)), Some(other)) => {
             let message = format!("cannot be used together with `{field}`");
-            return Err(invalid("messages", message));
+            Err(invalid(other, message))
         }
-        Some(given) => given,
-    };
-    let spelled = Spelling::of(own, field);
-    match body.get(field)?.unwrap_or(&Value::Null) {
-        Value::String(text) => Ok((RequestInput::Prompts([spelled.prompt(text)].into()), false)),
-        Value::Array(list) if list.is_empty() => Err(invalid(field, "must not be an empty array")),
-        Value::Array(list) => {
-            at_most(field, list.len(), MAX_PROMPTS, "texts")?;
-            let prompts = list.iter().enumerate().map(|(index, text)| match text {
-                Value::String(text) => Ok(spelled.prompt(text)),
-                other => Err(wrong_type(format!("{field}[{index}]"), "a string", other)),
-            });
-            let prompts: Vec<Prompt> = prompts.collect::<Result<_>>()?;
-            Ok((RequestInput::Prompts(prompts.into()), true))
-        }
-        other => Err(wrong_type(field, "a string or an array of strings", other)),
+        (None, None) => Err(missing("text")),
+        _ => Ok(first),
     }
 }
 
-/// How a text is read. What is not said is as in a completion, but for `content`, where it is as in
-/// llama-server, and `prompt`, where spelled special tokens are read, as in vLLM: clients look up a
-/// special token by its text.
-struct Spelling {
-    add_special: bool,
-    parse_special: bool,
-}
-
-impl Spelling {
-    fn of(own: &Tokenize, field: &str) -> Self {
-        let as_llama_server = field == "content";
-        Self {
-            add_special: own.add_special_tokens.unwrap_or(!as_llama_server),
-            parse_special: own
-                .parse_special
-                .unwrap_or(as_llama_server || field == "prompt"),
-        }
-    }
-
-    fn prompt(&self, text: &str) -> Prompt {
-        Prompt::Spelled {
-            text: text.to_owned(),
-            add_special: self.add_special,
-            parse_special: self.parse_special,
-        }
+/// A text as it is to be read. What is not said is as in a completion, but for `content`, where it
+/// is as in llama-server, and `prompt`, where spelled special tokens are read, as in vLLM: clients
+/// look up a special token by its text.
+fn spelled(own: &Tokenize, field: &str, text: String) -> Prompt {
+    let as_llama_server = field == "content";
+    let parses = as_llama_server || field == "prompt";
+    Prompt::Spelled {
+        text,
+        add_special: own.add_special_tokens.unwrap_or(!as_llama_server),
+        parse_special: own.parse_special.unwrap_or(parses),
     }
 }
 

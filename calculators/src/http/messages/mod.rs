@@ -1,20 +1,19 @@
-//! Anthropic's `messages`: the request as one for chat, and the answer as a message of content
-//! blocks.
+//! Anthropic's `messages`: a conversation of content blocks, and the answer as a message of them.
 
 mod answer;
-mod blocks;
 mod request;
 
+use graphmill_dialects::Fields;
 use graphmill_engine::Result;
 use serde_json::{Value, json};
 
 use super::{
+    OwnParams,
     chat::Chat,
     dialect::{AnswerWriter, Dialect, Failure, Family, Place, Purpose, Route, TextDialect},
     named_events::PartsWriter,
-    translate::Translated,
 };
-use crate::payload::{JsonBody, TextRequest};
+use crate::payload::{JsonBody, RequestInput, TextRequest};
 
 /// The dialect.
 #[derive(Debug)]
@@ -68,6 +67,10 @@ impl Dialect for Messages {
         (Some("error"), self.error(failure))
     }
 
+    fn error_form(&self) -> &'static str {
+        "MessagesError"
+    }
+
     fn id_header(&self) -> Option<&'static str> {
         Some("request-id")
     }
@@ -86,8 +89,8 @@ impl TextDialect for Messages {
         &Chat
     }
 
-    fn translate(&self, body: &JsonBody) -> Result<Option<Translated>> {
-        request::to_chat(body).map(Some)
+    fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
+        request::read(fields, &body.allowance())
     }
 
     fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {

@@ -5,26 +5,25 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use graphmill_dialects::{bodies::run::Run, schema};
+use graphmill_dialects::{Fields, bodies::run::Run};
 use graphmill_engine::{
-    Calculator, Contract, Cx, Flow, In, OpenCx, Out, Res, Result, RunCx, register,
+    Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Res, Result, RunCx, register,
 };
 use graphmill_llm::Vocab;
-use serde_json::{Map, Value};
 
 use super::{
     body,
     defaults::{Defaults, OpenAIRequestOptions},
     dialect::{Family, Purpose, TextDialect},
     dialect_table,
-    fields::{self, Fields, invalid, missing},
+    fields::{invalid, missing},
     inspect::{explain, question},
-    params, translate,
+    params, unknown,
 };
 use crate::llm::{GenerationConfig, LanguageModel, claim_room, refused};
 use crate::payload::{
-    Account, GenerationParams, HttpRequestPayload, JsonBody, MediaSource, Partner, PromptQuestion,
-    RequestInput, SpecialTokens, Terms, TextRequest, ToolChoice,
+    Account, GenerationParams, HttpRequestPayload, JsonBody, Partner, PromptQuestion, RequestInput,
+    SpecialTokens, Terms, TextRequest, ToolChoice,
 };
 
 /// Reads the body of `chat/completions`, `completions`, `responses`, Anthropic's `messages` and
@@ -177,23 +176,6 @@ struct Read {
     question: Option<PromptQuestion>,
 }
 
-impl Read {
-    /// Names images and sounds by where they are in the request.
-    fn with_media_at(mut self, fields: &[String]) -> Self {
-        if let RequestInput::Chat(chat) = &mut self.request.input
-            && !fields.is_empty()
-        {
-            let named = chat.media.iter().zip(fields);
-            let named = named.map(|(medium, field)| MediaSource {
-                field: field.as_str().into(),
-                ..medium.clone()
-            });
-            chat.media = named.collect();
-        }
-        self
-    }
-}
-
 /// Reads a request.
 fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Result<Read> {
     let Some((Family::Text(dialect), mut purpose)) = payload.served() else {
@@ -203,37 +185,19 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
         purpose = question::explained(&payload.uri)?;
     }
     let body = body::json(payload)?;
-    let model = match Fields::from(body).str("model")? {
-        Some(model) => model,
-        None if purpose.needs_no_model() => "",
-        None => return Err(missing("model")),
-    };
-    let mut head = Head {
+    if !purpose.needs_no_model() && !body.has("model") {
+        return Err(missing("model"));
+    }
+    let head = Head {
         dialect,
         purpose,
-        model: Arc::from(model),
         id: &run.id.0,
         account: Account::of(run),
         adapter: payload.adapter.clone(),
-        echo: Map::new(),
-        function_call: false,
     };
-    if let Purpose::Tokens | Purpose::Text = purpose {
-        return head.of_prompt(body);
-    }
-    // A dialect of another crate checks its fields where it translates them.
-    let is_declared = schema::endpoint(dialect.endpoint()).is_some();
-    if is_declared && dialect.endpoint() != dialect.native().endpoint() {
-        fields::check(dialect.endpoint(), body)?;
-    }
-    match dialect.translate(body)? {
-        None => head.read(body, defaults),
-        Some(translated) => {
-            head.echo = translated.echo;
-            head.read(&translated.body, defaults)
-                .map(|read| read.with_media_at(&translated.media))
-                .map_err(|error| translate::in_dialect(error, translated.names))
-        }
+    match purpose {
+        Purpose::Tokens | Purpose::Text => head.of_prompt(body),
+        _ => head.read(body, defaults),
     }
 }
 
@@ -241,35 +205,40 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
 struct Head<'a> {
     dialect: &'static dyn TextDialect,
     purpose: Purpose,
-    model: Arc<str>,
     id: &'a str,
     account: Option<&'a Account>,
     adapter: Option<Arc<str>>,
-    echo: Map<String, Value>,
-    function_call: bool,
 }
 
 impl Head<'_> {
     /// A question about a text or tokens.
     fn of_prompt(self, body: &JsonBody) -> Result<Read> {
-        let (input, kind) = question::of_prompt(self.purpose, body)?;
+        let (model, input, kind) = question::of_prompt(self.purpose, body)?;
+        let model: Arc<str> = model.into();
         Ok(Read {
             question: Some(PromptQuestion {
-                model: Arc::clone(&self.model),
+                model: Arc::clone(&model),
                 kind,
             }),
-            request: self.request(input),
+            request: self.request(model, input),
             params: GenerationParams::default(),
         })
     }
 
-    /// Reads a body that has the fields of the dialect's native one.
+    /// A request for generated text, or a question about one.
     fn read(mut self, json: &JsonBody, defaults: &Defaults) -> Result<Read> {
-        let mut fields = fields::read(self.dialect.native().endpoint(), json)?;
-        fields.fill(defaults.fields());
-        let (mut input, own) = self.dialect.input(json, &mut fields)?;
+        let name = self.dialect.endpoint();
+        let endpoint = self.dialect.fields();
+        let endpoint =
+            endpoint.ok_or_else(|| Error::internal(format!("`{name}` has no fields")))?;
+        let mut fields = Fields::read(endpoint, json)?;
+        let (mut input, mut own) = self.dialect.input(json, &mut fields)?;
+        unknown::warn(&fields.unknown, name);
         let run: Run = fields.take()?;
-        let mut params = params::read(&mut fields, &own, &run, &json.allowance())?;
+        let stream = run.stream || own.stream;
+        let function_call = own.function_call;
+        let mut repeated = std::mem::take(&mut own.repeated);
+        let mut params = params::read(&mut fields, own, &run, defaults, &json.allowance())?;
         params.adapter = self.adapter.take();
         if let Some(account) = self.account {
             params::hold_to(account, &mut params);
@@ -285,28 +254,30 @@ impl Head<'_> {
             });
             params.demands_call = chat.tool_choice != ToolChoice::Auto;
         }
-        self.function_call = own.function_call;
-        self.dialect.complete(&mut self.echo, &params);
-        if run.stream_options.is_some() && !run.stream {
+        self.dialect.complete(&mut repeated, &params);
+        if run.stream_options.is_some() && !stream {
             return Err(invalid("stream_options", "needs `stream: true`"));
         }
         let usage = run.stream_options.unwrap_or_default();
+        let model: Arc<str> = run.model.into();
         let question = question::of_generation(
             self.purpose,
-            &self.model,
-            json.into(),
+            &model,
+            json,
             defaults,
             &params,
             &fields.unknown,
         );
         let request = TextRequest {
             n: params.n,
-            stream: run.stream,
+            stream,
             include_usage: usage.include_usage.unwrap_or(false),
             continuous_usage: usage.continuous_usage_stats.unwrap_or(false),
             ignored: fields.unknown.into(),
             logprobs: params.sampling.logprobs.is_some(),
-            ..self.request(input)
+            echo: Arc::new(repeated),
+            function_call,
+            ..self.request(model, input)
         };
         Ok(Read {
             request,
@@ -316,11 +287,11 @@ impl Head<'_> {
     }
 
     /// A request for one whole answer.
-    fn request(self, input: RequestInput) -> TextRequest {
+    fn request(self, model: Arc<str>, input: RequestInput) -> TextRequest {
         TextRequest {
             id: format!("{}{}", self.dialect.id_prefix(), self.id).into(),
             created: seconds_since_1970(),
-            model: self.model,
+            model,
             dialect: self.dialect,
             input,
             n: 1,
@@ -329,8 +300,8 @@ impl Head<'_> {
             continuous_usage: false,
             ignored: [].into(),
             logprobs: false,
-            echo: Arc::new(self.echo),
-            function_call: self.function_call,
+            echo: Arc::default(),
+            function_call: false,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Bodies in; the request, or the field and message of the refusal, out.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::payload::{ChatInput, Prompt, RequestInput, media_marker};

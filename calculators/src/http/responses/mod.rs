@@ -1,20 +1,20 @@
-//! OpenAI's `responses`, as far as it needs no memory: the request as one for chat, and the answer
-//! as a response of items.
+//! OpenAI's `responses`, as far as it needs no memory: a conversation of items, and the answer as a
+//! response of them.
 
 mod answer;
-mod items;
 mod request;
 
+use graphmill_dialects::Fields;
 use graphmill_engine::Result;
 use serde_json::{Map, Value, json};
 
 use super::{
+    OwnParams,
     chat::Chat,
     dialect::{AnswerWriter, Dialect, Failure, Family, Purpose, Route, TextDialect},
     named_events::PartsWriter,
-    translate::Translated,
 };
-use crate::payload::{GenerationParams, JsonBody, TextRequest};
+use crate::payload::{GenerationParams, JsonBody, RequestInput, TextRequest};
 
 /// The dialect.
 #[derive(Debug)]
@@ -67,8 +67,8 @@ impl TextDialect for Responses {
         &Chat
     }
 
-    fn translate(&self, body: &JsonBody) -> Result<Option<Translated>> {
-        request::to_chat(body).map(Some)
+    fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
+        request::read(body, fields)
     }
 
     fn complete(&self, echo: &mut Map<String, Value>, params: &GenerationParams) {

@@ -4,15 +4,15 @@
 mod answer;
 mod request;
 
-use graphmill_dialects::bodies::TRANSCRIPTIONS;
+use graphmill_dialects::{Fields, bodies::TRANSCRIPTIONS};
 use graphmill_engine::Result;
 
 use super::{
+    OwnParams,
     chat::Chat,
     dialect::{AnswerWriter, Dialect, Family, Purpose, Route, TextDialect},
-    translate::Translated,
 };
-use crate::payload::{JsonBody, TextRequest};
+use crate::payload::{JsonBody, RequestInput, TextRequest};
 
 /// The dialect.
 #[derive(Debug)]
@@ -47,8 +47,8 @@ impl TextDialect for Transcriptions {
         &Chat
     }
 
-    fn translate(&self, body: &JsonBody) -> Result<Option<Translated>> {
-        request::to_chat(body).map(Some)
+    fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
+        request::read(body, fields)
     }
 
     fn writer(&self, request: &TextRequest) -> Box<dyn AnswerWriter> {

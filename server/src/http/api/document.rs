@@ -37,12 +37,11 @@ pub(super) fn document(operations: &[Operation], known: &Known<'_>) -> Value {
 }
 
 fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
-    let is_of_messages = path.contains("/messages");
     let mut described = json!({
         "summary": operation.summary,
         "operationId": operation_id(operation.method, path),
         "tags": [operation.group],
-        "responses": responses(operation, is_of_messages),
+        "responses": responses(operation),
     });
     let mut lacks = false;
     if let Some(body) = operation.body {
@@ -160,12 +159,9 @@ fn operation_id(method: &str, path: &str) -> String {
 }
 
 /// The answer, and every status of the error table that the operation can have instead.
-fn responses(operation: &Operation, is_of_messages: bool) -> Value {
-    let error = if is_of_messages {
-        "MessagesError"
-    } else {
-        "Error"
-    };
+fn responses(operation: &Operation) -> Value {
+    let error = operation.body.map(|body| body.dialect.error_form());
+    let error = error.unwrap_or("Error");
     let mut responses: BTreeMap<String, Value> = BTreeMap::new();
     for (status, causes) in by_status(operation.refusals()) {
         let reference = if kserve::owns(&operation.path) {

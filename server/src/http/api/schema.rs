@@ -98,15 +98,15 @@ pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
 
 /// The schema of the values of a field that are accepted whatever the model.
 fn shown(name: &str, field: &Value, body: Body, known: &Known<'_>) -> Value {
-    let mut schema = field.get("x-shown").unwrap_or(field).clone();
-    if let Value::Object(schema) = &mut schema {
-        schema.shift_remove("description");
-    }
+    let mut schema = field.clone();
     let most = match body.endpoint() {
         EMBEDDINGS => known.embedding_vocabulary,
         _ => known.vocabulary,
     };
     strip(&mut schema, most.saturating_sub(1));
+    if let Value::Object(schema) = &mut schema {
+        schema.shift_remove("description");
+    }
     let options = LlmOptions::default();
     match name {
         // Shorter deadlines are accepted, but a request may miss them.
@@ -133,6 +133,10 @@ fn strip(schema: &mut Value, last_token: usize) {
     match schema {
         Value::Array(list) => list.iter_mut().for_each(|it| strip(it, last_token)),
         Value::Object(fields) => {
+            if let Some(shown) = fields.shift_remove("x-shown") {
+                *schema = shown;
+                return strip(schema, last_token);
+            }
             fields.retain(|name, _| !name.starts_with("x-"));
             if fields.get("format").is_some_and(|format| format == "token") {
                 fields.shift_remove("format");

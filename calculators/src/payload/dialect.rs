@@ -1,19 +1,21 @@
 //! The interface of HTTP dialects.
 //!
-//! Paths, fields (a file of `dialects/src/bodies/`), request translation, answers and errors are all
+//! Paths, fields (a file of `dialects/src/bodies/`), requests, answers and errors are all
 //! behind [`Dialect`] and [`TextDialect`]: neither the nodes nor the server know a dialect by name.
 
 use std::fmt::Debug;
 
-use graphmill_dialects::Fields;
+use graphmill_dialects::{
+    Fields,
+    schema::{self, Endpoint},
+};
 use graphmill_engine::Result;
 use graphmill_llm::Usage;
 use serde_json::{Map, Value, json};
 
-use super::{params::OwnParams, translate::Translated};
-use crate::payload::{
+use super::{
     EmbeddingsRequest, GenerationParams, HttpResponse, JsonBody, RequestInput, RerankRequest,
-    TextChunk, TextRequest,
+    TextChunk, TextConstraint, TextRequest,
 };
 
 /// Paths, and how requests and errors look there.
@@ -52,6 +54,11 @@ pub trait Dialect: Debug + Sync {
         (None, self.error(failure))
     }
 
+    /// The name of the form of its errors in `/openapi.json`.
+    fn error_form(&self) -> &'static str {
+        "Error"
+    }
+
     /// The header in which its clients look for the request's id, besides `x-request-id`.
     fn id_header(&self) -> Option<&'static str> {
         None
@@ -68,31 +75,48 @@ pub trait TextDialect: Dialect {
     /// What the ids of its answers begin with.
     fn id_prefix(&self) -> &'static str;
 
-    /// The dialect whose fields [`translate`](Self::translate) makes of a request.
+    /// OpenAI's dialect that asks alike, of a conversation or of prompts.
     fn native(&self) -> &'static dyn TextDialect;
 
-    /// A request in the terms of the [native](Self::native) dialect; none where it is in these
-    /// terms already.
-    ///
-    /// # Errors
-    /// What cannot be said in these terms, by the names of this dialect.
-    fn translate(&self, _: &JsonBody) -> Result<Option<Translated>> {
-        Ok(None)
+    /// The fields of its requests.
+    fn fields(&self) -> Option<&'static Endpoint> {
+        schema::endpoint(self.endpoint())
     }
 
-    /// Input of a native request, and what the fields of its own say of generation.
+    /// Input of a request, and what the fields of its own say of generation.
     ///
     /// # Errors
     /// Names the field that is wrong.
-    fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
-        self.native().input(body, fields)
-    }
+    fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)>;
 
     /// Adds to what an answer repeats of its request what the parameters decided.
     fn complete(&self, _: &mut Map<String, Value>, _: &GenerationParams) {}
 
     /// Writes the answer to a request.
     fn writer(&self, request: &TextRequest) -> Box<dyn AnswerWriter>;
+}
+
+/// Generation, as the fields of one dialect describe it.
+#[derive(Debug, Default)]
+pub struct OwnParams {
+    /// Maximum number of tokens of a choice; -1 is no limit.
+    pub max_tokens: Option<i64>,
+    /// True if the prompt is repeated before the answer.
+    pub echo: bool,
+    /// Number of the likeliest tokens that the answer tells of at each place.
+    pub logprobs: Option<u8>,
+    /// Maximum number of tokens of reasoning.
+    pub reasoning_budget: Option<u32>,
+    /// Texts that end a choice, where a field of the dialect's own says so.
+    pub stop: Option<Vec<String>>,
+    /// What the text has to match, where a field of the dialect's own says so.
+    pub constraint: Option<TextConstraint>,
+    /// True if the answer is a stream whatever the fields say.
+    pub stream: bool,
+    /// True if its answer tells calls as `function_call`.
+    pub function_call: bool,
+    /// Fields of the request that its answer repeats or follows.
+    pub repeated: Map<String, Value>,
 }
 
 /// The purpose of a dialect's requests, and so the node that reads them.

@@ -1,0 +1,133 @@
+//! Turns of a conversation, as templates expect them.
+
+use serde_json::{Value, json};
+
+use crate::payload::{MediaKind, MediaSource, media_marker};
+
+/// The content of a message: its texts, a line each, and a marker where an image or a sound is.
+#[derive(Debug, Default)]
+pub(super) struct Content {
+    text: String,
+    /// True behind a text.
+    is_text: bool,
+    media: Vec<MediaSource>,
+}
+
+impl Content {
+    /// A text.
+    pub(super) fn of(text: &str) -> Self {
+        let mut content = Self::default();
+        content.text(text);
+        content
+    }
+
+    /// Adds a text.
+    pub(super) fn text(&mut self, text: &str) {
+        if std::mem::replace(&mut self.is_text, true) {
+            self.text.push('\n');
+        }
+        self.text.push_str(text);
+    }
+
+    /// Adds an image or a sound, which is at `path` in the request.
+    pub(super) fn medium(&mut self, kind: MediaKind, data: &str, path: &str) {
+        self.media.push(MediaSource {
+            field: path.into(),
+            kind,
+            data: data.into(),
+        });
+        self.text.push_str(media_marker());
+        self.is_text = false;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty() && !self.is_text
+    }
+}
+
+/// The turns of a conversation.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    pub(super) messages: Vec<Value>,
+    pub(super) media: Vec<MediaSource>,
+}
+
+impl Turns {
+    /// The text of content whose images and sounds are now those of the conversation.
+    pub(super) fn take(&mut self, mut content: Content) -> Value {
+        self.media.append(&mut content.media);
+        content.text.into()
+    }
+
+    /// Adds a message.
+    pub(super) fn say(&mut self, role: &str, content: Content) {
+        let content = self.take(content);
+        match self.own() {
+            // Text that goes on after calls of the same turn begins a message of its own.
+            Some(turn) if role == "assistant" && is_empty(turn) => turn["content"] = content,
+            _ => self
+                .messages
+                .push(json!({ "role": role, "content": content })),
+        }
+    }
+
+    /// Adds what the assistant thought before what it says or calls next.
+    pub(super) fn think(&mut self, text: &str) {
+        self.messages.push(json!({
+            "role": "assistant", "content": "", "reasoning_content": text, "thinking": text,
+        }));
+    }
+
+    /// Adds a call to the assistant's turn.
+    pub(super) fn call(&mut self, id: &str, name: &str, arguments: impl Into<Value>) {
+        let arguments: Value = arguments.into();
+        if self.own().is_none() {
+            self.messages
+                .push(json!({ "role": "assistant", "content": "" }));
+        }
+        let call = json!({
+            "id": id, "type": "function", "function": { "name": name, "arguments": arguments },
+        });
+        if let Some(turn) = self.own() {
+            match turn["tool_calls"].as_array_mut() {
+                Some(calls) => calls.push(call),
+                None => turn["tool_calls"] = json!([call]),
+            }
+        }
+    }
+
+    /// Adds the result of a call.
+    pub(super) fn result(&mut self, id: &str, content: Content) {
+        let content = self.take(content);
+        let called = self.messages.iter().rev().find_map(|message| {
+            let calls = message["tool_calls"].as_array()?;
+            let call = calls.iter().find(|call| call["id"] == id)?;
+            Some(call["function"]["name"].clone())
+        });
+        let mut message = json!({ "role": "tool", "tool_call_id": id, "content": content });
+        if let Some(name) = called {
+            message["name"] = name;
+        }
+        self.messages.push(message);
+    }
+
+    /// The assistant's turn, if the conversation is at one.
+    fn own(&mut self) -> Option<&mut Value> {
+        self.messages
+            .last_mut()
+            .filter(|message| message["role"] == "assistant")
+    }
+
+    /// Returns true if the last message is the assistant's, and not empty: then the model continues
+    /// it.
+    pub(super) fn ends_with_assistant(&self) -> bool {
+        self.messages
+            .last()
+            .is_some_and(|message| message["role"] == "assistant" && message["content"] != "")
+    }
+}
+
+/// Returns true if an assistant's turn has only what was thought so far.
+fn is_empty(turn: &Value) -> bool {
+    turn["content"] == "" && turn["tool_calls"].is_null()
+}
