@@ -8,7 +8,12 @@ use tokio::{
     time::sleep,
 };
 
-use super::{connection, connections::Connections, tls::Tls};
+use super::{
+    connections::Connections,
+    refusal::refuse,
+    serve::{serve, spawn},
+    tls::Tls,
+};
 
 /// Connections that may wait to be accepted, if the system allows as many (`net.core.somaxconn`).
 /// One that finds no place tries again after a second.
@@ -47,13 +52,13 @@ pub(crate) async fn accept(
             Ok((stream, client)) => {
                 pause = first;
                 let acceptor = tls.as_ref().map(|tls| tls.acceptor());
-                match (connections.admit(client.into()), &acceptor) {
-                    (Some(place), _) => {
-                        connection::spawn(stream, acceptor, place, service.clone());
+                match connections.admit(client.into()) {
+                    Some((place, ends)) => {
+                        spawn(ends, serve(stream, acceptor, place, service.clone()));
                     }
-                    (None, None) => connections.refusals.refuse(stream),
+                    None if acceptor.is_none() => refuse(&connections.refusing, stream),
                     // To say why would take a handshake, which is what there is no room for.
-                    (None, Some(_)) => drop(stream),
+                    None => drop(stream),
                 }
                 continue;
             }

@@ -1,23 +1,24 @@
 //! The connections of a listener: which are accepted, which are closed, and whether any are left.
 
 use std::{
-    collections::HashMap,
+    cmp::Reverse,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
+use futures_util::future::AbortRegistration;
 use tokio::{
-    sync::Notify,
+    sync::{Notify, Semaphore},
     time::{sleep, timeout},
 };
 
 use super::{
+    connection::{Connection, Exchange},
     limits::Limits,
-    refusal::Refusals,
-    watch::{Clock, Connection, Verdict},
+    refusal::AT_ONCE,
 };
 use crate::owner::{PLACES_OF_A_CLIENT, Peer};
 
@@ -29,12 +30,11 @@ const FLUSH: Duration = Duration::from_millis(250);
 
 /// All connections of the listeners that share a limit.
 pub(crate) struct Connections {
-    pub(super) limits: Limits,
-    pub(super) refusals: Arc<Refusals>,
-    clock: Arc<Clock>,
-    /// By number. At most [`Limits::connections`] and [`CLOSING`].
-    open: Mutex<Open>,
-    next: AtomicU64,
+    limits: Limits,
+    /// Places of connections that are being refused.
+    pub(super) refusing: Arc<Semaphore>,
+    /// At most [`Limits::connections`] and [`CLOSING`].
+    open: Mutex<Vec<Arc<Connection>>>,
     requests: AtomicUsize,
     refused: AtomicU64,
     came: Notify,
@@ -43,25 +43,52 @@ pub(crate) struct Connections {
 
 /// A connection's place, until it is dropped.
 pub(super) struct Place {
-    pub(super) connections: Arc<Connections>,
+    connections: Arc<Connections>,
     pub(super) connection: Arc<Connection>,
-    number: u64,
+}
+
+impl Place {
+    /// Begins a request. Returns when the first byte of its head came, too.
+    pub(super) fn begin(&self) -> (Answering, Instant) {
+        let (exchange, arrived) = self.connection.begin();
+        let has_place = self.connections.request_begins(self.connection.client);
+        let answering = Answering {
+            connections: has_place.then(|| Arc::clone(&self.connections)),
+            connection: Arc::clone(&self.connection),
+            exchange,
+        };
+        (answering, arrived)
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.connections.lock().remove(&self.number);
+        let mut open = self.connections.lock();
+        open.retain(|it| !Arc::ptr_eq(it, &self.connection));
+        drop(open);
         self.connections.left.notify_waiters();
     }
 }
 
-/// A request's place, until it is dropped.
-pub(super) struct RequestPlace(Arc<Connections>);
+/// A request that is being answered, until this is dropped.
+pub(super) struct Answering {
+    /// `None` where no place is left: it is refused.
+    connections: Option<Arc<Connections>>,
+    pub(super) connection: Arc<Connection>,
+    pub(super) exchange: Arc<Exchange>,
+}
 
-impl Drop for RequestPlace {
+impl Answering {
+    pub(super) fn has_place(&self) -> bool {
+        self.connections.is_some()
+    }
+}
+
+impl Drop for Answering {
     fn drop(&mut self) {
-        if self.0.requests.fetch_sub(1, Relaxed) == 1 {
-            self.0.left.notify_waiters();
+        self.connection.end(&self.exchange);
+        if let Some(connections) = &self.connections {
+            connections.request_ends();
         }
     }
 }
@@ -72,25 +99,18 @@ fn is_crowded(own: usize, free: usize) -> bool {
     own >= PLACES_OF_A_CLIENT as usize * free
 }
 
-type Open = HashMap<u64, Arc<Connection>>;
-
-fn of_client(open: &Open, client: Peer) -> impl Iterator<Item = &Arc<Connection>> {
-    open.values().filter(move |it| it.client == client)
-}
-
-fn of_all_or(open: &Open, client: Option<Peer>) -> impl Iterator<Item = &Arc<Connection>> {
+/// Returns the connections of a client, or all.
+fn of(open: &[Arc<Connection>], client: Option<Peer>) -> impl Iterator<Item = &Arc<Connection>> {
     let is_meant = move |it: &&Arc<Connection>| client.is_none_or(|client| it.client == client);
-    open.values().filter(is_meant)
+    open.iter().filter(is_meant)
 }
 
 impl Connections {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
-            refusals: Arc::new(Refusals::new()),
-            clock: Arc::new(Clock::new()),
+            refusing: Arc::new(Semaphore::new(AT_ONCE)),
             open: Mutex::default(),
-            next: AtomicU64::new(0),
             requests: AtomicUsize::new(0),
             refused: AtomicU64::new(0),
             came: Notify::new(),
@@ -98,47 +118,46 @@ impl Connections {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Connection>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for one more connection. Where all are taken, the one that does the least has to
-    /// leave, unless all do something; of a client that has its share, one of its own.
-    pub(super) fn admit(self: &Arc<Self>, client: Peer) -> Option<Place> {
-        self.clock.tick();
+    /// Returns a place for one more connection, and what ends the task that is to serve it. Where
+    /// all are taken, the one that does the least has to leave, unless all do something; of a client
+    /// that has its share, one of its own.
+    pub(super) fn admit(self: &Arc<Self>, client: Peer) -> Option<(Place, AbortRegistration)> {
         let mut open = self.lock();
         let (most, all) = (self.limits.connections, open.len());
-        let own = of_client(&open, client).count();
+        let own = of(&open, Some(client)).count();
         if is_crowded(own, most.saturating_sub(all)) {
-            let of = (all < most).then_some(client);
-            if all >= most + CLOSING || !self.make_room(&open, of) {
+            let whose = (all < most).then_some(client);
+            if all >= most + CLOSING || !self.make_room(&open, whose) {
                 self.refused.fetch_add(1, Relaxed);
                 return None;
             }
         }
-        let connection = Arc::new(Connection::new(client, Arc::clone(&self.clock)));
-        let number = self.next.fetch_add(1, Relaxed);
-        open.insert(number, Arc::clone(&connection));
+        let (connection, ends) = Connection::new(client, self.limits.clone());
+        let connection = Arc::new(connection);
+        open.push(Arc::clone(&connection));
         drop(open);
         self.came.notify_one();
-        Some(Place {
-            connections: Arc::clone(self),
+        let connections = Arc::clone(self);
+        let place = Place {
+            connections,
             connection,
-            number,
-        })
+        };
+        Some((place, ends))
     }
 
     /// Has the most dispensable connection leave, of all or of a client. One that has just come is
     /// not: its request may be on the way.
-    fn make_room(&self, open: &Open, of: Option<Peer>) -> bool {
-        let before = self.clock.now().saturating_sub(self.limits.young());
-        let candidates = of_all_or(open, of).filter_map(|connection| {
-            let (rank, since) = connection.dispensable(self.limits.write)?;
-            (since < before).then_some((rank, std::cmp::Reverse(since), connection))
-        });
-        let chosen = candidates.max_by_key(|(rank, since, _)| (*rank, *since));
+    fn make_room(&self, open: &[Arc<Connection>], whose: Option<Peer>) -> bool {
+        let candidates = of(open, whose).filter_map(|it| Some((it.dispensable()?, it)));
+        let chosen = candidates
+            .filter(|((_, since), _)| self.limits.may_end(*since))
+            .max_by_key(|((why, since), _)| (*why, Reverse(*since)));
         chosen
-            .inspect(|(rank, _, connection)| connection.evict(*rank))
+            .inspect(|((why, _), connection)| connection.evict(*why))
             .is_some()
     }
 
@@ -147,35 +166,40 @@ impl Connections {
         self.make_room(&self.lock(), None);
     }
 
-    /// A place for a request: streams of HTTP/2 are many to a connection. Where all are taken, one
-    /// whose answer nobody reads has to end, as for a connection.
-    pub(super) fn request_begins(self: &Arc<Self>, client: Peer) -> Option<RequestPlace> {
-        let place = RequestPlace(Arc::clone(self));
+    /// Returns true if there is a place for one more request: streams of HTTP/2 are many to a
+    /// connection. Where all are taken, one whose answer nobody reads has to end, as for a
+    /// connection.
+    fn request_begins(&self, client: Peer) -> bool {
         let all = self.requests.fetch_add(1, Relaxed);
         let most = self.limits.connections + CLOSING;
         let free = most.saturating_sub(all);
         // Nobody has more than all have.
         if is_crowded(all, free) {
             let open = self.lock();
-            let own = of_client(&open, client).map(|it| it.requests()).sum();
-            let of = (free > 0).then_some(client);
-            if is_crowded(own, free) && (all >= most + CLOSING || !self.end_unread(&open, of)) {
-                return None;
+            let own = of(&open, Some(client)).map(|it| it.requests()).sum();
+            let whose = (free > 0).then_some(client);
+            if is_crowded(own, free) && (all >= most + CLOSING || !self.end_unread(&open, whose)) {
+                self.request_ends();
+                return false;
             }
         }
-        Some(place)
+        true
+    }
+
+    fn request_ends(&self) {
+        if self.requests.fetch_sub(1, Relaxed) == 1 {
+            self.left.notify_waiters();
+        }
     }
 
     /// Ends the request whose answer has waited longest for its client, of all or of a client.
-    fn end_unread(&self, open: &Open, of: Option<Peer>) -> bool {
-        let before = self.clock.now().saturating_sub(self.limits.young());
-        let unread = of_all_or(open, of)
-            .filter_map(|connection| {
-                Some((connection.unread_since(self.limits.write)?, connection))
-            })
-            .filter(|(since, _)| *since < before);
+    fn end_unread(&self, open: &[Arc<Connection>], whose: Option<Peer>) -> bool {
+        let unread = of(open, whose).filter_map(|it| it.longest_unread());
         let longest = unread.min_by_key(|(since, _)| *since);
-        longest.is_some_and(|(_, connection)| connection.end_unread())
+        longest
+            .filter(|(since, _)| self.limits.may_end(*since))
+            .inspect(|(_, exchange)| exchange.end())
+            .is_some()
     }
 
     /// How many connections are open, and how many were refused.
@@ -183,20 +207,14 @@ impl Connections {
         (self.lock().len(), self.refused.load(Relaxed))
     }
 
-    fn tell(&self, verdict: Verdict) {
-        for connection in self.lock().values() {
-            connection.tell(verdict);
-        }
-    }
-
     /// Has each connection end when its requests have.
     pub(crate) fn finish(&self) {
-        self.tell(Verdict::Finish);
+        self.lock().iter().for_each(|it| it.finish());
     }
 
     /// Ends all connections now.
     pub(crate) fn cut(&self) {
-        self.tell(Verdict::Cut);
+        self.lock().iter().for_each(|it| it.cut());
     }
 
     /// Waits until there is neither a request nor, but for heads that never come, a connection.
@@ -223,24 +241,15 @@ impl Connections {
 
     /// Looks at all connections again and again, for as long as the server runs.
     pub(crate) async fn watch(self: Arc<Self>) {
-        let Limits {
-            header,
-            idle,
-            body: _,
-            write,
-            connections: _,
-        } = self.limits;
-        let shortest = header.min(idle).min(write);
+        let limits = &self.limits;
+        let shortest = limits.header.min(limits.idle).min(limits.write);
         let pause = (shortest / 20).clamp(Duration::from_millis(10), Duration::from_millis(500));
         loop {
             let none = self.lock().is_empty();
             if none {
                 self.came.notified().await;
             }
-            let now = self.clock.tick();
-            for connection in self.lock().values() {
-                connection.judge(now, &self.limits);
-            }
+            self.lock().iter().for_each(|it| it.check());
             sleep(pause).await;
         }
     }

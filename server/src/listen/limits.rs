@@ -1,6 +1,9 @@
 //! How many clients there may be and how long they may take.
 
-use std::{fs, time::Duration};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -35,11 +38,25 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// For how many milliseconds a connection that has just come, or an answer that has just been
-    /// written, does not give way to another.
-    pub(super) fn young(&self) -> u64 {
-        (self.header / 10).as_millis() as u64
+    /// Returns the limits of a listener for probes, scrapers and operators, which is apart so that it
+    /// can be reached when the other is full.
+    pub(crate) fn of_management(&self) -> Self {
+        Self {
+            connections: MANAGEMENT_CONNECTIONS,
+            ..self.clone()
+        }
     }
+
+    /// Returns true if a connection or an answer has been there since then for long enough to give
+    /// way to another: what has just come may be about to go on.
+    pub(super) fn may_end(&self, since: Instant) -> bool {
+        since.elapsed() > self.header / 10
+    }
+}
+
+/// Returns for how long so many bytes count at a rate of bytes a second.
+pub(super) fn time_earned(bytes: u64, rate: u64) -> Duration {
+    Duration::from_millis(bytes / (rate / 1_000))
 }
 
 /// A body that comes at this rate is never cut, however long it is: half a megabit a second.
@@ -53,7 +70,7 @@ pub(super) const ANSWER_BYTES_A_SECOND: u64 = 16 << 10;
 pub(super) const HEAD_BYTES: usize = 64 << 10;
 
 /// Connections of the management listener: probes and scrapers are few.
-pub(super) const MANAGEMENT_CONNECTIONS: usize = 64;
+const MANAGEMENT_CONNECTIONS: usize = 64;
 
 /// File descriptors that are kept for other things than connections: model and graph files, pipes
 /// to children, connections that are being refused.

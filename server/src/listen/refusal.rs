@@ -1,20 +1,17 @@
-//! Answers of the listener itself, to connections that do not become a request: fixed bytes.
+//! Answers of the listener itself, to connections that do not become a request.
 
 use std::{
-    io::{Read as _, Write as _},
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
+    io::{self, Read as _, Write as _},
+    sync::Arc,
     time::Duration,
 };
 
 use axum::http::StatusCode;
-use bytes::Bytes;
 use graphmill_calculators::http::dialect;
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     net::TcpStream,
+    sync::Semaphore,
     time::timeout,
 };
 
@@ -22,65 +19,58 @@ use crate::errors::{Cause, Failure, Retry};
 
 /// Connections that are being refused at the same time: each has a descriptor and a task for up to
 /// [`COURTESY`]. More are told at once, whether or not they can read it.
-const AT_ONCE: usize = 64;
+pub(super) const AT_ONCE: usize = 64;
 
-/// How long a client may take to read that it is refused.
+/// How long a client may take to read why its connection ends.
 const COURTESY: Duration = Duration::from_secs(1);
 
-/// The answers.
-pub(super) struct Refusals {
-    /// To a head that is not complete in time.
-    pub(super) late_head: Bytes,
-    full: Bytes,
-    refusing: AtomicUsize,
-}
-
-impl Refusals {
-    pub(super) fn new() -> Self {
-        Self {
-            late_head: answer(&Failure::new(
-                Cause::LateRequest,
-                "the request's head was not complete in time",
-            )),
-            full: answer(&too_many()),
-            refusing: AtomicUsize::new(0),
-        }
-    }
-
-    /// Says that there are too many connections.
-    pub(super) fn refuse(self: &Arc<Self>, mut stream: TcpStream) {
-        if self.refusing.load(Relaxed) >= AT_ONCE {
-            self.dismiss(stream);
-            return;
-        }
-        self.refusing.fetch_add(1, Relaxed);
-        let this = Arc::clone(self);
+/// Says that there are too many connections, in one of [`AT_ONCE`] places.
+pub(super) fn refuse(places: &Arc<Semaphore>, stream: TcpStream) {
+    let full = answer(&too_many());
+    if let Ok(place) = Arc::clone(places).try_acquire_owned() {
         tokio::spawn(async move {
-            let refusal = async {
-                stream.write_all(&this.full).await?;
-                stream.shutdown().await?;
-                let mut scratch = [0; 4 << 10];
-                // Closing on what was not read would be a reset, which takes the answer back.
-                while stream.read(&mut scratch).await? > 0 {}
-                std::io::Result::Ok(())
-            };
-            // However it ends, the client had its chance.
-            let _ = timeout(COURTESY, refusal).await;
-            this.refusing.fetch_sub(1, Relaxed);
+            say(stream, &full, true).await;
+            drop(place);
         });
-    }
-
-    /// The same without waiting. What came so far is read first: closing on it would be a reset.
-    fn dismiss(&self, stream: TcpStream) {
-        if let Ok(mut stream) = stream.into_std() {
-            // The socket does not block: whatever cannot be done now is left undone.
-            let _ = stream.read(&mut [0; 4 << 10]);
-            let _ = stream.write(&self.full);
-        }
+    } else if let Ok(mut stream) = stream.into_std() {
+        // What came so far is read first: closing on it would be a reset. The socket does not block:
+        // whatever cannot be done now is left undone.
+        let _ = stream.read(&mut [0; 4 << 10]);
+        let _ = stream.write(full.as_bytes());
     }
 }
 
-/// Why there is no place for a request or a connection.
+/// Says that a head did not come in time.
+pub(super) async fn refuse_late_head(stream: impl AsyncRead + AsyncWrite + Unpin) {
+    let why = "the request's head was not complete in time";
+    say(
+        stream,
+        &answer(&Failure::new(Cause::LateRequest, why)),
+        false,
+    )
+    .await;
+}
+
+/// Says the last words to a client and closes its connection. One that may still be `sending` is
+/// listened to until it ends, as closing on what was not read would be a reset, which takes back
+/// what was said.
+pub(super) async fn say(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    words: &str,
+    sending: bool,
+) {
+    let closing = async {
+        stream.write_all(words.as_bytes()).await?;
+        stream.shutdown().await?;
+        let mut scratch = [0; 4 << 10];
+        while sending && stream.read(&mut scratch).await? > 0 {}
+        io::Result::Ok(())
+    };
+    // However it ends, the client had its chance.
+    let _ = timeout(COURTESY, closing).await;
+}
+
+/// Returns why there is no place for a request or a connection.
 pub(super) fn too_many() -> Failure {
     Failure::new(
         Cause::TooManyConnections,
@@ -88,7 +78,7 @@ pub(super) fn too_many() -> Failure {
     )
 }
 
-fn answer(failure: &Failure) -> Bytes {
+fn answer(failure: &Failure) -> String {
     let row = failure.row();
     let body = dialect::error(&failure.view(None)).to_string();
     let status: StatusCode = row.status;
@@ -100,5 +90,4 @@ fn answer(failure: &Failure) -> Bytes {
         "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n{retry}\r\n{body}",
         body.len()
     )
-    .into()
 }
