@@ -78,7 +78,7 @@ impl HttpBody for Upload {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = &mut *self;
         let frame = Pin::new(&mut this.body).poll_frame(cx);
-        let is_limited = !this.exchange.has_open_end();
+        let is_limited = !this.exchange.lock().is_open_ended;
         let is_late = match &frame {
             Poll::Ready(Some(Ok(frame))) => {
                 this.came += frame.data_ref().map_or(0, |data| data.len() as u64);
@@ -87,18 +87,18 @@ impl HttpBody for Upload {
             }
             Poll::Ready(_) => {
                 this.ended = true;
-                this.exchange.uploads(None);
+                this.exchange.lock().uploads = None;
                 false
             }
             Poll::Pending => {
                 if this.timer.is_none() {
-                    this.exchange.uploads(Some(Instant::now()));
+                    this.exchange.lock().uploads = Some(Instant::now());
                 }
                 is_limited && this.is_late(cx)
             }
         };
         if is_late {
-            this.exchange.body_is_late();
+            this.exchange.lock().is_late = true;
             return Poll::Ready(Some(Err("the body did not come in time".into())));
         }
         frame.map(|frame| frame.map(|it| it.map_err(Into::into)))
@@ -115,7 +115,7 @@ impl HttpBody for Upload {
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        self.exchange.uploads(None);
+        self.exchange.lock().uploads = None;
         if !self.ended && !self.body.is_end_stream() {
             self.connection.leaves_body();
         }

@@ -40,8 +40,8 @@ struct State {
     ending: Option<Instant>,
     /// Set when the head of its request does not come in time.
     is_late: bool,
-    is_http2: bool,
-    had_requests: bool,
+    /// How long it may be without a request.
+    silence: Duration,
     /// When the first byte of a head came that is not complete.
     head: Option<Instant>,
     /// Since when there is no request.
@@ -67,46 +67,49 @@ impl Connection {
         let state = Mutex::new(State {
             ending: None,
             is_late: false,
-            is_http2: false,
-            had_requests: false,
+            silence: limits.header,
             head: None,
             quiet: Instant::now(),
             leaves_body: false,
             exchanges: Vec::new(),
         });
+        let told = Notify::new();
         let connection = Self {
             client,
             limits,
-            told: Notify::new(),
+            told,
             task,
             state,
         };
         (connection, ends)
     }
 
-    /// Notes that bytes came: of a head, if they are of no body and of no frame.
+    /// Notes that bytes came that are of a head where they are not of a body.
     pub(super) fn received(&self) {
         let mut state = lock(&self.state);
-        if !state.is_http2 && state.exchanges.is_empty() {
+        if state.exchanges.is_empty() {
             state.head.get_or_insert_with(Instant::now);
         }
     }
 
-    /// Notes that the client speaks HTTP/2: bytes are frames, also where there is no request.
-    pub(super) fn is_http2(&self) {
+    /// Notes that the bytes that came and will come are frames of HTTP/2.
+    pub(super) fn has_frames(&self) {
         let mut state = lock(&self.state);
-        state.is_http2 = true;
-        state.head = None;
-        state.quiet = Instant::now();
+        (state.head, state.quiet) = (None, Instant::now());
+        state.silence = self.limits.idle;
     }
 
-    /// Begins the request whose head is complete. Returns when its first byte came, too.
-    pub(super) fn begin(&self) -> (Arc<Exchange>, Instant) {
-        let exchange = Arc::<Exchange>::default();
+    /// Begins the request whose head is complete.
+    pub(super) fn begin(&self) -> Arc<Exchange> {
         let mut state = lock(&self.state);
+        let arrived = state.head.take().unwrap_or_else(Instant::now);
+        let exchange = Arc::new(Exchange {
+            arrived,
+            progress: Mutex::default(),
+        });
         state.exchanges.push(Arc::clone(&exchange));
-        state.had_requests = true;
-        (exchange, state.head.take().unwrap_or_else(Instant::now))
+        state.silence = self.limits.idle;
+        exchange
     }
 
     /// Notes that an answer was written to its end, or will not be.
@@ -160,16 +163,10 @@ impl Connection {
 
     /// Ends what has passed a limit.
     pub(super) fn check(&self) {
-        let Limits {
-            header,
-            idle,
-            write,
-            ..
-        } = self.limits;
+        let Limits { header, write, .. } = self.limits;
         let mut state = lock(&self.state);
-        let is_new = !state.had_requests && !state.is_http2;
         if !state.exchanges.is_empty() {
-            let late = |it: &&Arc<Exchange>| it.unread_since().is_some_and(|at| passed(at, write));
+            let late = |it: &&Arc<Exchange>| it.lock().unread.is_some_and(|at| passed(at, write));
             state.exchanges.iter().filter(late).for_each(|it| it.end());
         } else if passed(state.quiet, header) && state.ending.is_some_and(|at| passed(at, header)) {
             self.cut();
@@ -177,7 +174,7 @@ impl Connection {
             if passed(head, header) {
                 self.tell(&mut state, true);
             }
-        } else if passed(state.quiet, if is_new { header } else { idle }) {
+        } else if passed(state.quiet, state.silence) {
             self.tell(&mut state, false);
         }
     }
@@ -191,10 +188,9 @@ impl Connection {
     pub(super) fn longest_unread(&self) -> Option<(Instant, Arc<Exchange>)> {
         let state = lock(&self.state);
         let unread = state.exchanges.iter();
-        let unread = unread.filter_map(|it| Some((it.unread_since()?, Arc::clone(it))));
-        unread
-            .min_by_key(|(since, _)| *since)
-            .filter(|_| !self.task.is_aborted())
+        let unread = unread.filter_map(|it| Some((it.lock().unread?, Arc::clone(it))));
+        let longest = unread.min_by_key(|(since, _)| *since);
+        longest.filter(|_| !self.task.is_aborted())
     }
 
     /// Returns how dispensable the connection is, and since when; `None` if it is answering
@@ -209,87 +205,73 @@ impl Connection {
             return head.or(Some((Dispensable::Idle, state.quiet)));
         }
         // `None`, of a request that is being answered, is less than any time.
-        let all = |since: fn(&Exchange) -> Option<Instant>| {
-            state.exchanges.iter().map(|it| since(it)).min().flatten()
-        };
-        let unread = all(Exchange::unread_since).map(|at| (Dispensable::LeavesUnread, at));
-        unread.or_else(|| all(Exchange::uploads_since).map(|at| (Dispensable::Uploads, at)))
+        let exchanges = || state.exchanges.iter().map(|it| it.lock());
+        let unread = exchanges().map(|it| it.unread).min().flatten();
+        let uploads = exchanges().map(|it| it.uploads).min().flatten();
+        let unread = unread.map(|at| (Dispensable::LeavesUnread, at));
+        unread.or(uploads.map(|at| (Dispensable::Uploads, at)))
     }
 
     /// Makes room for another connection.
-    pub(super) fn evict(&self, why: Dispensable) {
-        match why {
-            Dispensable::Idle => self.finish(),
-            Dispensable::SendsHead => self.tell(&mut lock(&self.state), true),
-            Dispensable::LeavesUnread | Dispensable::Uploads => self.cut(),
+    pub(super) fn evict(&self) {
+        let mut state = lock(&self.state);
+        if state.exchanges.is_empty() {
+            let is_late = state.head.is_some();
+            self.tell(&mut state, is_late);
+        } else {
+            self.cut();
         }
     }
 }
 
 /// A request and its answer.
-#[derive(Debug, Default)]
-pub(crate) struct Exchange(Mutex<Progress>);
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    /// When the first byte of the head came.
+    pub(crate) arrived: Instant,
+    progress: Mutex<Progress>,
+}
 
 #[derive(Debug, Default)]
-struct Progress {
+pub(super) struct Progress {
     /// Ends the task that answers: of a stream of HTTP/2, or of the connection.
-    task: Option<AbortHandle>,
+    pub(super) task: Option<AbortHandle>,
     /// Since when the body is being waited for.
-    uploads: Option<Instant>,
+    pub(super) uploads: Option<Instant>,
     /// Since when the client lets the answer wait, had it never read before.
     unread: Option<Instant>,
     /// Bytes that wait.
     bytes: u64,
     /// How long the client let the answer wait, less what it earned by reading.
     spent: Duration,
-    is_late: bool,
+    pub(super) is_late: bool,
     is_unread: bool,
-    is_open_ended: bool,
+    pub(super) is_open_ended: bool,
 }
 
 impl Exchange {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Progress> {
+        lock(&self.progress)
+    }
+
     /// Returns true if the request's body did not come in time.
     pub(crate) fn body_was_late(&self) -> bool {
-        lock(&self.0).is_late
+        self.lock().is_late
     }
 
     /// Returns true if the client did not read the answer in time.
     pub(crate) fn is_unread(&self) -> bool {
-        lock(&self.0).is_unread
+        self.lock().is_unread
     }
 
     /// Says that the body comes for as long as the client has something to say.
     pub(crate) fn is_open_ended(&self) {
-        lock(&self.0).is_open_ended = true;
-    }
-
-    pub(super) fn has_open_end(&self) -> bool {
-        lock(&self.0).is_open_ended
-    }
-
-    pub(super) fn is_answered_by(&self, task: AbortHandle) {
-        lock(&self.0).task = Some(task);
-    }
-
-    pub(super) fn body_is_late(&self) {
-        lock(&self.0).is_late = true;
-    }
-
-    pub(super) fn uploads(&self, since: Option<Instant>) {
-        lock(&self.0).uploads = since;
-    }
-
-    fn uploads_since(&self) -> Option<Instant> {
-        lock(&self.0).uploads
-    }
-
-    fn unread_since(&self) -> Option<Instant> {
-        lock(&self.0).unread
+        self.lock().is_open_ended = true;
     }
 
     /// Notes that so many bytes wait for the client.
     pub(super) fn waits(&self, bytes: u64, now: Instant) {
-        let mut progress = lock(&self.0);
+        let mut progress = self.lock();
         progress.bytes = bytes;
         progress.unread = now.checked_sub(progress.spent);
     }
@@ -297,7 +279,7 @@ impl Exchange {
     /// Notes that the client has taken what waited. Waiting uses up the limit, and reading gives it
     /// back.
     pub(super) fn is_read(&self, limit: Duration, now: Instant) {
-        let mut progress = lock(&self.0);
+        let mut progress = self.lock();
         if let Some(since) = progress.unread.take() {
             let earned = time_earned(progress.bytes, ANSWER_BYTES_A_SECOND);
             progress.spent = (now - since).min(limit).saturating_sub(earned);
@@ -306,7 +288,7 @@ impl Exchange {
 
     /// Ends the request, whose answer the client does not read.
     pub(super) fn end(&self) {
-        let mut progress = lock(&self.0);
+        let mut progress = self.lock();
         progress.is_unread = true;
         // It is on its way out, so that the next to make room is another one.
         progress.unread = None;

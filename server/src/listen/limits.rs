@@ -1,11 +1,15 @@
-//! How many clients there may be and how long they may take.
+//! How many clients there may be and how long they may take, as the listener says and as they say
+//! themselves.
 
 use std::{
     fs,
     time::{Duration, Instant},
 };
 
+use axum::http::{HeaderMap, HeaderValue};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::errors::{Cause, Failure};
 
 /// How many connections a listener holds and how long clients may take.
 #[derive(Clone, Debug)]
@@ -89,13 +93,60 @@ pub(crate) fn affordable(wanted: usize) -> usize {
     let raised = limit.maximum.map_or(needed, |most| most.min(needed));
     let new = Rlimit {
         current: Some(raised),
-        maximum: limit.maximum,
+        ..limit
     };
-    let granted = match setrlimit(Resource::Nofile, new) {
-        Ok(()) => raised,
-        Err(_) => current,
-    };
+    let granted = setrlimit(Resource::Nofile, new).map_or(current, |()| raised);
     // Few descriptors are shared: half for connections.
     let left = granted.saturating_sub(others).max(granted / 2);
     (left as usize).min(wanted).max(1)
+}
+
+/// Returns how long an answer may take until it is worthless, as far as the headers say so. The time
+/// begins with the first byte of the head.
+pub(crate) fn time_allowed(headers: &HeaderMap) -> Result<Option<Duration>, Failure> {
+    let time_of = |name: &'static str, read: fn(&str) -> Option<Duration>, why: &str| {
+        let read = |value: &HeaderValue| {
+            let time = value.to_str().ok().and_then(read);
+            time.ok_or_else(|| {
+                Failure::new(Cause::BadRequest, format!("`{name}` is {why}")).of_field(name)
+            })
+        };
+        headers.get(name).map(read).transpose()
+    };
+    let ours = time_of(
+        "x-request-timeout-ms",
+        millis,
+        "not a positive whole number of milliseconds",
+    )?;
+    let of_grpc = time_of(
+        "grpc-timeout",
+        grpc_time,
+        "no number of at most eight digits with a unit",
+    )?;
+    Ok(ours.into_iter().chain(of_grpc).min())
+}
+
+fn millis(text: &str) -> Option<Duration> {
+    let millis = text.trim().parse().ok();
+    millis
+        .filter(|millis| *millis > 0)
+        .map(Duration::from_millis)
+}
+
+/// Reads a time as gRPC writes it, such as `500m`.
+fn grpc_time(text: &str) -> Option<Duration> {
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    if digits.len() > 8 || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    let unit = match unit {
+        "H" => Duration::from_hours(1),
+        "M" => Duration::from_mins(1),
+        "S" => Duration::from_secs(1),
+        "m" => Duration::from_millis(1),
+        "u" => Duration::from_micros(1),
+        "n" => Duration::from_nanos(1),
+        _ => return None,
+    };
+    Some(unit * digits.parse().ok()?)
 }

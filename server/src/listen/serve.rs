@@ -20,16 +20,15 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::conn::auto,
 };
-use tokio::net::TcpStream;
+use tokio::{net::TcpStream, sync::oneshot};
 use tokio_rustls::TlsAcceptor;
 use tower::Service as _;
 
 use super::{
+    accept::{close, too_many},
     body::{Download, Upload},
     connections::Place,
-    deadline::time_allowed,
-    limits::HEAD_BYTES,
-    refusal::{refuse_late_head, say, too_many},
+    limits::{HEAD_BYTES, time_allowed},
     socket::{Socket, Stream},
 };
 use crate::errors::{Cause, Failure};
@@ -46,20 +45,13 @@ const STREAM_BUFFER_BYTES: usize = 64 << 10;
 /// A client of HTTP/2 that leaves a ping unanswered for as long again is gone.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 
-/// When the first byte of the request came in whose extensions it is.
-#[derive(Copy, Clone, Debug)]
-pub(crate) struct Arrival(pub(crate) Instant);
-
 tokio::task_local! {
     /// Ends the task that answers: of a stream of HTTP/2, or of a connection.
     static TASK: AbortHandle;
 }
 
 /// Spawns a task that ends itself when it is told so.
-pub(super) fn spawn<F>(ends: AbortRegistration, future: F)
-where
-    F: Future<Output: Send> + Send + 'static,
-{
+pub(super) fn spawn(ends: AbortRegistration, future: impl Future<Output: Send> + Send + 'static) {
     let task = ends.handle();
     tokio::spawn(TASK.scope(task, Abortable::new(future, ends)));
 }
@@ -68,10 +60,7 @@ where
 #[derive(Clone)]
 struct Streams;
 
-impl<F> Executor<F> for Streams
-where
-    F: Future<Output: Send> + Send + 'static,
-{
+impl<F: Future<Output: Send> + Send + 'static> Executor<F> for Streams {
     fn execute(&self, stream: F) {
         spawn(AbortHandle::new_pair().1, stream);
     }
@@ -100,7 +89,14 @@ pub(super) async fn serve(
             },
         },
     };
-    let (socket, after) = Socket::new(stream, Arc::clone(connection));
+    let (owner, after) = oneshot::channel();
+    let socket = Socket {
+        stream,
+        connection: Arc::clone(connection),
+        is_http2: None,
+        blocked: false,
+        owner: Some(owner),
+    };
     let answering = service_fn(|request| answer(request, &place, &service));
     let builder = builder();
     let mut serving = Box::pin(builder.serve_connection(TokioIo::new(socket), answering));
@@ -122,10 +118,13 @@ pub(super) async fn serve(
         }
     };
     drop(serving);
-    match after.await {
-        Ok(stream) if is_late => refuse_late_head(stream).await,
-        Ok(stream) if connection.may_be_sending() => say(stream, "", true).await,
-        _ => {}
+    if let Ok(stream) = after.await {
+        if is_late {
+            let why = "the request's head was not complete in time";
+            close(stream, Some(Failure::new(Cause::LateRequest, why)), false).await;
+        } else if connection.may_be_sending() {
+            close(stream, None, true).await;
+        }
     }
 }
 
@@ -158,10 +157,10 @@ fn answer(
     place: &Place,
     service: &Router,
 ) -> impl Future<Output = Result<Response<Download>, Infallible>> + use<> {
-    let (answering, arrived) = place.begin();
+    let answering = place.begin();
     let mut service = service.clone();
     let (mut parts, body) = request.into_parts();
-    let refusal = if answering.has_place() {
+    let refusal = if answering.place.is_some() {
         unclear_coding(&parts.headers)
     } else {
         Some(too_many().into_response())
@@ -169,22 +168,21 @@ fn answer(
     let connection = Arc::clone(&answering.connection);
     let exchange = Arc::clone(&answering.exchange);
     parts.extensions.insert(connection.client);
-    parts.extensions.insert(Arrival(arrived));
     parts.extensions.insert(Arc::clone(&exchange));
     // What is no time is refused when the body has been read.
     let allowed = time_allowed(&parts.headers).ok().flatten();
     let upload = Upload {
         body,
+        deadline: allowed.and_then(|allowed| exchange.arrived.checked_add(allowed)),
         connection,
         exchange,
-        deadline: allowed.and_then(|allowed| arrived.checked_add(allowed)),
         began: None,
         came: 0,
         ended: false,
         timer: None,
     };
     async move {
-        answering.exchange.is_answered_by(TASK.get());
+        answering.exchange.lock().task = Some(TASK.get());
         let response = match refusal {
             Some(refusal) => refusal,
             None => {
@@ -207,11 +205,7 @@ fn unclear_coding(headers: &HeaderMap) -> Option<Response<Body>> {
         return None;
     }
     let why = "`transfer-encoding` is not what is read: expected `chunked`, once";
-    let mut response = Failure::new(Cause::BadRequest, why)
-        .of_field("transfer-encoding")
-        .into_response();
+    let failure = Failure::new(Cause::BadRequest, why).of_field("transfer-encoding");
     // Where the body ends is not sure.
-    let close = HeaderValue::from_static("close");
-    response.headers_mut().insert(header::CONNECTION, close);
-    Some(response)
+    Some(([(header::CONNECTION, "close")], failure).into_response())
 }

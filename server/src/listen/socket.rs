@@ -22,32 +22,14 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 pub(super) struct Socket {
-    stream: Box<dyn Stream>,
-    connection: Arc<Connection>,
-    has_written: bool,
+    pub(super) stream: Box<dyn Stream>,
+    pub(super) connection: Arc<Connection>,
+    /// Known with the first bytes that are written.
+    pub(super) is_http2: Option<bool>,
     /// Set while the client has not taken all that was written to it.
-    blocked: bool,
-    /// Takes the stream when the library drops the socket.
-    owner: Option<oneshot::Sender<Box<dyn Stream>>>,
-}
-
-impl Socket {
-    /// Returns a socket, and where its stream comes when it is dropped, if something can be written
-    /// to it then.
-    pub(super) fn new(
-        stream: Box<dyn Stream>,
-        connection: Arc<Connection>,
-    ) -> (Self, oneshot::Receiver<Box<dyn Stream>>) {
-        let (owner, after) = oneshot::channel();
-        let socket = Self {
-            stream,
-            connection,
-            has_written: false,
-            blocked: false,
-            owner: Some(owner),
-        };
-        (socket, after)
-    }
+    pub(super) blocked: bool,
+    /// Takes the stream when the library drops the socket, if something can be written to it then.
+    pub(super) owner: Option<oneshot::Sender<Box<dyn Stream>>>,
 }
 
 impl AsyncRead for Socket {
@@ -58,7 +40,7 @@ impl AsyncRead for Socket {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
-        if buffer.filled().len() > before {
+        if buffer.filled().len() > before && self.is_http2 != Some(true) {
             self.connection.received();
         }
         Poll::Ready(Ok(()))
@@ -80,10 +62,12 @@ impl AsyncWrite for Socket {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         // A server of HTTP/2 begins with a frame, as soon as it has the preface of the client.
-        if !mem::replace(&mut self.has_written, true)
-            && !parts.iter().any(|part| part.starts_with(b"HTTP/"))
-        {
-            self.connection.is_http2();
+        if self.is_http2.is_none() {
+            let is_http1 = parts.iter().any(|part| part.starts_with(b"HTTP/"));
+            self.is_http2 = Some(!is_http1);
+            if !is_http1 {
+                self.connection.has_frames();
+            }
         }
         let outcome = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
         if let (true, Poll::Ready(Ok(bytes))) = (self.blocked, &outcome) {
