@@ -38,7 +38,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_s
 /// [`COURTESY`]. More are told at once, whether or not they can read it.
 pub(super) const REFUSED_AT_ONCE: usize = 64;
 
-/// How long a client may take to read why its connection ends.
+/// Longest time that a client may take to read why its connection ends.
 const COURTESY: Duration = Duration::from_secs(1);
 
 /// As [`TcpListener::bind`], which has room for 128 that wait.

@@ -1,8 +1,8 @@
 //! The bodies of a request and of its answer, as the listener watches them.
 //!
-//! The timers of tower-http begin anew with each frame, or allow the same time for every length: a
-//! body would be cut that comes at a good rate, or none that comes a byte at a time. What the client
-//! does not read, they do not see.
+//! The timers of tower-http begin anew with each frame, or allow the same time for every length: one
+//! never cuts a body that comes a byte at a time, the other cuts a long one that comes at a good
+//! rate. Neither sees that a client does not read.
 
 use std::{
     pin::Pin,
@@ -24,11 +24,11 @@ use super::{
     limits::{BODY_BYTES_A_SECOND, time_earned},
 };
 
-/// How long a body is waited for even when the deadline has passed: where it is on its way, it is
-/// not what was late.
+/// Time for which a body is waited for even when the deadline has passed: where it is on its way, it
+/// is not what was late.
 pub(crate) const ON_ITS_WAY: Duration = Duration::from_millis(25);
 
-/// What the client sends. It fails if that takes too long.
+/// Body that the client sends. It fails if that takes too long.
 pub(super) struct Upload {
     pub(super) body: Incoming,
     pub(super) connection: Arc<Connection>,
@@ -122,7 +122,7 @@ impl Drop for Upload {
     }
 }
 
-/// What the client is sent. It notes how long the client takes to read.
+/// Body that the client is sent. It notes how long the client takes to read.
 pub(super) struct Download {
     pub(super) body: Body,
     pub(super) answering: Answering,

@@ -40,7 +40,7 @@ struct State {
     ending: Option<Instant>,
     /// Set when the head of its request does not come in time.
     is_late: bool,
-    /// How long it may be without a request.
+    /// Longest time that it may be without a request.
     silence: Duration,
     /// When the first byte of a head came that is not complete.
     head: Option<Instant>,
@@ -213,13 +213,11 @@ impl Connection {
     }
 
     /// Makes room for another connection.
-    pub(super) fn evict(&self) {
-        let mut state = lock(&self.state);
-        if state.exchanges.is_empty() {
-            let is_late = state.head.is_some();
-            self.tell(&mut state, is_late);
-        } else {
-            self.cut();
+    pub(super) fn evict(&self, why: Dispensable) {
+        match why {
+            Dispensable::Idle => self.finish(),
+            Dispensable::SendsHead => self.tell(&mut lock(&self.state), true),
+            Dispensable::LeavesUnread | Dispensable::Uploads => self.cut(),
         }
     }
 }
@@ -242,10 +240,13 @@ pub(super) struct Progress {
     unread: Option<Instant>,
     /// Bytes that wait.
     bytes: u64,
-    /// How long the client let the answer wait, less what it earned by reading.
+    /// Time for which the client let the answer wait, less what it earned by reading.
     spent: Duration,
+    /// Set when the body did not come in time.
     pub(super) is_late: bool,
+    /// Set when the client did not read the answer in time.
     is_unread: bool,
+    /// Set when the body may take as long as it likes.
     pub(super) is_open_ended: bool,
 }
 

@@ -18,7 +18,7 @@ use crate::owner::{PLACES_OF_A_CLIENT, Peer};
 /// Connections over the limit while those that they replace are still closing.
 const CLOSING: usize = 32;
 
-/// How long an answer that was handed over may take to leave, when everything else has ended.
+/// Longest time that an answer that was handed over may take to leave, when everything else has ended.
 const FLUSH: Duration = Duration::from_millis(250);
 
 /// All connections of the listeners that share a limit.
@@ -100,7 +100,7 @@ impl Open {
             .filter_map(|it| Some((it.dispensable()?, it)))
             .filter(|((_, since), _)| limits.may_end(*since));
         let chosen = candidates.max_by_key(|((why, since), _)| (*why, Reverse(*since)));
-        chosen.inspect(|(_, it)| it.evict()).is_some()
+        chosen.inspect(|((why, _), it)| it.evict(*why)).is_some()
     }
 
     /// Ends the request whose answer has waited longest for its client, of all or of a client.
@@ -148,7 +148,7 @@ impl Connections {
         self.open.borrow().evict(&self.limits, None);
     }
 
-    /// How many connections are open, and how many were refused.
+    /// Returns the number of open connections, and of those that were refused.
     pub(crate) fn counts(&self) -> (usize, u64) {
         let open = self.open.borrow();
         (open.connections.len(), open.refused)

@@ -1,5 +1,5 @@
-//! How many clients there may be and how long they may take, as the listener says and as they say
-//! themselves.
+//! Limits on the number of clients and on the time that they take: those of the listener, and those
+//! that clients set themselves.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::errors::{Cause, Failure};
 
-/// How many connections a listener holds and how long clients may take.
+/// Limits on the connections of a listener and on the time that its clients take.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Connections at the same time; also requests at the same time, of which HTTP/2 can have many
@@ -20,12 +20,12 @@ pub struct Limits {
     /// From the first byte of a request's head to its last; also how long a new connection may be
     /// silent.
     pub header: Duration,
-    /// How long a connection may be without a request.
+    /// Longest time that a connection may be without a request.
     pub idle: Duration,
-    /// How long a request's body may take, besides a second for each 64 KiB that came.
+    /// Longest time that a request's body may take, besides a second for each 64 KiB that came.
     pub body: Duration,
-    /// How long a client may leave its answer unread, besides a second for each 16 KiB that it
-    /// read.
+    /// Longest time that a client may leave its answer unread, besides a second for each 16 KiB
+    /// that it read.
     pub write: Duration,
 }
 
@@ -80,7 +80,7 @@ const MANAGEMENT_CONNECTIONS: usize = 64;
 /// to children, connections that are being refused.
 const OTHER_DESCRIPTORS: u64 = 96;
 
-/// As many of `wanted` connections as the descriptor limit of the process leaves, which is raised
+/// Returns as many of `wanted` connections as the descriptor limit of the process leaves, which is raised
 /// where the system lets it be.
 pub(crate) fn affordable(wanted: usize) -> usize {
     let open = fs::read_dir("/proc/self/fd").map_or(32, |open| open.count() as u64);

@@ -36,11 +36,11 @@ use crate::errors::{Cause, Failure};
 /// Requests of one HTTP/2 connection at the same time: a proxy has few connections for many
 /// clients.
 const STREAMS: u32 = 256;
-/// What a client of HTTP/2 may send of bodies before they are read, for each stream and for all of
-/// a connection.
+/// Bytes that a client of HTTP/2 may send of bodies before they are read, for each stream and for all
+/// of a connection.
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
-/// What a stream of HTTP/2 may have to send before the client takes it.
+/// Bytes that a stream of HTTP/2 may have to send before the client takes them.
 const STREAM_BUFFER_BYTES: usize = 64 << 10;
 /// A client of HTTP/2 that leaves a ping unanswered for as long again is gone.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
@@ -183,12 +183,11 @@ fn answer(
     };
     async move {
         answering.exchange.lock().task = Some(TASK.get());
-        let response = match refusal {
-            Some(refusal) => refusal,
-            None => {
-                let request = Request::from_parts(parts, Body::new(upload));
-                service.call(request).await?
-            }
+        let response = if let Some(refusal) = refusal {
+            refusal
+        } else {
+            let request = Request::from_parts(parts, Body::new(upload));
+            service.call(request).await?
         };
         // The library asks for no body before the client of HTTP/2 has room for some of it.
         answering.exchange.waits(0, Instant::now());

@@ -32,7 +32,7 @@ pub struct TlsFiles {
     pub client_ca: Option<PathBuf>,
 }
 
-/// Why a certificate cannot be used.
+/// Reason for which a certificate cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct TlsError(String);
@@ -120,7 +120,7 @@ fn read(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
     Ok(config)
 }
 
-/// The certificates of a file, at least one.
+/// Reads the certificates of a file, at least one.
 fn certificates(flag: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let certificates = read_regular(file)
         .map_err(Error::Io)
@@ -132,7 +132,7 @@ fn certificates(flag: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>,
     Ok(certificates)
 }
 
-/// What is wrong with a file, without what is in it.
+/// Tells what is wrong with a file, without what is in it.
 fn told(error: &Error) -> String {
     match error {
         Error::Io(error) => error.to_string(),
