@@ -1,14 +1,31 @@
-//! Accepts connections, and survives all errors.
+//! Accepts connections, or refuses them, and survives all errors.
 
-use std::{io, sync::Arc, time::Duration};
-
-use axum::Router;
-use tokio::{
-    net::{TcpListener, TcpSocket},
-    time::sleep,
+use std::{
+    io::{
+        self,
+        ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted},
+        Read as _, Write as _,
+    },
+    net::SocketAddr,
+    sync::Arc,
+    time::Duration,
 };
 
-use super::{connection, connections::Connections, tls::Tls};
+use axum::{Router, http::StatusCode};
+use graphmill_calculators::http::dialect;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
+    net::{TcpListener, TcpSocket, TcpStream},
+    sync::Semaphore,
+    time::{sleep, timeout},
+};
+
+use super::{
+    connections::Connections,
+    serve::{serve, spawn},
+    tls::Tls,
+};
+use crate::errors::{Cause, Failure, Retry};
 
 /// Connections that may wait to be accepted, if the system allows as many (`net.core.somaxconn`).
 /// One that finds no place tries again after a second.
@@ -17,8 +34,15 @@ const BACKLOG: u32 = 4_096;
 /// The first and the longest pause after the system could not give a connection.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
 
+/// Connections that are being refused at the same time: each has a descriptor and a task for up to
+/// [`COURTESY`]. More are told at once, whether or not they can read it.
+pub(super) const REFUSED_AT_ONCE: usize = 64;
+
+/// Longest time that a client may take to read why its connection ends.
+const COURTESY: Duration = Duration::from_secs(1);
+
 /// As [`TcpListener::bind`], which has room for 128 that wait.
-pub(crate) fn listen(address: std::net::SocketAddr) -> io::Result<TcpListener> {
+pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() {
         TcpSocket::new_v4()?
     } else {
@@ -43,42 +67,89 @@ pub(crate) async fn accept(
     let (first, longest) = PAUSES;
     let mut pause = first;
     loop {
-        let error = match listener.accept().await {
+        match listener.accept().await {
             Ok((stream, client)) => {
                 pause = first;
                 let acceptor = tls.as_ref().map(|tls| tls.acceptor());
-                match (connections.admit(client.into()), &acceptor) {
-                    (Some(place), _) => {
-                        connection::spawn(stream, acceptor, place, service.clone());
+                match connections.admit(client.into()) {
+                    Some((place, ends)) => {
+                        spawn(ends, serve(stream, acceptor, place, service.clone()));
                     }
-                    (None, None) => connections.refusals.refuse(stream),
+                    None if acceptor.is_none() => refuse(&connections.refusing, stream),
                     // To say why would take a handshake, which is what there is no room for.
-                    (None, Some(_)) => drop(stream),
+                    None => drop(stream),
                 }
-                continue;
             }
-            Err(error) => error,
-        };
-        if is_of_the_client(&error) {
-            continue;
+            // The client left before it was accepted.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ConnectionAborted | ConnectionReset | ConnectionRefused | Interrupted
+                ) => {}
+            Err(error) => {
+                // Mostly no descriptors or no memory: others have to give some back first.
+                if pause == first {
+                    tracing::warn!("a connection could not be accepted: {error}");
+                }
+                connections.free_descriptor();
+                sleep(pause).await;
+                pause = (pause * 2).min(longest);
+            }
         }
-        // Mostly no descriptors or no memory: others have to give some back first.
-        if pause == first {
-            tracing::warn!("a connection could not be accepted: {error}");
-        }
-        connections.free_descriptor();
-        sleep(pause).await;
-        pause = (pause * 2).min(longest);
     }
 }
 
-/// Whether the client left before it was accepted.
-fn is_of_the_client(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::ConnectionRefused
-            | io::ErrorKind::Interrupted
+/// Says that there are too many connections, in one of [`REFUSED_AT_ONCE`] places.
+fn refuse(places: &Arc<Semaphore>, stream: TcpStream) {
+    if let Ok(place) = Arc::clone(places).try_acquire_owned() {
+        tokio::spawn(async move {
+            close(stream, Some(too_many()), true).await;
+            drop(place);
+        });
+    } else if let Ok(mut stream) = stream.into_std() {
+        // What came so far is read first: closing on it would be a reset. The socket does not block:
+        // whatever cannot be done now is left undone.
+        let _ = stream.read(&mut [0; 4 << 10]);
+        let _ = stream.write(answer(&too_many()).as_bytes());
+    }
+}
+
+/// Closes a connection, and says why. A client that may still be sending is listened to until it
+/// ends: closing on what was not read would be a reset, which takes back what was said.
+pub(super) async fn close(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    why: Option<Failure>,
+    is_sending: bool,
+) {
+    let closing = async {
+        let words = why.as_ref().map(answer).unwrap_or_default();
+        stream.write_all(words.as_bytes()).await?;
+        stream.shutdown().await?;
+        let mut scratch = [0; 4 << 10];
+        while is_sending && stream.read(&mut scratch).await? > 0 {}
+        io::Result::Ok(())
+    };
+    // However it ends, the client had its chance.
+    let _ = timeout(COURTESY, closing).await;
+}
+
+/// Returns why there is no place for a request or a connection.
+pub(super) fn too_many() -> Failure {
+    Failure::new(
+        Cause::TooManyConnections,
+        "the server has as many connections or requests as it can hold",
+    )
+}
+
+fn answer(failure: &Failure) -> String {
+    let body = dialect::error(&failure.view(None)).to_string();
+    let status: StatusCode = failure.row().status;
+    let retry = match failure.row().retry {
+        Retry::After(seconds) => format!("retry-after: {seconds}\r\n"),
+        _ => String::new(),
+    };
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n{retry}\r\n{body}",
+        body.len()
     )
 }

@@ -1,10 +1,17 @@
-//! How many clients there may be and how long they may take.
+//! Limits on the number of clients and on the time that they take: those of the listener, and those
+//! that clients set themselves.
 
-use std::{fs, time::Duration};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
+use axum::http::{HeaderMap, HeaderValue};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// How many connections a listener holds and how long clients may take.
+use crate::errors::{Cause, Failure};
+
+/// Limits on the connections of a listener and on the time that its clients take.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Connections at the same time; also requests at the same time, of which HTTP/2 can have many
@@ -13,12 +20,12 @@ pub struct Limits {
     /// From the first byte of a request's head to its last; also how long a new connection may be
     /// silent.
     pub header: Duration,
-    /// How long a connection may be without a request.
+    /// Longest time that a connection may be without a request.
     pub idle: Duration,
-    /// How long a request's body may take, besides a second for each 64 KiB that came.
+    /// Longest time that a request's body may take, besides a second for each 64 KiB that came.
     pub body: Duration,
-    /// How long a client may leave its answer unread, besides a second for each 16 KiB that it
-    /// read.
+    /// Longest time that a client may leave its answer unread, besides a second for each 16 KiB
+    /// that it read.
     pub write: Duration,
 }
 
@@ -35,11 +42,25 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// For how many milliseconds a connection that has just come, or an answer that has just been
-    /// written, does not give way to another.
-    pub(super) fn young(&self) -> u64 {
-        (self.header / 10).as_millis() as u64
+    /// Returns the limits of a listener for probes, scrapers and operators, which is apart so that it
+    /// can be reached when the other is full.
+    pub(crate) fn of_management(&self) -> Self {
+        Self {
+            connections: MANAGEMENT_CONNECTIONS,
+            ..self.clone()
+        }
     }
+
+    /// Returns true if a connection or an answer has been there since then for long enough to give
+    /// way to another: what has just come may be about to go on.
+    pub(super) fn may_end(&self, since: Instant) -> bool {
+        since.elapsed() > self.header / 10
+    }
+}
+
+/// Returns for how long so many bytes count at a rate of bytes a second.
+pub(super) fn time_earned(bytes: u64, rate: u64) -> Duration {
+    Duration::from_millis(bytes / (rate / 1_000))
 }
 
 /// A body that comes at this rate is never cut, however long it is: half a megabit a second.
@@ -53,13 +74,13 @@ pub(super) const ANSWER_BYTES_A_SECOND: u64 = 16 << 10;
 pub(super) const HEAD_BYTES: usize = 64 << 10;
 
 /// Connections of the management listener: probes and scrapers are few.
-pub(super) const MANAGEMENT_CONNECTIONS: usize = 64;
+const MANAGEMENT_CONNECTIONS: usize = 64;
 
 /// File descriptors that are kept for other things than connections: model and graph files, pipes
 /// to children, connections that are being refused.
 const OTHER_DESCRIPTORS: u64 = 96;
 
-/// As many of `wanted` connections as the descriptor limit of the process leaves, which is raised
+/// Returns as many of `wanted` connections as the descriptor limit of the process leaves, which is raised
 /// where the system lets it be.
 pub(crate) fn affordable(wanted: usize) -> usize {
     let open = fs::read_dir("/proc/self/fd").map_or(32, |open| open.count() as u64);
@@ -72,13 +93,60 @@ pub(crate) fn affordable(wanted: usize) -> usize {
     let raised = limit.maximum.map_or(needed, |most| most.min(needed));
     let new = Rlimit {
         current: Some(raised),
-        maximum: limit.maximum,
+        ..limit
     };
-    let granted = match setrlimit(Resource::Nofile, new) {
-        Ok(()) => raised,
-        Err(_) => current,
-    };
+    let granted = setrlimit(Resource::Nofile, new).map_or(current, |()| raised);
     // Few descriptors are shared: half for connections.
     let left = granted.saturating_sub(others).max(granted / 2);
     (left as usize).min(wanted).max(1)
+}
+
+/// Returns how long an answer may take until it is worthless, as far as the headers say so. The time
+/// begins with the first byte of the head.
+pub(crate) fn time_allowed(headers: &HeaderMap) -> Result<Option<Duration>, Failure> {
+    let time_of = |name: &'static str, read: fn(&str) -> Option<Duration>, why: &str| {
+        let read = |value: &HeaderValue| {
+            let time = value.to_str().ok().and_then(read);
+            time.ok_or_else(|| {
+                Failure::new(Cause::BadRequest, format!("`{name}` is {why}")).of_field(name)
+            })
+        };
+        headers.get(name).map(read).transpose()
+    };
+    let ours = time_of(
+        "x-request-timeout-ms",
+        millis,
+        "not a positive whole number of milliseconds",
+    )?;
+    let of_grpc = time_of(
+        "grpc-timeout",
+        grpc_time,
+        "no number of at most eight digits with a unit",
+    )?;
+    Ok(ours.into_iter().chain(of_grpc).min())
+}
+
+fn millis(text: &str) -> Option<Duration> {
+    let millis = text.trim().parse().ok();
+    millis
+        .filter(|millis| *millis > 0)
+        .map(Duration::from_millis)
+}
+
+/// Reads a time as gRPC writes it, such as `500m`.
+fn grpc_time(text: &str) -> Option<Duration> {
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    if digits.len() > 8 || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    let unit = match unit {
+        "H" => Duration::from_hours(1),
+        "M" => Duration::from_mins(1),
+        "S" => Duration::from_secs(1),
+        "m" => Duration::from_millis(1),
+        "u" => Duration::from_micros(1),
+        "n" => Duration::from_nanos(1),
+        _ => return None,
+    };
+    Some(unit * digits.parse().ok()?)
 }

@@ -1,21 +1,18 @@
 //! Listeners and connections: how many a client may hold, and its time limits. This code does not
 //! know the content of requests.
 //!
-//! A connection is one task ([`connection`]) with a socket ([`socket`]) that notes what the client
-//! does, over TCP or [`tls`]; [`watch`] says what is known of it and when a limit has passed;
+//! A connection is one task ([`serve`]) with a socket ([`socket`]) that notes what the client does,
+//! over TCP or [`tls`]; [`connection`] says what is known of it and when a limit has passed;
 //! [`connections`] holds all of them.
 
 mod accept;
 mod body;
 mod connection;
 mod connections;
-mod deadline;
 mod limits;
-mod refusal;
+mod serve;
 mod socket;
-mod stream;
 mod tls;
-mod watch;
 
 use axum::{
     extract::Request,
@@ -26,16 +23,14 @@ use std::sync::Arc;
 
 pub(crate) use accept::{accept, listen};
 pub(crate) use body::ON_ITS_WAY;
-pub(crate) use connection::Arrival;
+pub(crate) use connection::Exchange;
 pub(crate) use connections::Connections;
-pub(crate) use deadline::time_allowed;
 pub use limits::Limits;
-pub(crate) use limits::affordable;
+pub(crate) use limits::{affordable, time_allowed};
 pub(crate) use tls::{Tls, watch_certificates};
 pub use tls::{TlsError, TlsFiles};
 
 use crate::errors::{Cause, Failure};
-pub(crate) use watch::Exchange;
 
 /// Says of a request whose body did not come in time that this is why it failed.
 pub(crate) async fn late_bodies(request: Request, next: Next) -> Response {
@@ -49,15 +44,4 @@ pub(crate) async fn late_bodies(request: Request, next: Next) -> Response {
         .into_response();
     }
     response
-}
-
-impl Limits {
-    /// The limits of a listener for probes, scrapers and operators, which is apart so that it can
-    /// be reached when the other is full.
-    pub(crate) fn of_management(&self) -> Self {
-        Self {
-            connections: limits::MANAGEMENT_CONNECTIONS,
-            ..self.clone()
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! TLS: the certificate of the server, and the clients that it lets in by theirs.
 
 use std::{
+    fmt::Display,
     path::{Path, PathBuf},
     sync::{Arc, Weak},
 };
@@ -31,7 +32,7 @@ pub struct TlsFiles {
     pub client_ca: Option<PathBuf>,
 }
 
-/// Why a certificate cannot be used.
+/// Reason for which a certificate cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct TlsError(String);
@@ -82,55 +83,56 @@ pub(crate) async fn watch_certificates(tls: Weak<Tls>) {
     file_watch::follow(opened, reload).await;
 }
 
+fn wrong(flag: &str, file: &Path, error: impl Display) -> TlsError {
+    TlsError(format!("`{}` (--{flag}): {error}", file.display()))
+}
+
 fn read(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
     let provider = Arc::new(ring::default_provider());
-    let wrong = |flag: &str, file: &Path, error: &dyn std::fmt::Display| {
-        TlsError(format!("`{}` (--{flag}): {error}", file.display()))
-    };
     let (certificate, key) = (&files.certificate, &files.key);
     let chain = certificates("tls_cert_file", certificate)?;
     let private = read_regular(key)
         .map_err(Error::Io)
         .and_then(|text| PrivateKeyDer::from_pem_slice(&text))
-        .map_err(|error| wrong("tls_key_file", key, &told(&error)))?;
+        .map_err(|error| wrong("tls_key_file", key, told(&error)))?;
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
-        .map_err(|error| wrong("tls_cert_file", certificate, &error))?;
+        .map_err(|error| wrong("tls_cert_file", certificate, error))?;
     let builder = match &files.client_ca {
         None => builder.with_no_client_auth(),
         Some(file) => {
-            let refused = |error: &dyn std::fmt::Display| wrong("tls_client_ca_file", file, error);
+            let flag = "tls_client_ca_file";
             let mut roots = RootCertStore::empty();
-            for certificate in certificates("tls_client_ca_file", file)? {
-                roots.add(certificate).map_err(|error| refused(&error))?;
+            for certificate in certificates(flag, file)? {
+                let added = roots.add(certificate);
+                added.map_err(|error| wrong(flag, file, error))?;
             }
             let verifier =
                 WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-            builder.with_client_cert_verifier(verifier.map_err(|error| refused(&error))?)
+            builder.with_client_cert_verifier(verifier.map_err(|error| wrong(flag, file, error))?)
         }
     };
     let mut config = builder.with_single_cert(chain, private).map_err(|error| {
         let both = format!("with the key `{}`: {error}", key.display());
-        wrong("tls_cert_file", certificate, &both)
+        wrong("tls_cert_file", certificate, both)
     })?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)
 }
 
-/// The certificates of a file, at least one.
+/// Reads the certificates of a file, at least one.
 fn certificates(flag: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let wrong = |error: String| TlsError(format!("`{}` (--{flag}): {error}", file.display()));
     let certificates = read_regular(file)
         .map_err(Error::Io)
         .and_then(|text| CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>())
-        .map_err(|error| wrong(told(&error)))?;
+        .map_err(|error| wrong(flag, file, told(&error)))?;
     if certificates.is_empty() {
-        return Err(wrong("it has no certificate in PEM".to_owned()));
+        return Err(wrong(flag, file, "it has no certificate in PEM"));
     }
     Ok(certificates)
 }
 
-/// What is wrong with a file, without what is in it.
+/// Tells what is wrong with a file, without what is in it.
 fn told(error: &Error) -> String {
     match error {
         Error::Io(error) => error.to_string(),

@@ -13,7 +13,7 @@ use super::{Entry, Guard, RECORD, Runner};
 use crate::{
     errors::Failure,
     keys::{Caller, Settlement},
-    listen::{Arrival, time_allowed},
+    listen::{Exchange, time_allowed},
     observe::{request_id::Id, trace::RequestTrace},
     owner::{self, Owner},
     servable::{Choice, Named, Ready},
@@ -62,12 +62,12 @@ impl RequestContext {
         let given = text("traceparent").filter(|it| TRACEPARENT_BYTES.contains(&it.len()));
         let ours = entry.trace().map(RequestTrace::traceparent);
         let traceparent = ours.or_else(|| given.map(Into::into));
-        let arrival = extensions.get::<Arrival>();
+        let exchange = extensions.get::<Arc<Exchange>>();
         Ok(Self {
             runner: Arc::clone(runner),
             caller: extensions.get::<Arc<Caller>>().cloned(),
             owner: Owner::of(extensions),
-            arrived: arrival.map_or_else(Instant::now, |arrival| arrival.0),
+            arrived: exchange.map_or_else(Instant::now, |exchange| exchange.arrived),
             allowed: time_allowed(headers)?,
             choice: Choice::By(choice),
             traceparent,
