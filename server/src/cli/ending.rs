@@ -6,8 +6,9 @@
 //! first signal, through a pipe, ends the process when the time for the orderly shutdown is over.
 
 use std::{
-    io::{self, Read as _},
+    io::{self, Read as _, Write as _},
     os::unix::net::UnixStream,
+    process::ExitCode,
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::Duration,
@@ -80,6 +81,15 @@ fn second_ends(signal: i32) -> io::Result<()> {
     flag::register_conditional_shutdown(signal, BY_SIGNAL + signal, &TOLD)?;
     flag::register(signal, &TOLD)?;
     Ok(())
+}
+
+/// Ends the process without the destructors of libraries in C++, which would take away what a thread
+/// that was left behind still computes with.
+pub(super) fn leave(code: ExitCode) -> ! {
+    // Fails when nobody reads the output any more.
+    let _ = io::stdout().flush();
+    let status = (0..=u8::MAX).find(|status| ExitCode::from(*status) == code);
+    low_level::exit(status.map_or(STUCK, i32::from))
 }
 
 /// Ends the process this long after the first of `signals`.

@@ -210,7 +210,7 @@ pub fn main() -> ExitCode {
         Verb::Completions(arguments) => completions::run(arguments),
     };
     log::flush();
-    status
+    ending::leave(status)
 }
 
 /// The command line with the variables of the environment.
