@@ -250,20 +250,20 @@ impl NodeState {
             }
             None => Ok(Flow::Stop),
         };
-        self.count(timer);
+        self.charge(timer);
+        self.runs += 1;
         flow
     }
 
-    /// Counts a call, which has ended now, and charges the node with it.
+    /// Charges the node with a call, which has ended now.
     #[inline]
-    fn count(&mut self, timer: &mut Timer) {
+    fn charge(&mut self, timer: &mut Timer) {
         if let Some(time) = timer.after(self.runs) {
             self.time += time;
             if self.first.is_none() {
                 self.first = timer.read().checked_sub(time);
             }
         }
-        self.runs += 1;
         self.since = Some(timer.read());
     }
 
@@ -295,6 +295,7 @@ impl NodeState {
         if away.calls() >= usize::from(plan.lanes) || call == Call::Close {
             self.status = Status::Busy;
         }
+        self.runs += 1;
         self.first.get_or_insert(now);
         self.since = Some(now);
         slot
@@ -347,7 +348,7 @@ impl NodeState {
         timer.before(self.runs);
         let polled = away.poll(slot)?;
         if polled.is_ok() {
-            self.count(timer);
+            self.charge(timer);
         }
         Some(polled)
     }
@@ -355,7 +356,6 @@ impl NodeState {
     /// Takes the node back from an executor, and charges it with the call.
     pub(super) fn returned(&mut self, returned: message::Returned, now: Instant) {
         self.intake.set = returned.set;
-        self.runs += 1;
         self.time += returned.time;
         self.since = Some(now);
         let instance = Instance::Sync(returned.node);

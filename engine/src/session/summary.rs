@@ -41,7 +41,8 @@ pub(super) struct Counts {
 pub struct NodeSummary<'a> {
     /// Its name.
     pub name: &'a str,
-    /// How often it was called: `process` and `close`.
+    /// How often it was called: `process` and `close`. A call that goes on when the session ends is
+    /// one of them.
     pub runs: u64,
     /// The time its calls took. An inline call is charged with the session's own work around it; of
     /// the calls after the sixteenth, one in sixteen is measured and stands for the others.
