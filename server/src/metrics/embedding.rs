@@ -25,7 +25,7 @@ impl families::Reading for Reading {
         Family::gauge("embedding_model_file_changed", "1 if a file of the model was changed since it was loaded", |it| f64::from(u8::from(it.file_changed))),
         Family::counter("embedding_queue_refusals", "Requests refused because too many waited", |it| it.status.refused),
         Family::counter("embedding_failed_steps", "Steps that failed", |it| it.status.failed_steps),
-        Family::counter("embedding_engine_restarts", "How often another engine was put in the place of one that failed", |it| it.health.restarts),
+        Family::counter("embedding_engine_restarts", "Restarts of the engine after a failure", |it| it.health.restarts),
         Family::finished("embedding_finish", "Requests for vectors or scores that ended, by why", |it| &it.measured.finished),
         Family::seconds("embedding_duration", "From a request's submission to its vectors or scores", |it| &it.measured.request_seconds),
         Family::seconds("embedding_step_duration", "Of a step", |it| &it.measured.step_seconds),

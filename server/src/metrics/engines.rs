@@ -55,7 +55,7 @@ impl families::Reading for Reading {
         Family::counter("images_encoded", "Images and sounds, or tiles of them, that were encoded", |it| it.status.images.encoded),
         Family::counter("spec_tokens_drafted", "Drafted tokens computed to check them", |it| it.status.drafted_tokens),
         Family::counter("spec_tokens_accepted", "Drafted tokens that became part of a text", |it| it.status.accepted_tokens),
-        Family::counter("engine_restarts", "How often another engine was put in the place of one that failed; the engine's other counters begin anew then", |it| it.health.restarts),
+        Family::counter("engine_restarts", "Restarts of the engine after a failure; its other counters begin at 0 then", |it| it.health.restarts),
         Family::counter("steps", "Steps computed", |it| it.status.steps),
         Family::counter("failed_steps", "Steps that failed", |it| it.status.failed_steps),
         Family::counter("preemptions", "Generations that gave up their cells to be computed again", |it| it.status.preemptions),

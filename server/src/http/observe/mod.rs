@@ -49,7 +49,7 @@ const OF_A_TAP: &[Parameter] = &[
     Parameter::new("stream", Kind::Texts, "The streams, as `GET /v3/graphs/{name}` lists them"),
     ONE_SESSION,
     Parameter::new("rate", Kind::Share, "The share of the packets; 1"),
-    Parameter::new("payloads", Kind::Boolean, "Whether what they carry is shown; `true`"),
+    Parameter::new("payloads", Kind::Boolean, "Shows what they carry; `true`"),
 ];
 
 #[rustfmt::skip]
