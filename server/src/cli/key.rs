@@ -1,6 +1,9 @@
 //! `graphmill key`: makes a key.
 
-use std::process::ExitCode;
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+};
 
 use clap::Args;
 use ring::rand::{SecureRandom as _, SystemRandom};
@@ -38,11 +41,11 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         "the key of `{}`, which is nowhere else, and its entry in `keys` of the key file:",
         arguments.name
     ));
-    print(&format!("{key}\n{entry}"));
-    ExitCode::SUCCESS
-}
-
-#[expect(clippy::print_stdout, reason = "what was asked for")]
-fn print(text: &str) {
-    println!("{text}");
+    match writeln!(io::stdout(), "{key}\n{entry}") {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            report::error(&format!("the key cannot be written: {error}"));
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::{any::type_name, marker::PhantomData};
 use prost::{
     DecodeError, Message,
     bytes::{Buf as _, Bytes},
-    encoding::{DecodeContext, decode_key, skip_field},
+    encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field},
 };
 use tonic::{
     Status,
@@ -14,9 +14,13 @@ use tonic::{
 
 use crate::errors::{Cause, Failure};
 
-/// Most fields of a message, not counting those inside of them: each takes memory that its few
-/// bytes do not show.
+/// Maximum number of fields of a message, with those of its tensors, but without those inside of
+/// them: each takes memory and time that its few bytes do not show.
 const MAX_FIELDS: usize = 4_096;
+
+/// The fields `inputs` and `outputs` of a `ModelInferRequest`. No other request has fields of these
+/// numbers.
+const TENSORS: [u32; 2] = [5, 6];
 
 /// Writes messages of one type and reads those of another.
 #[derive(Default)]
@@ -62,7 +66,8 @@ impl<A, Q: Message + Default> Decoder for Codec<A, Q> {
                 format!("the message is no {name}: {why}"),
             )
         };
-        let fields = count_fields(bytes.clone()).map_err(|error| wrong(error.to_string()))?;
+        let fields =
+            count_fields(bytes.clone(), &TENSORS).map_err(|error| wrong(error.to_string()))?;
         if fields > MAX_FIELDS {
             let why = format!("it has {fields} fields, at most {MAX_FIELDS} are read");
             return Err(wrong(why).into());
@@ -73,12 +78,18 @@ impl<A, Q: Message + Default> Decoder for Codec<A, Q> {
     }
 }
 
-/// Counts the fields of a message, which are skipped.
-fn count_fields(mut bytes: Bytes) -> Result<usize, DecodeError> {
+/// Counts the fields of a message, and those of the messages in its fields `inside`.
+fn count_fields(mut bytes: Bytes, inside: &[u32]) -> Result<usize, DecodeError> {
     let mut fields = 0;
     while bytes.has_remaining() {
         let (tag, wire_type) = decode_key(&mut bytes)?;
-        skip_field(wire_type, tag, &mut bytes, DecodeContext::default())?;
+        if wire_type == WireType::LengthDelimited && inside.contains(&tag) {
+            let mut length = decode_varint(&mut bytes)?;
+            length = length.min(bytes.remaining() as u64);
+            fields += count_fields(bytes.split_to(length as usize), &[])?;
+        } else {
+            skip_field(wire_type, tag, &mut bytes, DecodeContext::default())?;
+        }
         fields += 1;
     }
     Ok(fields)

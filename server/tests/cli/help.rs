@@ -1,6 +1,6 @@
 //! The help: groups, headings and examples.
 
-use crate::cli::support::{graphmill, text};
+use crate::cli::support::{command, graphmill, text};
 
 fn help(arguments: &[&str]) -> String {
     text(&graphmill(arguments).stdout)
@@ -59,4 +59,15 @@ fn flags_of_serve_have_headings_and_those_without_effect_a_list_of_their_own() {
         assert!(listed.contains("--grpc_workers "), "{listed}");
         assert!(listed.lines().count() < 50, "{listed}");
     }
+}
+
+#[test]
+fn a_key_that_cannot_be_written_is_an_error() {
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let mut key = command(&["key", "app"]);
+    key.stdout(full.expect("a device"));
+    let output = key.output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("the key cannot be written"), "{said}");
 }

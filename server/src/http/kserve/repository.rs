@@ -1,14 +1,14 @@
 //! The repository of models, as Triton's clients ask about it and change it.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
     Json,
     extract::{Path, Request, State},
     response::{IntoResponse as _, Response},
 };
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::Map;
 
 use crate::{
     app::state::App,
@@ -27,7 +27,7 @@ struct Index {
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Change {
-    parameters: Map<String, Value>,
+    parameters: BTreeMap<String, IgnoredAny>,
 }
 
 /// The state of each graph.

@@ -12,7 +12,7 @@ use graphmill_calculators::payload::without_mark;
 use graphmill_engine::shortened;
 use graphmill_grammar::{Diagnostic, SourceMap, render, suggest};
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::SHOWN_BYTES;
 use crate::{
@@ -49,10 +49,13 @@ pub(in crate::http) fn read_optional<T: DeserializeOwned>(body: &[u8]) -> Result
 
 /// Reads a body of these fields.
 pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
-    // A list of the fields' values is refused, although serde accepts it.
-    let fields = serde_json::from_slice::<Map<String, Value>>(without_mark(body));
-    let asked = fields.and_then(|fields| serde_json::from_value(fields.into()));
-    asked.map_err(|error| {
+    let text = without_mark(body);
+    if text.trim_ascii_start().starts_with(b"[") {
+        // serde accepts a list of the fields' values.
+        let message = "the body cannot be read: it is an array, not an object";
+        return Err(Failure::new(Cause::BadRequest, message).with_code("invalid_value"));
+    }
+    serde_json::from_slice(text).map_err(|error| {
         let message = format!("the body cannot be read: {error}");
         let is_json = error.is_data();
         let code = if is_json {

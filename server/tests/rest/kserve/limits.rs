@@ -134,6 +134,12 @@ async fn damaged_messages_are_refused_and_hurt_nobody() {
         body.extend([42, 0].repeat(10_000));
         body
     };
+    let inside = {
+        // One input with as many empty parameters.
+        let mut body = vec![0, 0, 0, 78, 36, 42, 0xa0, 0x9c, 1];
+        body.extend([34, 0].repeat(10_000));
+        body
+    };
     for (body, code, why) in [
         (vec![], 3, "the%20request%20has%20no%20message"),
         (vec![0, 0], 3, "ends%20inside%20of%20a%20message"),
@@ -156,6 +162,7 @@ async fn damaged_messages_are_refused_and_hurt_nobody() {
             "more%20than%20one%20message",
         ),
         (many, 3, "at%20most%204096%20are%20read"),
+        (inside, 3, "at%20most%204096%20are%20read"),
     ] {
         let reply = read(post(body.clone())).await;
         let header = |name: &str| reply.header(name).unwrap_or_default().to_owned();

@@ -24,6 +24,8 @@ async fn the_repository_is_the_configuration() {
     );
     assert_eq!(index[0]["state"], "UNAVAILABLE");
     assert_ne!(index[0]["reason"], "");
+    let list = read(server.post("/v2/repository/index", "[true]")).await;
+    assert_eq!(list.status, 400, "{}", list.text);
     let ready = read(server.post("/v2/repository/index", r#"{"ready": true}"#))
         .await
         .json();
