@@ -112,10 +112,14 @@ fn messages(_: &mut SchemaGenerator) -> Schema {
         "tool",
         "function",
     ];
+    let shown = json!({
+        "type": "object", "required": ["role"],
+        "properties": { "role": { "type": "string", "enum": roles }, "content": { "type": ["string", "null"] } },
+    });
     json_schema!({
         "x-entries": "messages",
         "type": "array", "minItems": 1, "maxItems": MAX_MESSAGES, "items": message,
-        "x-shown": shapes::messages(&roles),
+        "x-shown": { "type": "array", "items": shown, "minItems": 1 },
     })
 }
 

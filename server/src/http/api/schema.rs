@@ -202,9 +202,13 @@ fn rules(properties: &Map<String, Value>) -> Vec<Value> {
             or("pad_to_max_length", json!({ "enum": [false, null] })),
         ),
     ];
+    // Those of OpenAI's responses change nothing, in a stream or not.
+    let is_idle = |name: &str| {
+        name == "stream_options" && !properties[name].to_string().contains("include_usage")
+    };
     rules
         .into_iter()
-        .filter(|(name, ..)| properties.contains_key(*name))
+        .filter(|(name, ..)| properties.contains_key(*name) && !is_idle(name))
         .map(|(_, with, or)| json!({ "anyOf": [with, or] }))
         .collect()
 }
