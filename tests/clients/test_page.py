@@ -263,6 +263,21 @@ def test_a_text_is_checked_while_it_is_typed(server, open_page):
     expect(page.get_by_text("1 error")).to_be_visible()
 
 
+def test_typing_goes_on_when_the_editor_takes_the_place_of_the_plain_field(server, open_page):
+    held = []
+    page = open_page(server.url + "/#/")
+    page.route("**/editor-*.js", lambda route: held.append(route))
+    page.goto(server.url + "/#/playground")
+    page.get_by_role("textbox", name="Text of the graph").click()
+    page.keyboard.press("Control+End")
+    page.keyboard.type("no")
+    assert len(held) == 1
+    held[0].continue_()
+    expect(page.locator(".editor")).to_be_visible()
+    page.keyboard.type("dee { }")
+    expect(page.get_by_role("list", name="Diagnostics")).to_contain_text("has no field nodee")
+
+
 def test_a_text_is_tried_beside_the_served_graph(server, open_page):
     page = open_page(server.url + "/#/playground")
     page.get_by_role("button", name="Run").click()

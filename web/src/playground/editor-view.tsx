@@ -8,6 +8,7 @@ import { check, text } from "./store";
 
 export function EditorView(): JSX.Element {
   const element = useRef<HTMLDivElement>(null);
+  const plain = useRef<HTMLTextAreaElement>(null);
   const editor = useRef<Editor | null>(null);
   const written = useRef(text.value);
   const [state, setState] = useState<"loading" | "there" | "missing">("loading");
@@ -22,6 +23,11 @@ export function EditorView(): JSX.Element {
           text.value = next;
         };
         editor.current = edit(element.current, text.value, { changed, check });
+        // Who types already goes on in the editor.
+        if (plain.current && document.activeElement === plain.current) {
+          element.current.hidden = false;
+          editor.current.focus(plain.current.selectionEnd);
+        }
         setState("there");
       },
       () => setState("missing"),
@@ -39,6 +45,7 @@ export function EditorView(): JSX.Element {
     <>
       {state !== "there" && (
         <textarea
+          ref={plain}
           class="code plain"
           aria-label="Text of the graph"
           spellcheck={false}

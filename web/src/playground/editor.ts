@@ -14,7 +14,8 @@ import { pbtxt } from "./pbtxt";
 
 export interface Editor {
   set(text: string): void;
-  focus(): void;
+  /** Puts the cursor at a character of the text. */
+  focus(at: number): void;
   destroy(): void;
 }
 
@@ -77,7 +78,10 @@ export function edit(parent: HTMLElement, text: string, handlers: Handlers): Edi
   const view = new EditorView({ state, parent: root as unknown as HTMLElement, root });
   return {
     set: (next) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: next } }),
-    focus: () => view.focus(),
+    focus: (at) => {
+      view.dispatch({ selection: { anchor: Math.min(at, view.state.doc.length) } });
+      view.focus();
+    },
     destroy: () => view.destroy(),
   };
 }

@@ -27,6 +27,7 @@ struct Index {
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Change {
+    #[expect(clippy::zero_sized_map_values, reason = "a set reads no map")]
     parameters: BTreeMap<String, IgnoredAny>,
 }
 
