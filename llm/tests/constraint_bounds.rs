@@ -1,17 +1,14 @@
 //! Constraints that would take without end to compile are refused at once, and those that people
 //! have are not.
 
-use std::time::{Duration, Instant};
-
 use crate::constraint::replying;
-use graphmill_llm::Constraint;
+use graphmill_llm::{CompileError, Constraint};
 use serde_json::{Value, json};
 
-/// The refusal of a constraint, which comes long before the deadline of compiles.
+/// The refusal of a constraint for what it is, not for the time that it took.
 fn refusal(constraint: &Constraint) -> String {
-    let begun = Instant::now();
     let error = replying("a").compile(constraint).expect_err("is refused");
-    assert!(begun.elapsed() < Duration::from_secs(9), "{error}");
+    assert!(matches!(error, CompileError::Constraint(_)), "{error}");
     error.to_string()
 }
 
