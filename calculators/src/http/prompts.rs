@@ -185,6 +185,16 @@ mod tests {
     }
 
     #[test]
+    fn white_space_and_what_looks_like_the_end_of_an_item_make_no_difference() {
+        let text = "{\"prompt\": [ \"a, \\\"]\" ,\n\t[ 1 ,2 ] ,\"\" ]\r\n}";
+        let body = JsonBody::scan(text.into()).expect("an object");
+        let read = super::read(&body, "prompt", 3, 0).expect("prompts");
+        let texts = ["a, \"]", ""].map(|text| Prompt::Text(text.to_owned()));
+        let [first, last] = texts;
+        assert_eq!(read, [first, Prompt::Tokens(vec![1, 2]), last]);
+    }
+
+    #[test]
     fn what_is_none_is_refused_with_its_place() {
         for (value, why) in [
             (json!(null), "`prompt` is missing"),
