@@ -1,9 +1,6 @@
 //! Errors about fields: each has the path of its field, and a code.
 
-use std::{
-    fmt::Display,
-    io::{self, Write},
-};
+use std::fmt::Display;
 
 use graphmill_engine::{Error, Result, shortened};
 use serde_json::Value;
@@ -42,9 +39,8 @@ const MAX_SHOWN_BYTES: usize = 60;
 const MAX_MESSAGE_BYTES: usize = 400;
 
 /// An error about one field.
-pub fn invalid(field: impl Into<String>, message: impl Display) -> Error {
-    let field: String = field.into();
-    let field = shortened(&field, MAX_PATH_BYTES).into_owned();
+pub fn invalid(field: impl Display, message: impl Display) -> Error {
+    let field = shortened(&field.to_string(), MAX_PATH_BYTES).into_owned();
     let message = format!("`{field}` {message}");
     Error::invalid(shortened(&message, MAX_MESSAGE_BYTES))
         .with_field(field)
@@ -52,28 +48,24 @@ pub fn invalid(field: impl Into<String>, message: impl Display) -> Error {
 }
 
 /// An error about a field that asks for what cannot be done.
-pub fn unsupported(field: impl Into<String>, value: &Value) -> Error {
+pub fn unsupported(field: impl Display, value: &Value) -> Error {
     let value = written(value);
     invalid(field, format!("is not supported with the value {value}")).with_code(code::UNSUPPORTED)
 }
 
 /// An error about a field's type.
-pub fn wrong_type(field: impl Into<String>, expected: &str, found: &Value) -> Error {
-    wrong_kind(field, expected, kind(found))
-}
-
-/// An error about a field's type, which has a name.
-pub fn wrong_kind(field: impl Into<String>, expected: &str, found: &str) -> Error {
-    invalid(field, format!("must be {expected}, not {found}")).with_code(code::TYPE)
+pub fn wrong_type(field: impl Display, expected: &str, found: &Value) -> Error {
+    let message = format!("must be {expected}, not {}", kind(found));
+    invalid(field, message).with_code(code::TYPE)
 }
 
 /// An error about a field that is not there.
-pub fn missing(field: impl Into<String>) -> Error {
+pub fn missing(field: impl Display) -> Error {
     invalid(field, "is missing").with_code(code::MISSING)
 }
 
 /// Refuses a list that is longer than it may be.
-pub fn at_most(field: impl Into<String>, count: usize, most: usize, what: &str) -> Result<()> {
+pub fn at_most(field: impl Display, count: usize, most: usize, what: &str) -> Result<()> {
     if count <= most {
         return Ok(());
     }
@@ -102,29 +94,13 @@ pub fn shown(text: &str) -> impl Display {
 
 /// A value as errors show it. No more of it is written than is shown.
 pub fn written(value: &Value) -> String {
-    let mut beginning = Beginning(Vec::new());
+    let mut beginning = [0; 2 * MAX_SHOWN_BYTES];
+    let mut room = &mut beginning[..];
     // Fails when enough is written.
-    let _ = serde_json::to_writer(&mut beginning, value);
-    shortened(&String::from_utf8_lossy(&beginning.0), MAX_SHOWN_BYTES).into_owned()
-}
-
-/// Takes a little more than what is shown.
-struct Beginning(Vec<u8>);
-
-impl Write for Beginning {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let room = 2 * MAX_SHOWN_BYTES - self.0.len();
-        if room == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        let taken = bytes.len().min(room);
-        self.0.extend_from_slice(&bytes[..taken]);
-        Ok(taken)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    let _ = serde_json::to_writer(&mut room, value);
+    let left = room.len();
+    let written = &beginning[..beginning.len() - left];
+    shortened(&String::from_utf8_lossy(written), MAX_SHOWN_BYTES).into_owned()
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use serde::forward_to_deserialize_any;
 use serde_json::{Map, Value};
 
 use crate::{
-    error::{code, invalid, unsupported, wrong_kind},
-    json::{Given, JsonBody},
+    error::{code, invalid, wrong_type},
+    json::{JsonBody, outline},
     schema::{self, Endpoint},
 };
 
@@ -38,55 +38,68 @@ impl Fields {
             values: Map::new(),
             unknown: Vec::new(),
         };
-        for name in json.names().filter(|name| json.has(name)) {
-            if let Some(given) = json.given(name) {
-                fields.add(name, given, || json.get(name).map(Option::<&Value>::cloned))?;
+        for name in json.names() {
+            let Some(text) = json.text(name) else {
+                continue;
+            };
+            if fields.needs_value(name, text)?
+                && let Some(value) = json.get(name)?
+            {
+                fields.insert(name, value)?;
             }
         }
         Ok(fields)
     }
 
-    /// Checks a field that is not beside the others, and adds it to them.
+    /// Checks a field as far as its text tells it, so that no value is made of one that is wrong.
+    /// Returns true if the value has to be checked, too.
+    fn needs_value(&mut self, name: &str, text: &[u8]) -> Result<bool> {
+        let is_long = text.len() > MAX_ONLY_BYTES;
+        let Some(schema) = self.endpoint.field(name) else {
+            return match self.akin(name) {
+                Some(akin) if is_long => Err(akin),
+                Some(_) => Ok(true),
+                None => {
+                    self.add_unknown(name);
+                    Ok(false)
+                }
+            };
+        };
+        if schema["x-own"] == true {
+            return Ok(false);
+        }
+        if schema["x-only"] == true {
+            let message = "is not supported with a value of this length";
+            let refused = || invalid(name, message).with_code(code::UNSUPPORTED);
+            return if is_long { Err(refused()) } else { Ok(true) };
+        }
+        match outline(text) {
+            Ok(outline @ (Value::String(_) | Value::Array(_) | Value::Object(_))) => {
+                if !schema::has_type(&outline, schema) {
+                    return Err(wrong_type(name, &schema::kinds(schema), &outline));
+                }
+                Ok(schema["x-idle"] != true)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Checks the value of a field, and adds it to the others.
     ///
     /// # Errors
     /// As [`read`](Self::read).
     pub fn insert(&mut self, name: &str, value: &Value) -> Result<()> {
-        self.add(name, Given::Value(value), || Ok(Some(value.clone())))
-    }
-
-    /// Returns true if the endpoint has a field of this name.
-    pub fn knows(&self, name: &str) -> bool {
-        self.endpoint.field(name).is_some()
-    }
-
-    fn add(
-        &mut self,
-        name: &str,
-        given: Given<'_>,
-        value: impl FnOnce() -> Result<Option<Value>>,
-    ) -> Result<()> {
         let Some(schema) = self.endpoint.field(name) else {
-            return self.add_unknown(name, given, value);
-        };
-        if schema["x-own"] == true {
-            return Ok(());
-        }
-        check_kind(name, schema, given)?;
-        if schema["x-idle"] == true && compound(given).is_some() {
-            return Ok(());
-        }
-        let Some(mut value) = value()? else {
-            return Ok(());
-        };
-        if schema["x-only"] == true {
-            let mut values = schema["enum"].as_array().into_iter().flatten();
-            if !values.any(|only| schema::equal(only, &value)) {
-                return Err(unsupported(name, &value));
+            match self.akin(name) {
+                Some(akin) if !asks_for_nothing(value) => return Err(akin),
+                Some(_) => {}
+                None => self.add_unknown(name),
             }
             return Ok(());
-        }
-        schema::check(&mut value, schema, name)?;
-        if schema["x-idle"] == true {
+        };
+        let mut value = value.clone();
+        schema::check(&mut value, schema, &name)?;
+        if schema["x-only"] == true || schema["x-idle"] == true {
             return Ok(());
         }
         match self.endpoint.aliases.iter().find(|it| it.0 == name) {
@@ -96,63 +109,51 @@ impl Fields {
         Ok(())
     }
 
-    fn add_unknown(
-        &mut self,
-        name: &str,
-        given: Given<'_>,
-        value: impl FnOnce() -> Result<Option<Value>>,
-    ) -> Result<()> {
-        let akin = self.endpoint.akin.and_then(schema::endpoint);
-        if let Some(akin) = akin.filter(|akin| akin.fields.contains_key(name)) {
-            if asks_for_nothing(given, value)? {
-                return Ok(());
-            }
+    /// Returns true if the endpoint has a field of this name.
+    pub fn knows(&self, name: &str) -> bool {
+        self.endpoint.field(name).is_some()
+    }
+
+    /// The refusal of a field that the endpoint does not have, if another one does that clients take
+    /// it for.
+    fn akin(&self, name: &str) -> Option<Error> {
+        let akin = self.endpoint.akin.and_then(schema::endpoint)?;
+        akin.fields.contains_key(name).then(|| {
             let message = format!("is a field of `{}`", akin.name);
-            return Err(invalid(name, message).with_code(code::UNSUPPORTED));
-        }
+            invalid(name, message).with_code(code::UNSUPPORTED)
+        })
+    }
+
+    fn add_unknown(&mut self, name: &str) {
         match self.unknown.len() {
             ..MAX_UNKNOWN => self.unknown.push(name.to_owned()),
             MAX_UNKNOWN => self.unknown.push("...".to_owned()),
             _ => {}
         }
-        Ok(())
     }
 
     /// Sets fields that the body leaves open.
     pub fn fill(&mut self, defaults: Map<String, Value>) {
         for (name, value) in defaults {
-            if !value.is_null() {
-                self.values.entry(name).or_insert(value);
-            }
+            self.values.entry(name).or_insert(value);
         }
     }
 
-    /// The fields of a struct, which no later one sees.
+    /// The fields of a struct, which no later one sees. One that has structs inside whose fields are
+    /// beside its own takes all that are left.
     ///
     /// # Errors
     /// A value that the schema allows and the struct does not.
     pub fn take<T: DeserializeOwned>(&mut self) -> Result<T> {
-        T::deserialize(Taken(&mut self.values)).map_err(|error| Error::invalid(error.to_string()))
-    }
-
-    /// The fields with these names, for a struct that has structs inside whose fields are beside its
-    /// own.
-    ///
-    /// # Errors
-    /// As [`take`](Self::take).
-    pub fn take_named<T: DeserializeOwned>(&mut self, names: &[String]) -> Result<T> {
-        let taken = names
-            .iter()
-            .filter_map(|name| self.values.shift_remove_entry(name));
-        let taken = Value::Object(taken.collect());
-        T::deserialize(taken).map_err(|error| Error::invalid(error.to_string()))
+        T::deserialize(Remaining(&mut self.values))
+            .map_err(|error| Error::invalid(error.to_string()))
     }
 }
 
 /// Takes those fields out of a map that a struct asks for.
-struct Taken<'a>(&'a mut Map<String, Value>);
+struct Remaining<'a>(&'a mut Map<String, Value>);
 
-impl<'de> Deserializer<'de> for Taken<'_> {
+impl<'de> Deserializer<'de> for Remaining<'_> {
     type Error = serde_json::Error;
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -180,55 +181,15 @@ impl<'de> Deserializer<'de> for Taken<'_> {
     }
 }
 
-/// Checks the type of a field as far as its text tells it: no value is made of one that is wrong.
-fn check_kind(name: &str, schema: &Value, given: Given<'_>) -> Result<()> {
-    if schema["x-only"] == true {
-        if matches!(given, Given::Text(text) if text.len() > MAX_ONLY_BYTES) {
-            let message = "is not supported with a value of this length";
-            return Err(invalid(name, message).with_code(code::UNSUPPORTED));
-        }
-        return Ok(());
-    }
-    match compound(given) {
-        Some((kind, empty)) if !schema::has_type(&empty, schema) => {
-            Err(wrong_kind(name, &schema::kinds(schema), kind))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Type of a value that may be long, and the shortest value of that type.
-fn compound(given: Given<'_>) -> Option<(&'static str, Value)> {
-    match given {
-        Given::Text([b'"', ..]) | Given::Value(Value::String(_)) => {
-            Some(("a string", Value::String(String::new())))
-        }
-        Given::Text([b'[', ..]) | Given::Value(Value::Array(_)) => {
-            Some(("an array", Value::Array(Vec::new())))
-        }
-        Given::Text([b'{', ..]) | Given::Value(Value::Object(_)) => {
-            Some(("an object", Value::Object(Map::new())))
-        }
-        _ => None,
-    }
-}
-
 /// Returns true if a field's value, whatever the field, leaves everything as it is without the
 /// field.
-fn asks_for_nothing(
-    given: Given<'_>,
-    value: impl FnOnce() -> Result<Option<Value>>,
-) -> Result<bool> {
-    // Of what has something inside, no value is made to find that out.
-    if matches!(given, Given::Text(text) if text.len() > MAX_ONLY_BYTES) {
-        return Ok(false);
+fn asks_for_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
     }
-    Ok(match value()? {
-        None | Some(Value::Null) => true,
-        Some(Value::Bool(value)) => !value,
-        Some(Value::Number(number)) => number.as_f64() == Some(0.0),
-        Some(Value::String(text)) => text.is_empty(),
-        Some(Value::Array(list)) => list.is_empty(),
-        Some(Value::Object(fields)) => fields.is_empty(),
-    })
 }

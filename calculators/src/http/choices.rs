@@ -2,28 +2,32 @@
 //! chunks.
 
 use graphmill_engine::{Error, Result};
-use graphmill_llm::Usage as Counts;
+use graphmill_llm::Usage;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::body::{to_json, whole};
 use super::dialect::AnswerWriter;
-use super::wire::{Answer, UsageField};
+use super::wire;
 use crate::payload::{
     EchoedText, Finish, HttpResponse, TextChunk, TextLogprob, TextRequest, ToolCallStart,
 };
 
-/// How a dialect writes a choice.
+/// Names the software in every answer; changes where a change of it can change answers.
+const SYSTEM_FINGERPRINT: &str = concat!("graphmill-", env!("CARGO_PKG_VERSION"));
+
+/// Writes choices as a dialect has them.
 pub(super) trait Form: Send {
-    /// What a whole answer calls itself.
+    /// The `object` of a whole answer.
     const WHOLE: &'static str;
-    /// What a chunk of a stream calls itself.
+    /// The `object` of a chunk of a stream.
     const CHUNK: &'static str;
 
     /// The events that a stream begins with.
     fn begin(events: &mut Events<'_>) -> Result<()>;
 
-    /// What a chunk adds to a text that begins at this character. Log probabilities go with the
-    /// first event of the chunk.
+    /// Writes the events of a chunk of a text that begins at this character. Log probabilities go
+    /// with the first event of the chunk.
     fn extend(events: &mut Events<'_>, chunk: &TextChunk, begins: usize) -> Result<()>;
 
     /// A choice of a whole answer.
@@ -33,12 +37,12 @@ pub(super) trait Form: Send {
 /// Writes an answer in a form.
 pub(super) struct ChoicesWriter<F> {
     choices: Vec<Choice>,
-    /// Whether the stream has begun.
+    /// True once the stream has begun.
     begun: bool,
     form: std::marker::PhantomData<F>,
 }
 
-/// What is known of one choice.
+/// A choice, as far as it is known.
 #[derive(Clone, Default)]
 pub(super) struct Choice {
     /// Its text, kept where the answer is one body.
@@ -76,7 +80,7 @@ impl<F: Form> AnswerWriter for ChoicesWriter<F> {
         &mut self,
         request: &TextRequest,
         chunk: &TextChunk,
-        usage: &Counts,
+        usage: &Usage,
         out: &mut Vec<HttpResponse>,
     ) -> Result<bool> {
         let count = self.choices.len();
@@ -92,29 +96,40 @@ impl<F: Form> AnswerWriter for ChoicesWriter<F> {
         }
         let begins = choice.begins;
         if request.stream {
-            let mut events = Events::new(request, F::CHUNK, usage, out);
-            if !self.begun {
+            let mut events = Events {
+                request,
+                object: F::CHUNK,
+                usage: if request.continuous_usage {
+                    Some(wire::usage(usage))
+                } else {
+                    request.include_usage.then_some(Value::Null)
+                },
+                out,
+            };
+            if !std::mem::replace(&mut self.begun, true) {
                 F::begin(&mut events)?;
             }
             F::extend(&mut events, chunk, begins)?;
-            self.begun = true;
         } else {
             choice.keep(chunk)?;
         }
         if self.choices.iter().any(|choice| choice.finish.is_none()) {
             return Ok(false);
         }
+        let usage = Some(wire::usage(usage));
         if request.stream {
-            let events = Events::new(request, F::CHUNK, usage, out);
-            events.end(usage)?;
+            if request.include_usage {
+                let last = answer(request, F::CHUNK, [(); 0], usage.as_ref())?;
+                out.push(HttpResponse::Event(last));
+            }
+            out.push(HttpResponse::Done);
         } else {
             let choices = self.choices.iter().zip(0..);
             let choices: Vec<_> = choices
                 .map(|(choice, index)| F::choice(request, index, choice))
                 .collect();
-            let mut answer = Answer::new(request, F::WHOLE, choices);
-            answer.usage = UsageField::Counts(usage.into());
-            out.push(whole(to_json(&answer)?));
+            let answer = answer(request, F::WHOLE, choices, usage.as_ref())?;
+            out.push(whole(answer));
         }
         Ok(true)
     }
@@ -149,34 +164,14 @@ impl Choice {
 /// Writes the events of one request.
 pub(super) struct Events<'a> {
     request: &'a TextRequest,
-    /// What each event calls itself.
+    /// The `object` of each event.
     object: &'static str,
-    /// What each event says of token counts.
-    usage: UsageField,
+    /// The token counts of each event.
+    usage: Option<Value>,
     out: &'a mut Vec<HttpResponse>,
 }
 
 impl<'a> Events<'a> {
-    fn new(
-        request: &'a TextRequest,
-        object: &'static str,
-        usage: &Counts,
-        out: &'a mut Vec<HttpResponse>,
-    ) -> Self {
-        Self {
-            request,
-            object,
-            usage: if request.continuous_usage {
-                UsageField::Counts(usage.into())
-            } else if request.include_usage {
-                UsageField::Null
-            } else {
-                UsageField::Absent
-            },
-            out,
-        }
-    }
-
     /// The request that is answered.
     pub(super) fn request(&self) -> &'a TextRequest {
         self.request
@@ -184,20 +179,38 @@ impl<'a> Events<'a> {
 
     /// Writes an event of one choice.
     pub(super) fn event(&mut self, choice: impl Serialize) -> Result<()> {
-        let mut chunk = Answer::new(self.request, self.object, [choice]);
-        chunk.usage = self.usage;
-        self.out.push(HttpResponse::Event(to_json(&chunk)?));
+        let event = answer(self.request, self.object, [choice], self.usage.as_ref())?;
+        self.out.push(HttpResponse::Event(event));
         Ok(())
     }
+}
 
-    /// Ends the stream, after the token counts where these are asked for.
-    fn end(self, usage: &Counts) -> Result<()> {
-        if self.request.include_usage {
-            let mut last = Answer::new(self.request, self.object, [(); 0]);
-            last.usage = UsageField::Counts(usage.into());
-            self.out.push(HttpResponse::Event(to_json(&last)?));
-        }
-        self.out.push(HttpResponse::Done);
-        Ok(())
+/// Writes an answer, or a chunk of one. In streams that ask for token counts, `usage` is null in all
+/// chunks but the last; others have none, as clients add up what they see.
+fn answer(
+    request: &TextRequest,
+    object: &'static str,
+    choices: impl Serialize,
+    usage: Option<&Value>,
+) -> Result<String> {
+    #[derive(Serialize)]
+    struct Answer<'a, C> {
+        id: &'a str,
+        object: &'static str,
+        created: u64,
+        model: &'a str,
+        system_fingerprint: &'static str,
+        choices: C,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        usage: Option<&'a Value>,
     }
+    to_json(&Answer {
+        id: &request.id,
+        object,
+        created: request.created,
+        model: &request.model,
+        system_fingerprint: SYSTEM_FINGERPRINT,
+        choices,
+        usage,
+    })
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::llm::GenerationConfig;
 
-/// What a graph sets for requests that leave it open.
+/// Values that a graph sets for requests that leave them open.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OpenAIRequestOptions {
@@ -32,13 +32,11 @@ pub struct OpenAIRequestOptions {
     pub max_tokens: Option<u32>,
 }
 
-/// The defaults of one request node.
+/// The defaults of one request node: fields, without those that it leaves open, too.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Defaults {
-    pub(super) graph: OpenAIRequestOptions,
-    pub(super) model: OpenAIRequestOptions,
-    /// Those of the graph, and where it has none, those of the model.
-    pub(super) values: OpenAIRequestOptions,
+    pub(super) graph: Map<String, Value>,
+    pub(super) model: Map<String, Value>,
 }
 
 impl Defaults {
@@ -51,24 +49,20 @@ impl Defaults {
             repetition_penalty: model.repetition_penalty,
             max_tokens: model.max_new_tokens,
         };
+        let fields = |options: &OpenAIRequestOptions| match json!(options) {
+            Value::Object(fields) => fields.into_iter().filter(|it| !it.1.is_null()).collect(),
+            _ => Map::new(),
+        };
         Self {
-            values: OpenAIRequestOptions {
-                temperature: graph.temperature.or(model.temperature),
-                top_p: graph.top_p.or(model.top_p),
-                top_k: graph.top_k.or(model.top_k),
-                min_p: graph.min_p.or(model.min_p),
-                repetition_penalty: graph.repetition_penalty.or(model.repetition_penalty),
-                max_tokens: graph.max_tokens.or(model.max_tokens),
-            },
-            graph: graph.clone(),
-            model,
+            graph: fields(graph),
+            model: fields(&model),
         }
     }
-    /// Values of fields that requests leave open.
+
+    /// The fields that the graph sets, and those that the model sets alone.
     pub(super) fn fields(&self) -> Map<String, Value> {
-        match json!(self.values) {
-            Value::Object(fields) => fields,
-            _ => Map::new(),
-        }
+        let mut fields = self.model.clone();
+        fields.extend(self.graph.clone());
+        fields
     }
 }

@@ -6,36 +6,28 @@ use graphmill_engine::{Calculator as _, Error};
 #[doc(hidden)]
 pub use graphmill_engine::registry::inventory;
 
+use super::dialect::{Dialect, Family, Target};
+use super::inspect::tokenizer::Tokenizer;
 use super::{
-    chat::Chat,
-    completions::Completions,
-    dialect::{Dialect, Family, Target},
-    embeddings::{CohereEmbeddings, Embeddings, EmbeddingsRequest},
-    fields::shown,
-    generate::Generate,
-    inspect::tokenizer::Tokenizer,
-    messages::Messages,
-    request::OpenAIRequest,
-    rerank::{Rerank, RerankRequest},
-    responses::Responses,
-    transcriptions::Transcriptions,
+    chat, completions, embeddings, fields, generate, messages, request, rerank, responses,
+    transcriptions,
 };
 use crate::payload::HttpRequestPayload;
 
 /// The dialects of this crate, the most common ones first.
 const ALL: &[&dyn Dialect] = &[
-    &Chat,
-    &Completions,
-    &Responses,
-    &Messages,
-    &Transcriptions,
-    &Generate::WHOLE,
-    &Generate::STREAM,
+    &chat::Chat,
+    &completions::Completions,
+    &responses::Responses,
+    &messages::Messages,
+    &transcriptions::Transcriptions,
+    &generate::Generate::WHOLE,
+    &generate::Generate::STREAM,
     &Tokenizer::TOKENIZE,
     &Tokenizer::DETOKENIZE,
-    &Embeddings,
-    &CohereEmbeddings,
-    &Rerank,
+    &embeddings::Embeddings,
+    &embeddings::CohereEmbeddings,
+    &rerank::Rerank,
 ];
 
 /// A dialect of another crate.
@@ -64,9 +56,9 @@ pub fn all() -> impl Iterator<Item = &'static dyn Dialect> {
 pub fn read_by(calculator: &str) -> impl Iterator<Item = &'static dyn Dialect> {
     all().filter(move |dialect| {
         let reader = match dialect.family() {
-            Family::Text(_) => OpenAIRequest::NAME,
-            Family::Vectors(_) => EmbeddingsRequest::NAME,
-            Family::Scores(_) => RerankRequest::NAME,
+            Family::Text(_) => request::OpenAIRequest::NAME,
+            Family::Vectors(_) => embeddings::EmbeddingsRequest::NAME,
+            Family::Scores(_) => rerank::RerankRequest::NAME,
         };
         reader == calculator
     })
@@ -105,11 +97,7 @@ pub(super) fn not_read(calculator: &str, uri: &str) -> Error {
     let read = read_by(calculator).filter(|dialect| dialect.file_field().is_none());
     let paths = read.flat_map(|dialect| dialect.routes().iter().map(|route| route.path));
     let paths: Vec<String> = paths.map(|path| format!("`{path}`")).collect();
-    let path = uri.split('?').next().unwrap_or_default();
-    let message = format!(
-        "this graph serves {}, not `{}`",
-        paths.join(", "),
-        shown(path)
-    );
+    let path = fields::shown(uri.split('?').next().unwrap_or_default());
+    let message = format!("this graph serves {}, not `{path}`", paths.join(", "));
     Error::not_found(message).with_code("unknown_endpoint")
 }

@@ -1,10 +1,12 @@
 //! Log probabilities in the answers of chats and completions.
 
-use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
+use super::wire::number;
 use crate::payload::TextLogprob;
 
-/// What stands for a probability of zero: JSON has no infinity.
+/// The number that stands for a probability of zero: JSON has no infinity.
 const LOWEST: f32 = -9999.0;
 
 /// The `logprobs` of a choice of a chat, whole or chunk.
@@ -32,8 +34,14 @@ impl<'a> ChatLogprobs<'a> {
     /// Of these tokens. The token that ended the text is not part of the message.
     pub(super) fn new(tokens: &'a [TextLogprob]) -> Self {
         let content = tokens.iter().filter(|token| !token.ends);
+        let content = content.map(|token| ChatToken {
+            token: TopToken::new(&token.bytes, token.logprob.unwrap_or(0.0)),
+            top_logprobs: (token.top.iter())
+                .map(|(bytes, logprob)| TopToken::new(bytes, *logprob))
+                .collect(),
+        });
         Self {
-            content: content.map(ChatToken::new).collect(),
+            content: content.collect(),
             refusal: (),
         }
     }
@@ -42,18 +50,6 @@ impl<'a> ChatLogprobs<'a> {
     pub(super) fn of_chunk(tokens: &'a [TextLogprob]) -> Option<Self> {
         let logprobs = Self::new(tokens);
         (!logprobs.content.is_empty()).then_some(logprobs)
-    }
-}
-
-impl<'a> ChatToken<'a> {
-    fn new(token: &'a TextLogprob) -> Self {
-        let top = token.top.iter();
-        Self {
-            token: TopToken::new(&token.bytes, token.logprob.unwrap_or(0.0)),
-            top_logprobs: top
-                .map(|(bytes, logprob)| TopToken::new(bytes, *logprob))
-                .collect(),
-        }
     }
 }
 
@@ -70,50 +66,43 @@ impl<'a> TopToken<'a> {
 /// The `logprobs` of a choice of a completion, whole or chunk. The lists have one entry for each
 /// token, the one that ended the text included, so that as many are there as were asked for.
 #[derive(Default, Serialize)]
-pub(super) struct TextLogprobs<'a> {
+pub(super) struct TextLogprobs {
     tokens: Vec<String>,
     token_logprobs: Vec<Option<f32>>,
-    top_logprobs: Vec<Option<TopOf<'a>>>,
+    top_logprobs: Vec<Option<Map<String, Value>>>,
     text_offset: Vec<usize>,
 }
 
-impl<'a> TextLogprobs<'a> {
+impl TextLogprobs {
     /// Appends tokens of a text that begins at this character of the answer's.
-    pub(super) fn extend(&mut self, tokens: &'a [TextLogprob], begins: usize) {
+    pub(super) fn extend(&mut self, tokens: &[TextLogprob], begins: usize) {
         for token in tokens {
             self.tokens.push(spelled(&token.bytes, "bytes:"));
             self.token_logprobs.push(token.logprob.map(finite));
-            self.top_logprobs.push(token.logprob.map(|_| TopOf(token)));
+            self.top_logprobs.push(likeliest(token));
             self.text_offset.push(begins + token.offset);
         }
     }
 
-    /// Those of a chunk, where there are any.
-    pub(super) fn of_chunk(tokens: &'a [TextLogprob], begins: usize) -> Option<Self> {
+    /// Makes those of a chunk, where there are any.
+    pub(super) fn of_chunk(tokens: &[TextLogprob], begins: usize) -> Option<Self> {
         let mut logprobs = Self::default();
         logprobs.extend(tokens, begins);
         (!tokens.is_empty()).then_some(logprobs)
     }
 }
 
-/// The likeliest tokens at a position, as an object, and the chosen token if it is not among them.
-/// Of tokens with the same spelling, the likeliest counts.
-struct TopOf<'a>(&'a TextLogprob);
-
-impl Serialize for TopOf<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let likeliest = self.0.top.iter().map(|(bytes, logprob)| (bytes, *logprob));
-        let chosen = self.0.logprob.map(|logprob| (&self.0.bytes, logprob));
-        let mut seen: Vec<&[u8]> = Vec::with_capacity(self.0.top.len() + 1);
-        let mut map = serializer.serialize_map(None)?;
-        for (bytes, logprob) in likeliest.chain(chosen) {
-            if !seen.contains(&bytes.as_slice()) {
-                seen.push(bytes);
-                map.serialize_entry(&spelled(bytes, "bytes:"), &finite(logprob))?;
-            }
-        }
-        map.end()
+/// The likeliest tokens at a position, as an object, and the chosen token if it is not among them; none
+/// for a token without a probability. Of tokens with the same spelling, the likeliest counts.
+fn likeliest(token: &TextLogprob) -> Option<Map<String, Value>> {
+    let chosen = (&token.bytes, token.logprob?);
+    let top = token.top.iter().map(|(bytes, logprob)| (bytes, *logprob));
+    let mut likeliest = Map::new();
+    for (bytes, logprob) in top.chain([chosen]) {
+        let entry = likeliest.entry(spelled(bytes, "bytes:"));
+        entry.or_insert_with(|| number(finite(logprob)));
     }
+    Some(likeliest)
 }
 
 fn finite(logprob: f32) -> f32 {

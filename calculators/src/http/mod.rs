@@ -17,7 +17,6 @@ mod completions;
 pub mod defaults;
 pub mod dialect_table;
 pub mod embeddings;
-mod endpoint;
 mod fields;
 mod generate;
 pub mod inspect;

@@ -12,7 +12,7 @@ use crate::payload::{HttpResponse, TextChunk, TextRequest};
 /// A named event of a stream.
 pub(super) type Event = (&'static str, Value);
 
-/// How a dialect writes such an answer.
+/// Writes such an answer as a dialect has it.
 pub(super) trait Form: Send {
     /// The stream begins.
     fn begin(&mut self, answer: PartialAnswer<'_>) -> Vec<Event>;

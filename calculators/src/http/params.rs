@@ -1,21 +1,18 @@
 //! Generation of tokens, as the fields that all dialects share describe it.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use graphmill_dialects::{
     Fields,
     bodies::{length::Length, output::Output, run::Run},
     json::Allowance,
-    schema,
 };
 use graphmill_engine::Result;
 use graphmill_llm::SamplingParams;
+use serde_json::Value;
 
 use super::{OwnParams, defaults::Defaults, fields::invalid, structured};
 use crate::payload::{Account, GenerationParams, SpecialTokens, Terms};
-
-/// The fields of [`SamplingParams`].
-static SAMPLING: LazyLock<Vec<String>> = LazyLock::new(schema::names::<SamplingParams>);
 
 /// Reads the fields that are left. Those that the request leaves open are as the defaults say.
 pub(super) fn read(
@@ -25,10 +22,12 @@ pub(super) fn read(
     defaults: &Defaults,
     allowance: &Allowance,
 ) -> Result<GenerationParams> {
-    fields.fill(defaults.fields());
+    let defaults = defaults.fields();
+    let usual_max_tokens = defaults.get("max_tokens").and_then(Value::as_i64);
+    fields.fill(defaults);
     let length: Length = fields.take()?;
     let output: Output = fields.take()?;
-    let sampling: SamplingParams = fields.take_named(&SAMPLING)?;
+    let sampling: SamplingParams = fields.take()?;
     let n = length.n.unwrap_or(1);
     if length.best_of.is_some_and(|best_of| best_of != n) {
         return Err(invalid(
@@ -51,7 +50,7 @@ pub(super) fn read(
         return Err(invalid("max_tokens", "must be above 0 without `echo`"));
     }
     let max_tokens = length.max_completion_tokens.or(own.max_tokens);
-    let max_tokens = max_tokens.or(defaults.values.max_tokens.map(i64::from));
+    let max_tokens = max_tokens.or(usual_max_tokens);
     Ok(GenerationParams {
         sampling: SamplingParams {
             logprobs: own.logprobs,

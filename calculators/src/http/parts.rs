@@ -1,13 +1,15 @@
 //! The parts of an answer of one choice, in the dialects whose answers consist of parts: reasoning,
 //! text and tool calls, in order.
 
+use std::mem::discriminant;
+
 use crate::payload::{Finish, TextChunk, TextRequest};
 use graphmill_llm::Usage;
 
 /// A part of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// What the model thought.
+    /// Thoughts of the model.
     Reasoning(String),
     /// Text of the answer.
     Text(String),
@@ -23,7 +25,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// What has come of it.
+    /// The text that has come of it.
     pub(super) fn text(&self) -> &str {
         match self {
             Self::Reasoning(text) | Self::Text(text) => text,
@@ -39,7 +41,7 @@ impl Part {
     }
 }
 
-/// What a chunk does to the parts; the number is the part's.
+/// A change of the parts by a chunk; the number is the part's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// A part begins, empty so far.
@@ -54,7 +56,7 @@ pub(super) enum Step {
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     list: Vec<Part>,
-    /// Whether the last part can grow.
+    /// True if the last part can grow.
     open: bool,
     /// The call that the last part is of, if it is one.
     call: Option<u32>,
@@ -79,17 +81,16 @@ impl Parts {
             self.reasoning_tokens += generated.saturating_sub(before);
         }
         self.usage = *usage;
-        if !chunk.reasoning.is_empty() {
-            if !matches!(self.last(), Some(Part::Reasoning(_))) {
-                self.begin(Part::Reasoning(String::new()), &mut steps);
+        let reasoning = (&chunk.reasoning, Part::Reasoning(String::new()));
+        for (text, part) in [reasoning, (&chunk.text, Part::Text(String::new()))] {
+            if text.is_empty() {
+                continue;
             }
-            self.grow(&chunk.reasoning, &mut steps);
-        }
-        if !chunk.text.is_empty() {
-            if !matches!(self.last(), Some(Part::Text(_))) {
-                self.begin(Part::Text(String::new()), &mut steps);
+            let last = self.list.last().filter(|_| self.open);
+            if last.map(discriminant) != Some(discriminant(&part)) {
+                self.begin(part, &mut steps);
             }
-            self.grow(&chunk.text, &mut steps);
+            self.grow(text, &mut steps);
         }
         for delta in &chunk.tool_calls {
             if let Some(start) = &delta.start {
@@ -110,10 +111,6 @@ impl Parts {
             self.end(&mut steps);
         }
         steps
-    }
-
-    fn last(&self) -> Option<&Part> {
-        self.list.last().filter(|_| self.open)
     }
 
     fn begin(&mut self, part: Part, steps: &mut Vec<Step>) {

@@ -2,295 +2,161 @@
 //! the text of the request without making values of them, because a prompt can have a million
 //! tokens.
 
-use std::{
-    cell::{Cell, RefCell},
-    fmt,
-};
+use std::fmt::Display;
 
+use graphmill_dialects::{error::wrong_type, json::outline};
 use graphmill_engine::{Error, Result};
 use graphmill_llm::Token;
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::{
-    fields::{invalid, missing, whole, written, wrong_kind},
+    fields::{invalid, missing, whole, written},
     limits::MAX_TOKENS,
 };
-use crate::payload::{JsonBody, Prompt, json::Given};
+use crate::payload::{JsonBody, Prompt};
 
-/// What a field of prompts takes.
-#[derive(Copy, Clone)]
-pub(super) struct Form {
-    /// The field.
-    pub(super) field: &'static str,
-    /// Most prompts.
-    pub(super) most: usize,
-    /// Whether a text may be empty.
-    pub(super) empty_text: bool,
-    /// Whether it can only be one list of tokens, which may be empty.
-    pub(super) only_tokens: bool,
+/// Reads a field of prompts, which has to be there: at most so many, whose texts have at least so many
+/// bytes. An error inside of it has the path of the place.
+pub(super) fn read(
+    body: &JsonBody,
+    field: &'static str,
+    most: usize,
+    shortest: usize,
+) -> Result<Vec<Prompt>> {
+    let text = body.text(field).ok_or_else(|| missing(field))?;
+    let mut reader = Reader::new(body, field, shortest);
+    let first = match text {
+        [b'[', ..] => items(text).next(),
+        [b'"', ..] => return Ok(vec![reader.prompt(text, &field)?]),
+        _ => return Err(reader.wrong(text, &field, "a string or an array")),
+    };
+    // The first entry decides what the others are.
+    if matches!(first, Some([b'-' | b'0'..=b'9', ..])) {
+        return Ok(vec![Prompt::Tokens(reader.tokens(text, &field)?)]);
+    }
+    let mut prompts = Vec::new();
+    for (index, item) in items(text).enumerate() {
+        if index == most {
+            return Err(invalid(field, format!("must have at most {most} entries")));
+        }
+        prompts.push(reader.prompt(item, &format_args!("{field}[{index}]"))?);
+    }
+    if prompts.is_empty() {
+        return Err(invalid(field, "must not be an empty array"));
+    }
+    Ok(prompts)
 }
 
-/// Reads a field of prompts, which has to be there. An error inside of it has the path of the
-/// place.
-pub(super) fn read(body: &JsonBody, form: Form) -> Result<Vec<Prompt>> {
-    let given = body.given(form.field).filter(|_| body.has(form.field));
-    let given = given.ok_or_else(|| missing(form.field))?;
-    let reader = Reader {
-        form,
-        failure: RefCell::new(None),
-        tokens: Cell::new(0),
-    };
-    let whole = Place {
-        reader: &reader,
-        at: At::Whole,
-    };
-    let read = match given {
-        Given::Text(text) => whole.deserialize(&mut serde_json::Deserializer::from_slice(text)),
-        Given::Value(value) => whole.deserialize(value),
-    };
-    let found = read.map_err(|error| {
-        let failure = reader.failure.into_inner();
-        failure.unwrap_or_else(|| body.unreadable(form.field, &error))
-    })?;
-    Ok(match found {
-        Found::Prompt(prompt) => vec![prompt],
-        Found::Prompts(prompts) => prompts,
-        Found::Id(_) => Vec::new(),
+/// Reads a field of tokens, which has to be there.
+pub(super) fn read_tokens(body: &JsonBody, field: &'static str) -> Result<Vec<Token>> {
+    let text = body.text(field).ok_or_else(|| missing(field))?;
+    let mut reader = Reader::new(body, field, 0);
+    match text {
+        [b'[', ..] => reader.tokens(text, &field),
+        _ => Err(reader.wrong(text, &field, "an array")),
+    }
+}
+
+/// The texts of the items of a list, which is JSON.
+fn items(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = list.get(1..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<&RawValue>();
+        let item = values.next()?.ok()?;
+        let behind = rest[values.byte_offset()..].trim_ascii_start();
+        rest = behind.strip_prefix(b",").unwrap_or_default();
+        Some(item.get().as_bytes())
     })
 }
 
-/// What is common to all places of a field.
-struct Reader {
-    form: Form,
-    /// Why the reader stopped, where it was not for the JSON.
-    failure: RefCell<Option<Error>>,
-    /// Tokens so far.
-    tokens: Cell<usize>,
+struct Reader<'a> {
+    body: &'a JsonBody,
+    field: &'static str,
+    /// Least bytes of a text.
+    shortest: usize,
+    /// Tokens so far, of all prompts.
+    count: usize,
 }
 
-/// A place in the field.
-#[derive(Copy, Clone)]
-enum At {
-    /// The field.
-    Whole,
-    /// The first entry of its list, which decides what the others are.
-    First,
-    /// A prompt of a list of prompts.
-    Prompt(usize),
-    /// A token of a prompt, which may be in a list.
-    Token(Option<usize>, usize),
-}
-
-/// What is at a place.
-enum Found {
-    Id(Token),
-    Prompt(Prompt),
-    Prompts(Vec<Prompt>),
-}
-
-/// Reads what is at a place.
-#[derive(Copy, Clone)]
-struct Place<'a> {
-    reader: &'a Reader,
-    at: At,
-}
-
-impl Place<'_> {
-    fn at(self, at: At) -> Self {
-        Self { at, ..self }
-    }
-
-    fn path(self) -> String {
-        let field = self.reader.form.field;
-        match self.at {
-            At::Whole => field.to_owned(),
-            At::First => format!("{field}[0]"),
-            At::Prompt(index) | At::Token(None, index) => format!("{field}[{index}]"),
-            At::Token(Some(prompt), index) => format!("{field}[{prompt}][{index}]"),
-        }
-    }
-
-    fn expected(self) -> &'static str {
-        match self.at {
-            At::Whole if self.reader.form.only_tokens => "an array",
-            At::Whole => "a string or an array",
-            At::First | At::Prompt(_) => "a string or an array of token ids",
-            At::Token(..) => "a token id",
-        }
-    }
-
-    fn refuse<T, E: serde::de::Error>(self, error: Error) -> Result<T, E> {
-        self.reader.failure.replace(Some(error));
-        Err(E::custom("refused"))
-    }
-
-    fn wrong<T, E: serde::de::Error>(self, found: &str) -> Result<T, E> {
-        self.refuse(wrong_kind(self.path(), self.expected(), found))
-    }
-
-    fn id<E: serde::de::Error>(
-        self,
-        number: impl TryInto<Token> + Into<Value> + Copy,
-    ) -> Result<Found, E> {
-        if let At::Whole | At::Prompt(_) = self.at {
-            return self.wrong("an integer");
-        }
-        match number.try_into() {
-            Ok(token) if token >= 0 => {
-                let tokens = self.reader.tokens.get() + 1;
-                self.reader.tokens.set(tokens);
-                if tokens > MAX_TOKENS {
-                    let message = format!("must have at most {MAX_TOKENS} tokens");
-                    return self.refuse(invalid(self.reader.form.field, message));
-                }
-                Ok(Found::Id(token))
-            }
-            _ => self.no_id(number),
-        }
-    }
-
-    fn no_id<E: serde::de::Error>(self, number: impl Into<Value>) -> Result<Found, E> {
-        let number = written(&number.into());
-        let message = format!("must be a token id, not {number}");
-        self.refuse(invalid(self.path(), message))
-    }
-
-    /// The other tokens of a prompt, behind those that have been read.
-    fn tokens<'de, A: SeqAccess<'de>>(
-        self,
-        prompt: Option<usize>,
-        mut tokens: Vec<Token>,
-        mut seq: A,
-    ) -> Result<Prompt, A::Error> {
-        while let Some(found) = seq.next_element_seed(self.at(At::Token(prompt, tokens.len())))? {
-            if let Found::Id(token) = found {
-                tokens.push(token);
-            }
-        }
-        if tokens.is_empty() && !self.reader.form.only_tokens {
-            return self.refuse(invalid(self.path(), "must have at least one token"));
-        }
-        Ok(Prompt::Tokens(tokens))
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Place<'_> {
-    type Value = Found;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Found, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Place<'_> {
-    type Value = Found;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.expected())
-    }
-
-    fn visit_unit<E: serde::de::Error>(self) -> Result<Found, E> {
-        self.wrong("null")
-    }
-
-    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<Found, E> {
-        self.wrong("a boolean")
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Found, E> {
-        match self.at {
-            At::First | At::Token(..) if number.fract() == 0.0 => match whole(&number.into()) {
-                Some(number) => self.id(number),
-                None => self.no_id(number),
-            },
-            At::First => self
-                .at(At::Token(None, 0))
-                .wrong("a number with a fraction"),
-            _ => self.wrong("a number with a fraction"),
-        }
-    }
-
-    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Found, E> {
-        self.id(number)
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Found, E> {
-        self.id(number)
-    }
-
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Found, E> {
-        match self.at {
-            At::Token(..) => self.wrong("a string"),
-            At::Whole if self.reader.form.only_tokens => self.wrong("a string"),
-            _ if text.is_empty() && !self.reader.form.empty_text => {
-                self.refuse(invalid(self.path(), "must not be empty"))
-            }
-            _ => Ok(Found::Prompt(Prompt::Text(text.to_owned()))),
-        }
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Found, A::Error> {
-        let Form {
+impl<'a> Reader<'a> {
+    fn new(body: &'a JsonBody, field: &'static str, shortest: usize) -> Self {
+        Self {
+            body,
             field,
-            most,
-            only_tokens,
-            ..
-        } = self.reader.form;
-        match self.at {
-            At::Token(..) => self.wrong("an array"),
-            At::First => Ok(Found::Prompt(self.tokens(Some(0), Vec::new(), seq)?)),
-            At::Prompt(index) => Ok(Found::Prompt(self.tokens(Some(index), Vec::new(), seq)?)),
-            At::Whole if only_tokens => Ok(Found::Prompt(self.tokens(None, Vec::new(), seq)?)),
-            At::Whole => {
-                let mut prompts = Vec::new();
-                let mut place = self.at(At::First);
-                while let Some(found) = seq.next_element_seed(place)? {
-                    match found {
-                        Found::Id(first) => {
-                            return Ok(Found::Prompt(self.tokens(None, vec![first], seq)?));
-                        }
-                        Found::Prompt(_) if prompts.len() == most => {
-                            let message = format!("must have at most {most} entries");
-                            return self.refuse(invalid(field, message));
-                        }
-                        Found::Prompt(prompt) => prompts.push(prompt),
-                        Found::Prompts(_) => return Err(A::Error::custom("a list in a list")),
-                    }
-                    place = self.at(At::Prompt(prompts.len()));
-                }
-                if prompts.is_empty() {
-                    return self.refuse(invalid(field, "must not be an empty array"));
-                }
-                Ok(Found::Prompts(prompts))
-            }
+            shortest,
+            count: 0,
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<Found, A::Error> {
-        self.wrong("an object")
+    fn prompt(&mut self, text: &[u8], path: &dyn Display) -> Result<Prompt> {
+        match text {
+            [b'"', ..] => {
+                let read = serde_json::from_slice::<String>(text);
+                let read = read.map_err(|error| self.unreadable(text, &error))?;
+                if read.len() < self.shortest {
+                    return Err(invalid(path, "must not be empty"));
+                }
+                Ok(Prompt::Text(read))
+            }
+            [b'[', ..] => match self.tokens(text, path)? {
+                tokens if tokens.is_empty() => Err(invalid(path, "must have at least one token")),
+                tokens => Ok(Prompt::Tokens(tokens)),
+            },
+            _ => Err(self.wrong(text, path, "a string or an array of token ids")),
+        }
+    }
+
+    fn tokens(&mut self, list: &[u8], path: &dyn Display) -> Result<Vec<Token>> {
+        let mut tokens = Vec::new();
+        for (index, item) in items(list).enumerate() {
+            self.count += 1;
+            if self.count > MAX_TOKENS {
+                let message = format!("must have at most {MAX_TOKENS} tokens");
+                return Err(invalid(self.field, message));
+            }
+            tokens.push(self.token(item, &format_args!("{path}[{index}]"))?);
+        }
+        Ok(tokens)
+    }
+
+    fn token(&self, text: &[u8], path: &dyn Display) -> Result<Token> {
+        let value = outline(text).map_err(|error| self.unreadable(text, &error))?;
+        let token = whole(&value).and_then(|number| Token::try_from(number).ok());
+        match (token, value.as_f64()) {
+            (Some(token @ 0..), _) => Ok(token),
+            (_, Some(number)) if number.fract() == 0.0 => {
+                let number = written(&value);
+                Err(invalid(path, format!("must be a token id, not {number}")))
+            }
+            _ => Err(wrong_type(path, "a token id", &value)),
+        }
+    }
+
+    /// The error of a value of another type than expected.
+    fn wrong(&self, text: &[u8], path: &dyn Display, expected: &str) -> Error {
+        match outline(text) {
+            Ok(value) => wrong_type(path, expected, &value),
+            Err(error) => self.unreadable(text, &error),
+        }
+    }
+
+    fn unreadable(&self, text: &[u8], error: &serde_json::Error) -> Error {
+        self.body.unreadable(self.field, text, error)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
-    const FORM: Form = Form {
-        field: "prompt",
-        most: 3,
-        empty_text: false,
-        only_tokens: false,
-    };
-
-    fn prompts(prompt: &Value, form: Form) -> Result<Vec<Prompt>> {
+    fn prompts(prompt: &Value) -> Result<Vec<Prompt>> {
         let body = JsonBody::of_value(&json!({ "prompt": prompt })).expect("an object");
         let mut put_in = body.as_sent();
         put_in.insert("prompt", prompt.clone());
-        let read = super::read(&body, form);
-        let of_value = super::read(&put_in, form);
+        let read = super::read(&body, "prompt", 3, 1);
+        let of_value = super::read(&put_in, "prompt", 3, 1);
         match (&read, &of_value) {
             (Ok(one), Ok(other)) => assert_eq!(one, other),
             (Err(one), Err(other)) => assert_eq!(one.message, other.message),
@@ -311,13 +177,21 @@ mod tests {
             (json!([[1], [2, 3]]), vec![tokens(&[1]), tokens(&[2, 3])]),
             (json!(["a", [2]]), vec![text("a"), tokens(&[2])]),
         ] {
-            assert_eq!(prompts(&value, FORM).expect("prompts"), expected);
+            assert_eq!(prompts(&value).expect("prompts"), expected);
         }
-        let form = Form {
-            only_tokens: true,
-            ..FORM
-        };
-        assert_eq!(prompts(&json!([]), form).expect("tokens"), [tokens(&[])]);
+        let body = JsonBody::of_value(&json!({ "tokens": [] })).expect("an object");
+        let none = read_tokens(&body, "tokens").expect("tokens");
+        assert!(none.is_empty());
+    }
+
+    #[test]
+    fn white_space_and_what_looks_like_the_end_of_an_item_make_no_difference() {
+        let text = "{\"prompt\": [ \"a, \\\"]\" ,\n\t[ 1 ,2 ] ,\"\" ]\r\n}";
+        let body = JsonBody::scan(text.into()).expect("an object");
+        let read = super::read(&body, "prompt", 3, 0).expect("prompts");
+        let texts = ["a, \"]", ""].map(|text| Prompt::Text(text.to_owned()));
+        let [first, last] = texts;
+        assert_eq!(read, [first, Prompt::Tokens(vec![1, 2]), last]);
     }
 
     #[test]
@@ -369,7 +243,7 @@ mod tests {
                 "`prompt` must have at most 3 entries",
             ),
         ] {
-            let error = prompts(&value, FORM).expect_err("it is refused");
+            let error = prompts(&value).expect_err("it is refused");
             assert_eq!(error.message, why);
         }
     }
@@ -379,7 +253,7 @@ mod tests {
         let half = "0,".repeat(MAX_TOKENS / 2) + "0";
         let text = format!("{{\"prompt\":[[{half}],[{half}]]}}");
         let body = JsonBody::scan(text.into()).expect("an object");
-        let error = super::read(&body, FORM).expect_err("too many");
+        let error = super::read(&body, "prompt", 3, 1).expect_err("too many");
         assert_eq!(error.message, "`prompt` must have at most 4194304 tokens");
     }
 }

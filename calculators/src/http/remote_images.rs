@@ -8,7 +8,7 @@ use crate::payload::JsonBody;
 /// An image that is somewhere else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteImage {
-    /// Where it is in the request, for errors: `messages[0].content[1]`.
+    /// Its place in the request, for errors: `messages[0].content[1]`.
     pub field: String,
     /// Its URL, with `http` or `https`.
     pub url: String,
@@ -20,7 +20,7 @@ pub struct RemoteImage {
 const CONVERSATIONS: [&str; 2] = ["messages", "input"];
 
 impl RemoteImage {
-    /// Those of a request, in order, whatever dialect it is in.
+    /// Finds those of a request, in order, whatever dialect it is in.
     ///
     /// # Errors
     /// If a field is nested too deep or has too many values.
@@ -28,7 +28,7 @@ impl RemoteImage {
         let mut found = Vec::new();
         for name in CONVERSATIONS {
             if let Some(value) = json.get(name)? {
-                find(value, name, name, "", &mut found);
+                find(value, name, "", &mut found);
             }
         }
         Ok(found)
@@ -57,33 +57,31 @@ impl RemoteImage {
     }
 }
 
-/// Looks through messages, items and their parts.
-fn find(
-    value: &Value,
-    name: &'static str,
-    field: &str,
-    pointer: &str,
-    found: &mut Vec<RemoteImage>,
-) {
+/// Looks through messages, items and their parts; `pointer` tells where they are in the field
+/// `name`.
+fn find(value: &Value, name: &'static str, pointer: &str, found: &mut Vec<RemoteImage>) {
     match value {
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                let (field, pointer) = (format!("{field}[{index}]"), format!("{pointer}/{index}"));
-                find(item, name, &field, &pointer, found);
+                find(item, name, &format!("{pointer}/{index}"), found);
             }
         }
         Value::Object(part) => {
             if let Some((below, url)) = url_of(part).filter(|(_, url)| is_remote(url)) {
+                let path = pointer.split('/').skip(1);
+                let path = path.map(|step| match step.parse::<usize>() {
+                    Ok(index) => format!("[{index}]"),
+                    Err(_) => format!(".{step}"),
+                });
                 found.push(RemoteImage {
-                    field: field.to_owned(),
+                    field: format!("{name}{}", path.collect::<String>()),
                     url: url.to_owned(),
                     place: (name, format!("{pointer}{below}")),
                 });
             }
             for key in ["content", "output"] {
                 if let Some(inner) = part.get(key) {
-                    let (field, pointer) = (format!("{field}.{key}"), format!("{pointer}/{key}"));
-                    find(inner, name, &field, &pointer, found);
+                    find(inner, name, &format!("{pointer}/{key}"), found);
                 }
             }
         }
@@ -151,7 +149,11 @@ mod tests {
             let replaced = RemoteImage::replace(&json, &images, urls.collect()).expect("short");
             let left = RemoteImage::all(&replaced).expect("short");
             assert!(left.is_empty(), "{left:?}");
-            let mut text = replaced.to_value().expect("short").to_string();
+            let mut left = json!({});
+            for name in replaced.names() {
+                left[name] = replaced.get(name).expect("short").cloned().into();
+            }
+            let mut text = left.to_string();
             for (index, image) in images.iter().enumerate() {
                 text = text.replace(&format!("data:{index}"), &image.url);
             }

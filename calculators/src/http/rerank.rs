@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use graphmill_dialects::bodies::{
     RERANK,
-    vectors::{self, Document as Given},
+    vectors::{self, Document},
 };
 use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, NoOptions, Offset, OpenCx, Out, Result, register,
 };
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::fields::{self, invalid, missing};
 use super::{
     body,
     dialect::{Dialect, Family, Place, Purpose, Route},
-    dialect_table, endpoint,
+    dialect_table,
+    wire::number,
 };
 use crate::payload::{
     HttpRequestPayload, HttpResponse, JsonBody, Relevance, RerankRequest as Request,
@@ -38,37 +38,27 @@ use crate::payload::{
 /// ```
 pub struct RerankRequest;
 
-/// The ports of [`RerankRequest`].
-#[derive(Copy, Clone, Debug)]
-pub struct RerankRequestPorts {
-    payload: In<HttpRequestPayload>,
-    request: Out<Request>,
-}
-
 impl Calculator for RerankRequest {
     const NAME: &'static str = "RerankRequestCalculator";
     const DOC: &'static str = "Reads and checks a request of the rerank endpoint.";
     type Options = NoOptions;
-    type Ports = RerankRequestPorts;
+    type Ports = (In<HttpRequestPayload>, Out<Request>);
 
-    fn contract(c: &mut Contract, _: &NoOptions) -> RerankRequestPorts {
-        RerankRequestPorts {
-            payload: c.input("HTTP_REQUEST_PAYLOAD"),
-            request: c.output("REQUEST"),
-        }
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
+        (c.input("HTTP_REQUEST_PAYLOAD"), c.output("REQUEST"))
     }
 
-    fn open(_: &NoOptions, _: RerankRequestPorts, _: &mut OpenCx<'_>) -> Result<Self> {
+    fn open(_: &NoOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self)
     }
 
-    fn process(&mut self, io: RerankRequestPorts, cx: &mut Cx<'_>) -> Result<Flow> {
-        if let Some(payload) = cx.get(io.payload) {
+    fn process(&mut self, (payload, request): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let Some(payload) = cx.get(payload) {
             let Some((Family::Scores(read), _)) = payload.served() else {
                 return Err(dialect_table::not_read(Self::NAME, &payload.uri));
             };
-            let request = read(body::json(payload)?, &cx.run().id.0)?;
-            cx.emit(io.request, request);
+            let read = read(body::json(payload)?, &cx.run().id.0)?;
+            cx.emit(request, read);
         }
         Ok(Flow::Continue)
     }
@@ -104,8 +94,8 @@ fn read(body: &JsonBody, id: &str) -> Result<Request> {
     let own: vectors::Rerank = fields.take()?;
     Ok(Request {
         id: format!("rerank-{id}").into(),
-        model: endpoint::model(own.model)?,
-        query: own.query.map(Arc::from).ok_or_else(|| missing("query"))?,
+        model: own.model.ok_or_else(|| missing("model"))?.into(),
+        query: own.query.ok_or_else(|| missing("query"))?.into(),
         documents: documents(own.documents.ok_or_else(|| missing("documents"))?)?,
         top_n: own.top_n,
         return_documents: own.return_documents,
@@ -115,14 +105,14 @@ fn read(body: &JsonBody, id: &str) -> Result<Request> {
 }
 
 /// The texts of documents, which are all of one kind.
-fn documents(list: Vec<Given>) -> Result<Arc<[String]>> {
+fn documents(list: Vec<Document>) -> Result<Arc<[String]>> {
     let first = list.first().map(std::mem::discriminant);
     let texts = list.into_iter().enumerate().map(|(index, document)| {
         if Some(std::mem::discriminant(&document)) != first {
             let message = "must be of the same kind as the first document";
             return Err(invalid(format!("documents[{index}]"), message));
         }
-        let (Given::Text(text) | Given::Object { text }) = document;
+        let (Document::Text(text) | Document::Object { text }) = document;
         Ok(text)
     });
     texts.collect()
@@ -147,43 +137,36 @@ pub struct RerankResponse {
     answered: bool,
 }
 
-/// The ports of [`RerankResponse`].
-#[derive(Copy, Clone, Debug)]
-pub struct RerankResponsePorts {
-    request: In<Request>,
-    relevance: In<Relevance>,
-    response: Out<HttpResponse>,
-}
-
 impl Calculator for RerankResponse {
     const NAME: &'static str = "RerankResponseCalculator";
     const DOC: &'static str = "Writes the answer of the rerank endpoint, the best document first.";
     type Options = NoOptions;
-    type Ports = RerankResponsePorts;
+    type Ports = (In<Request>, In<Relevance>, Out<HttpResponse>);
 
-    fn contract(c: &mut Contract, _: &NoOptions) -> RerankResponsePorts {
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
         c.offset(Offset::Unset);
-        RerankResponsePorts {
-            request: c.input("REQUEST"),
-            relevance: c.input("RELEVANCE"),
-            response: c.output("HTTP_RESPONSE_PAYLOAD"),
-        }
+        let (request, relevance) = (c.input("REQUEST"), c.input("RELEVANCE"));
+        (request, relevance, c.output("HTTP_RESPONSE_PAYLOAD"))
     }
 
-    fn open(_: &NoOptions, _: RerankResponsePorts, _: &mut OpenCx<'_>) -> Result<Self> {
+    fn open(_: &NoOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self::default())
     }
 
-    fn process(&mut self, io: RerankResponsePorts, cx: &mut Cx<'_>) -> Result<Flow> {
-        if self.answered && cx.packet(io.request).is_some() {
+    fn process(
+        &mut self,
+        (request, relevance, response): Self::Ports,
+        cx: &mut Cx<'_>,
+    ) -> Result<Flow> {
+        if self.answered && cx.packet(request).is_some() {
             return Err(body::second_request(cx.time()));
         }
-        if let (Some(request), Some(relevance)) = (cx.get(io.request), cx.get(io.relevance)) {
-            let packets = body::answer(&Answer::new(request, relevance), &request.ignored)?;
+        if let (Some(request), Some(relevance)) = (cx.get(request), cx.get(relevance)) {
+            let packets = body::answer(&answer(request, relevance), &request.ignored)?;
             for (timestamp, packet) in (0..).zip(packets) {
-                cx.emit_at(io.response, timestamp, packet);
+                cx.emit_at(response, timestamp, packet);
             }
-            cx.out().close(io.response);
+            cx.out().close(response);
             self.answered = true;
         }
         Ok(Flow::Continue)
@@ -191,44 +174,25 @@ impl Calculator for RerankResponse {
 }
 register!(RerankResponse);
 
-#[derive(Serialize)]
-struct Answer<'a> {
-    id: &'a str,
-    model: &'a str,
-    results: Vec<Found>,
-    /// Jina's count of tokens.
-    usage: Value,
-    /// Cohere's.
-    meta: Value,
-}
-
-#[derive(Serialize)]
-struct Found {
-    index: usize,
-    relevance_score: f32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    document: Option<Value>,
-}
-
-impl<'a> Answer<'a> {
-    fn new(request: &'a Request, relevance: &Relevance) -> Self {
-        let mut results: Vec<_> = (relevance.scores.iter().zip(request.documents.iter()))
-            .enumerate()
-            .map(|(index, (score, text))| Found {
-                index,
-                relevance_score: *score,
-                document: request.return_documents.then(|| json!({ "text": text })),
-            })
-            .collect();
-        results.sort_by(|a, b| b.relevance_score.total_cmp(&a.relevance_score));
-        results.truncate(request.top_n.map_or(usize::MAX, |most| most as usize));
-        let tokens = relevance.tokens;
-        Self {
-            id: &request.id,
-            model: &request.model,
-            results,
-            usage: json!({ "prompt_tokens": tokens, "total_tokens": tokens }),
-            meta: json!({ "billed_units": { "search_units": 1 }, "tokens": { "input_tokens": tokens } }),
+fn answer(request: &Request, relevance: &Relevance) -> Value {
+    let scores = relevance.scores.iter().enumerate();
+    let mut ranks: Vec<_> = scores.zip(request.documents.iter()).collect();
+    ranks.sort_by(|((_, a), _), ((_, b), _)| b.total_cmp(a));
+    ranks.truncate(request.top_n.map_or(usize::MAX, |most| most as usize));
+    let result = |((index, score), text): ((usize, &f32), &String)| {
+        let mut result = json!({ "index": index, "relevance_score": number(*score) });
+        if request.return_documents {
+            result["document"] = json!({ "text": text });
         }
-    }
+        result
+    };
+    let tokens = relevance.tokens;
+    json!({
+        "id": request.id,
+        "model": request.model,
+        "results": ranks.into_iter().map(result).collect::<Value>(),
+        // Jina's count of tokens, and Cohere's.
+        "usage": { "prompt_tokens": tokens, "total_tokens": tokens },
+        "meta": { "billed_units": { "search_units": 1 }, "tokens": { "input_tokens": tokens } },
+    })
 }

@@ -10,14 +10,14 @@ use graphmill_llm::Tenant;
 use super::Tally;
 use crate::llm::RecordedTokens;
 
-/// What a server puts into [`RunCx::extension`].
+/// The account that a server puts into [`RunCx::extension`].
 #[derive(Debug, Default)]
 pub struct Account {
-    /// Where the tokens of the request are counted.
+    /// Counts of the request's tokens.
     pub tally: Arc<Tally>,
     /// Tenant of the request; `None` where nobody competes with it.
     pub tenant: Option<Tenant>,
-    /// What the sender's key allows and demands; none where there are no keys.
+    /// Terms of the sender's key; none where there are no keys.
     pub terms: Option<Terms>,
     /// Tokens that language models generated in an earlier run, and generate in this one.
     pub recorded: Option<RecordedTokens>,
@@ -26,19 +26,19 @@ pub struct Account {
     pub batch_priority: u32,
 }
 
-/// What the key of a request allows and demands.
+/// Terms of a key: what it allows and demands.
 #[derive(Clone, Debug)]
 pub struct Terms {
     /// The highest priority it may have.
     pub max_priority: Option<i32>,
-    /// What was computed is shared only among requests of the same salt. One that a request names
-    /// comes on top.
+    /// The salt: what was computed is shared only among requests of the same one. One that a request
+    /// names comes on top.
     pub cache_salt: Arc<str>,
-    /// What the key has left.
+    /// The rest that the key has left.
     pub quota: Arc<dyn Quota>,
 }
 
-/// What a request that generates may need.
+/// The most that a request that generates may need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need {
     /// Tokens of its prompts.
@@ -62,7 +62,7 @@ pub trait Quota: fmt::Debug + Send + Sync {
     /// Reserves what a request may need, until it has ended. Its prompts wait from now on.
     ///
     /// # Errors
-    /// Why it may not have as much, or not now.
+    /// The reason why it may not have as much, or not now.
     fn reserve(&self, need: &Need) -> Result<()>;
 
     /// Says that the request has begun to generate, so that it waits no longer.
@@ -70,7 +70,7 @@ pub trait Quota: fmt::Debug + Send + Sync {
 }
 
 impl Account {
-    /// That of a session, if its host has one.
+    /// The account of a session, if its host has one.
     pub(crate) fn of(run: &RunCx) -> Option<&Self> {
         run.extension.as_deref()?.downcast_ref()
     }
@@ -82,14 +82,14 @@ pub(crate) fn batch_priority_of(run: &RunCx) -> u32 {
 }
 
 impl Tally {
-    /// That of a session, if its host wants one.
+    /// The tally of a session, if its host wants one.
     pub(crate) fn of(run: &RunCx) -> Option<&Self> {
         Some(&Account::of(run)?.tally)
     }
 }
 
 impl Terms {
-    /// Those of a session, if it has any.
+    /// The terms of a session, if it has any.
     pub(crate) fn of(run: &RunCx) -> Option<&Self> {
         Account::of(run)?.terms.as_ref()
     }

@@ -18,7 +18,7 @@ const BROWSERS: GeneralPurpose = GeneralPurpose::new(
 /// Decodes Base64 as browsers do: many programs break its lines, and some leave out the padding.
 ///
 /// # Errors
-/// What is wrong with it, in words that follow those of what it is.
+/// The fault, in words that follow those of what it is.
 pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
     let plain = if text.bytes().any(|byte| byte.is_ascii_whitespace()) {
         Cow::Owned(text.split_ascii_whitespace().collect())

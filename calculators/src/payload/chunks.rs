@@ -1,4 +1,4 @@
-//! What is generated, piece by piece: tokens, and the text they are.
+//! Pieces of generated text: tokens, and the text they are.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use graphmill_engine::Timestamp;
 
 use super::{EchoedText, EchoedTokens, TextLogprob, TokenLogprob, Tokens, Usage};
 
-/// Why a choice ended.
+/// The reason why a choice ended.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Finish {
     /// The model ended the text, or a stop token came.
@@ -66,7 +66,7 @@ pub struct TextChunk {
     /// The new text: whole characters. Behind the parsers, what is neither reasoning nor a tool
     /// call.
     pub text: String,
-    /// What the model thought on its way to the answer: filled in by the reasoning parser. Comes
+    /// Thoughts of the model on its way to the answer: filled in by the reasoning parser. Comes
     /// before `text`.
     pub reasoning: String,
     /// Calls of tools, or pieces of them: filled in by the tool parser. They come after `text`.
@@ -95,7 +95,7 @@ pub struct ToolCallDelta {
     pub arguments: String,
 }
 
-/// What a call of a tool begins with.
+/// The beginning of a call of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolCallStart {
     /// Names the call, for the message that brings its result.

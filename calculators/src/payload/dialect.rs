@@ -23,7 +23,7 @@ pub trait Dialect: Debug + Sync {
     /// Its paths. The first of them is its [endpoint](Self::endpoint).
     fn routes(&self) -> &'static [Route];
 
-    /// What its paths begin with behind a prefix, which is also its name in the table of fields:
+    /// The beginning of its paths behind a prefix, which is also its name in the table of fields:
     /// `chat/completions`.
     fn endpoint(&self) -> &'static str {
         self.routes().first().map_or("", |route| route.path)
@@ -32,7 +32,7 @@ pub trait Dialect: Debug + Sync {
     /// Family of its requests.
     fn family(&'static self) -> Family;
 
-    /// What is before its paths.
+    /// The part of a URL before its paths.
     fn place(&self) -> Place {
         Place::Behind(PREFIXES)
     }
@@ -72,7 +72,7 @@ pub trait Dialect: Debug + Sync {
 
 /// Reads requests for generated text and writes their answers.
 pub trait TextDialect: Dialect {
-    /// What the ids of its answers begin with.
+    /// The beginning of the ids of its answers.
     fn id_prefix(&self) -> &'static str;
 
     /// OpenAI's dialect that asks alike, of a conversation or of prompts.
@@ -109,7 +109,7 @@ pub struct OwnParams {
     pub reasoning_budget: Option<u32>,
     /// Texts that end a choice, where a field of the dialect's own says so.
     pub stop: Option<Vec<String>>,
-    /// What the text has to match, where a field of the dialect's own says so.
+    /// The pattern that the text has to match, where a field of the dialect's own says so.
     pub constraint: Option<TextConstraint>,
     /// True if the answer is a stream whatever the fields say.
     pub stream: bool,
@@ -133,7 +133,7 @@ pub enum Family {
 /// The prefixes under which dialects are served. The documentation shows the first.
 pub const PREFIXES: &[&str] = &["/v3", "/v1", "/v3/v1"];
 
-/// What is before the paths of a dialect.
+/// The part of a URL before the paths of a dialect.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Each of these prefixes, of which the documentation shows the first; the body names the
@@ -154,16 +154,16 @@ pub struct Target {
     pub purpose: Option<Purpose>,
 }
 
-/// What a request asks for.
+/// The purpose of a request.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// An answer of the model.
     Answer,
-    /// What that would take.
+    /// The costs of that.
     Explanation,
     /// The prompts of a request for an answer.
     Rendering,
-    /// How many tokens these have, in an object of this kind where the dialect's objects say
+    /// The number of tokens of these, in an object of this kind where the dialect's objects say
     /// theirs.
     Count(Option<&'static str>),
     /// The prompt of a conversation.
@@ -187,9 +187,9 @@ impl Purpose {
 pub struct Route {
     /// The path behind a prefix.
     pub path: &'static str,
-    /// What is asked there.
+    /// The purpose of its requests.
     pub purpose: Purpose,
-    /// What it does, for the documentation.
+    /// A sentence for the documentation.
     pub summary: &'static str,
     /// Fields that a request has to have.
     pub required: &'static [&'static str],
@@ -213,7 +213,7 @@ pub trait AnswerWriter: Send {
     ) -> Result<bool>;
 }
 
-/// Why a request got no answer, or no whole one.
+/// The reason why a request got no answer, or no whole one.
 #[derive(Clone, Copy, Debug)]
 pub struct Failure<'a> {
     /// The HTTP status.
@@ -222,13 +222,13 @@ pub struct Failure<'a> {
     pub kind: &'a str,
     /// A code for programs.
     pub code: Option<&'a str>,
-    /// What a person reads.
+    /// A text for people.
     pub message: &'a str,
     /// The field of the request that is at fault.
     pub param: Option<&'a str>,
     /// The node that failed.
     pub node: Option<&'a str>,
-    /// Whether the same request may succeed later.
+    /// True if the same request may succeed later.
     pub passes: bool,
     /// The id of the request.
     pub request: Option<&'a str>,

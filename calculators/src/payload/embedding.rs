@@ -1,34 +1,27 @@
-//! What the streams of graphs that embed and rank carry.
+//! Payloads of the streams of graphs that embed and rank.
 
 use std::sync::Arc;
 
 use super::Prompt;
 
-/// How the answer of a request for vectors is written.
+/// The form of the answer to a request for vectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum VectorForm {
-    /// OpenAI's: a list of vectors, as numbers or as base64 of little-endian 32-bit floats.
-    List {
-        /// Whether they are base64.
-        base64: bool,
-    },
-    /// Cohere's: lists of vectors by how they are written.
-    ByType {
-        /// The answer's id.
-        id: Arc<str>,
-        /// Whether there are numbers.
-        float: bool,
-        /// Whether there is base64.
-        base64: bool,
-    },
+pub struct VectorForm {
+    /// The answer's id in Cohere's form, which has lists of vectors by how they are written; none in
+    /// OpenAI's, which has one list.
+    pub id: Option<Arc<str>>,
+    /// True if there are numbers.
+    pub float: bool,
+    /// True if there is base64 of little-endian 32-bit floats.
+    pub base64: bool,
 }
 
 impl VectorForm {
-    /// What a request of this form calls the texts, and how many numbers a vector has.
+    /// The names that a request of this form has for the texts, and for the length of a vector.
     pub fn field_names(&self) -> (&'static str, &'static str) {
-        match self {
-            Self::List { .. } => ("input", "dimensions"),
-            Self::ByType { .. } => ("texts", "output_dimension"),
+        match self.id {
+            None => ("input", "dimensions"),
+            Some(_) => ("texts", "output_dimension"),
         }
     }
 }
@@ -40,11 +33,11 @@ pub struct EmbeddingsRequest {
     pub model: Arc<str>,
     /// The texts.
     pub input: Arc<[Prompt]>,
-    /// How many numbers each vector should have; none when the request does not say.
+    /// The length of each vector; none when the request does not say.
     pub dimensions: Option<u32>,
-    /// Whether texts that are too long are cut; none for what the node has.
+    /// True if texts that are too long are cut; none for what the node has.
     pub truncate: Option<bool>,
-    /// How the answer is written.
+    /// The form of the answer.
     pub form: VectorForm,
     /// Its fields that nobody knows.
     pub ignored: Arc<[String]>,
@@ -66,13 +59,13 @@ pub struct RerankRequest {
     pub id: Arc<str>,
     /// The model as the request names it.
     pub model: Arc<str>,
-    /// What the documents should answer.
+    /// The question that the documents should answer.
     pub query: Arc<str>,
     /// The texts to rank.
     pub documents: Arc<[String]>,
     /// Most results; none for all.
     pub top_n: Option<u32>,
-    /// Whether the results have the documents with them.
+    /// True if the results have the documents with them.
     pub return_documents: bool,
     /// Most pieces of a document that is too long for the model; none for all.
     pub max_chunks_per_doc: Option<u32>,
@@ -80,7 +73,7 @@ pub struct RerankRequest {
     pub ignored: Arc<[String]>,
 }
 
-/// How well each document of a request answers its query.
+/// Scores of how well each document of a request answers its query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Relevance {
     /// From 0 to 1, one for each document, in their order.

@@ -1,4 +1,4 @@
-//! How the tokens of a request are generated.
+//! Parameters of generation.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,22 +7,22 @@ use super::{
     CompiledConstraint, Constraint, QueuePlace, ReasoningLimit, SamplingParams, Tenant, TokenSet,
 };
 
-/// What becomes of tokens that steer the model, such as the marks around a tool call, in text.
+/// Treatment of tokens that steer the model, such as the marks around a tool call, in text.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum SpecialTokens {
     /// They are left out.
     #[default]
     Skip,
-    /// Those are spelled out that the model's parsers look for.
+    /// Only those are spelled out that the model's parsers look for.
     Markers,
     /// They are spelled out.
     Keep,
 }
 
-/// How the tokens of a request are generated.
+/// Parameters that the tokens of a request are generated with.
 #[derive(Clone, Debug, Default)]
 pub struct GenerationParams {
-    /// How a token is chosen.
+    /// The choice of each token.
     pub sampling: SamplingParams,
     /// Most tokens to generate for each choice; none when the request does not say.
     pub max_tokens: Option<u32>,
@@ -30,11 +30,11 @@ pub struct GenerationParams {
     pub min_tokens: u32,
     /// Strings that end the text where they appear.
     pub stop: Vec<String>,
-    /// Whether the string that ended the text is part of it.
+    /// True if the string that ended the text is part of it.
     pub include_stop: bool,
     /// Tokens that end the text.
     pub stop_tokens: TokenSet,
-    /// Whether generation goes on after the model's end token.
+    /// True if generation goes on after the model's end token.
     pub ignore_eos: bool,
     /// Generations of each prompt.
     pub n: u32,
@@ -56,7 +56,7 @@ pub struct GenerationParams {
     pub tenant: Option<Tenant>,
     /// Its place in the engine's queue, if it took one before its prompt was made.
     pub place: Option<Arc<QueuePlace>>,
-    /// Whether the prompt is repeated before the answer.
+    /// True if the prompt is repeated before the answer.
     pub echo: bool,
     /// Special tokens in the text.
     pub special_tokens: SpecialTokens,
@@ -65,20 +65,20 @@ pub struct GenerationParams {
     pub reasoning_budget: Option<u32>,
     /// The limit of reasoning, in the format of the model.
     pub reasoning_limit: Option<ReasoningLimit>,
-    /// Whether the request demands a call of a tool and nothing holds the text to it yet.
+    /// True if the request demands a call of a tool and nothing holds the text to it yet.
     pub demands_call: bool,
-    /// Whether calls of tools can only be right, because `constraint` says how they look.
+    /// True if calls of tools can only be right, because `constraint` says how they look.
     pub constrains_calls: bool,
-    /// What the text has to match; none if it is free.
+    /// The pattern that the text has to match; none if it is free.
     pub constraint: Option<TextConstraint>,
 }
 
-/// What a text has to match, and who says so.
+/// A pattern that a text has to match, and who says so.
 #[derive(Clone, Debug)]
 pub struct TextConstraint {
     /// The field of the request that asks for it; errors name it.
     pub field: Cow<'static, str>,
-    /// What it asks for.
+    /// The pattern.
     pub constraint: Constraint,
     /// The same, compiled for the model: filled in by the `ConstraintCalculator`.
     pub compiled: Option<CompiledConstraint>,

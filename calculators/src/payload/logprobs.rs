@@ -26,16 +26,16 @@ pub struct EchoedText {
 /// A token of a text, with its log probability.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TextLogprob {
-    /// Where the token begins in the text, in characters. A token that goes on with a character
-    /// begins where that does.
+    /// The place where the token begins in the text, in characters. A token that goes on with a
+    /// character begins where that does.
     pub offset: usize,
-    /// What it is written as, special tokens too. Need not be whole characters.
+    /// The text that it is written as, special tokens too. Need not be whole characters.
     pub bytes: Vec<u8>,
     /// The natural logarithm of its probability; none for the first token of a prompt.
     pub logprob: Option<f32>,
     /// The likeliest tokens at its place with theirs, likeliest first.
     pub top: Vec<(Vec<u8>, f32)>,
-    /// Whether it ended the text, and so is no part of it.
+    /// True if it ended the text, and so is no part of it.
     pub ends: bool,
 }
 
@@ -53,7 +53,7 @@ impl HeldLogprobs {
         self.held.extend(logprobs);
     }
 
-    /// Those of the tokens that begin in `text`, which leaves the node now.
+    /// Releases those of the tokens that begin in `text`, which leaves the node now.
     pub fn release(&mut self, text: &str) -> Vec<TextLogprob> {
         self.released += text.chars().count();
         let count = self

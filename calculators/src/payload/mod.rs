@@ -1,4 +1,4 @@
-//! What the streams of a chat graph carry.
+//! Payloads of the streams of a chat graph.
 //!
 //! ```text
 //! HttpRequestPayload ─► TextRequest + GenerationParams ─► Prompts ─► TokenPrompts ─► TokenChunk… ─► TextChunk… ─► HttpResponse…
@@ -38,9 +38,7 @@ pub(crate) use graphmill_dialects::json;
 pub use graphmill_dialects::json::{JsonBody, MAX_DEPTH, MAX_FIELDS, MAX_VALUES, without_mark};
 pub use http::{HttpRequestPayload, HttpResponse};
 pub use logprobs::{EchoedText, EchoedTokens, HeldLogprobs, TextLogprob};
-pub use question::{
-    Explained, PromptQuestion, PromptReport, QuestionKind, ResolvedValue, Tokenization, ValueSource,
-};
+pub use question::{EffectiveValues, PromptQuestion, PromptReport, QuestionKind};
 pub(crate) use tally::OpenWait;
 pub use tally::{Tallied, Tally};
 
@@ -55,29 +53,29 @@ pub struct TextRequest {
     pub model: Arc<str>,
     /// The dialect of the request and of its answer.
     pub dialect: &'static dyn TextDialect,
-    /// What is asked.
+    /// The conversation or the prompts.
     pub input: RequestInput,
     /// Generations of each prompt.
     pub n: u32,
-    /// Whether the answer streams.
+    /// True if the answer streams.
     pub stream: bool,
-    /// Whether a stream ends with a chunk of token counts.
+    /// True if a stream ends with a chunk of token counts.
     pub include_usage: bool,
-    /// Whether every chunk of a stream has the token counts so far.
+    /// True if every chunk of a stream has the token counts so far.
     pub continuous_usage: bool,
-    /// Whether the answer tells the log probabilities of its tokens.
+    /// True if the answer tells the log probabilities of its tokens.
     pub logprobs: bool,
     /// Names of fields that the request has and nobody knows.
     pub ignored: Arc<[String]>,
     /// Fields of the request that its answer repeats or follows, in dialects whose answers do.
     pub echo: Arc<Map<String, Value>>,
-    /// Whether its answer tells a call as `function_call`, the form that tools had before there
+    /// True if its answer tells a call as `function_call`, the form that tools had before there
     /// were tools.
     pub function_call: bool,
 }
 
 impl TextRequest {
-    /// How many choices the answer has: `n` for each prompt.
+    /// The number of choices of the answer: `n` for each prompt.
     pub fn choices(&self) -> usize {
         let prompts = match &self.input {
             RequestInput::Chat(_) => 1,
@@ -87,7 +85,7 @@ impl TextRequest {
     }
 }
 
-/// What a request asks.
+/// The input of a request.
 #[derive(Clone, Debug)]
 pub enum RequestInput {
     /// A conversation, for a chat template.
@@ -104,13 +102,13 @@ pub struct ChatInput {
     pub messages: Arc<Vec<Value>>,
     /// The tools as the request lists them, unless it forbids their use.
     pub tools: Option<Arc<Vec<Value>>>,
-    /// Which of the tools the model has to call.
+    /// The tools that the model has to call.
     pub tool_choice: ToolChoice,
-    /// Whether an answer may have one call at most.
+    /// True if an answer may have one call at most.
     pub one_tool_call: bool,
     /// `chat_template_kwargs`: more variables.
     pub template_kwargs: Arc<Map<String, Value>>,
-    /// Whether the answer goes on with the last message, instead of beginning one.
+    /// True if the answer goes on with the last message, instead of beginning one.
     pub continues: bool,
     /// Whose replies its messages may repeat; none if they are text and nothing else.
     pub partner: Option<Partner>,
@@ -119,7 +117,7 @@ pub struct ChatInput {
     pub media: Arc<[MediaSource]>,
 }
 
-/// What a request has beside text.
+/// The kinds of media that a request has beside text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediaKind {
     /// An image.
@@ -131,16 +129,16 @@ pub enum MediaKind {
 /// An image or a sound as a request has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaSource {
-    /// Where it is in the request, for errors: `messages[0].content[1]`.
+    /// Its place in the request, for errors: `messages[0].content[1]`.
     pub field: Arc<str>,
-    /// Which of both it is.
+    /// Its kind.
     pub kind: MediaKind,
-    /// What the request says of it: of an image a URL, such as `data:image/png;base64,...`, of a
+    /// The data that the request has: of an image a URL, such as `data:image/png;base64,...`, of a
     /// sound its file as Base64.
     pub data: Arc<str>,
 }
 
-/// What stands for an image or a sound in the text of a conversation. No client can know it, so no
+/// The marker of an image or a sound in the text of a conversation. No client can know it, so no
 /// text has it by chance or by intent.
 pub fn media_marker() -> &'static str {
     static MARKER: LazyLock<String> = LazyLock::new(|| {
@@ -160,7 +158,7 @@ pub struct Partner {
     pub adapter: Option<Arc<str>>,
 }
 
-/// Which tools a model has to call.
+/// A choice of the tools that a model has to call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolChoice {
     /// Any or none.
@@ -182,32 +180,32 @@ pub enum Prompt {
     Templated(TemplatedPrompt),
     /// A text with a gap that is to be filled, as a user wrote it.
     Gap {
-        /// What comes before the gap.
+        /// The text before the gap.
         before: String,
-        /// What comes after it.
+        /// The text after it.
         after: String,
     },
     /// Text to be read as its sender says.
     Spelled {
         /// The text.
         text: String,
-        /// Whether the tokens that the model wants around a text are added.
+        /// True if the tokens that the model wants around a text are added.
         add_special: bool,
-        /// Whether the spelling of special tokens means these tokens.
+        /// True if the spelling of special tokens means these tokens.
         parse_special: bool,
     },
     /// Tokens.
     Tokens(Vec<Token>),
 }
 
-/// What a chat template made of a conversation.
+/// The prompt that a chat template made of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TemplatedPrompt {
     /// The text.
     pub text: String,
     /// Whose replies it may repeat; none if its tokens are those of the text and nothing else.
     pub partner: Option<Partner>,
-    /// Whether it ends where the template has a reply begin, so that the reply to it is known
+    /// True if it ends where the template has a reply begin, so that the reply to it is known
     /// again.
     pub awaits_reply: bool,
     /// The images and sounds for which [`media_marker`] stands in the text, in the conversation's
@@ -223,7 +221,7 @@ pub struct TemplatedPrompt {
 pub struct Asked {
     pub(crate) text: String,
     pub(crate) partner: Partner,
-    /// Where special tokens are in the text.
+    /// The places of special tokens in the text.
     pub(crate) specials: Vec<(usize, Token)>,
 }
 
@@ -242,7 +240,7 @@ pub struct TokenPrompt {
     pub tokens: Vec<Token>,
     /// The tiles of images and sounds for which placeholders stand, in order.
     pub tiles: Arc<[PlacedTile]>,
-    /// What they were made of, if the reply to them is to be known again.
+    /// The text that they were made of, if the reply to them is to be known again.
     pub asked: Option<Arc<Asked>>,
     /// Tokens before the last turn, if it is known.
     pub last_turn: Option<u32>,
@@ -253,9 +251,7 @@ impl From<Vec<Token>> for TokenPrompt {
     fn from(tokens: Vec<Token>) -> Self {
         Self {
             tokens,
-            tiles: Arc::default(),
-            asked: None,
-            last_turn: None,
+            ..Self::default()
         }
     }
 }

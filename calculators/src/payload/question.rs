@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use graphmill_dialects::bodies::prompts::Tokenize;
+use serde_json::{Map, Value};
 
 use super::GenerationParams;
 
@@ -12,15 +13,20 @@ use super::GenerationParams;
 pub struct PromptQuestion {
     /// The model as the request names it; empty if it names none.
     pub model: Arc<str>,
-    /// What is asked.
+    /// The kind of question.
     pub kind: QuestionKind,
 }
 
-/// What is asked about prompts.
+/// A kind of question about prompts.
 #[derive(Clone, Debug)]
 pub enum QuestionKind {
     /// Their tokens.
-    Tokenize(Tokenization),
+    Tokenize {
+        /// The form of the answer.
+        form: Arc<Tokenize>,
+        /// True if there is a list of tokens for each of several texts.
+        nested: bool,
+    },
     /// The text of tokens.
     Detokenize,
     /// Text and tokens, as the model would see them.
@@ -30,72 +36,19 @@ pub enum QuestionKind {
         /// The kind of object that the answer says it is, if it says so.
         object: Option<&'static str>,
     },
-    /// What the request would do.
-    Explain(Arc<Explained>),
-}
-
-/// How tokens are listed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tokenization {
-    /// Most tokens of a text; the others are cut off its end.
-    pub max_length: Option<u32>,
-    /// Whether shorter lists are filled up to `max_length`.
-    pub pad: bool,
-    /// Whether they are filled at their beginning.
-    pub pad_left: bool,
-    /// Whether the text of each token is listed too.
-    pub token_strs: bool,
-    /// Whether tokens are objects of id and text.
-    pub with_pieces: bool,
-    /// Whether there is a list of tokens for each of several texts.
-    pub nested: bool,
+    /// The effect that the request would have.
+    Explain(Arc<EffectiveValues>),
 }
 
 /// The values a request would run with.
 #[derive(Clone, Debug, Default)]
-pub struct Explained {
-    /// How its tokens would be generated.
+pub struct EffectiveValues {
+    /// The parameters of generation.
     pub params: GenerationParams,
-    /// Each value, and where it is from.
-    pub values: Vec<ResolvedValue>,
+    /// Each value and its source, by the request's field for it, as the answer has them.
+    pub values: Map<String, Value>,
     /// Fields of the request that mean nothing here.
     pub ignored: Vec<String>,
-}
-
-/// A value that a request runs with.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ResolvedValue {
-    /// The request's field for it.
-    pub field: &'static str,
-    /// The value; null for none.
-    pub value: Value,
-    /// Who said so.
-    pub source: ValueSource,
-}
-
-/// Where a value is from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ValueSource {
-    /// A field of the request.
-    Request,
-    /// An option of a node of the graph.
-    Graph,
-    /// The model.
-    Model,
-    /// Nobody said anything else.
-    Default,
-}
-
-impl ValueSource {
-    /// Its name in answers.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Request => "request",
-            Self::Graph => "graph",
-            Self::Model => "model",
-            Self::Default => "default",
-        }
-    }
 }
 
 /// The answer to a [`PromptQuestion`], ready to be sent.

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use graphmill_llm::{DraftCounts, SlotWait, Usage};
+use indexmap::IndexMap;
 
 use super::Finish;
 
 /// Tokens of a request, and when they came, of each node. Who runs a session puts one into its
 /// [`Account`](super::Account) and reads it at the end.
 #[derive(Debug, Default)]
-pub struct Tally(Mutex<Vec<(Arc<str>, Tallied)>>);
+pub struct Tally(Mutex<IndexMap<Arc<str>, Tallied>>);
 
 /// The counts of a [`Tally`].
 #[derive(Clone, Debug, Default)]
@@ -38,7 +39,7 @@ pub struct Tallied {
     pub prefill: Option<Duration>,
     /// From the first tokens to the last ones so far, without these waits.
     pub decoding: Duration,
-    /// Why generations ended, in that order.
+    /// The reasons why generations ended, in that order.
     pub finishes: Vec<Finish>,
     /// Part of the wait that `queued` lacks until an output tells it.
     pub(crate) wait: Option<OpenWait>,
@@ -112,33 +113,26 @@ impl Tallied {
 }
 
 impl Tally {
-    fn lock(&self) -> MutexGuard<'_, Vec<(Arc<str>, Tallied)>> {
+    fn lock(&self) -> MutexGuard<'_, IndexMap<Arc<str>, Tallied>> {
         // Each change is an addition that is complete or has not begun.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the counts of a node.
     pub(crate) fn count(&self, node: &Arc<str>, change: impl FnOnce(&mut Tallied)) {
-        let mut nodes = self.lock();
-        let place = nodes.iter().position(|(name, _)| name == node);
-        let place = place.unwrap_or_else(|| {
-            nodes.push((Arc::clone(node), Tallied::default()));
-            nodes.len() - 1
-        });
-        change(&mut nodes[place].1);
+        change(self.lock().entry(Arc::clone(node)).or_default());
     }
 
     /// The counts of a node so far.
     pub fn of_node(&self, node: &str) -> Tallied {
         let nodes = self.lock();
-        let counts = nodes.iter().find(|(name, _)| **name == *node);
-        counts.map(|(_, counts)| counts.read()).unwrap_or_default()
+        nodes.get(node).map(Tallied::read).unwrap_or_default()
     }
 
     /// The counts of all nodes so far.
     pub fn read(&self) -> Tallied {
         let mut all = Tallied::default();
-        for (_, counts) in self.lock().iter() {
+        for counts in self.lock().values() {
             all.add(&counts.read());
         }
         all

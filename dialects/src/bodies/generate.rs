@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{Text, shapes};
 use crate::{
     limits::{MAX_STOP_CHARS, MAX_STOPS},
-    schema::Plain::{self, Only},
+    schema::Plain,
 };
 
 /// Fields of `generate` that are beside each other.
@@ -41,7 +41,7 @@ pub struct Parameters {
 /// Fields of the path, which the server puts in.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Served {
+pub struct PathFields {
     /// The graph.
     pub model_name: Option<String>,
     /// Its version.
@@ -53,23 +53,22 @@ pub const LISTED: &[&str] = &["temperature", "top_p", "top_k", "seed"];
 
 /// The others; `stream` says if the answer is one.
 pub(super) fn plain(stream: &'static [&'static str]) -> [Plain; 7] {
-    [
-        Only("prompt", &[], "The text is in `text_input`."),
-        Only("n", &["1"], "There is one text."),
-        Only("best_of", &["1"], "There is one text."),
-        Only("echo", &["false"], "The answer is the text alone."),
-        Only("logprobs", &[], "The answer is the text alone."),
-        Only(
-            "bad_words",
-            &[r#""""#, "[]"],
-            "No words are kept from coming.",
-        ),
-        Only(
-            "stream",
-            stream,
-            "The path says whether the answer is a stream.",
-        ),
-    ]
+    plain! {
+        /// The text is in `text_input`.
+        "prompt": Only(&[]),
+        /// There is one text.
+        "n": Only(&["1"]),
+        /// There is one text.
+        "best_of": Only(&["1"]),
+        /// The answer is the text alone.
+        "echo": Only(&["false"]),
+        /// The answer is the text alone.
+        "logprobs": Only(&[]),
+        /// No words are kept from coming.
+        "bad_words": Only(&[r#""""#, "[]"]),
+        /// The path says whether the answer is a stream.
+        "stream": Only(stream),
+    }
 }
 
 /// Texts that end an answer; an empty one stops nowhere.

@@ -5,10 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Text, shapes};
-use crate::{
-    limits::MAX_STOP_TOKENS,
-    schema::Plain::{self, Only},
-};
+use crate::{limits::MAX_STOP_TOKENS, schema::Plain};
 
 /// Number and end of texts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -38,11 +35,10 @@ pub struct Length {
 }
 
 /// The others of that kind.
-pub const PLAIN: &[Plain] = &[Only(
-    "truncate_prompt_tokens",
-    &[],
-    "A prompt that is too long is refused, never cut.",
-)];
+pub const PLAIN: &[Plain] = &plain! {
+    /// A prompt that is too long is refused, never cut.
+    "truncate_prompt_tokens": Only(&[]),
+};
 
 impl From<Text<String>> for Vec<String> {
     /// Each text once.

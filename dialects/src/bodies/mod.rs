@@ -1,5 +1,13 @@
 //! Bodies of requests: the fields of each endpoint, and groups of fields that several have.
 
+/// Makes a list of fields that no struct holds. Their comments are their documentation, as in
+/// structs.
+macro_rules! plain {
+    ($($(#[doc = $about:literal])+ $name:literal: $kind:ident($meaning:expr),)+) => {
+        [$($crate::schema::Plain::$kind($name, $meaning, concat!($($about),+)),)+]
+    };
+}
+
 pub mod chat;
 pub mod completions;
 pub mod generate;
@@ -18,10 +26,7 @@ use graphmill_llm::SamplingParams;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::schema::{
-    Endpoint,
-    Plain::{self, Alias, Only},
-};
+use crate::schema::{Endpoint, Plain};
 
 /// The endpoint of conversations.
 pub const CHAT: &str = "chat/completions";
@@ -49,37 +54,26 @@ pub const EMBED: &str = "embed";
 pub const RERANK: &str = "rerank";
 
 /// Sampling fields that nothing reads.
-const SAMPLING: &[Plain] = &[
-    Alias(
-        "repeat_penalty",
-        "repetition_penalty",
-        "The same, where there is no `repetition_penalty`.",
-    ),
-    Only(
-        "use_beam_search",
-        &["false"],
-        "Tokens are sampled, one text a choice.",
-    ),
-    Only("length_penalty", &["1"], "Only beams have one."),
-    Only("early_stopping", &["false"], "Only beams have it."),
-    Only(
-        "prompt_logprobs",
-        &["0"],
-        "Use `echo` with `logprobs` of completions.",
-    ),
-    Only(
-        "allowed_token_ids",
-        &[],
-        "Use `logit_bias`, or what constrains the answer.",
-    ),
-    Only("bad_words", &["[]"], "Use `logit_bias`."),
-    Only(
-        "logits_processors",
-        &["[]"],
-        "The order of sampling is fixed.",
-    ),
-    Only("samplers", &[], "The order of sampling is fixed."),
-];
+const SAMPLING: &[Plain] = &plain! {
+    /// The same, where there is no `repetition_penalty`.
+    "repeat_penalty": Alias("repetition_penalty"),
+    /// Tokens are sampled, one text a choice.
+    "use_beam_search": Only(&["false"]),
+    /// Only beams have one.
+    "length_penalty": Only(&["1"]),
+    /// Only beams have it.
+    "early_stopping": Only(&["false"]),
+    /// Use `echo` with `logprobs` of completions.
+    "prompt_logprobs": Only(&["0"]),
+    /// Use `logit_bias`, or what constrains the answer.
+    "allowed_token_ids": Only(&[]),
+    /// Use `logit_bias`.
+    "bad_words": Only(&["[]"]),
+    /// The order of sampling is fixed.
+    "logits_processors": Only(&["[]"]),
+    /// The order of sampling is fixed.
+    "samplers": Only(&[]),
+};
 
 /// Adds the fields of everything that generates.
 fn generating(endpoint: Endpoint) -> Endpoint {
@@ -102,7 +96,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
             .with::<generate::Parameters>()
             .beside(&completions, generate::LISTED, &[])
             .akin(CHAT)
-            .beside(&Endpoint::new("").with::<generate::Served>(), &[], &[])
+            .beside(&Endpoint::new("").with::<generate::PathFields>(), &[], &[])
             .and(&generate::plain(stream))
     };
     let responses = Endpoint::new(RESPONSES)
@@ -115,17 +109,19 @@ pub(crate) fn all() -> Vec<Endpoint> {
         .beside(&chat, messages::LISTED, &[])
         .akin(COMPLETIONS)
         .and(messages::PLAIN);
-    let whole = generate(GENERATE, &["false"]);
-    let streamed = generate(GENERATE_STREAM, &["true"]);
     let transcriptions = Endpoint::new(TRANSCRIPTIONS)
         .with::<transcriptions::Transcriptions>()
         .beside(&chat, transcriptions::LISTED, transcriptions::WITHOUT)
         .akin(COMPLETIONS)
         .and(transcriptions::PLAIN);
-    let tokenize = Endpoint::new(TOKENIZE)
-        .with::<prompts::Tokenize>()
-        .beside(&chat, &[], &[])
-        .and(prompts::PLAIN);
+    let tokenize = Endpoint::new(TOKENIZE).with::<prompts::Tokenize>();
+    let tokenize = tokenize.beside(&chat, &[], &[]).and(prompts::PLAIN);
+    let (embed, rerank) = (Endpoint::new(EMBED), Endpoint::new(RERANK));
+    let embeddings = Endpoint::new(EMBEDDINGS).with::<vectors::Embeddings>();
+    let (whole, streamed) = (
+        generate(GENERATE, &["false"]),
+        generate(GENERATE_STREAM, &["true"]),
+    );
     vec![
         chat,
         completions,
@@ -136,15 +132,9 @@ pub(crate) fn all() -> Vec<Endpoint> {
         transcriptions,
         tokenize,
         Endpoint::new(DETOKENIZE).with::<prompts::Detokenize>(),
-        Endpoint::new(EMBEDDINGS)
-            .with::<vectors::Embeddings>()
-            .and(vectors::EMBEDDINGS),
-        Endpoint::new(EMBED)
-            .with::<vectors::Embed>()
-            .and(vectors::EMBED),
-        Endpoint::new(RERANK)
-            .with::<vectors::Rerank>()
-            .and(vectors::RERANK),
+        embeddings.and(vectors::EMBEDDINGS),
+        embed.with::<vectors::Embed>().and(vectors::EMBED),
+        rerank.with::<vectors::Rerank>().and(vectors::RERANK),
     ]
 }
 

@@ -6,10 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::shapes;
-use crate::schema::{
-    NAME,
-    Plain::{self, Only},
-};
+use crate::schema::{NAME, Plain};
 
 /// Form of the answer. One field at most says what it has to match.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -44,28 +41,16 @@ pub struct Output {
 }
 
 /// The others of that kind.
-pub const PLAIN: &[Plain] = &[
-    Only(
-        "guided_whitespace_pattern",
-        &[],
-        "White space in JSON is a space, or a new line and its indentation.",
-    ),
-    Only(
-        "spaces_between_special_tokens",
-        &["true"],
-        "Tokens are written as the model's vocabulary has them.",
-    ),
-    Only(
-        "return_token_ids",
-        &["false"],
-        "`/tokenize` and `?explain=1` tell them.",
-    ),
-    Only(
-        "return_tokens_as_token_ids",
-        &["false"],
-        "Tokens are told as text and bytes.",
-    ),
-];
+pub const PLAIN: &[Plain] = &plain! {
+    /// White space in JSON is a space, or a new line and its indentation.
+    "guided_whitespace_pattern": Only(&[]),
+    /// Tokens are written as the model's vocabulary has them.
+    "spaces_between_special_tokens": Only(&["true"]),
+    /// `/tokenize` and `?explain=1` tell them.
+    "return_token_ids": Only(&["false"]),
+    /// Tokens are told as text and bytes.
+    "return_tokens_as_token_ids": Only(&["false"]),
+};
 
 /// OpenAI's form of an answer.
 #[derive(Debug, Deserialize, JsonSchema)]

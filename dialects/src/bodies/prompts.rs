@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{ReadApart, Text, shapes};
 use crate::{
     limits::{MAX_PROMPTS, MAX_TOKENS},
-    schema::Plain::{self, Alias},
+    schema::Plain,
 };
 
 /// Fields of `tokenize`.
@@ -45,11 +45,10 @@ pub struct Tokenize {
 }
 
 /// The others of `tokenize`.
-pub const PLAIN: &[Plain] = &[Alias(
-    "add_special",
-    "add_special_tokens",
-    "The same, as llama-server has it.",
-)];
+pub const PLAIN: &[Plain] = &plain! {
+    /// The same, as llama-server has it.
+    "add_special": Alias("add_special_tokens"),
+};
 
 /// Fields of `detokenize`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

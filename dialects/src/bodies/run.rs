@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::schema::Plain::{self, Idle, Only};
+use crate::schema::Plain;
 
 /// Run of a request.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -15,6 +15,7 @@ pub struct Run {
     /// Sends the answer as a stream of events.
     pub stream: bool,
     /// With `stream`: `include_usage` ends the stream with token counts, `continuous_usage_stats` has them in every event. `include_obfuscation` has no effect.
+    #[schemars(extend("x-needs" = "stream"))]
     pub stream_options: Option<StreamOptions>,
     /// Seconds after which the request fails with status 504, or with an event where the stream has begun. The header `x-request-timeout-ms` says the same in milliseconds; the shorter counts.
     #[schemars(extend("exclusiveMinimum" = 0))]
@@ -50,35 +51,25 @@ pub struct StreamOptions {
 }
 
 /// The others of that kind.
-pub const PLAIN: &[Plain] = &[
-    Only("store", &["false"], "Nothing is stored."),
-    Only(
-        "service_tier",
-        &[r#""auto""#, r#""default""#],
-        "There is one tier; `priority` says who goes first.",
-    ),
-    Idle("user", "string", "Without effect."),
-    Idle("safety_identifier", "string", "Without effect."),
-    Idle(
-        "prompt_cache_key",
-        "string",
-        "Without effect: prompts that begin alike are found without it.",
-    ),
-    Idle(
-        "prompt_cache_retention",
-        "string",
-        "Without effect: `prefix_cache_size` of the graph says how much is kept.",
-    ),
-    Idle("metadata", "object", "Without effect."),
-    Idle(
-        "request_id",
-        "string",
-        "Without effect: the header `x-request-id` names a request.",
-    ),
-    Idle(
-        "cache_prompt",
-        "boolean",
-        "Without effect: what was computed is the same wherever it came from.",
-    ),
-    Only("kv_transfer_params", &["{}"], "Nothing is transferred."),
-];
+pub const PLAIN: &[Plain] = &plain! {
+    /// Nothing is stored.
+    "store": Only(&["false"]),
+    /// There is one tier; `priority` says who goes first.
+    "service_tier": Only(&[r#""auto""#, r#""default""#]),
+    /// Without effect.
+    "user": Idle("string"),
+    /// Without effect.
+    "safety_identifier": Idle("string"),
+    /// Without effect: prompts that begin alike are found without it.
+    "prompt_cache_key": Idle("string"),
+    /// Without effect: `prefix_cache_size` of the graph says how much is kept.
+    "prompt_cache_retention": Idle("string"),
+    /// Without effect.
+    "metadata": Idle("object"),
+    /// Without effect: the header `x-request-id` names a request.
+    "request_id": Idle("string"),
+    /// Without effect: what was computed is the same wherever it came from.
+    "cache_prompt": Idle("boolean"),
+    /// Nothing is transferred.
+    "kv_transfer_params": Only(&["{}"]),
+};

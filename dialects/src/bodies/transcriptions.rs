@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::schema::Plain::{self, Only};
+use crate::schema::Plain;
 
 /// Fields of transcriptions.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -25,21 +25,14 @@ pub const LISTED: &[&str] = &["temperature", "stream"];
 pub const WITHOUT: &[&str] = &["messages", "tools", "tool_choice", "n"];
 
 /// The others of that kind.
-pub const PLAIN: &[Plain] = &[
-    Only(
-        "response_format",
-        &[r#""json""#, r#""text""#],
-        "`text` has the transcript as the body of the answer. When something was said is not known, so there is no `verbose_json`, `srt` or `vtt`.",
-    ),
-    Only(
-        "timestamp_granularities",
-        &["[]"],
-        "When something was said is not known.",
-    ),
-    Only("include", &["[]"], "Chat has log probabilities."),
-    Only(
-        "chunking_strategy",
-        &[r#""auto""#],
-        "The model's projector says how a sound is cut.",
-    ),
-];
+pub const PLAIN: &[Plain] = &plain! {
+    /// `text` has the transcript as the body of the answer. When something was said is not known,
+    /// so there is no `verbose_json`, `srt` or `vtt`.
+    "response_format": Only(&[r#""json""#, r#""text""#]),
+    /// When something was said is not known.
+    "timestamp_granularities": Only(&["[]"]),
+    /// Chat has log probabilities.
+    "include": Only(&["[]"]),
+    /// The model's projector says how a sound is cut.
+    "chunking_strategy": Only(&[r#""auto""#]),
+};

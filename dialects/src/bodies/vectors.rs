@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{ReadApart, shapes};
 use crate::{
     limits::{MAX_DOCUMENTS, MAX_TEXTS},
-    schema::Plain::{self, Idle, Only},
+    schema::Plain,
 };
 
 /// Fields of embeddings.
@@ -29,13 +29,12 @@ pub struct Embeddings {
 }
 
 /// The others of embeddings.
-pub const EMBEDDINGS: &[Plain] = &[NO_CUT, Idle("user", "string", "Without effect.")];
-
-const NO_CUT: Plain = Only(
-    "truncate_prompt_tokens",
-    &[],
-    "No text is cut to so many tokens.",
-);
+pub const EMBEDDINGS: &[Plain] = &plain! {
+    /// No text is cut to so many tokens.
+    "truncate_prompt_tokens": Only(&[]),
+    /// Without effect.
+    "user": Idle("string"),
+};
 
 /// Fields of Cohere's embed.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -62,10 +61,12 @@ pub struct Embed {
 }
 
 /// The others of embed.
-pub const EMBED: &[Plain] = &[
-    Only("images", &["[]"], "Inputs are text."),
-    Only("inputs", &["[]"], "Texts are in `texts`."),
-];
+pub const EMBED: &[Plain] = &plain! {
+    /// Inputs are text.
+    "images": Only(&["[]"]),
+    /// Texts are in `texts`.
+    "inputs": Only(&["[]"]),
+};
 
 /// Fields of rerank.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -91,14 +92,12 @@ pub struct Rerank {
 }
 
 /// The others of rerank.
-pub const RERANK: &[Plain] = &[
-    NO_CUT,
-    Only(
-        "rank_fields",
-        &[r#"["text"]"#],
-        "Documents are ranked by their `text`.",
-    ),
-];
+pub const RERANK: &[Plain] = &plain! {
+    /// No text is cut to so many tokens.
+    "truncate_prompt_tokens": Only(&[]),
+    /// Documents are ranked by their `text`.
+    "rank_fields": Only(&[r#"["text"]"#]),
+};
 
 fn types(_: &mut SchemaGenerator) -> Schema {
     json_schema!({

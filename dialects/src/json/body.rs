@@ -3,18 +3,14 @@
 
 use std::{
     fmt,
-    ops::Range,
     sync::{Arc, OnceLock},
 };
 
 use bytes::{Buf as _, Bytes};
 use graphmill_engine::{Error, Result, shortened};
 use indexmap::IndexMap;
-use serde::de::{
-    Deserialize as _, DeserializeSeed, Deserializer as _, Error as _, IgnoredAny, MapAccess,
-    Visitor,
-};
-use serde_json::{Map, Value, value::RawValue};
+use serde::de::{Deserialize as _, Deserializer as _, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_json::{Value, value::RawValue};
 
 use super::{Allowance, INVALID_JSON, value::unreadable, without_mark};
 
@@ -42,10 +38,9 @@ pub struct JsonBody {
     allowance: Arc<Allowance>,
 }
 
-#[derive(Debug)]
+/// A field's text, JSON in UTF-8, and the value of that once it was asked for.
 struct Field {
-    /// Place of its value in the text; none for one that was put in as a value.
-    place: Option<Range<usize>>,
+    text: Bytes,
     value: OnceLock<Value>,
 }
 
@@ -57,70 +52,37 @@ impl fmt::Debug for JsonBody {
     }
 }
 
-impl Field {
-    /// The field without the value that was made of its text.
-    fn as_sent(&self) -> Self {
-        let value = match self.place {
-            Some(_) => OnceLock::new(),
-            None => self.value.clone(),
-        };
-        Self {
-            place: self.place.clone(),
-            value,
-        }
-    }
-}
-
-/// A field as it was sent.
-#[derive(Copy, Clone, Debug)]
-pub enum Given<'a> {
-    /// Its text, JSON in UTF-8.
-    Text(&'a [u8]),
-    /// Its value, where it was put in as one.
-    Value(&'a Value),
-}
-
 impl JsonBody {
     /// Scans a body once, without making values of what is in it.
     ///
     /// # Errors
     /// If it is no JSON object, or one of more than [`MAX_FIELDS`] fields.
-    pub fn scan(mut bytes: Bytes) -> Result<Self> {
+    pub fn scan(mut text: Bytes) -> Result<Self> {
         let refused = |why: String| Error::invalid(why).with_code(INVALID_JSON);
-        let mark = bytes.len() - without_mark(&bytes).len();
-        bytes.advance(mark);
-        let text = std::str::from_utf8(&bytes)
+        text.advance(text.len() - without_mark(&text).len());
+        let json = std::str::from_utf8(&text)
             .map_err(|error| refused(format!("the body is not JSON: {error}")))?;
-        let first = text.trim_ascii_start().bytes().next();
-        if first.is_none() {
-            return Err(refused(
-                "the body is empty; it has to be a JSON object".to_owned(),
-            ));
-        }
-        let mut deserializer = serde_json::Deserializer::from_str(text);
-        if first != Some(b'{') {
-            let ignored = IgnoredAny::deserialize(&mut deserializer);
-            return Err(refused(match ignored.and_then(|_| deserializer.end()) {
-                Ok(()) => "the body is not a JSON object".to_owned(),
-                Err(error) => format!("the body is not JSON: {error}"),
-            }));
-        }
-        let mut fields = Fields {
-            text,
-            found: IndexMap::new(),
-            count: 0,
+        let mut deserializer = serde_json::Deserializer::from_str(json);
+        let (is_object, fields) = match json.trim_ascii_start().bytes().next() {
+            Some(b'{') => (true, deserializer.deserialize_map(Fields(&text))),
+            Some(_) => {
+                let ignored = IgnoredAny::deserialize(&mut deserializer);
+                (false, ignored.map(|_| IndexMap::new()))
+            }
+            None => {
+                let why = "the body is empty; it has to be a JSON object";
+                return Err(refused(why.to_owned()));
+            }
         };
-        let scanned = deserializer
-            .deserialize_map(&mut fields)
-            .and_then(|()| deserializer.end());
-        let Fields { found, count, .. } = fields;
-        match scanned {
-            Ok(()) => Ok(Self {
-                fields: found,
-                text: bytes,
+        match fields.and_then(|fields| deserializer.end().map(|()| fields)) {
+            Ok(fields) if is_object => Ok(Self {
+                text,
+                fields,
                 allowance: Arc::default(),
             }),
-            Err(_) if count > MAX_FIELDS => {
+            Ok(_) => Err(refused("the body is not a JSON object".to_owned())),
+            // The one error that is not about the JSON.
+            Err(error) if error.is_data() => {
                 let why = format!("the body has more than {MAX_FIELDS} fields");
                 Err(Error::invalid(why).with_code("too_many_fields"))
             }
@@ -145,33 +107,24 @@ impl JsonBody {
             return Ok(None);
         };
         if let Some(value) = field.value.get() {
-            return Ok(Some(value).filter(|value| !value.is_null()));
+            return Ok(Some(value));
         }
-        let text = self.text(field.place.clone().unwrap_or_default());
-        if text == b"null" {
-            return Ok(None);
-        }
-        let value = self
-            .allowance
-            .parse_behind(self.before(field), text, name)?;
+        let before = self.before(&field.text);
+        let value = self.allowance.parse_behind(before, &field.text, name)?;
         Ok(Some(field.value.get_or_init(|| value)))
     }
 
     /// A field's value where its text is short: for fields that are numbers, names or switches if
     /// they are right.
     pub fn short(&self, name: &str) -> Option<&Value> {
-        match self.given(name)? {
-            Given::Text(text) if text.len() > MAX_SHORT_BYTES => None,
-            _ => self.get(name).ok().flatten(),
-        }
+        self.text(name)
+            .filter(|text| text.len() <= MAX_SHORT_BYTES)?;
+        self.get(name).ok()?
     }
 
     /// Returns true if there is a field of this name that is not `null`.
     pub fn has(&self, name: &str) -> bool {
-        match self.given(name) {
-            None | Some(Given::Text(b"null") | Given::Value(Value::Null)) => false,
-            Some(_) => true,
-        }
+        self.field(name).is_some()
     }
 
     /// The names of all fields, in the order of the body. Those of more than 128 bytes are cut.
@@ -179,32 +132,14 @@ impl JsonBody {
         self.fields.keys().map(|name| &**name)
     }
 
-    /// The whole body as one value, for nodes that read what the endpoints here do not know.
-    ///
-    /// # Errors
-    /// If the body is nested too deep or has too many values.
-    pub fn to_value(&self) -> Result<Value> {
-        let mut whole = Map::new();
-        for name in self.names() {
-            let value = self.get(name)?.cloned().unwrap_or_default();
-            whole.insert(name.to_owned(), value);
-        }
-        Ok(Value::Object(whole))
-    }
-
     /// Allowance for values that are still to be made of the request's text.
     pub fn allowance(&self) -> Arc<Allowance> {
         Arc::clone(&self.allowance)
     }
 
-    /// A field as it was sent.
-    pub fn given(&self, name: &str) -> Option<Given<'_>> {
-        let field = self.field(name)?;
-        match (&field.place, field.value.get()) {
-            (Some(place), _) => Some(Given::Text(self.text(place.clone()))),
-            (None, Some(value)) => Some(Given::Value(value)),
-            (None, None) => None,
-        }
+    /// The text of a field, JSON in UTF-8, unless there is none or it is `null`.
+    pub fn text(&self, name: &str) -> Option<&[u8]> {
+        self.field(name).map(|field| &*field.text)
     }
 
     /// The same body, without what was made of it. Both draw on one allowance.
@@ -214,7 +149,7 @@ impl JsonBody {
         Self {
             text: self.text.clone(),
             fields: fields
-                .map(|(name, it)| (name.clone(), it.as_sent()))
+                .map(|(name, field)| (name.clone(), Field::from(field.text.clone())))
                 .collect(),
             allowance: Arc::clone(&self.allowance),
         }
@@ -222,90 +157,58 @@ impl JsonBody {
 
     /// Puts a field in, or in the place of the one of its name.
     pub fn insert(&mut self, name: &str, value: Value) {
+        let text = value.to_string().into();
         let value = value.into();
-        let field = Field { place: None, value };
-        self.fields.insert(name.into(), field);
+        self.fields.insert(name.into(), Field { text, value });
     }
 
     fn field(&self, name: &str) -> Option<&Field> {
-        self.fields.get(name)
+        self.fields.get(name).filter(|field| field.text != "null")
     }
 
-    /// The error of a field whose text could not be read.
-    pub fn unreadable(&self, name: &str, error: &serde_json::Error) -> Error {
-        let before = self.field(name).map_or(&[][..], |field| self.before(field));
-        unreadable(before, name, error)
+    /// The error of a text in a field that could not be read.
+    pub fn unreadable(&self, name: &str, text: &[u8], error: &serde_json::Error) -> Error {
+        unreadable(self.before(text), name, error)
     }
 
-    /// The text before that of a field.
-    fn before(&self, field: &Field) -> &[u8] {
-        let end = field.place.as_ref().map_or(0, |place| place.start);
-        self.text(0..end)
-    }
-
-    /// JSON, which was found to be UTF-8.
-    fn text(&self, place: Range<usize>) -> &[u8] {
-        &self.text[place]
+    /// The text of the body before a part of it; nothing for another text.
+    fn before(&self, text: &[u8]) -> &[u8] {
+        let begins = (text.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
+        self.text.get(..begins).unwrap_or_default()
     }
 }
 
-/// Finds the fields of an object.
-struct Fields<'a> {
-    text: &'a str,
-    found: IndexMap<Box<str>, Field>,
-    /// Number of fields, those of one name included.
-    count: usize,
+impl From<Bytes> for Field {
+    fn from(text: Bytes) -> Self {
+        let value = OnceLock::new();
+        Self { text, value }
+    }
 }
 
-impl<'de> Visitor<'de> for &mut Fields<'de> {
-    type Value = ();
+/// Finds the fields of an object in the text that it is read from.
+struct Fields<'a>(&'a Bytes);
+
+impl<'de> Visitor<'de> for Fields<'_> {
+    type Value = IndexMap<Box<str>, Field>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(name) = map.next_key_seed(Name)? {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields = IndexMap::new();
+        // Those of one name included.
+        let mut count = 0;
+        while let Some(name) = map.next_key::<String>()? {
             let value: &'de RawValue = map.next_value()?;
-            let begins = value.get().as_ptr() as usize - self.text.as_ptr() as usize;
-            let place = Some(begins..begins + value.get().len());
-            let field = Field {
-                place,
-                value: OnceLock::new(),
-            };
-            self.found.insert(name, field);
-            self.count += 1;
-            if self.count > MAX_FIELDS {
+            let text = self.0.slice_ref(value.get().as_bytes());
+            fields.insert(shortened(&name, MAX_NAME_BYTES).into(), text.into());
+            count += 1;
+            if count > MAX_FIELDS {
                 return Err(A::Error::custom("too many fields"));
             }
         }
-        Ok(())
-    }
-}
-
-/// Reads a name, of which it keeps no more than the part that is shown.
-struct Name;
-
-impl<'de> DeserializeSeed<'de> for Name {
-    type Value = Box<str>;
-
-    fn deserialize<D: serde::Deserializer<'de>>(
-        self,
-        deserializer: D,
-    ) -> Result<Box<str>, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for Name {
-    type Value = Box<str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a name")
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<Box<str>, E> {
-        Ok(shortened(name, MAX_NAME_BYTES).into())
+        Ok(fields)
     }
 }
 
@@ -329,10 +232,6 @@ mod tests {
         assert_eq!(body.get("n").expect("no value"), None);
         assert_eq!(body.get("x").expect("no value"), None);
         assert!(body.has("a") && !body.has("n") && !body.has("x"));
-        assert_eq!(
-            body.to_value().expect("values"),
-            json!({"a": 3, "n": null, "ab": 2})
-        );
     }
 
     #[test]

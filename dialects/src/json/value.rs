@@ -1,9 +1,8 @@
 //! Values of any shape, as many as a request may have.
 
 use std::{
-    cell::Cell,
     fmt,
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    sync::atomic::{AtomicIsize, Ordering::Relaxed},
 };
 
 use graphmill_engine::{Error, Result};
@@ -20,14 +19,14 @@ pub const MAX_VALUES: usize = 1 << 16;
 /// Deepest nesting of a field: what reads values goes down by recursion.
 pub const MAX_DEPTH: usize = 100;
 
-/// Number of JSON values that a request may still have.
+/// Number of JSON values that a request may still have; below 0 once it has had too many.
 #[derive(Debug)]
-pub struct Allowance(AtomicUsize);
+pub struct Allowance(AtomicIsize);
 
 impl Default for Allowance {
     /// The allowance of a whole request.
     fn default() -> Self {
-        Self(AtomicUsize::new(MAX_VALUES))
+        Self(AtomicIsize::new(MAX_VALUES as isize))
     }
 }
 
@@ -43,46 +42,39 @@ impl Allowance {
 
     /// The same for a text that stands behind another one: errors tell places in both together.
     pub(super) fn parse_behind(&self, before: &[u8], text: &[u8], field: &str) -> Result<Value> {
-        let excess = Cell::new(None);
         let mut deserializer = serde_json::Deserializer::from_slice(text);
         let seed = Bounded {
             allowance: self,
-            depth: 0,
-            excess: &excess,
+            levels: MAX_DEPTH,
         };
         let value = seed
             .deserialize(&mut deserializer)
             .and_then(|value| deserializer.end().map(|()| value));
         value.map_err(|error| {
-            let (why, code) = match excess.get() {
-                None => return unreadable(before, field, &error),
-                Some(Excess::Values) => (
+            // Other errors than those of `Bounded` are about the JSON.
+            let (why, code) = if !error.is_data() {
+                return unreadable(before, field, &error);
+            } else if self.0.load(Relaxed) < 0 {
+                (
                     format!("has too many JSON values: a request may have {MAX_VALUES}"),
                     "too_many_values",
-                ),
-                Some(Excess::Depth) => (
+                )
+            } else {
+                (
                     format!("is nested deeper than {MAX_DEPTH} levels"),
                     "nested_too_deep",
-                ),
+                )
             };
             Error::invalid(format!("`{field}` {why}"))
                 .with_field(field.to_owned())
                 .with_code(code)
         })
     }
-
-    fn take(&self) -> bool {
-        // Fields are read one after the other; nothing else depends on the order.
-        let taken = self
-            .0
-            .fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
-        taken.is_ok()
-    }
 }
 
 /// The error of a field whose text, behind another one, could not be read. JSON has numbers and
 /// characters that no reader takes, so the text may well be JSON.
-pub fn unreadable(before: &[u8], field: &str, error: &serde_json::Error) -> Error {
+pub(super) fn unreadable(before: &[u8], field: &str, error: &serde_json::Error) -> Error {
     let (mut line, mut column) = (error.line(), error.column());
     let said = error.to_string();
     let place = format!(" at line {line} column {column}");
@@ -99,30 +91,18 @@ pub fn unreadable(before: &[u8], field: &str, error: &serde_json::Error) -> Erro
         .with_code(INVALID_JSON)
 }
 
-#[derive(Copy, Clone)]
-enum Excess {
-    Values,
-    Depth,
-}
-
-/// Reads one value and what is inside of it.
+/// Reads one value and what is inside of it, so many levels deep.
 #[derive(Copy, Clone)]
 struct Bounded<'a> {
     allowance: &'a Allowance,
-    depth: usize,
-    excess: &'a Cell<Option<Excess>>,
+    levels: usize,
 }
 
 impl Bounded<'_> {
     fn inner<E: serde::de::Error>(self) -> Result<Self, E> {
-        if self.depth == MAX_DEPTH {
-            self.excess.set(Some(Excess::Depth));
-            return Err(E::custom("nested too deep"));
-        }
-        Ok(Self {
-            depth: self.depth + 1,
-            ..self
-        })
+        let levels = self.levels.checked_sub(1);
+        let levels = levels.ok_or_else(|| E::custom("nested too deep"))?;
+        Ok(Self { levels, ..self })
     }
 }
 
@@ -130,8 +110,8 @@ impl<'de> DeserializeSeed<'de> for Bounded<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        if !self.allowance.take() {
-            self.excess.set(Some(Excess::Values));
+        // Fields are read one after the other; nothing else depends on the order.
+        if self.allowance.0.fetch_sub(1, Relaxed) <= 0 {
             return Err(D::Error::custom("too many values"));
         }
         deserializer.deserialize_any(self)
@@ -166,10 +146,6 @@ impl<'de> Visitor<'de> for Bounded<'_> {
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
         Ok(value.into())
     }
 

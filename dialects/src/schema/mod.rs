@@ -4,26 +4,27 @@
 //! Beside the words of JSON Schema, these have a meaning here: `x-words` describes a field to a
 //! person, `x-own` leaves reading and checking it to its own reader, `x-shown` is the schema of the
 //! values that are accepted whatever the model, `x-beyond` says that no schema describes these,
-//! `x-usual` is the `type` of an object that has none.
+//! `x-usual` is the `type` of an object that has none, `x-needs` is the switch without which a field
+//! is refused.
 
 mod check;
 mod words;
 
 use std::sync::LazyLock;
 
-use graphmill_engine::Result;
 use indexmap::IndexMap;
-use schemars::{JsonSchema, generate::SchemaSettings};
+use schemars::{JsonSchema, Schema, generate::SchemaSettings, transform::RecursiveTransform};
 use serde_json::{Map, Value, json};
 
 pub use check::{ID, NAME, NOT_BLANK};
-pub(crate) use check::{equal, has_type};
+pub(crate) use check::{check, has_type};
+pub(crate) use words::kinds;
 pub use words::words;
 
 use crate::bodies;
 
 /// The fields of an endpoint, each with its schema.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Endpoint {
     /// The end of its path, which is its name: `chat/completions`.
     pub name: &'static str,
@@ -54,28 +55,19 @@ impl Endpoint {
     pub fn new(name: &'static str) -> Self {
         Self {
             name,
-            fields: IndexMap::new(),
-            others: IndexMap::new(),
-            aliases: Vec::new(),
-            akin: None,
+            ..Self::default()
         }
     }
 
     /// Adds the fields of a struct.
     #[must_use]
     pub fn with<T: JsonSchema>(mut self) -> Self {
-        let settings = SchemaSettings::draft2020_12().with(|settings| {
-            settings.inline_subschemas = true;
-        });
-        let mut schema = settings
-            .into_generator()
-            .into_root_schema_for::<T>()
-            .to_value();
-        if let Value::Object(fields) = schema["properties"].take() {
-            for (name, mut schema) in fields {
-                tidy(&mut schema);
-                self.fields.insert(name, schema);
-            }
+        let settings = SchemaSettings::draft2020_12()
+            .with(|settings| settings.inline_subschemas = true)
+            .with_transform(RecursiveTransform(tidy));
+        let schema = settings.into_generator().into_root_schema_for::<T>();
+        if let Value::Object(fields) = schema.to_value()["properties"].take() {
+            self.fields.extend(fields);
         }
         self
     }
@@ -118,7 +110,7 @@ impl Endpoint {
                     (name, json!({ "type": kind, "x-idle": true }), about)
                 }
             };
-            schema["description"] = about.into();
+            schema["description"] = about.trim().into();
             self.fields.insert(name.to_owned(), schema);
         }
         self
@@ -145,31 +137,23 @@ impl Endpoint {
 
 /// Makes a derived schema that of a value: without null, which is the same as no field, and with the
 /// bounds of its type.
-fn tidy(schema: &mut Value) {
-    match schema {
-        Value::Array(list) => list.iter_mut().for_each(tidy),
-        Value::Object(fields) => {
-            fields.shift_remove("default");
-            if let Some(Value::String(format)) = fields.get("format")
-                && format != "token"
-            {
-                if format == "uint32" && !fields.contains_key("maximum") {
-                    fields.insert("maximum".to_owned(), u32::MAX.into());
-                }
-                fields.shift_remove("format");
-            }
-            if let Some(Value::String(about)) = fields.get_mut("description") {
-                *about = about.replace('\n', " ");
-            }
-            without_null(fields);
-            for (name, inside) in fields.iter_mut() {
-                if name != "x-shown" && name != "enum" {
-                    tidy(inside);
-                }
-            }
+fn tidy(schema: &mut Schema) {
+    let Some(fields) = schema.as_object_mut() else {
+        return;
+    };
+    fields.shift_remove("default");
+    if let Some(Value::String(format)) = fields.get("format")
+        && format != "token"
+    {
+        if format == "uint32" && !fields.contains_key("maximum") {
+            fields.insert("maximum".to_owned(), u32::MAX.into());
         }
-        _ => {}
+        fields.shift_remove("format");
     }
+    if let Some(Value::String(about)) = fields.get_mut("description") {
+        *about = about.replace('\n', " ");
+    }
+    without_null(fields);
 }
 
 fn without_null(fields: &mut Map<String, Value>) {
@@ -203,12 +187,6 @@ pub fn endpoint(name: &str) -> Option<&'static Endpoint> {
     endpoints().find(|endpoint| endpoint.name == name)
 }
 
-/// The names of the fields of a struct.
-pub fn names<T: JsonSchema>() -> Vec<String> {
-    let names = Endpoint::new("").with::<T>().fields.into_keys();
-    names.collect()
-}
-
 /// Returns true if a field of this name is a number, or true or false, where that is not told by
 /// how it is written: in a form.
 pub fn is_value(name: &str) -> bool {
@@ -217,16 +195,6 @@ pub fn is_value(name: &str) -> bool {
         schema["x-only"] != true && !can("".into()) && (can(0.into()) || can(true.into()))
     };
     endpoints().any(|endpoint| endpoint.fields.get(name).is_some_and(is))
-}
-
-/// Checks the value of a field, and writes whole numbers without a fraction where it is an integer.
-pub(crate) fn check(value: &mut Value, schema: &Value, name: &str) -> Result<()> {
-    check::check(value, schema, check::Path::Field(name))
-}
-
-/// The types of a schema, in words.
-pub(crate) fn kinds(schema: &Value) -> String {
-    words::kinds(schema)
 }
 
 #[cfg(test)]

@@ -79,11 +79,13 @@ fn structs_take_what_was_checked() {
     let body = json!({
         "top_k": 16.0, "dry_multiplier": 1, "dry_penalty_last_n": -1, "mirostat": 2, "mirostat_eta": 0.5,
         "repeat_penalty": 1.5, "logit_bias": [[5.0, false]], "seed": null, "new": [1],
+        "max_completion_tokens": -1.0,
     });
     let mut fields = read(bodies::CHAT, &body).expect("it fits");
     assert_eq!(fields.unknown, ["new"]);
-    let names = schema::names::<graphmill_llm::SamplingParams>();
-    let sampling: graphmill_llm::SamplingParams = fields.take_named(&names).expect("sampling");
+    let length: bodies::length::Length = fields.take().expect("length");
+    assert_eq!(length.max_completion_tokens, Some(-1));
+    let sampling: graphmill_llm::SamplingParams = fields.take().expect("sampling");
     assert_eq!((sampling.top_k, sampling.seed), (16, None));
     assert!((sampling.repetition_penalty - 1.5).abs() < f32::EPSILON);
     let dry = sampling.dry.expect("it is on");

@@ -13,10 +13,8 @@ pub fn words(schema: &Value) -> String {
             Some(values) => format!("only {}", list(values, Value::to_string)),
         };
     }
-    for name in ["anyOf", "oneOf"] {
-        if let Some(branches) = schema[name].as_array() {
-            return either(branches.iter().map(words));
-        }
+    if let Some(branches) = branches(schema) {
+        return either(branches.iter().map(words));
     }
     if let Some(values) = schema["enum"].as_array() {
         let plain = |value: &Value| {
@@ -56,7 +54,7 @@ pub fn words(schema: &Value) -> String {
 }
 
 /// The types of a schema: `a string or an array`.
-pub(super) fn kinds(schema: &Value) -> String {
+pub(crate) fn kinds(schema: &Value) -> String {
     if let Some(words) = schema["x-kind"].as_str() {
         return words.to_owned();
     }
@@ -72,16 +70,18 @@ pub(super) fn kinds(schema: &Value) -> String {
     match &schema["type"] {
         Value::Array(names) => either(names.iter().map(|name| kind(name).to_owned())),
         Value::Null => {
-            let branches = ["anyOf", "oneOf"]
-                .iter()
-                .find_map(|name| schema[name].as_array());
-            let branches = branches.map_or(&[][..], Vec::as_slice);
-            let mut all: Vec<String> = branches.iter().map(kinds).collect();
+            let branches = branches(schema).into_iter().flatten();
+            let mut all: Vec<String> = branches.map(kinds).collect();
             all.dedup();
             either(all.into_iter())
         }
         name => kind(name).to_owned(),
     }
+}
+
+/// The forms of a value that has several.
+pub(super) fn branches(schema: &Value) -> Option<&Vec<Value>> {
+    schema["anyOf"].as_array().or(schema["oneOf"].as_array())
 }
 
 fn either(all: impl Iterator<Item = String>) -> String {

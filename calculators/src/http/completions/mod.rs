@@ -55,13 +55,8 @@ impl TextDialect for Completions {
 
     fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
         let own: bodies::Completions = fields.take()?;
-        let form = prompts::Form {
-            field: "prompt",
-            most: MAX_PROMPTS,
-            empty_text: false,
-            only_tokens: false,
-        };
-        let input = input(prompts::read(body, form)?, &own)?;
+        let prompts = prompts::read(body, "prompt", MAX_PROMPTS, 1)?;
+        let input = input(prompts, &own)?;
         let own = OwnParams {
             max_tokens: own.max_tokens,
             echo: own.echo,

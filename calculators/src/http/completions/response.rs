@@ -60,6 +60,6 @@ impl Form for Texts {
 struct TextChoice<'a> {
     text: &'a str,
     index: u32,
-    logprobs: Option<TextLogprobs<'a>>,
+    logprobs: Option<TextLogprobs>,
     finish_reason: Option<&'static str>,
 }

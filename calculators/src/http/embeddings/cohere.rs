@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::super::{
     dialect::{Dialect, Family, Place, Purpose, Route},
-    endpoint,
     fields::{self, missing},
 };
 use super::Request;
@@ -40,15 +39,16 @@ impl Dialect for CohereEmbeddings {
 fn read(body: &JsonBody, id: &str) -> Result<Request> {
     let mut fields = fields::read(EMBED, body)?;
     let own: vectors::Embed = fields.take()?;
-    let texts = own.texts.ok_or_else(|| missing("texts"))?;
     let has = |kind: &str| own.embedding_types.iter().any(|it| it == kind);
     Ok(Request {
-        model: endpoint::model(own.model)?,
-        input: texts.into_iter().map(Prompt::Text).collect(),
+        model: own.model.ok_or_else(|| missing("model"))?.into(),
+        input: (own.texts.ok_or_else(|| missing("texts"))?.into_iter())
+            .map(Prompt::Text)
+            .collect(),
         dimensions: own.output_dimension,
         truncate: own.truncate.map(|truncate| truncate == "END"),
-        form: VectorForm::ByType {
-            id: format!("embed-{id}").into(),
+        form: VectorForm {
+            id: Some(format!("embed-{id}").into()),
             float: own.embedding_types.is_empty() || has("float"),
             base64: has("base64"),
         },
@@ -74,11 +74,8 @@ struct ByType<'a> {
 }
 
 impl<'a> Answer<'a> {
-    pub(super) fn new(request: &'a Request, embeddings: &'a Embeddings) -> Self {
-        let (id, float, base64) = match &request.form {
-            VectorForm::ByType { id, float, base64 } => (&**id, *float, *base64),
-            VectorForm::List { base64 } => ("", !base64, *base64),
-        };
+    pub(super) fn new(id: &'a str, request: &'a Request, embeddings: &'a Embeddings) -> Self {
+        let VectorForm { float, base64, .. } = request.form;
         let text = |prompt: &'a Prompt| match prompt {
             Prompt::Text(text) => Some(text.as_str()),
             _ => None,

@@ -5,8 +5,6 @@ mod cohere;
 
 pub(super) use cohere::CohereEmbeddings;
 
-use std::sync::Arc;
-
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use graphmill_dialects::bodies::{EMBEDDINGS, vectors};
 use graphmill_engine::{
@@ -19,11 +17,13 @@ use super::limits::MAX_TEXTS;
 use super::{
     body,
     dialect::{Dialect, Family, Purpose, Route},
-    dialect_table, endpoint, fields, prompts,
+    dialect_table,
+    fields::{self, missing},
+    prompts,
 };
 use crate::payload::{
     Embeddings as Vectors, EmbeddingsRequest as Request, HttpRequestPayload, HttpResponse,
-    JsonBody, Prompt, VectorForm,
+    JsonBody, VectorForm,
 };
 
 /// Reads the body of `embeddings`, or of Cohere's `embed`, and refuses, with the field's name, what
@@ -42,38 +42,28 @@ use crate::payload::{
 /// ```
 pub struct EmbeddingsRequest;
 
-/// The ports of [`EmbeddingsRequest`].
-#[derive(Copy, Clone, Debug)]
-pub struct EmbeddingsRequestPorts {
-    payload: In<HttpRequestPayload>,
-    request: Out<Request>,
-}
-
 impl Calculator for EmbeddingsRequest {
     const NAME: &'static str = "EmbeddingsRequestCalculator";
     const DOC: &'static str =
         "Reads and checks a request of OpenAI's embeddings endpoint, or of Cohere's embed.";
     type Options = NoOptions;
-    type Ports = EmbeddingsRequestPorts;
+    type Ports = (In<HttpRequestPayload>, Out<Request>);
 
-    fn contract(c: &mut Contract, _: &NoOptions) -> EmbeddingsRequestPorts {
-        EmbeddingsRequestPorts {
-            payload: c.input("HTTP_REQUEST_PAYLOAD"),
-            request: c.output("REQUEST"),
-        }
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
+        (c.input("HTTP_REQUEST_PAYLOAD"), c.output("REQUEST"))
     }
 
-    fn open(_: &NoOptions, _: EmbeddingsRequestPorts, _: &mut OpenCx<'_>) -> Result<Self> {
+    fn open(_: &NoOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self)
     }
 
-    fn process(&mut self, io: EmbeddingsRequestPorts, cx: &mut Cx<'_>) -> Result<Flow> {
-        if let Some(payload) = cx.get(io.payload) {
+    fn process(&mut self, (payload, request): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let Some(payload) = cx.get(payload) {
             let Some((Family::Vectors(read), _)) = payload.served() else {
                 return Err(dialect_table::not_read(Self::NAME, &payload.uri));
             };
-            let request = read(body::json(payload)?, &cx.run().id.0)?;
-            cx.emit(io.request, request);
+            let read = read(body::json(payload)?, &cx.run().id.0)?;
+            cx.emit(request, read);
         }
         Ok(Flow::Continue)
     }
@@ -103,26 +93,19 @@ impl Dialect for Embeddings {
 fn read(body: &JsonBody, _: &str) -> Result<Request> {
     let mut fields = fields::read(EMBEDDINGS, body)?;
     let own: vectors::Embeddings = fields.take()?;
+    let base64 = own.encoding_format.is_some_and(|form| form == "base64");
     Ok(Request {
-        model: endpoint::model(own.model)?,
-        input: texts(body)?,
+        model: own.model.ok_or_else(|| missing("model"))?.into(),
+        input: prompts::read(body, "input", MAX_TEXTS, 0)?.into(),
         dimensions: own.dimensions,
         truncate: None,
-        form: VectorForm::List {
-            base64: own.encoding_format.is_some_and(|form| form == "base64"),
+        form: VectorForm {
+            id: None,
+            float: !base64,
+            base64,
         },
         ignored: fields.unknown.into(),
     })
-}
-
-fn texts(body: &JsonBody) -> Result<Arc<[Prompt]>> {
-    let form = prompts::Form {
-        field: "input",
-        most: MAX_TEXTS,
-        empty_text: true,
-        only_tokens: false,
-    };
-    Ok(prompts::read(body, form)?.into())
 }
 
 /// Writes the answer of `embeddings`, or of Cohere's `embed`. There is one answer: a second request is
@@ -144,51 +127,43 @@ pub struct EmbeddingsResponse {
     answered: bool,
 }
 
-/// The ports of [`EmbeddingsResponse`].
-#[derive(Copy, Clone, Debug)]
-pub struct EmbeddingsResponsePorts {
-    request: In<Request>,
-    embeddings: In<Vectors>,
-    response: Out<HttpResponse>,
-}
-
 impl Calculator for EmbeddingsResponse {
     const NAME: &'static str = "EmbeddingsResponseCalculator";
     const DOC: &'static str =
         "Writes the answer of OpenAI's embeddings endpoint, or of Cohere's embed.";
     type Options = NoOptions;
-    type Ports = EmbeddingsResponsePorts;
+    type Ports = (In<Request>, In<Vectors>, Out<HttpResponse>);
 
-    fn contract(c: &mut Contract, _: &NoOptions) -> EmbeddingsResponsePorts {
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
         c.offset(Offset::Unset);
-        EmbeddingsResponsePorts {
-            request: c.input("REQUEST"),
-            embeddings: c.input("EMBEDDINGS"),
-            response: c.output("HTTP_RESPONSE_PAYLOAD"),
-        }
+        let (request, embeddings) = (c.input("REQUEST"), c.input("EMBEDDINGS"));
+        (request, embeddings, c.output("HTTP_RESPONSE_PAYLOAD"))
     }
 
-    fn open(_: &NoOptions, _: EmbeddingsResponsePorts, _: &mut OpenCx<'_>) -> Result<Self> {
+    fn open(_: &NoOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self::default())
     }
 
-    fn process(&mut self, io: EmbeddingsResponsePorts, cx: &mut Cx<'_>) -> Result<Flow> {
-        if self.answered && cx.packet(io.request).is_some() {
+    fn process(
+        &mut self,
+        (request, embeddings, response): Self::Ports,
+        cx: &mut Cx<'_>,
+    ) -> Result<Flow> {
+        if self.answered && cx.packet(request).is_some() {
             return Err(body::second_request(cx.time()));
         }
-        if let (Some(request), Some(embeddings)) = (cx.get(io.request), cx.get(io.embeddings)) {
-            let packets = match request.form {
-                VectorForm::List { base64 } => {
-                    body::answer(&Answer::new(request, embeddings, base64), &request.ignored)?
-                }
-                VectorForm::ByType { .. } => {
-                    body::answer(&cohere::Answer::new(request, embeddings), &request.ignored)?
+        if let (Some(request), Some(embeddings)) = (cx.get(request), cx.get(embeddings)) {
+            let packets = match &request.form.id {
+                None => body::answer(&Answer::new(request, embeddings), &request.ignored)?,
+                Some(id) => {
+                    let answer = cohere::Answer::new(id, request, embeddings);
+                    body::answer(&answer, &request.ignored)?
                 }
             };
             for (timestamp, packet) in (0..).zip(packets) {
-                cx.emit_at(io.response, timestamp, packet);
+                cx.emit_at(response, timestamp, packet);
             }
-            cx.out().close(io.response);
+            cx.out().close(response);
             self.answered = true;
         }
         Ok(Flow::Continue)
@@ -228,12 +203,12 @@ fn base64(vector: &[f32]) -> String {
 }
 
 impl<'a> Answer<'a> {
-    fn new(request: &'a Request, embeddings: &'a Vectors, base64: bool) -> Self {
+    fn new(request: &'a Request, embeddings: &'a Vectors) -> Self {
         let item = |(index, vector): (usize, &'a Vec<f32>)| Item {
             object: "embedding",
             index,
-            embedding: if base64 {
-                Vector::Base64(self::base64(vector))
+            embedding: if request.form.base64 {
+                Vector::Base64(base64(vector))
             } else {
                 Vector::Numbers(vector)
             },

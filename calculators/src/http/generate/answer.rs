@@ -2,8 +2,7 @@
 
 use graphmill_engine::Result;
 use graphmill_llm::Usage;
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::http::{
     body::{to_json, whole},
@@ -15,50 +14,26 @@ use crate::payload::{Finish, HttpResponse, TextChunk, TextRequest};
 const VERSION: &str = "1";
 
 /// Writes an answer.
+#[derive(Default)]
 pub(super) struct Texts {
     /// The text so far, where the answer is one object.
     text: String,
-    with_details: bool,
 }
 
-impl Texts {
-    pub(super) fn new(request: &TextRequest) -> Self {
-        let details = request.echo.get("details");
-        Self {
-            text: String::new(),
-            with_details: details.and_then(Value::as_bool) == Some(true),
-        }
+fn written(request: &TextRequest, text: &str, finish: Option<Finish>) -> Result<String> {
+    let echoed = |name: &str| request.echo.get(name).filter(|value| !value.is_null());
+    let mut answer = json!({});
+    if let Some(id) = echoed("id") {
+        answer["id"] = id.clone();
     }
-
-    fn written(&self, request: &TextRequest, text: &str, finish: Option<Finish>) -> Result<String> {
-        let echoed = |name| request.echo.get(name).and_then(Value::as_str);
-        let finish = finish.filter(|_| self.with_details);
-        to_json(&Written {
-            id: echoed("id"),
-            model_name: echoed("model_name").unwrap_or(&request.model),
-            model_version: echoed("model_version").unwrap_or(VERSION),
-            text_output: text,
-            details: finish.map(|finish| Details {
-                finish_reason: reason(finish),
-            }),
-        })
+    for (name, usual) in [("model_name", &*request.model), ("model_version", VERSION)] {
+        answer[name] = echoed(name).map_or_else(|| usual.into(), Value::clone);
     }
-}
-
-#[derive(Serialize)]
-struct Written<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
-    model_name: &'a str,
-    model_version: &'a str,
-    text_output: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    details: Option<Details>,
-}
-
-#[derive(Serialize)]
-struct Details {
-    finish_reason: &'static str,
+    answer["text_output"] = text.into();
+    if let Some(finish) = finish.filter(|_| echoed("details") == Some(&json!(true))) {
+        answer["details"] = json!({ "finish_reason": reason(finish) });
+    }
+    to_json(&answer)
 }
 
 fn reason(finish: Finish) -> &'static str {
@@ -81,10 +56,10 @@ impl AnswerWriter for Texts {
         if !request.stream {
             self.text.push_str(&chunk.text);
             if finish.is_some() {
-                out.push(whole(self.written(request, &self.text, finish)?));
+                out.push(whole(written(request, &self.text, finish)?));
             }
         } else if !chunk.text.is_empty() || finish.is_some() {
-            let event = self.written(request, &chunk.text, finish)?;
+            let event = written(request, &chunk.text, finish)?;
             out.push(HttpResponse::Event(event));
             if finish.is_some() {
                 out.push(HttpResponse::End);

@@ -8,7 +8,7 @@ use graphmill_dialects::{
     bodies::{GENERATE, GENERATE_STREAM},
 };
 use graphmill_engine::Result;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     OwnParams,
@@ -68,16 +68,13 @@ impl Dialect for Generate {
 
     /// `{"error": <message>}`, with the code and the field where there are any.
     fn error(&self, failure: &Failure<'_>) -> Value {
-        let Failure { code, param, .. } = *failure;
-        let fields = [
-            ("error", Some(failure.message)),
-            ("code", code),
-            ("param", param),
-        ];
-        let given = fields
-            .into_iter()
-            .filter_map(|(name, said)| Some((name, said?)));
-        given.collect()
+        let mut error = json!({ "error": failure.message });
+        for (name, value) in [("code", failure.code), ("param", failure.param)] {
+            if let Some(value) = value {
+                error[name] = value.into();
+            }
+        }
+        error
     }
 }
 
@@ -94,7 +91,7 @@ impl TextDialect for Generate {
         request::read(body, fields, self.streams)
     }
 
-    fn writer(&self, request: &TextRequest) -> Box<dyn AnswerWriter> {
-        Box::new(answer::Texts::new(request))
+    fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
+        Box::new(answer::Texts::default())
     }
 }

@@ -2,10 +2,11 @@
 
 use graphmill_dialects::{
     Fields,
-    bodies::generate::{Generate, Parameters, Served},
+    bodies::generate::{Generate, Parameters, PathFields},
     json::JsonBody,
 };
 use graphmill_engine::Result;
+use serde_json::Value;
 
 use crate::http::{
     OwnParams, completions,
@@ -48,20 +49,19 @@ pub(super) fn read(
     if stop.is_some() && (body.has("stop") || own.parameters.contains_key("stop")) {
         return Err(invalid("stop_words", "cannot be used together with `stop`"));
     }
-    let served: Served = fields.take()?;
-    let repeated = [
-        ("id", own.id),
-        ("model_name", served.model_name),
-        ("model_version", served.model_version),
+    let path: PathFields = fields.take()?;
+    let repeated: [(_, Value); 4] = [
+        ("id", own.id.into()),
+        ("model_name", path.model_name.into()),
+        ("model_version", path.model_version.into()),
+        ("details", parameters.details.into()),
     ];
-    let repeated = repeated.into_iter();
-    let repeated = repeated.filter_map(|(name, value)| Some((name.to_owned(), value?.into())));
-    let details = ("details".to_owned(), parameters.details.into());
+    let repeated = repeated.map(|(name, value)| (name.to_owned(), value));
     let params = OwnParams {
         max_tokens: parameters.max_tokens.or(Some(MAX_TOKENS)),
         stop,
         stream,
-        repeated: repeated.chain([details]).collect(),
+        repeated: repeated.into_iter().collect(),
         ..OwnParams::default()
     };
     let input = completions::input(vec![Prompt::Text(text)], &fields.take()?)?;

@@ -1,8 +1,8 @@
 //! Questions about prompts, which are answered without generating: their tokens, their text, and
 //! what a request would do.
 
+mod effective_values;
 pub(super) mod explain;
-mod explanation;
 pub(super) mod question;
 mod reporter;
 pub(super) mod tokenizer;

@@ -1,4 +1,4 @@
-//! Which question a request asks, read from its path, its query and its body.
+//! The question that a request asks, read from its path, its query and its body.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ use super::{
         fields::{self, invalid, missing, shown},
         prompts,
     },
-    explanation,
+    effective_values,
 };
 use crate::payload::{
     GenerationParams, HttpRequestPayload, JsonBody, Prompt, PromptQuestion, QuestionKind,
-    RequestInput, Tokenization,
+    RequestInput,
 };
 
 /// The purpose of a request for an answer: the answer, or an explanation where the query asks for
 /// one.
-pub(in crate::http) fn explained(uri: &str) -> Result<Purpose> {
+pub(in crate::http) fn read_purpose(uri: &str) -> Result<Purpose> {
     let (_, query) = uri.split_once('?').unwrap_or_default();
     let explain = query
         .split('&')
@@ -39,137 +39,109 @@ pub(in crate::http) fn explained(uri: &str) -> Result<Purpose> {
 }
 
 /// The question of a request that has the fields of one for an answer.
-pub(in crate::http) fn of_generation(
+pub(in crate::http) fn generation_question(
     purpose: Purpose,
-    model: &Arc<str>,
     body: &JsonBody,
     defaults: &Defaults,
     params: &GenerationParams,
     ignored: &[String],
-) -> Option<PromptQuestion> {
-    let kind = match purpose {
+) -> Option<QuestionKind> {
+    match purpose {
         Purpose::Explanation => {
-            let explained = explanation::explained(body, defaults, params, ignored);
-            QuestionKind::Explain(Arc::new(explained))
+            let values = effective_values::read(body, defaults, params, ignored);
+            Some(QuestionKind::Explain(Arc::new(values)))
         }
-        Purpose::Rendering | Purpose::Template => QuestionKind::Render,
-        Purpose::Count(object) => QuestionKind::CountTokens { object },
-        _ => return None,
-    };
-    Some(PromptQuestion {
-        model: Arc::clone(model),
-        kind,
-    })
+        Purpose::Rendering | Purpose::Template => Some(QuestionKind::Render),
+        Purpose::Count(object) => Some(QuestionKind::CountTokens { object }),
+        _ => None,
+    }
 }
 
-/// The model, the prompts and the question of a request that is about prompts alone.
-pub(in crate::http) fn of_prompt(
+/// The question and the prompts of a request that is about prompts alone.
+pub(in crate::http) fn prompt_question(
     purpose: Purpose,
     body: &JsonBody,
-) -> Result<(String, RequestInput, QuestionKind)> {
+) -> Result<(PromptQuestion, RequestInput)> {
     if purpose == Purpose::Text {
-        let own: Detokenize = fields::check(DETOKENIZE, body)?.take()?;
-        return Ok((own.model, tokens(body)?, QuestionKind::Detokenize));
+        let own: Detokenize = fields::read(DETOKENIZE, body)?.take()?;
+        let tokens = prompts::read_tokens(body, "tokens")?;
+        let input = RequestInput::Prompts([Prompt::Tokens(tokens)].into());
+        let question = PromptQuestion {
+            model: own.model.into(),
+            kind: QuestionKind::Detokenize,
+        };
+        return Ok((question, input));
     }
-    let mut fields = fields::check(TOKENIZE, body)?;
-    let mut own: Tokenize = fields.take()?;
-    let texts = texts(&mut own, body)?;
-    let (count, nested) = match &texts {
-        Some((_, Text::Parts(texts))) => (texts.len(), true),
-        _ => (1, false),
-    };
-    let tokenization = tokenization(&own, nested, count)?;
-    let input = match texts {
-        None => RequestInput::Chat(chat::read(&mut fields, &body.allowance())?.0),
-        Some((field, texts)) => {
-            let texts = match texts {
-                Text::Whole(text) => vec![text],
-                Text::Parts(texts) => texts,
-            };
-            let prompt = |text| spelled(&own, field, text);
-            RequestInput::Prompts(texts.into_iter().map(prompt).collect())
+    let mut fields = fields::read(TOKENIZE, body)?;
+    let mut form: Tokenize = fields.take()?;
+    // What is not said is as in a completion, but for `content`, where it is as in llama-server, and
+    // `prompt`, where spelled special tokens are read, as in vLLM: clients look up a special token by
+    // its text.
+    let given = [
+        ("text", form.text.take(), true, false),
+        ("prompt", form.prompt.take(), true, true),
+        ("content", form.content.take(), false, true),
+    ];
+    let mut given = given.into_iter().filter(|(_, texts, ..)| texts.is_some());
+    let first = given.next();
+    let other = given.next().map(|(field, ..)| field);
+    let other = other.or(body.has("messages").then_some("messages"));
+    let (input, nested) = match (first, other) {
+        (Some((field, ..)), Some(other)) => {
+            let message = format!("cannot be used together with `{field}`");
+            return Err(invalid(other, message));
         }
+        (Some((_, texts, add_special, parse_special)), None) => {
+            let nested = matches!(texts, Some(Text::Parts(_)));
+            let texts = match texts {
+                Some(Text::Whole(text)) => vec![text],
+                Some(Text::Parts(texts)) => texts,
+                None => Vec::new(),
+            };
+            let prompt = |text| Prompt::Spelled {
+                text,
+                add_special: form.add_special_tokens.unwrap_or(add_special),
+                parse_special: form.parse_special.unwrap_or(parse_special),
+            };
+            let prompts = texts.into_iter().map(prompt).collect();
+            (RequestInput::Prompts(prompts), nested)
+        }
+        (None, Some(_)) => {
+            let (chat, _) = chat::read(&mut fields, &body.allowance())?;
+            (RequestInput::Chat(chat), false)
+        }
+        (None, None) => return Err(missing("text")),
     };
-    Ok((own.model, input, QuestionKind::Tokenize(tokenization)))
+    if form.pad_to_max_length {
+        let length = form.max_length.ok_or_else(|| missing("max_length"))?;
+        let count = match &input {
+            RequestInput::Prompts(prompts) => prompts.len(),
+            RequestInput::Chat(_) => 1,
+        };
+        let most = MAX_PADDED / count.max(1);
+        if length as usize > most {
+            let message =
+                format!("must be at most {most} for {count} texts to be padded to, not {length}");
+            return Err(invalid("max_length", message));
+        }
+    }
+    let question = PromptQuestion {
+        model: form.model.as_str().into(),
+        kind: QuestionKind::Tokenize {
+            form: Arc::new(form),
+            nested,
+        },
+    };
+    Ok((question, input))
 }
 
-/// Why a question has no answer in a graph that leaves the node for it out.
+/// The refusal of a question in a graph that leaves the node for it out.
 pub(in crate::http) fn not_answered(payload: &HttpRequestPayload) -> Error {
     let message = format!(
         "this graph does not serve `{}`: nothing is connected to QUESTION of its request node",
         shown(&payload.uri)
     );
     Error::not_found(message).with_code("unknown_endpoint")
-}
-
-/// The tokens of `detokenize`.
-fn tokens(body: &JsonBody) -> Result<RequestInput> {
-    let form = prompts::Form {
-        field: "tokens",
-        most: 1,
-        empty_text: false,
-        only_tokens: true,
-    };
-    Ok(RequestInput::Prompts(prompts::read(body, form)?.into()))
-}
-
-/// The field that `tokenize` is to tokenize, and its texts; none for a conversation.
-fn texts(own: &mut Tokenize, body: &JsonBody) -> Result<Option<(&'static str, Text<String>)>> {
-    let fields = [
-        ("text", own.text.take()),
-        ("prompt", own.prompt.take()),
-        ("content", own.content.take()),
-    ];
-    let mut given = (fields.into_iter()).filter_map(|(field, texts)| Some((field, texts?)));
-    let first = given.next();
-    let is_chat = body.has("messages");
-    let other = given.next().map(|(field, _)| field);
-    match (&first, other.or(is_chat.then_some("messages"))) {
-        (Some((field, _)), Some(other)) => {
-            let message = format!("cannot be used together with `{field}`");
-            Err(invalid(other, message))
-        }
-        (None, None) => Err(missing("text")),
-        _ => Ok(first),
-    }
-}
-
-/// A text as it is to be read. What is not said is as in a completion, but for `content`, where it
-/// is as in llama-server, and `prompt`, where spelled special tokens are read, as in vLLM: clients
-/// look up a special token by its text.
-fn spelled(own: &Tokenize, field: &str, text: String) -> Prompt {
-    let as_llama_server = field == "content";
-    let parses = as_llama_server || field == "prompt";
-    Prompt::Spelled {
-        text,
-        add_special: own.add_special_tokens.unwrap_or(!as_llama_server),
-        parse_special: own.parse_special.unwrap_or(parses),
-    }
-}
-
-/// How `count` texts are tokenized.
-fn tokenization(own: &Tokenize, nested: bool, count: usize) -> Result<Tokenization> {
-    let pad = own.pad_to_max_length;
-    if pad && own.max_length.is_none() {
-        return Err(missing("max_length"));
-    }
-    let most = MAX_PADDED / count.max(1);
-    if let Some(length) = own
-        .max_length
-        .filter(|length| pad && *length as usize > most)
-    {
-        let message =
-            format!("must be at most {most} for {count} texts to be padded to, not {length}");
-        return Err(invalid("max_length", message));
-    }
-    Ok(Tokenization {
-        max_length: own.max_length,
-        pad,
-        pad_left: own.padding_side.as_deref() == Some("left"),
-        token_strs: own.return_token_strs,
-        with_pieces: own.with_pieces,
-        nested,
-    })
 }
 
 /// Most tokens of all lists together where these are padded: a few bytes of a request may not

@@ -7,7 +7,7 @@ use graphmill_engine::{
     Run, Timestamp, register,
 };
 use graphmill_llm::{GenerationError, PromptPreview};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     explain::{self, Explanation},
@@ -46,13 +46,6 @@ pub struct PromptReporter {
     explanation: Option<(Timestamp, Explanation)>,
 }
 
-/// What the engine says about a prompt.
-#[derive(Debug)]
-struct Previewed {
-    index: usize,
-    preview: std::result::Result<PromptPreview, GenerationError>,
-}
-
 /// The ports of [`PromptReporter`].
 #[derive(Copy, Clone, Debug)]
 pub struct PromptReporterPorts {
@@ -60,7 +53,8 @@ pub struct PromptReporterPorts {
     prompts: In<Prompts>,
     tokens: In<TokenPrompts>,
     report: Out<PromptReport>,
-    previews: Events<Previewed>,
+    /// Answers of the engine about the prompts, by their index.
+    previews: Events<(usize, std::result::Result<PromptPreview, GenerationError>)>,
     model: Res<LanguageModel>,
 }
 
@@ -93,9 +87,13 @@ impl Calculator for PromptReporter {
     }
 
     fn process(&mut self, io: PromptReporterPorts, cx: &mut Cx<'_>) -> Result<Flow> {
-        if let Some(Previewed { index, preview }) = cx.event(io.previews) {
-            if let Some((time, report)) = self.explain(index, preview.map_err(llm::failed)?) {
-                cx.emit_at(io.report, time, PromptReport(report));
+        if let Some((index, preview)) = cx.event(io.previews) {
+            let (engine, preview) = (self.model.engine(), preview.map_err(llm::failed)?);
+            let complete = self
+                .explanation
+                .take_if(|(_, explanation)| explanation.add(index, preview, &engine));
+            if let Some((time, explanation)) = complete {
+                cx.emit_at(io.report, time, PromptReport(explanation.report(&engine)));
                 cx.out().resume(io.question);
             }
         } else if let Some(report) = self.answer(io, cx)? {
@@ -114,11 +112,6 @@ impl Calculator for PromptReporter {
 }
 register!(PromptReporter);
 
-/// Whether a chat template made the prompt.
-fn is_templated(prompts: &Prompts) -> bool {
-    matches!(&*prompts.0, [Prompt::Templated(_)])
-}
-
 impl PromptReporter {
     /// The answer to a question, unless it has to wait for the engine.
     fn answer(&mut self, io: PromptReporterPorts, cx: &mut Cx<'_>) -> Result<Option<Value>> {
@@ -130,7 +123,9 @@ impl PromptReporter {
         };
         let vocab = &**self.model.vocab();
         match &question.kind {
-            QuestionKind::Tokenize(how) => Ok(Some(tokens::tokenized(vocab, *how, &tokens))),
+            QuestionKind::Tokenize { form, nested } => {
+                Ok(Some(tokens::tokenized(vocab, form, *nested, &tokens)))
+            }
             QuestionKind::Detokenize => tokens::detokenized(vocab, &tokens).map(Some),
             QuestionKind::CountTokens { object } => {
                 let count: usize = tokens.0.iter().map(|prompt| prompt.tokens.len()).sum();
@@ -142,18 +137,18 @@ impl PromptReporter {
             }
             QuestionKind::Render => {
                 let rendered = tokens::rendered(vocab, &prompts, &tokens)?;
-                Ok(Some(self.render(&question, &prompts, rendered)))
+                Ok(Some(self.render(&question.model, &prompts, rendered)))
             }
-            QuestionKind::Explain(explained) => {
+            QuestionKind::Explain(effective) => {
                 let engine = self.model.engine();
-                explain::check(&engine, &explained.params)?;
+                explain::check(&engine, &effective.params)?;
                 let rendered = tokens::rendered(vocab, &prompts, &tokens)?;
-                let (salt, adapter) = (&explained.params.cache_salt, &explained.params.adapter);
+                let (salt, adapter) = (&effective.params.cache_salt, &effective.params.adapter);
                 for (index, prompt) in tokens.0.into_iter().enumerate() {
                     let sender = cx.sender(io.previews);
                     let answer = move |preview| {
                         // a session that has ended waits for nothing
-                        sender.send(Previewed { index, preview }).ok();
+                        sender.send((index, preview)).ok();
                     };
                     engine
                         .preview(
@@ -163,11 +158,15 @@ impl PromptReporter {
                             adapter.as_deref(),
                             answer,
                         )
-                        .map_err(explain::refused)?;
+                        .map_err(llm::refused)?;
                 }
-                let model = Arc::clone(&question.model);
-                let explained = Arc::clone(explained);
-                let explanation = Explanation::new(model, explained, rendered);
+                let explanation = Explanation {
+                    model: Arc::clone(&question.model),
+                    effective: Arc::clone(effective),
+                    awaited: rendered.len(),
+                    prompts: rendered,
+                    cells: 0,
+                };
                 self.explanation = Some((cx.time(), explanation));
                 cx.out().pause(io.question);
                 Ok(None)
@@ -177,30 +176,13 @@ impl PromptReporter {
 
     /// The answer of `render`: the one prompt of a conversation, or the list of those of a
     /// completion.
-    fn render(
-        &self,
-        question: &PromptQuestion,
-        prompts: &Prompts,
-        mut rendered: Vec<Map<String, Value>>,
-    ) -> Value {
-        let mut answer = match rendered.pop() {
-            Some(only) if rendered.is_empty() && is_templated(prompts) => only,
-            last => {
-                rendered.extend(last);
-                Map::from_iter([("prompts".to_owned(), json!(rendered))])
-            }
+    fn render(&self, model: &str, prompts: &Prompts, mut rendered: Vec<Value>) -> Value {
+        let mut answer = match &*prompts.0 {
+            [Prompt::Templated(_)] => rendered.pop().unwrap_or_default(),
+            _ => json!({ "prompts": rendered }),
         };
-        answer.insert("model".to_owned(), json!(question.model));
-        let context = self.model.vocab().context_length();
-        answer.insert("max_model_len".to_owned(), json!(context));
-        answer.into()
-    }
-
-    /// Takes in what the engine says; the answer, with the timestamp of its question, when it is
-    /// complete.
-    fn explain(&mut self, index: usize, preview: PromptPreview) -> Option<(Timestamp, Value)> {
-        let complete = self.explanation.as_mut()?.1.add(index, preview);
-        let (time, explanation) = self.explanation.take_if(|_| complete)?;
-        Some((time, explanation.report(&self.model.engine())))
+        answer["model"] = json!(model);
+        answer["max_model_len"] = json!(self.model.vocab().context_length());
+        answer
     }
 }

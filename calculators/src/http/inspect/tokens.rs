@@ -1,60 +1,63 @@
 //! Tokens and their text, as `tokenize`, `detokenize` and `render` list them.
 
+use graphmill_dialects::bodies::prompts::Tokenize;
 use graphmill_engine::{Error, Result};
 use graphmill_llm::{Token, Vocab};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::super::fields::invalid;
-use crate::payload::{
-    MediaKind, Prompt, Prompts, TemplatedPrompt, TokenPrompts, Tokenization, media_marker,
-};
+use crate::payload::{MediaKind, Prompt, Prompts, TemplatedPrompt, TokenPrompts, media_marker};
 
-/// The answer of `tokenize`.
-pub(super) fn tokenized(vocab: &dyn Vocab, how: Tokenization, prompts: &TokenPrompts) -> Value {
-    let lists: Vec<Vec<Token>> = prompts
-        .0
-        .iter()
-        .map(|prompt| fitted(vocab, how, &prompt.tokens))
+/// The answer of `tokenize`; `nested` if there is a list for each of several texts.
+pub(super) fn tokenized(
+    vocab: &dyn Vocab,
+    form: &Tokenize,
+    nested: bool,
+    prompts: &TokenPrompts,
+) -> Value {
+    let lists = prompts.0.iter();
+    let lists: Vec<Vec<Token>> = lists
+        .map(|prompt| fitted(vocab, form, &prompt.tokens))
         .collect();
-    let count: usize = lists.iter().map(Vec::len).sum();
-    let nest = |mut lists: Vec<Value>| match lists.pop() {
-        Some(only) if !how.nested => only,
-        last => lists.into_iter().chain(last).collect(),
-    };
-    let listed = |tokens: &Vec<Token>| -> Value {
-        if how.with_pieces {
-            let token = |token: &Token| json!({ "id": token, "piece": piece(vocab, *token) });
-            tokens.iter().map(token).collect()
+    let list = |entry: &dyn Fn(&Token) -> Value| {
+        let mut lists = lists
+            .iter()
+            .map(|tokens| tokens.iter().map(entry).collect());
+        if nested {
+            Value::Array(lists.collect())
         } else {
-            json!(tokens)
+            lists.next().unwrap_or_default()
         }
     };
     let mut answer = json!({
-        "count": count,
+        "count": lists.iter().map(Vec::len).sum::<usize>(),
         "max_model_len": vocab.context_length(),
-        "tokens": nest(lists.iter().map(listed).collect()),
+        "tokens": list(&|token| {
+            if form.with_pieces {
+                json!({ "id": token, "piece": piece(vocab, *token) })
+            } else {
+                json!(token)
+            }
+        }),
     });
-    if how.token_strs {
-        let texts = |tokens: &Vec<Token>| -> Value {
-            let text = |token: &Token| text(vocab, std::slice::from_ref(token));
-            tokens.iter().map(text).collect()
-        };
-        answer["token_strs"] = nest(lists.iter().map(texts).collect());
+    if form.return_token_strs {
+        answer["token_strs"] = list(&|token| text(vocab, &[*token]).into());
     }
     answer
 }
 
 /// Cuts or fills a list as asked.
-fn fitted(vocab: &dyn Vocab, how: Tokenization, tokens: &[Token]) -> Vec<Token> {
+fn fitted(vocab: &dyn Vocab, form: &Tokenize, tokens: &[Token]) -> Vec<Token> {
     let mut tokens = tokens.to_vec();
-    let Some(length) = how.max_length else {
+    let Some(length) = form.max_length else {
         return tokens;
     };
     let length = length as usize;
     tokens.truncate(length);
-    if let Some(pad) = vocab.pad().filter(|_| how.pad) {
+    if let Some(pad) = vocab.pad().filter(|_| form.pad_to_max_length) {
         let missing = length - tokens.len();
-        let at = if how.pad_left { 0 } else { tokens.len() };
+        let is_left = form.padding_side.as_deref() == Some("left");
+        let at = if is_left { 0 } else { tokens.len() };
         tokens.splice(at..at, std::iter::repeat_n(pad, missing));
     }
     tokens
@@ -84,30 +87,24 @@ pub(super) fn detokenized(vocab: &dyn Vocab, prompts: &TokenPrompts) -> Result<V
     let tokens = prompts.0.first();
     let tokens = tokens.map_or(&[][..], |prompt| prompt.tokens.as_slice());
     if let Some(index) = tokens.iter().position(|token| !vocab.contains(*token)) {
-        let size = vocab.n_vocab();
-        let message = format!(
-            "must be a token of the model, 0 to {}, not {}",
-            size - 1,
-            tokens[index]
-        );
+        let (last, token) = (vocab.n_vocab() - 1, tokens[index]);
+        let message = format!("must be a token of the model, 0 to {last}, not {token}");
         return Err(invalid(format!("tokens[{index}]"), message));
     }
     let text = text(vocab, tokens);
     Ok(json!({ "prompt": text, "content": text }))
 }
 
-/// A prompt in which images and sounds are shown by a word for each.
+/// The text of a prompt in which images and sounds are shown by a word for each.
 fn shown(prompt: &TemplatedPrompt) -> String {
-    let mut texts = prompt.text.split(media_marker());
-    let mut shown = texts.next().unwrap_or_default().to_owned();
-    for (medium, text) in prompt.media.iter().zip(texts) {
-        shown.push_str(match medium.kind {
+    let text = prompt.text.clone();
+    prompt.media.iter().fold(text, |text, medium| {
+        let word = match medium.kind {
             MediaKind::Image => "<__image__>",
             MediaKind::Sound => "<__sound__>",
-        });
-        shown.push_str(text);
-    }
-    shown
+        };
+        text.replacen(media_marker(), word, 1)
+    })
 }
 
 /// Each prompt as the model would see it.
@@ -115,7 +112,7 @@ pub(super) fn rendered(
     vocab: &dyn Vocab,
     prompts: &Prompts,
     tokens: &TokenPrompts,
-) -> Result<Vec<Map<String, Value>>> {
+) -> Result<Vec<Value>> {
     if prompts.0.len() != tokens.0.len() {
         return Err(Error::internal(format!(
             "{} prompts came with the tokens of {}",
@@ -137,14 +134,9 @@ pub(super) fn rendered(
         let text = match prompt {
             Prompt::Text(text) | Prompt::Spelled { text, .. } => text.clone(),
             Prompt::Templated(prompt) => shown(prompt),
-            Prompt::Gap { .. } => text(vocab, tokens),
-            Prompt::Tokens(tokens) => text(vocab, tokens),
+            Prompt::Gap { .. } | Prompt::Tokens(_) => text(vocab, tokens),
         };
-        let mut fields = Map::new();
-        fields.insert("prompt".to_owned(), text.into());
-        fields.insert("token_ids".to_owned(), json!(tokens));
-        fields.insert("count".to_owned(), tokens.len().into());
-        Ok(fields)
+        Ok(json!({ "prompt": text, "token_ids": tokens, "count": tokens.len() }))
     });
     rendered.collect()
 }

@@ -14,7 +14,7 @@ use graphmill_llm::Vocab;
 use super::{
     body,
     defaults::{Defaults, OpenAIRequestOptions},
-    dialect::{Family, Purpose, TextDialect},
+    dialect::{Family, Purpose},
     dialect_table,
     fields::{invalid, missing},
     inspect::{explain, question},
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::llm::{GenerationConfig, LanguageModel, claim_room, refused};
 use crate::payload::{
-    Account, GenerationParams, HttpRequestPayload, JsonBody, Partner, PromptQuestion, RequestInput,
+    Account, GenerationParams, HttpRequestPayload, Partner, PromptQuestion, RequestInput,
     SpecialTokens, Terms, TextRequest, ToolChoice,
 };
 
@@ -149,26 +149,19 @@ register!(OpenAIRequest);
 /// Refuses to stop at what is no token of the model, also where a question has no generation that
 /// would.
 fn known_tokens(params: &GenerationParams, vocab: &dyn Vocab) -> Result<()> {
-    match params
-        .stop_tokens
-        .iter()
-        .find(|token| !vocab.contains(**token))
-    {
-        None => Ok(()),
-        Some(token) => {
-            let message = format!(
-                "has {token}, which is not in the vocabulary of {} tokens",
-                vocab.n_vocab()
-            );
-            Err(invalid("stop_token_ids", message))
-        }
-    }
+    let mut tokens = params.stop_tokens.iter();
+    let Some(token) = tokens.find(|token| !vocab.contains(**token)) else {
+        return Ok(());
+    };
+    let size = vocab.n_vocab();
+    let message = format!("has {token}, which is not in the vocabulary of {size} tokens");
+    Err(invalid("stop_token_ids", message))
 }
 
-/// What reading a request takes for a byte of its body, while it is at it.
+/// Bytes that reading a request takes for each byte of its body, while it is at it.
 const BYTES_OF_EACH: usize = 4;
 
-/// What a payload says.
+/// A request that was read.
 #[derive(Debug)]
 struct Read {
     request: TextRequest,
@@ -182,134 +175,90 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
         return Err(dialect_table::not_read(OpenAIRequest::NAME, &payload.uri));
     };
     if purpose == Purpose::Answer {
-        purpose = question::explained(&payload.uri)?;
+        purpose = question::read_purpose(&payload.uri)?;
     }
-    let body = body::json(payload)?;
-    if !purpose.needs_no_model() && !body.has("model") {
+    let json = body::json(payload)?;
+    if !purpose.needs_no_model() && !json.has("model") {
         return Err(missing("model"));
     }
-    let head = Head {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    // One for a whole answer.
+    let request = |model, input| TextRequest {
+        id: format!("{}{}", dialect.id_prefix(), run.id.0).into(),
+        created: since.map_or(0, |since| since.as_secs()),
+        model,
         dialect,
-        purpose,
-        id: &run.id.0,
-        account: Account::of(run),
-        adapter: payload.adapter.clone(),
+        input,
+        n: 1,
+        stream: false,
+        include_usage: false,
+        continuous_usage: false,
+        ignored: [].into(),
+        logprobs: false,
+        echo: Arc::default(),
+        function_call: false,
     };
-    match purpose {
-        Purpose::Tokens | Purpose::Text => head.of_prompt(body),
-        _ => head.read(body, defaults),
-    }
-}
-
-/// What every request has.
-struct Head<'a> {
-    dialect: &'static dyn TextDialect,
-    purpose: Purpose,
-    id: &'a str,
-    account: Option<&'a Account>,
-    adapter: Option<Arc<str>>,
-}
-
-impl Head<'_> {
-    /// A question about a text or tokens.
-    fn of_prompt(self, body: &JsonBody) -> Result<Read> {
-        let (model, input, kind) = question::of_prompt(self.purpose, body)?;
-        let model: Arc<str> = model.into();
-        Ok(Read {
-            question: Some(PromptQuestion {
-                model: Arc::clone(&model),
-                kind,
-            }),
-            request: self.request(model, input),
+    if let Purpose::Tokens | Purpose::Text = purpose {
+        let (question, input) = question::prompt_question(purpose, json)?;
+        return Ok(Read {
+            request: request(Arc::clone(&question.model), input),
             params: GenerationParams::default(),
-        })
+            question: Some(question),
+        });
     }
-
-    /// A request for generated text, or a question about one.
-    fn read(mut self, json: &JsonBody, defaults: &Defaults) -> Result<Read> {
-        let name = self.dialect.endpoint();
-        let endpoint = self.dialect.fields();
-        let endpoint =
-            endpoint.ok_or_else(|| Error::internal(format!("`{name}` has no fields")))?;
-        let mut fields = Fields::read(endpoint, json)?;
-        let (mut input, mut own) = self.dialect.input(json, &mut fields)?;
-        unknown::warn(&fields.unknown, name);
-        let run: Run = fields.take()?;
-        let stream = run.stream || own.stream;
-        let function_call = own.function_call;
-        let mut repeated = std::mem::take(&mut own.repeated);
-        let mut params = params::read(&mut fields, own, &run, defaults, &json.allowance())?;
-        params.adapter = self.adapter.take();
-        if let Some(account) = self.account {
-            params::hold_to(account, &mut params);
-        }
-        if let RequestInput::Chat(chat) = &mut input {
-            if params.special_tokens == SpecialTokens::Skip {
-                // The parsers behind the model take them out.
-                params.special_tokens = SpecialTokens::Markers;
-            }
-            chat.partner = Some(Partner {
-                salt: params.cache_salt.clone(),
-                adapter: params.adapter.clone(),
-            });
-            params.demands_call = chat.tool_choice != ToolChoice::Auto;
-        }
-        self.dialect.complete(&mut repeated, &params);
-        if run.stream_options.is_some() && !stream {
-            return Err(invalid("stream_options", "needs `stream: true`"));
-        }
-        let usage = run.stream_options.unwrap_or_default();
-        let model: Arc<str> = run.model.into();
-        let question = question::of_generation(
-            self.purpose,
-            &model,
-            json,
-            defaults,
-            &params,
-            &fields.unknown,
-        );
-        let request = TextRequest {
-            n: params.n,
-            stream,
-            include_usage: usage.include_usage.unwrap_or(false),
-            continuous_usage: usage.continuous_usage_stats.unwrap_or(false),
-            ignored: fields.unknown.into(),
-            logprobs: params.sampling.logprobs.is_some(),
-            echo: Arc::new(repeated),
-            function_call,
-            ..self.request(model, input)
-        };
-        Ok(Read {
-            request,
-            params,
-            question,
-        })
+    let name = dialect.endpoint();
+    let endpoint = dialect.fields();
+    let endpoint = endpoint.ok_or_else(|| Error::internal(format!("`{name}` has no fields")))?;
+    let mut fields = Fields::read(endpoint, json)?;
+    let (mut input, mut own) = dialect.input(json, &mut fields)?;
+    unknown::warn(&fields.unknown, name);
+    let settings: Run = fields.take()?;
+    let stream = settings.stream || own.stream;
+    let function_call = own.function_call;
+    let mut repeated = std::mem::take(&mut own.repeated);
+    let mut params = params::read(&mut fields, own, &settings, defaults, &json.allowance())?;
+    params.adapter.clone_from(&payload.adapter);
+    if let Some(account) = Account::of(run) {
+        params::hold_to(account, &mut params);
     }
-
-    /// A request for one whole answer.
-    fn request(self, model: Arc<str>, input: RequestInput) -> TextRequest {
-        TextRequest {
-            id: format!("{}{}", self.dialect.id_prefix(), self.id).into(),
-            created: seconds_since_1970(),
-            model,
-            dialect: self.dialect,
-            input,
-            n: 1,
-            stream: false,
-            include_usage: false,
-            continuous_usage: false,
-            ignored: [].into(),
-            logprobs: false,
-            echo: Arc::default(),
-            function_call: false,
+    if let RequestInput::Chat(chat) = &mut input {
+        if params.special_tokens == SpecialTokens::Skip {
+            // The parsers behind the model take them out.
+            params.special_tokens = SpecialTokens::Markers;
         }
+        chat.partner = Some(Partner {
+            salt: params.cache_salt.clone(),
+            adapter: params.adapter.clone(),
+        });
+        params.demands_call = chat.tool_choice != ToolChoice::Auto;
     }
-}
-
-fn seconds_since_1970() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
+    dialect.complete(&mut repeated, &params);
+    if settings.stream_options.is_some() && !stream {
+        return Err(invalid("stream_options", "needs `stream: true`"));
+    }
+    let usage = settings.stream_options.unwrap_or_default();
+    let model: Arc<str> = settings.model.into();
+    let kind = question::generation_question(purpose, json, defaults, &params, &fields.unknown);
+    let question = kind.map(|kind| PromptQuestion {
+        model: Arc::clone(&model),
+        kind,
+    });
+    let request = TextRequest {
+        n: params.n,
+        stream,
+        include_usage: usage.include_usage.unwrap_or(false),
+        continuous_usage: usage.continuous_usage_stats.unwrap_or(false),
+        ignored: fields.unknown.into(),
+        logprobs: params.sampling.logprobs.is_some(),
+        echo: Arc::new(repeated),
+        function_call,
+        ..request(model, input)
+    };
+    Ok(Read {
+        request,
+        params,
+        question,
+    })
 }
 
 #[cfg(test)]

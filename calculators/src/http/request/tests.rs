@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::payload::{ChatInput, Prompt, RequestInput, media_marker};
+use crate::payload::{ChatInput, JsonBody, Prompt, RequestInput, media_marker};
 
 #[expect(
     clippy::needless_pass_by_value,

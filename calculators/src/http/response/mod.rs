@@ -36,9 +36,8 @@ use crate::payload::{HttpResponse, PromptReport, TextChunk, TextRequest};
 /// ```
 #[derive(Default)]
 pub struct OpenAIResponse {
-    request: Option<TextRequest>,
-    /// Writes the answer in the request's dialect.
-    writer: Option<Box<dyn AnswerWriter>>,
+    /// The request, and what writes the answer in its dialect.
+    request: Option<(TextRequest, Box<dyn AnswerWriter>)>,
     usage: AnswerUsage,
     /// The timestamp of the next event.
     next: i64,
@@ -84,8 +83,8 @@ impl Calculator for OpenAIResponse {
                 return Err(second_request(cx.settled(io.request)));
             }
             cx.out().resume(io.text);
-            self.writer = Some(request.dialect.writer(&request));
-            self.request = Some(request);
+            let writer = request.dialect.writer(&request);
+            self.request = Some((request, writer));
         }
         if let Some(PromptReport(report)) = cx.take(io.report) {
             cx.emit_at(io.response, self.next, whole(to_json(&report)?));
@@ -94,7 +93,7 @@ impl Calculator for OpenAIResponse {
         let Some(chunk) = cx.take(io.text).filter(|_| !self.ended) else {
             return Ok(Flow::Continue);
         };
-        let (Some(request), Some(writer)) = (&self.request, &mut self.writer) else {
+        let Some((request, writer)) = &mut self.request else {
             return Err(Error::internal("text came before the request it answers"));
         };
         let mut out = Vec::new();

@@ -4,4 +4,4 @@ mod answer;
 mod request;
 
 pub use answer::{TextAnswer, TextAnswerPorts};
-pub use request::{TextRequestNode, TextRequestOptions, TextRequestPorts};
+pub use request::{TextRequestNode, TextRequestOptions};

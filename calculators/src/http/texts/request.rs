@@ -5,7 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use graphmill_dialects::bodies::{CHAT, COMPLETIONS};
 use graphmill_engine::{
-    Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Packet, Payload, Result, Side, register,
+    Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Packet, Payload, Result, Side, codec,
+    register,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -54,35 +55,29 @@ const FIELDS: [(&str, &str); 6] = [
     ("STOP", "stop"),
 ];
 
-/// The ports of [`TextRequestNode`].
-#[derive(Copy, Clone, Debug)]
-pub struct TextRequestPorts {
-    text: In<String>,
-    request: Out<HttpRequestPayload>,
-    fields: [Side<dyn Payload>; FIELDS.len()],
-}
-
 impl Calculator for TextRequestNode {
     const NAME: &'static str = "TextToRequestCalculator";
     const DOC: &'static str = "Makes a request of a text, as an HTTP client would send it.";
     type Options = TextRequestOptions;
-    type Ports = TextRequestPorts;
+    /// The text, the request, and the side packets.
+    type Ports = (
+        In<String>,
+        Out<HttpRequestPayload>,
+        [Side<dyn Payload>; FIELDS.len()],
+    );
 
-    fn contract(c: &mut Contract, _: &TextRequestOptions) -> TextRequestPorts {
-        TextRequestPorts {
-            text: c.input("TEXT"),
-            request: c.output("HTTP_REQUEST_PAYLOAD"),
-            fields: FIELDS.map(|(tag, _)| c.optional_side(tag)),
-        }
+    fn contract(c: &mut Contract, _: &TextRequestOptions) -> Self::Ports {
+        let (text, request) = (c.input("TEXT"), c.output("HTTP_REQUEST_PAYLOAD"));
+        (text, request, FIELDS.map(|(tag, _)| c.optional_side(tag)))
     }
 
     fn open(
         options: &TextRequestOptions,
-        io: TextRequestPorts,
+        (_, _, sides): Self::Ports,
         cx: &mut OpenCx<'_>,
     ) -> Result<Self> {
         let mut fields = Map::new();
-        for ((_, name), side) in FIELDS.into_iter().zip(io.fields) {
+        for ((_, name), side) in FIELDS.into_iter().zip(sides) {
             if let Some(packet) = cx.side_packet(side) {
                 fields.insert(name.to_owned(), value(name, packet)?);
             }
@@ -93,24 +88,25 @@ impl Calculator for TextRequestNode {
         })
     }
 
-    fn process(&mut self, io: TextRequestPorts, cx: &mut Cx<'_>) -> Result<Flow> {
-        if let Some(text) = cx.get(io.text) {
+    fn process(&mut self, (text, output, _): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let Some(text) = cx.get(text) {
             let mut body = self.fields.clone();
             body.insert("model".to_owned(), "text".into());
-            let (endpoint, field, input) = if self.is_prompt {
-                (COMPLETIONS, "prompt", json!(text))
+            let endpoint = if self.is_prompt {
+                body.insert("prompt".to_owned(), json!(text));
+                COMPLETIONS
             } else {
                 let said = json!([{ "role": "user", "content": text }]);
-                (CHAT, "messages", said)
+                body.insert("messages".to_owned(), said);
+                CHAT
             };
-            body.insert(field.to_owned(), input);
             let body = Bytes::from(Value::Object(body).to_string());
             let request = HttpRequestPayload {
                 json: Some(Arc::new(JsonBody::scan(body.clone())?)),
                 body,
                 ..HttpRequestPayload::new(format!("/v3/{endpoint}"), None)
             };
-            cx.emit(io.request, request);
+            cx.emit(output, request);
         }
         Ok(Flow::Continue)
     }
@@ -119,10 +115,7 @@ register!(TextRequestNode);
 
 /// A side packet as JSON.
 fn value(name: &str, packet: &Packet) -> Result<Value> {
-    let number = packet.get::<i64>().map(|number| json!(number));
-    let number = number.or_else(|| packet.get::<u64>().map(|number| json!(number)));
-    let number = number.or_else(|| packet.get::<f64>().map(|number| json!(number)));
-    let value = number.or_else(|| packet.get::<String>().map(|text| json!(text)));
+    let value = codec::encode(packet).filter(|value| value.is_number() || value.is_string());
     value.ok_or_else(|| {
         Error::invalid(format!("`{name}` must be a number or a text")).with_field(name.to_owned())
     })

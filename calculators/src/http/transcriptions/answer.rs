@@ -5,7 +5,7 @@ use graphmill_llm::Usage;
 use serde_json::{Value, json};
 
 use crate::http::{
-    body::{ignored_fields, to_json, whole},
+    body::{to_json, whole},
     dialect::AnswerWriter,
 };
 use crate::payload::{HttpResponse, TextChunk, TextRequest};
@@ -14,7 +14,6 @@ use crate::payload::{HttpResponse, TextChunk, TextRequest};
 pub(super) struct Transcript {
     text: String,
     is_plain: bool,
-    begun: bool,
 }
 
 impl Transcript {
@@ -22,7 +21,6 @@ impl Transcript {
         Self {
             text: String::new(),
             is_plain: request.echo.get("response_format") == Some(&json!("text")),
-            begun: false,
         }
     }
 }
@@ -37,9 +35,6 @@ impl AnswerWriter for Transcript {
     ) -> Result<bool> {
         self.text.push_str(&chunk.text);
         let ends = chunk.finish.is_some();
-        if !std::mem::replace(&mut self.begun, true) {
-            out.extend(ignored_fields(&request.ignored));
-        }
         if request.stream {
             if !chunk.text.is_empty() {
                 let delta = json!({ "type": "transcript.text.delta", "delta": chunk.text });

@@ -11,7 +11,7 @@ use crate::http::{
 };
 use crate::payload::{MediaKind, RequestInput};
 
-/// What the model is asked to do with the sound.
+/// The instruction to the model.
 const INSTRUCTION: &str = "Transcribe the speech in the audio word for word. Answer with the transcript and nothing else.";
 
 /// Reads a request.

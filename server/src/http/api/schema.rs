@@ -61,6 +61,7 @@ pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
     let (endpoint, required, only) = (body.endpoint(), body.route.required, body.only());
     let mut properties = Map::new();
     let mut others = Map::new();
+    let mut needs = Vec::new();
     let fields = schema::endpoint(endpoint).map(|endpoint| &endpoint.fields);
     for (name, field) in fields.into_iter().flatten() {
         let is_shown = only.is_none_or(|only| only.contains(&name.as_str()));
@@ -73,6 +74,7 @@ pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
         schema["description"] = field["description"].clone();
         schema["x-form"] = json!(schema::words(field));
         let list = if is_property {
+            needs.extend(field["x-needs"].as_str().map(|switch| (&**name, switch)));
             &mut properties
         } else {
             &mut others
@@ -85,7 +87,7 @@ pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
             model(required, &known.names_at(endpoint)),
         );
     }
-    let rules = rules(&properties);
+    let rules = rules(&properties, &needs);
     let mut schema = json!({ "type": "object", "properties": properties, "required": required });
     if !rules.is_empty() {
         schema["allOf"] = json!(rules);
@@ -170,29 +172,31 @@ fn model(required: &[&str], names: &[&str]) -> Value {
     model
 }
 
-/// Which fields need another one, each as two ways out: the other field is there, or this one asks
-/// for nothing.
-fn rules(properties: &Map<String, Value>) -> Vec<Value> {
+/// The rules of fields that need another one, each as two ways out: the other field is there, or this
+/// one asks for nothing. `needs` has fields with the switch that each needs.
+fn rules(properties: &Map<String, Value>, needs: &[(&str, &str)]) -> Vec<Value> {
     let with =
         |name: &str, value: Value| json!({ "properties": { name: value }, "required": [name] });
     let or = |name: &str, value: Value| json!({ "properties": { name: value } });
     let is_true = json!({ "const": true });
-    let null = json!({ "type": "null" });
     let some_tokens = json!({ "anyOf": [
         { "type": "integer", "minimum": 1 }, { "const": -1 }, { "type": "null" },
     ] });
+    let needs = needs.iter().map(|(name, switch)| {
+        let null = or(name, json!({ "type": "null" }));
+        (*name, with(switch, is_true.clone()), null)
+    });
     let rules = [
-        (
-            "stream_options",
-            with("stream", is_true.clone()),
-            or("stream_options", null),
-        ),
         (
             "top_logprobs",
             with("logprobs", is_true.clone()),
             or("top_logprobs", json!({ "enum": [0, null] })),
         ),
-        ("echo", with("echo", is_true), or("max_tokens", some_tokens)),
+        (
+            "echo",
+            with("echo", is_true.clone()),
+            or("max_tokens", some_tokens),
+        ),
         (
             "pad_to_max_length",
             with(
@@ -202,13 +206,9 @@ fn rules(properties: &Map<String, Value>) -> Vec<Value> {
             or("pad_to_max_length", json!({ "enum": [false, null] })),
         ),
     ];
-    // Those of OpenAI's responses change nothing, in a stream or not.
-    let is_idle = |name: &str| {
-        name == "stream_options" && !properties[name].to_string().contains("include_usage")
-    };
-    rules
-        .into_iter()
-        .filter(|(name, ..)| properties.contains_key(*name) && !is_idle(name))
+    needs
+        .chain(rules)
+        .filter(|(name, ..)| properties.contains_key(*name))
         .map(|(_, with, or)| json!({ "anyOf": [with, or] }))
         .collect()
 }
