@@ -22,7 +22,7 @@ const MAX_ONLY_BYTES: usize = 256;
 pub struct Fields {
     endpoint: &'static Endpoint,
     values: Map<String, Value>,
-    /// The names of fields that the endpoint does not know.
+    /// The names of fields that the endpoint does not know, and the paths of what is left out.
     pub unknown: Vec<String>,
 }
 
@@ -110,12 +110,22 @@ impl Fields {
             let message = format!("is a field of `{}`", akin.name);
             return Err(invalid(name, message).with_code(code::UNSUPPORTED));
         }
+        self.ignore(name);
+        Ok(())
+    }
+
+    /// Notes that the field or the part of one at this path is left out.
+    pub fn ignore(&mut self, path: impl Into<String>) {
         match self.unknown.len() {
-            ..MAX_UNKNOWN => self.unknown.push(name.to_owned()),
+            ..MAX_UNKNOWN => self.unknown.push(path.into()),
             MAX_UNKNOWN => self.unknown.push("...".to_owned()),
             _ => {}
         }
-        Ok(())
+    }
+
+    /// Returns true if the body has the field, and no struct has taken it.
+    pub fn has(&self, name: &str) -> bool {
+        self.values.contains_key(name)
     }
 
     /// Sets fields that the body leaves open.

@@ -4,7 +4,8 @@
 //! Beside the words of JSON Schema, these have a meaning here: `x-words` describes a field to a
 //! person, `x-own` leaves reading and checking it to its own reader, `x-shown` is the schema of the
 //! values that are accepted whatever the model, `x-beyond` says that no schema describes these,
-//! `x-usual` is the `type` of an object that has none.
+//! `x-usual` is the `type` of an object that has none, `x-tags` lists the `type`s of objects that are
+//! left out.
 
 mod check;
 mod words;
