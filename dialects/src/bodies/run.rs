@@ -51,11 +51,15 @@ pub struct StreamOptions {
 
 /// The others of that kind.
 pub const PLAIN: &[Plain] = &[
-    Only("store", &["false"], "Nothing is stored."),
-    Only(
+    Idle(
+        "store",
+        "boolean",
+        "Without effect: nothing is ever stored.",
+    ),
+    Idle(
         "service_tier",
-        &[r#""auto""#, r#""default""#],
-        "There is one tier; `priority` says who goes first.",
+        "string",
+        "Without effect: there is one tier; `priority` says who goes first.",
     ),
     Idle("user", "string", "Without effect."),
     Idle("safety_identifier", "string", "Without effect."),
