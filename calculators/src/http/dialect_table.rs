@@ -17,7 +17,7 @@ use super::{
     messages::Messages,
     request::OpenAIRequest,
     rerank::{Rerank, RerankRequest},
-    responses::Responses,
+    responses::{Compact, Responses},
     transcriptions::Transcriptions,
 };
 use crate::payload::HttpRequestPayload;
@@ -27,6 +27,7 @@ const ALL: &[&dyn Dialect] = &[
     &Chat,
     &Completions,
     &Responses,
+    &Compact,
     &Messages,
     &Transcriptions,
     &Generate::WHOLE,
