@@ -1,18 +1,26 @@
 //! Arguments of calls, which models write and clients send back: they may be cut off, or no JSON.
 
-use graphmill_dialects::json::Allowance;
+use graphmill_dialects::json::{Allowance, INVALID_JSON};
 use serde_json::{Map, Value};
 
 /// The arguments of a past call as templates get them: an object, or the text where it is none.
 /// `path` is its place in the request.
-pub(super) fn of_text(text: &str, path: &str, allowance: &Allowance) -> Value {
+pub(super) fn of_text(text: String, path: &str, allowance: &Allowance) -> Value {
     if text.trim().is_empty() {
         return Map::new().into();
     }
-    let parsed = |text: &str| allowance.parse(text.as_bytes(), path).ok();
-    match parsed(text).or_else(|| parsed(&readable(text)?)) {
-        Some(object @ Value::Object(_)) => object,
-        Some(Value::Null) => Map::new().into(),
+    let parsed = |text: &str| allowance.parse(text.as_bytes(), path);
+    let mut object = parsed(&text);
+    // What has too many values is not looked at again.
+    if let Err(error) = &object
+        && error.code.as_deref() == Some(INVALID_JSON)
+        && let Some(readable) = readable(&text)
+    {
+        object = parsed(&readable);
+    }
+    match object {
+        Ok(object @ Value::Object(_)) => object,
+        Ok(Value::Null) => Map::new().into(),
         _ => text.into(),
     }
 }
@@ -27,8 +35,8 @@ pub(super) fn object(text: &str) -> Map<String, Value> {
 /// The text without what is JSON and read by nobody: halves of characters, and numbers that are too
 /// large; none where there is nothing of that.
 fn readable(text: &str) -> Option<String> {
-    let mut pieces = Readable::default();
-    let readable = pieces.push(text) + &pieces.end();
+    let mut readable = String::with_capacity(text.len());
+    pass(text, &mut false, true, &mut readable);
     (readable != text).then_some(readable)
 }
 
@@ -45,36 +53,38 @@ impl Readable {
     /// Takes a piece in, and returns what can be passed on.
     pub(super) fn push(&mut self, piece: &str) -> String {
         self.held.push_str(piece);
-        self.pass(false)
+        let mut passed = String::with_capacity(self.held.len());
+        let left = pass(&self.held, &mut self.in_string, false, &mut passed).len();
+        self.held.drain(..self.held.len() - left);
+        passed
     }
 
     /// Returns what is left when no more comes, and begins anew.
     pub(super) fn end(&mut self) -> String {
-        let passed = self.pass(true);
-        *self = Self::default();
-        passed
-    }
-
-    /// Passes on what does not depend on what comes next.
-    fn pass(&mut self, has_ended: bool) -> String {
-        let held = std::mem::take(&mut self.held);
-        let mut passed = String::with_capacity(held.len());
-        let mut rest = &*held;
-        while let Some(c) = rest.chars().next() {
-            let read = match c {
-                '\\' if self.in_string => escape(rest, has_ended),
-                '-' | '0'..='9' if !self.in_string => number(rest, has_ended),
-                _ => Some((c.len_utf8(), None)),
-            };
-            let Some((length, instead)) = read else { break };
-            self.in_string ^= c == '"';
-            passed.push_str(instead.unwrap_or(&rest[..length]));
-            rest = &rest[length..];
-        }
-        rest.clone_into(&mut self.held);
+        let mut ended = std::mem::take(self);
+        let mut passed = String::new();
+        pass(&ended.held, &mut ended.in_string, true, &mut passed);
         passed
     }
 }
+
+/// Passes on what does not depend on what comes next, and returns the rest.
+fn pass<'a>(text: &'a str, in_string: &mut bool, has_ended: bool, passed: &mut String) -> &'a str {
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let read = match c {
+            '\\' if *in_string => escape(rest, has_ended),
+            '-' | '0'..='9' if !*in_string => number(rest, has_ended),
+            _ => Some((c.len_utf8(), None)),
+        };
+        let Some((length, instead)) = read else { break };
+        *in_string ^= c == '"';
+        passed.push_str(instead.unwrap_or(&rest[..length]));
+        rest = &rest[length..];
+    }
+    rest
+}
+
 /// The length of what was read, and what is to stand in its place.
 type Read = (usize, Option<&'static str>);
 
@@ -134,7 +144,7 @@ mod tests {
             ("", json!({})),
             ("null", json!({})),
         ] {
-            let read = of_text(text, "arguments", &Allowance::default());
+            let read = of_text(text.to_owned(), "arguments", &Allowance::default());
             assert_eq!(read, expected, "{text}");
             assert_eq!(Value::Object(object(text)), expected, "{text}");
         }
@@ -148,7 +158,7 @@ mod tests {
             "\\é",
             "1e400",
         ] {
-            let read = of_text(text, "arguments", &Allowance::default());
+            let read = of_text(text.to_owned(), "arguments", &Allowance::default());
             assert_eq!(read, json!(text));
             assert_eq!(object(text), Map::new(), "{text}");
         }

@@ -210,7 +210,7 @@ pub(super) fn past_call(call: &mut Value, path: &str, allowance: &Allowance) {
     let function = &mut call["function"];
     function["arguments"] = match function["arguments"].take() {
         Value::String(text) => {
-            arguments::of_text(&text, &format!("{path}.function.arguments"), allowance)
+            arguments::of_text(text, &format!("{path}.function.arguments"), allowance)
         }
         object @ Value::Object(_) => object,
         _ => Map::new().into(),

@@ -96,7 +96,7 @@ fn add(item: Item, path: &str, turns: &mut Turns, allowance: &Allowance) -> bool
             arguments,
         } => {
             let path = format!("{path}.arguments");
-            let arguments = arguments::of_text(&arguments, &path, allowance);
+            let arguments = arguments::of_text(arguments, &path, allowance);
             let name = tools::name_within(namespace.as_deref(), &name);
             turns.call(&call_id, &name, arguments);
         }
