@@ -22,7 +22,7 @@ const MAX_ONLY_BYTES: usize = 256;
 pub struct Fields {
     endpoint: &'static Endpoint,
     values: Map<String, Value>,
-    /// The names of fields that the endpoint does not know.
+    /// The names of fields that the endpoint does not know, and the paths of what is left out.
     pub unknown: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ impl Fields {
                 Some(akin) if is_long => Err(akin),
                 Some(_) => Ok(true),
                 None => {
-                    self.add_unknown(name);
+                    self.ignore(name);
                     Ok(false)
                 }
             };
@@ -93,7 +93,7 @@ impl Fields {
             match self.akin(name) {
                 Some(akin) if !asks_for_nothing(value) => return Err(akin),
                 Some(_) => {}
-                None => self.add_unknown(name),
+                None => self.ignore(name),
             }
             return Ok(());
         };
@@ -124,12 +124,18 @@ impl Fields {
         })
     }
 
-    fn add_unknown(&mut self, name: &str) {
+    /// Notes that the field or the part of one at this path is left out.
+    pub fn ignore(&mut self, path: impl Into<String>) {
         match self.unknown.len() {
-            ..MAX_UNKNOWN => self.unknown.push(name.to_owned()),
+            ..MAX_UNKNOWN => self.unknown.push(path.into()),
             MAX_UNKNOWN => self.unknown.push("...".to_owned()),
             _ => {}
         }
+    }
+
+    /// Returns true if the body has the field, and no struct has taken it.
+    pub fn has(&self, name: &str) -> bool {
+        self.values.contains_key(name)
     }
 
     /// Sets fields that the body leaves open.

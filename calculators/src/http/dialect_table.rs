@@ -19,6 +19,7 @@ const ALL: &[&dyn Dialect] = &[
     &chat::Chat,
     &completions::Completions,
     &responses::Responses,
+    &responses::Compact,
     &messages::Messages,
     &transcriptions::Transcriptions,
     &generate::Generate::WHOLE,

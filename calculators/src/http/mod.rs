@@ -10,6 +10,7 @@
 //!
 //! Every refusal names the field it is about, by its JSON path.
 
+mod arguments;
 mod body;
 mod chat;
 mod choices;

@@ -34,10 +34,20 @@ impl Content {
         self.media.push(MediaSource {
             field: path.into(),
             kind,
+            in_result: false,
             data: data.into(),
         });
         self.text.push_str(media_marker());
         self.is_text = false;
+    }
+
+    /// Says that it is the result of a call.
+    #[must_use]
+    pub(super) fn into_result(mut self) -> Self {
+        for medium in &mut self.media {
+            medium.in_result = true;
+        }
+        self
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -98,7 +108,7 @@ impl Turns {
 
     /// Adds the result of a call.
     pub(super) fn result(&mut self, id: &str, content: Content) {
-        let content = self.take(content);
+        let content = self.take(content.into_result());
         let called = self.messages.iter().rev().find_map(|message| {
             let calls = message["tool_calls"].as_array()?;
             let call = calls.iter().find(|call| call["id"] == id)?;
@@ -109,6 +119,15 @@ impl Turns {
             message["name"] = name;
         }
         self.messages.push(message);
+    }
+
+    /// Begins anew behind the system messages, with a summary of what was said. Images and sounds
+    /// are not summed up.
+    pub(super) fn sum_up(&mut self, summary: &str) {
+        if self.media.is_empty() {
+            self.messages.retain(|message| message["role"] == "system");
+        }
+        self.say("user", Content::of(summary));
     }
 
     /// The assistant's turn, if the conversation is at one.

@@ -226,14 +226,21 @@ impl Llm {
             replay.asked(time);
             return Ok(());
         }
+        let lowered = self.limits.lowered(params);
         // What is refused takes nothing.
         if let Some(terms) = Terms::of(cx.run()) {
             let context = self.model.engine().context_length() as u64;
-            terms.quota.reserve(&need(&prompts, params, context))?;
+            let most = lowered.or(params.max_tokens);
+            terms
+                .quota
+                .reserve(&need(&prompts, params, most, context))?;
         }
         if let Some(tally) = Tally::of(cx.run()) {
             let tokens: usize = prompts.iter().map(|prompt| prompt.tokens.len()).sum();
-            tally.count(cx.node_name(), |counts| counts.submit(tokens as u32));
+            tally.count(cx.node_name(), |counts| {
+                counts.submit(tokens as u32);
+                counts.lowered = lowered;
+            });
         }
         let quota = Terms::of(cx.run()).map(|terms| Arc::clone(&terms.quota));
         let told = (cx.sender(io.events), quota);

@@ -37,15 +37,16 @@ impl Limits {
             );
             return Err(Error::invalid(message).with_field("n"));
         }
-        match (params.max_tokens, self.max_tokens) {
-            (Some(wanted), Some(limit)) if wanted > limit => {
-                let message = format!(
-                    "`max_tokens` is {wanted}, more than the {limit} that the graph allows (max_tokens_limit)"
-                );
-                Err(Error::invalid(message).with_field("max_tokens"))
-            }
-            (wanted, limit) => Ok(wanted.or(limit)),
-        }
+        Ok(self
+            .lowered(params)
+            .or(params.max_tokens)
+            .or(self.max_tokens))
+    }
+
+    /// Most tokens of each choice where that is less than the request says.
+    pub(super) fn lowered(self, params: &GenerationParams) -> Option<u32> {
+        let limit = self.max_tokens?;
+        (params.max_tokens? > limit).then_some(limit)
     }
 
     /// How a request drafts: as it says, or as the graph says for those that do not. With a draft
@@ -88,8 +89,14 @@ impl Limits {
     }
 }
 
-/// What a request may take of its key's limits, on a model with this context.
-pub(super) fn need(prompts: &[TokenPrompt], params: &GenerationParams, context: u64) -> Need {
+/// What a request with `most` tokens in a choice may take of its key's limits, on a model with this
+/// context.
+pub(super) fn need(
+    prompts: &[TokenPrompt],
+    params: &GenerationParams,
+    most: Option<u32>,
+    context: u64,
+) -> Need {
     let n = u64::from(params.n);
     let lengths = || prompts.iter().map(|prompt| prompt.tokens.len() as u64);
     let generated = |most: u32| {
@@ -98,7 +105,7 @@ pub(super) fn need(prompts: &[TokenPrompt], params: &GenerationParams, context: 
     };
     Need {
         prompt_tokens: lengths().sum(),
-        generated_tokens: params.max_tokens.map(generated),
+        generated_tokens: most.map(generated),
         sequences: (prompts.len() as u64 * n).try_into().unwrap_or(u32::MAX),
         n: params.n,
     }

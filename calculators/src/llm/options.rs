@@ -90,7 +90,7 @@ declare! {
         #[schemars(range(min = 1, max = 1_024))]
         pub best_of_limit: u32 = 20,
         /// Maximum number of tokens in a choice, which is also the limit of requests that name
-        /// none; 0 is without limit.
+        /// none, and of those that name more; 0 is without limit.
         pub max_tokens_limit: u32,
         /// A Jinja file, relative to the graph's folder, that replaces the model's chat template.
         pub chat_template_file: String,

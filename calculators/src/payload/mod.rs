@@ -18,6 +18,7 @@ mod logprobs;
 mod question;
 mod tally;
 
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::{Arc, LazyLock};
 
@@ -98,7 +99,7 @@ pub enum RequestInput {
 #[derive(Clone, Debug, Default)]
 pub struct ChatInput {
     /// The messages, each an object with at least `role` and `content`; the content's text parts
-    /// are joined, and the arguments of past tool calls are objects.
+    /// are joined, and the arguments of past tool calls are objects, or texts that are none.
     pub messages: Arc<Vec<Value>>,
     /// The tools as the request lists them, unless it forbids their use.
     pub tools: Option<Arc<Vec<Value>>>,
@@ -106,6 +107,9 @@ pub struct ChatInput {
     pub tool_choice: ToolChoice,
     /// True if an answer may have one call at most.
     pub one_tool_call: bool,
+    /// The tools in the words of the request, by the names that the model knows, where the dialect
+    /// has others.
+    pub tool_origins: Arc<BTreeMap<String, ToolOrigin>>,
     /// `chat_template_kwargs`: more variables.
     pub template_kwargs: Arc<Map<String, Value>>,
     /// True if the answer goes on with the last message, instead of beginning one.
@@ -115,6 +119,17 @@ pub struct ChatInput {
     /// The images and sounds in it, in order. In the content of messages, [`media_marker`] stands
     /// for each.
     pub media: Arc<[MediaSource]>,
+}
+
+/// A tool in the words of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolOrigin {
+    /// The namespace that it is in.
+    pub namespace: Option<String>,
+    /// Its name there.
+    pub name: String,
+    /// True if it takes a text, which is the one argument of the model's calls.
+    pub takes_text: bool,
 }
 
 /// The kinds of media that a request has beside text.
@@ -133,6 +148,8 @@ pub struct MediaSource {
     pub field: Arc<str>,
     /// Its kind.
     pub kind: MediaKind,
+    /// True if it is in the result of a call: a model that does not take it is told of it instead.
+    pub in_result: bool,
     /// The data that the request has: of an image a URL, such as `data:image/png;base64,...`, of a
     /// sound its file as Base64.
     pub data: Arc<str>,

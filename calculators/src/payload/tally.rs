@@ -39,6 +39,8 @@ pub struct Tallied {
     pub prefill: Option<Duration>,
     /// From the first tokens to the last ones so far, without these waits.
     pub decoding: Duration,
+    /// The bound that `max_tokens` of the request was lowered to.
+    pub lowered: Option<u32>,
     /// The reasons why generations ended, in that order.
     pub finishes: Vec<Finish>,
     /// Part of the wait that `queued` lacks until an output tells it.
@@ -93,6 +95,7 @@ impl Tallied {
         self.queued = both(self.queued, other.queued);
         self.prefill = both(self.prefill, other.prefill);
         self.decoding += other.decoding;
+        self.lowered = self.lowered.or(other.lowered);
         self.finishes.extend_from_slice(&other.finishes);
     }
 

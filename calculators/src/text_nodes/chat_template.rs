@@ -8,6 +8,7 @@ use graphmill_engine::{
 };
 use serde_json::{Map, Value};
 
+use super::amendments::{self, Amendment};
 use crate::llm::{LanguageModel, claim_room};
 use crate::payload::{ChatInput, Prompt, Prompts, RequestInput, TemplatedPrompt, TextRequest};
 use crate::text::chat_template::{ChatTemplate, TemplateError};
@@ -20,7 +21,10 @@ use crate::text::chat_template::{ChatTemplate, TemplateError};
 /// conversations with tools). It sees `messages`, `tools`, `documents`, `add_generation_prompt`,
 /// `bos_token`, `eos_token` and whatever the request gives in `chat_template_kwargs`. Runs on the
 /// executor `cpu`, because a conversation can have megabytes. A template that takes too many steps,
-/// or makes much more text than it was given, is stopped.
+/// or makes much more text than it was given, is stopped. A conversation that the template refuses,
+/// or of which it leaves a system message out, is tried in other words: with one system message,
+/// with what an assistant said before a call in its thoughts, and with objects for arguments that
+/// are none.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"
@@ -124,9 +128,29 @@ impl ApplyChatTemplate {
         }
         let template = self.model.chat_template(chat.tools.is_some())?;
         check_roles(&chat.messages, template.source())?;
-        let text = template
-            .render_until(&Value::Object(variables), cancel)
-            .map_err(rejected)?;
+        let mut variables = Value::Object(variables);
+        let mut text = template.render_until(&variables, cancel.clone());
+        let is_own = chat.template_kwargs.contains_key("messages");
+        let amendments: &[Amendment] = match &text {
+            _ if is_own => &[],
+            Ok(text) if amendments::tells(text, &chat.messages) => &[],
+            Ok(_) => &[amendments::one_system_message],
+            Err(TemplateError::Stopped { .. }) => &[],
+            Err(_) => amendments::ALL,
+        };
+        for amend in amendments {
+            let messages = variables["messages"].as_array();
+            let Some(amended) = messages.and_then(|messages| amend(messages)) else {
+                continue;
+            };
+            variables["messages"] = amended.into();
+            let again = template.render_until(&variables, cancel.clone());
+            if again.is_ok() {
+                text = again;
+                break;
+            }
+        }
+        let text = text.map_err(rejected)?;
         match chat.messages.last() {
             Some(message) if chat.continues => left_open(text, message),
             _ => Ok(text),

@@ -5,8 +5,50 @@ use std::sync::Arc;
 use graphmill_engine::{Error, Result};
 use graphmill_llm::Medium;
 
-use crate::llm::{LanguageModel, not_tokenized, turn};
-use crate::payload::{TemplatedPrompt, TokenPrompt, media_marker};
+use crate::llm::{LanguageModel, is_told_of, not_tokenized, turn};
+use crate::payload::{MediaKind, MediaSource, TemplatedPrompt, TokenPrompt, media_marker};
+
+/// The prompt with a line of text in the place of each image and sound in the result of a call that
+/// the model does not take; none where there is none of these.
+pub(super) fn told(
+    model: &LanguageModel,
+    prompt: &TemplatedPrompt,
+    encoded: Option<&[Arc<Medium>]>,
+) -> Option<TemplatedPrompt> {
+    let engine = model.engine();
+    let is_told = |medium: &MediaSource| is_told_of(&engine, medium);
+    let mut texts = prompt.text.split(media_marker());
+    let is_whole = texts.clone().count() == prompt.media.len() + 1;
+    if encoded.is_some() || !is_whole || !prompt.media.iter().any(is_told) {
+        return None;
+    }
+    let mut told = TemplatedPrompt {
+        text: texts.next()?.to_owned(),
+        media: prompt
+            .media
+            .iter()
+            .filter(|it| !is_told(it))
+            .cloned()
+            .collect(),
+        ..prompt.clone()
+    };
+    // Bytes of the old prompt so far.
+    let mut begin = told.text.len();
+    for (medium, text) in prompt.media.iter().zip(texts) {
+        told.text.push_str(match medium.kind {
+            _ if !is_told(medium) => media_marker(),
+            MediaKind::Image => "[An image is here, which this model cannot see.]",
+            MediaKind::Sound => "[A sound is here, which this model cannot hear.]",
+        });
+        begin += media_marker().len();
+        if let Some(at) = prompt.last_turn.filter(|at| *at >= begin) {
+            told.last_turn = Some(told.text.len() + at - begin);
+        }
+        told.text.push_str(text);
+        begin += text.len();
+    }
+    Some(told)
+}
 
 /// Makes tokens of a conversation, and places its images and sounds. What comes before one of them,
 /// and what comes after it, is tokenized by itself.

@@ -1,6 +1,7 @@
 //! Nodes on text: chat templates, tokens to text and back, stop strings, reasoning and calls of
 //! tools.
 
+mod amendments;
 mod by_prompt;
 mod chat_template;
 mod detokenizer;

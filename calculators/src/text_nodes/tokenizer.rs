@@ -117,6 +117,9 @@ impl Tokenizer {
         let tokens = match prompt {
             Prompt::Text(text) => vocab.tokenize_while(text, true, false, &goes_on),
             Prompt::Templated(prompt) if !prompt.media.is_empty() => {
+                if let Some(told) = media::told(&self.model, prompt, encoded) {
+                    return self.tokenize(&Prompt::Templated(told), encoded, cancel);
+                }
                 return media::tokenize(&self.model, prompt, encoded, &goes_on);
             }
             Prompt::Templated(prompt) => {

@@ -226,7 +226,7 @@ fn what_cannot_be_honored_is_refused_in_the_words_of_the_dialect() {
         ),
         (responses(json!({"temperature": 9})), "temperature"),
         (
-            responses(json!({"tools": [{"type": "web_search"}]})),
+            responses(json!({"tools": [{"type": "something"}]})),
             "tools[0].type",
         ),
         (
@@ -265,7 +265,7 @@ fn what_cannot_be_honored_is_refused_in_the_words_of_the_dialect() {
             "tools[0].input_schema",
         ),
         (
-            messages(json!({"tools": [{"type": "web_search_20250305", "name": "f"}]})),
+            messages(json!({"tools": [{"type": "something", "name": "f"}]})),
             "tools[0].type",
         ),
         (

@@ -362,7 +362,7 @@ fn a_demanded_call_is_right_whatever_the_model_would_say() {
         };
         let chat = Chat::new(&model(mark, reply));
         let named = json!({"type": "function", "function": {"name": "weather"}});
-        for choice in [json!("required"), named] {
+        for (choice, reason_of_choice) in [(json!("required"), "tool_calls"), (named, "stop")] {
             let asked = json!({"tools": [weather()], "tool_choice": choice, "parallel_tool_calls": false, "temperature": 0, "max_tokens": 2000});
             let (message, reason) = answer(&chat, &request(asked));
             let calls = message["tool_calls"]
@@ -389,7 +389,7 @@ fn a_demanded_call_is_right_whatever_the_model_would_say() {
             assert_eq!(arguments.as_object().map(serde_json::Map::len), Some(2));
             assert_eq!(
                 (&message["content"], &*reason),
-                (&Value::Null, "tool_calls"),
+                (&Value::Null, reason_of_choice),
                 "{mark}"
             );
         }

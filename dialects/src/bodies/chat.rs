@@ -53,8 +53,8 @@ pub const PLAIN: &[Plain] = &[
     ),
     Only(
         "verbosity",
-        &[r#""medium""#],
-        "Verbosity cannot be controlled.",
+        &[r#""low""#, r#""medium""#, r#""high""#],
+        "Without effect: verbosity cannot be controlled.",
     ),
     Only("modalities", &[r#"["text"]"#], "Answers are text."),
     Only("audio", &[], "Answers are text."),

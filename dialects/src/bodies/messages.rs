@@ -1,12 +1,15 @@
 //! Fields of Anthropic's messages, beside which those of chat can be used.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Said, Text, shapes, tools::EFFORTS};
+use super::{
+    Said, Text, shapes,
+    tools::{self, EFFORTS},
+};
 use crate::{
-    limits::{MAX_MESSAGES, MAX_STOP_CHARS, MAX_STOPS, MAX_TOOLS},
+    limits::{MAX_MESSAGES, MAX_STOP_CHARS, MAX_STOPS},
     schema::Plain::{self, Idle, Only},
 };
 
@@ -14,7 +17,7 @@ use crate::{
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Messages {
-    /// The conversation. Content is a string or an array of blocks: `text`, `image`, `thinking`, `tool_use`, `tool_result`. A last message of the assistant is continued.
+    /// The conversation. Content is a string or an array of blocks: `text`, `image`, `document`, `search_result`, `thinking`, `tool_use`, `tool_result`, `compaction`. A last message of the assistant is continued.
     #[schemars(length(min = 1, max = MAX_MESSAGES), extend("x-entries" = "messages", "x-shown" = shapes::messages(&["user", "assistant"])))]
     pub messages: Option<Vec<Message>>,
     /// The system message before the conversation.
@@ -23,8 +26,8 @@ pub struct Messages {
     /// End the text where they appear; the answer says which. Each has at most 1024 characters.
     #[schemars(length(max = MAX_STOPS), inner(length(min = 1, max = MAX_STOP_CHARS)))]
     pub stop_sequences: Option<Vec<String>>,
-    /// The client's tools that the model may call.
-    #[schemars(length(max = MAX_TOOLS), extend("items" = shapes::tool("custom", "input_schema", &["name", "input_schema"])))]
+    /// The client's tools that the model may call. Those of the provider are left out, and named in the header `x-ignored-fields`.
+    #[schemars(schema_with = "client_tools")]
     pub tools: Option<Vec<Map<String, Value>>>,
     /// Choice of a call: `auto`, `any`, `tool` or `none`.
     #[schemars(extend("x-shown" = json!({ "type": "object", "required": ["type"], "properties": { "type": { "enum": ["auto", "none"] } } })))]
@@ -35,6 +38,9 @@ pub struct Messages {
     /// The name that `format` of `output_config` had before.
     #[schemars(extend("x-beyond" = true))]
     pub output_format: Option<Format>,
+    /// Its `edits` are not made, as what does not fit is refused: the header `x-ignored-fields` names them.
+    #[schemars(extend("x-beyond" = true))]
+    pub context_management: ContextManagement,
 }
 
 /// The others of that kind.
@@ -43,7 +49,6 @@ pub const PLAIN: &[Plain] = &[
     Only("logprobs", &["false"], "Chat has log probabilities."),
     Only("mcp_servers", &["[]"], "There are no tools of the server."),
     Only("container", &[], "There are no tools of the server."),
-    Only("context_management", &[], "What does not fit is refused."),
     Idle("service_tier", "string", "Without effect."),
 ];
 
@@ -56,6 +61,43 @@ pub const LISTED: &[&str] = &[
     "top_k",
     "thinking",
 ];
+
+/// The tools of the client; the others are run by the provider.
+fn client_tools(_: &mut SchemaGenerator) -> Schema {
+    let tool = shapes::tool("custom", "input_schema", &["name", "input_schema"]);
+    let of_provider = [
+        "advisor_*",
+        "bash_*",
+        "code_execution_*",
+        "computer_*",
+        "mcp_toolset",
+        "memory_*",
+        "text_editor_*",
+        "tool_search_*",
+        "web_fetch_*",
+        "web_search_*",
+    ];
+    let mut tools = tools::offered(vec![tool], "`custom` is", &of_provider);
+    tools["items"]["x-usual"] = "custom".into();
+    Schema::try_from(tools).unwrap_or_default()
+}
+
+/// Changes of earlier messages.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ContextManagement {
+    /// The changes.
+    #[schemars(length(max = 64))]
+    pub edits: Vec<Edit>,
+}
+
+/// A change of earlier messages.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Edit {
+    /// Its kind.
+    #[serde(rename = "type")]
+    pub kind: String,
+}
 
 /// A message of a conversation.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -70,7 +112,7 @@ pub struct Message {
 /// A part of a message.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[schemars(extend("x-unsupported" = "messages are text, images, thoughts, calls and results"))]
+#[schemars(extend("x-unsupported" = "messages are text, images, documents of text, thoughts, calls and results"))]
 pub enum Block {
     /// A text.
     Text(Said),
@@ -98,7 +140,65 @@ pub enum Block {
         tool_use_id: String,
         /// The result.
         content: Option<Text<ResultBlock>>,
+        /// Without effect: the result says why.
+        is_error: Option<bool>,
     },
+    /// A document of the user.
+    Document(Document),
+    /// What the user's search found.
+    SearchResult(SearchResult),
+    /// Sums up the conversation before it.
+    Compaction {
+        /// The summary.
+        content: Option<String>,
+    },
+    /// Calls of the provider's tools and their results, which are left out.
+    #[serde(other)]
+    #[schemars(extend("x-tags" = [
+        "server_tool_use", "mcp_tool_use", "mcp_tool_result", "advisor_tool_result", "bash_code_execution_tool_result",
+        "code_execution_tool_result", "container_upload", "text_editor_code_execution_tool_result", "tool_search_tool_result",
+        "web_fetch_tool_result", "web_search_tool_result",
+    ]))]
+    OfProvider,
+}
+
+/// A document.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Document {
+    /// What it says.
+    pub source: DocumentSource,
+    /// Its title.
+    pub title: Option<String>,
+    /// What else is to be known of it.
+    pub context: Option<String>,
+}
+
+/// The text of a document.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[schemars(extend("x-unsupported" = "documents are text"))]
+pub enum DocumentSource {
+    /// A file.
+    Text {
+        /// Its text.
+        data: String,
+    },
+    /// Parts of a message.
+    Content {
+        /// The parts.
+        content: Text<Said>,
+    },
+}
+
+/// What a search found at a place.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct SearchResult {
+    /// The place.
+    pub source: String,
+    /// Its title.
+    pub title: String,
+    /// The texts there.
+    pub content: Vec<Said>,
 }
 
 /// A part of a system message.
@@ -113,12 +213,21 @@ pub enum SystemBlock {
 /// A part of the result of a call.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[schemars(extend("x-unsupported" = "results are text and images"))]
+#[schemars(extend("x-unsupported" = "results are text, images, documents of text and tools"))]
 pub enum ResultBlock {
     /// A text.
     Text(Said),
     /// An image.
     Image(Image),
+    /// A document.
+    Document(Document),
+    /// What a search found.
+    SearchResult(SearchResult),
+    /// A tool that was found.
+    ToolReference {
+        /// Its name.
+        tool_name: String,
+    },
 }
 
 /// An image of a message.

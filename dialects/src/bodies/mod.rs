@@ -34,6 +34,8 @@ pub const CHAT: &str = "chat/completions";
 pub const COMPLETIONS: &str = "completions";
 /// OpenAI's endpoint of items.
 pub const RESPONSES: &str = "responses";
+/// OpenAI's endpoint that sums up items.
+pub const COMPACT: &str = "responses/compact";
 /// Anthropic's endpoint of content blocks.
 pub const MESSAGES: &str = "messages";
 /// OpenAI's endpoint that writes down what is said.
@@ -104,6 +106,9 @@ pub(crate) fn all() -> Vec<Endpoint> {
         .beside(&chat, responses::LISTED, &["messages"])
         .akin(COMPLETIONS)
         .and(responses::PLAIN);
+    let compact = Endpoint::new(COMPACT)
+        .beside(&responses, &["input", "instructions"], &[])
+        .akin(COMPLETIONS);
     let messages = Endpoint::new(MESSAGES)
         .with::<messages::Messages>()
         .beside(&chat, messages::LISTED, &[])
@@ -126,6 +131,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
         chat,
         completions,
         responses,
+        compact,
         messages,
         whole,
         streamed,

@@ -9,7 +9,7 @@ use super::{
     tools::{self, EFFORTS},
 };
 use crate::{
-    limits::{MAX_MESSAGES, MAX_TOOLS},
+    limits::MAX_MESSAGES,
     schema::{
         NAME,
         Plain::{self, Alias, Idle, Only},
@@ -20,7 +20,7 @@ use crate::{
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Responses {
-    /// The conversation. An item is a message of text, images and sounds, a `function_call`, a `function_call_output` or `reasoning`.
+    /// The conversation. An item is a message of text, images and sounds, a `function_call`, a `custom_tool_call`, an output of one of these, `reasoning`, `additional_tools` or a `compaction` of this server. Calls of the provider's tools are left out, and named in the header `x-ignored-fields`.
     #[schemars(schema_with = "input")]
     pub input: Option<Text<Item>>,
     /// The system message before the input.
@@ -31,11 +31,11 @@ pub struct Responses {
     /// Its `effort` is the template's `reasoning_effort`.
     #[schemars(extend("x-beyond" = true))]
     pub reasoning: Reasoning,
-    /// The functions that the model may call.
-    #[schemars(length(max = MAX_TOOLS), extend("items" = shapes::tool("function", "parameters", &["type", "name"])))]
+    /// What the model may call: `function`, `custom`, and a `namespace` of these. Tools of the provider are left out, and named in the header `x-ignored-fields`.
+    #[schemars(schema_with = "client_tools")]
     pub tools: Option<Vec<Map<String, Value>>>,
     /// Choice of a call.
-    #[schemars(schema_with = "tools::choice", extend("x-unsupported" = "`function` is"))]
+    #[schemars(schema_with = "tools::choice", extend("x-unsupported" = "`function`, `custom` and `allowed_tools` are"))]
     pub tool_choice: Option<Value>,
     /// `reasoning.encrypted_content` changes nothing: what is thought is sent as it is.
     #[schemars(schema_with = "include")]
@@ -73,7 +73,7 @@ pub const LISTED: &[&str] = &["parallel_tool_calls", "stream", "temperature", "t
 /// An item of the input.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[schemars(extend("x-usual" = "message", "x-unsupported" = "items are messages, calls, their outputs and reasoning"))]
+#[schemars(extend("x-usual" = "message", "x-unsupported" = "items are messages, calls, their outputs, tools, reasoning and compactions"))]
 pub enum Item {
     /// A message.
     Message {
@@ -87,6 +87,8 @@ pub enum Item {
     FunctionCall {
         /// Names the call.
         call_id: String,
+        /// The namespace of the function.
+        namespace: Option<String>,
         /// The function.
         name: String,
         /// JSON.
@@ -99,6 +101,41 @@ pub enum Item {
         /// The result.
         output: Text<Part>,
     },
+    /// A call of a tool that takes a text.
+    CustomToolCall {
+        /// Names the call.
+        call_id: String,
+        /// The namespace of the tool.
+        namespace: Option<String>,
+        /// The tool.
+        name: String,
+        /// The text.
+        input: String,
+    },
+    /// The result of such a call.
+    CustomToolCallOutput {
+        /// The call.
+        call_id: String,
+        /// The result.
+        output: Text<Part>,
+    },
+    /// More tools.
+    AdditionalTools {
+        /// The tools.
+        #[schemars(schema_with = "client_tools")]
+        tools: Vec<Map<String, Value>>,
+    },
+    /// Tools that were found.
+    ToolSearchOutput {
+        /// The tools.
+        #[schemars(schema_with = "client_tools")]
+        tools: Vec<Map<String, Value>>,
+    },
+    /// Sums up the conversation before it.
+    Compaction {
+        /// The summary, where this server wrote it.
+        encrypted_content: String,
+    },
     /// Thoughts of the assistant.
     Reasoning {
         /// The thoughts.
@@ -106,6 +143,61 @@ pub enum Item {
         /// What they come to, where they are not told.
         summary: Option<Vec<Said>>,
     },
+    /// Calls of the provider's tools and their results, which are left out.
+    #[serde(other)]
+    #[schemars(extend("x-tags" = [
+        "apply_patch_call*", "code_interpreter_call", "computer_call*", "file_search_call", "image_generation_call",
+        "local_shell_call*", "mcp_*", "shell_call*", "tool_search_call", "web_search_call",
+    ]))]
+    OfProvider,
+}
+
+/// The tools of the client; the others are run by the provider.
+fn client_tools(_: &mut SchemaGenerator) -> Schema {
+    let function = shapes::tool("function", "parameters", &["type", "name"]);
+    let text = json!({ "type": "string" });
+    let name = json!({ "type": "string", "minLength": 1 });
+    let custom = json!({
+        "type": "object", "required": ["type", "name"],
+        "properties": {
+            "type": { "type": "string", "enum": ["custom"] },
+            "name": name,
+            "description": text,
+            "format": {
+                "type": "object", "required": ["type"],
+                "properties": {
+                    "type": { "type": "string", "enum": ["text", "grammar"] },
+                    "syntax": { "type": "string", "enum": ["lark", "regex"] },
+                    "definition": text,
+                },
+            },
+        },
+    });
+    let of_provider = [
+        "apply_patch",
+        "code_interpreter",
+        "computer*",
+        "file_search",
+        "image_generation",
+        "local_shell",
+        "mcp",
+        "programmatic_tool_calling",
+        "shell",
+        "tool_search",
+        "web_search*",
+    ];
+    let mut forms = vec![function, custom];
+    let types = "`function` and `custom` are";
+    let inner = tools::offered(forms.clone(), types, &of_provider);
+    forms.push(json!({
+        "type": "object", "required": ["type", "name", "tools"],
+        "properties": {
+            "type": { "type": "string", "enum": ["namespace"] },
+            "name": name, "description": text, "tools": inner,
+        },
+    }));
+    let types = "`function`, `custom` and `namespace` are";
+    Schema::try_from(tools::offered(forms, types, &of_provider)).unwrap_or_default()
 }
 
 const ROLES: [&str; 4] = ["user", "assistant", "system", "developer"];
@@ -160,6 +252,9 @@ pub struct Sound {
 pub struct TextConfig {
     /// The form.
     pub format: Option<Format>,
+    /// Without effect: verbosity cannot be controlled.
+    #[schemars(extend("enum" = ["low", "medium", "high"]))]
+    pub verbosity: Option<String>,
 }
 
 /// OpenAI's form of an answer, without an object for the schema.

@@ -52,10 +52,10 @@ pub struct StreamOptions {
 
 /// The others of that kind.
 pub const PLAIN: &[Plain] = &plain! {
-    /// Nothing is stored.
-    "store": Only(&["false"]),
-    /// There is one tier; `priority` says who goes first.
-    "service_tier": Only(&[r#""auto""#, r#""default""#]),
+    /// Without effect: nothing is ever stored.
+    "store": Idle("boolean"),
+    /// Without effect: there is one tier; `priority` says who goes first.
+    "service_tier": Idle("string"),
     /// Without effect.
     "user": Idle("string"),
     /// Without effect.

@@ -87,30 +87,62 @@ fn function() -> Value {
     json!({
         "type": "object", "required": ["name"],
         "properties": {
-            "name": { "type": "string", "minLength": 1 }, "parameters": parameters(),
+            "name": { "type": "string", "minLength": 1 }, "description": { "type": "string" },
+            "parameters": parameters(), "strict": { "type": "boolean" },
         },
     })
 }
 
+/// A list of tools of which the model is offered those of these forms. Those of the provider, whose
+/// types these are or begin like these, are left out.
+pub(crate) fn offered(mut forms: Vec<Value>, types: &str, of_provider: &[&str]) -> Value {
+    let shown = alone(&forms[0]);
+    forms.push(json!({ "type": "object", "x-tags": of_provider }));
+    let why = format!("{types}; tools of a provider are left out");
+    json!({
+        "type": "array", "maxItems": MAX_TOOLS,
+        "items": { "oneOf": forms, "x-unsupported": why },
+        "x-shown": shown,
+    })
+}
+
+/// A list of at most one tool: no schema says that the names of several differ.
+fn alone(tool: &Value) -> Value {
+    json!({ "type": "array", "maxItems": 1, "items": tool })
+}
+
 fn tools(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "array", "maxItems": MAX_TOOLS, "items": {
+    let tool = json!({
         "type": "object", "required": ["type", "function"],
         "properties": { "type": { "type": "string", "enum": ["function"] }, "function": function() },
-    } })
+    });
+    json_schema!({ "type": "array", "maxItems": MAX_TOOLS, "items": tool, "x-shown": alone(&tool) })
 }
 
 pub(crate) fn choice(_: &mut SchemaGenerator) -> Schema {
-    let name = json!({ "name": { "type": "string" } });
+    let text = json!({ "type": "string" });
+    let name = json!({ "name": text });
+    let mode = json!({ "type": "string", "enum": ["auto", "required"] });
+    let tools = json!({ "type": "array", "maxItems": MAX_TOOLS, "items": {
+        "type": "object", "required": ["type"],
+        "properties": { "type": text, "name": text, "function": { "type": "object", "properties": name } },
+    } });
     json_schema!({
-        "x-words": "`none`, `auto`, `required`, or an object that names a function",
+        "x-words": "`none`, `auto`, `required`, or an object that names a function or lists those that are allowed",
         // A call can be demanded, too, if the request has the tool.
         "x-shown": { "type": "string", "enum": ["none", "auto"] },
         "anyOf": [
             { "type": "string", "enum": ["none", "auto", "required"] },
             { "type": "object", "required": ["type"], "properties": {
-                "type": { "type": "string", "enum": ["function"] },
+                "type": { "type": "string", "enum": ["function", "custom", "allowed_tools"] },
                 "function": { "type": "object", "properties": name },
-                "name": { "type": "string" },
+                "name": text,
+                "mode": mode,
+                "tools": tools,
+                "allowed_tools": {
+                    "type": "object", "required": ["tools"],
+                    "properties": { "mode": mode, "tools": tools },
+                },
             } },
         ],
     })

@@ -80,14 +80,20 @@ fn check_branches(
         }
     }
     let form = tagged(value, branches, schema, path)?;
-    check(value, form, path)
+    // Nothing of an object that is left out is checked.
+    match form.get("x-tags") {
+        Some(_) => Ok(()),
+        None => check(value, form, path),
+    }
 }
 
-/// The values of `type` that an object of this form has.
+/// The values of `type` that an object of this form has. One that ends in `*` stands for all that
+/// begin like it.
 fn tags(branch: &Value) -> Option<impl Iterator<Item = &str>> {
     let tag = &branch["properties"]["type"];
     let only = tag.get("const").map(std::slice::from_ref);
-    let tags = only.or(tag["enum"].as_array().map(Vec::as_slice))?;
+    let any = branch["x-tags"].as_array().or(tag["enum"].as_array());
+    let tags = only.or(any.map(Vec::as_slice))?;
     Some(tags.iter().filter_map(Value::as_str))
 }
 
@@ -104,7 +110,11 @@ fn tagged<'a>(
         None | Some(Value::Null) => return Err(missing(path)),
         Some(other) => return Err(wrong_type(path, "a string", other)),
     };
-    let named = |branch: &&Value| tags(branch).into_iter().flatten().any(|tag| tag == kind);
+    let is_kind = |tag: &str| match tag.strip_suffix('*') {
+        Some(begin) => kind.starts_with(begin),
+        None => kind == tag,
+    };
+    let named = |branch: &&Value| tags(branch).into_iter().flatten().any(is_kind);
     branches.iter().find(named).ok_or_else(|| {
         let kind = shown(kind);
         if let Some(why) = schema["x-unsupported"].as_str() {

@@ -5,7 +5,7 @@
 //! person, `x-own` leaves reading and checking it to its own reader, `x-shown` is the schema of the
 //! values that are accepted whatever the model, `x-beyond` says that no schema describes these,
 //! `x-usual` is the `type` of an object that has none, `x-needs` is the switch without which a field
-//! is refused.
+//! is refused, `x-tags` lists the `type`s of objects that are left out.
 
 mod check;
 mod words;

@@ -52,7 +52,7 @@ pub enum SubmitError {
     },
     /// The prompt leaves no room for a single generated token.
     #[error(
-        "the prompt has {n_prompt_tokens} tokens, and the context of {n_ctx} tokens must also hold at least one generated token"
+        "This model's maximum context length is {n_ctx} tokens. However, your messages resulted in {n_prompt_tokens} tokens, and the answer needs at least one: the prompt is too long"
     )]
     PromptTooLong {
         /// Tokens of the prompt.

@@ -73,15 +73,15 @@ fn client_dialect(headers: &HeaderMap) -> Option<&'static dyn Dialect> {
     })
 }
 
-/// Appends the event that says why a stream has no more; `number` counts the named events before
-/// it. Streams of no dialect, which nodes of others make, are told in OpenAI's form.
+/// Appends the event that says why the stream of a request has no more; `number` counts the named
+/// events before it. Streams of no dialect, which nodes of others make, are told in OpenAI's form.
 pub(super) fn write_failure(
     dialect: Option<&dyn Dialect>,
     out: &mut BytesMut,
     failure: &Failure,
-    number: u64,
+    (request, number): (&str, u64),
 ) {
-    let failure = failure.view(None);
+    let failure = failure.view(Some(request));
     let (name, data) = match dialect {
         Some(dialect) => dialect.error_event(&failure, number),
         None => (None, dialect::error(&failure)),

@@ -262,10 +262,14 @@ impl Servables {
     }
 }
 
-/// Whether nothing but files is wrong: the graph would do with others.
+/// Whether nothing but files is wrong: the graph would do with others. A script that says what no
+/// script can is not one that is still being copied.
 fn only_files(found: &[Diagnostic]) -> bool {
+    let is_of_file = |it: &Diagnostic| {
+        it.code == &sides::RESOURCE_FAILED && !it.message.contains(" is not a model script: ")
+    };
     let mut errors = found.iter().filter(|it| it.is_error()).peekable();
-    errors.peek().is_some() && errors.all(|it| it.code == &sides::RESOURCE_FAILED)
+    errors.peek().is_some() && errors.all(is_of_file)
 }
 
 /// The first error of a graph in one line; all of them are in the log.

@@ -54,6 +54,7 @@ impl Site {
             "retry-after",
             "x-should-retry",
             "x-ignored-fields",
+            "x-max-tokens",
             "server-timing",
             "x-ratelimit-limit-requests",
             "x-ratelimit-remaining-requests",

@@ -136,10 +136,24 @@ async fn a_stream_that_fails_ends_with_an_event_of_its_dialect() {
     );
     let reply = read(server.post("/v1/responses", body.to_string())).await;
     let (name, data) = last_event(reply.text);
-    assert_eq!(name, "event: error");
+    assert_eq!(name, "event: response.failed");
+    let response = &data["response"];
     assert_eq!(
-        (&data["type"], &data["message"], &data["code"]),
-        (&json!("error"), &json!("broken"), &json!("node_failed"))
+        (
+            &data["type"],
+            &response["status"],
+            data["sequence_number"].is_u64()
+        ),
+        (&json!("response.failed"), &json!("failed"), true)
+    );
+    assert!(
+        response["id"]
+            .as_str()
+            .is_some_and(|id| id.starts_with("resp_"))
+    );
+    assert_eq!(
+        (&response["error"]["message"], &response["error"]["code"]),
+        (&json!("broken"), &json!("node_failed"))
     );
 }
 

@@ -7,8 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use graphmill_dialects::{
     bodies::{
-        CHAT, COMPLETIONS, DETOKENIZE, EMBED, EMBEDDINGS, GENERATE, GENERATE_STREAM, MESSAGES,
-        RERANK, RESPONSES, TOKENIZE, TRANSCRIPTIONS,
+        CHAT, COMPACT, COMPLETIONS, DETOKENIZE, EMBED, EMBEDDINGS, GENERATE, GENERATE_STREAM,
+        MESSAGES, RERANK, RESPONSES, TOKENIZE, TRANSCRIPTIONS,
     },
     schema,
 };
@@ -79,7 +79,7 @@ pub(crate) fn good(endpoint: &str) -> Value {
     match endpoint {
         CHAT => question("chat", "Hi"),
         COMPLETIONS => json!({ "model": "chat", "prompt": "Hi", "max_tokens": 3 }),
-        RESPONSES => json!({ "model": "chat", "input": "Hi" }),
+        RESPONSES | COMPACT => json!({ "model": "chat", "input": "Hi" }),
         MESSAGES => with(question("chat", "Hi"), &json!({ "max_tokens": 20 })),
         TRANSCRIPTIONS => {
             let file = STANDARD.encode(Wav::SHORT.file());
@@ -122,6 +122,7 @@ async fn what_is_refused_is_named() {
         CHAT,
         COMPLETIONS,
         RESPONSES,
+        COMPACT,
         MESSAGES,
         TRANSCRIPTIONS,
         GENERATE,

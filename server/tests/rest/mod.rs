@@ -3,6 +3,7 @@
 
 mod actor;
 mod adapters;
+mod agents;
 mod bodies;
 mod cancel;
 mod chains;
@@ -21,6 +22,7 @@ mod gaps;
 mod gated;
 mod generate;
 mod generation_config;
+mod histories;
 #[cfg(feature = "vision")]
 mod images;
 mod isolation;

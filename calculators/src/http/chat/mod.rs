@@ -17,7 +17,7 @@ use super::{
 use crate::payload::{JsonBody, RequestInput, TextRequest};
 
 pub(super) use request::{conversation, read};
-pub(super) use tools::{arguments, tools_of};
+pub(super) use tools::{Names, function_of};
 
 /// OpenAI's `chat/completions`.
 #[derive(Debug)]

@@ -71,6 +71,7 @@ pub(in crate::http) fn conversation(
         tools: tools.offered.map(Arc::new),
         tool_choice: tools.choice,
         one_tool_call: tools.one_call,
+        tool_origins: Arc::default(),
         template_kwargs: Arc::new(variables),
         continues: chat.continue_final_message,
         partner: None,
@@ -80,7 +81,7 @@ pub(in crate::http) fn conversation(
 }
 
 /// A message as templates expect it: with text content, in which [`media_marker`](crate::payload::media_marker) stands for images
-/// and sounds, and past tool calls whose arguments are objects. `call` is the id of the last call
+/// and sounds, and past tool calls whose arguments are objects, if they can be. `call` is the id of the last call
 /// that came as a `function_call`.
 fn message(
     mut message: Map<String, Value>,
@@ -101,7 +102,15 @@ fn message(
     }
     let content = match message.get("content") {
         Some(Value::String(_)) => None,
-        Some(Value::Array(parts)) => Some(turns.take(joined(parts, &format!("{path}.content")))),
+        Some(Value::Array(parts)) => {
+            let content = joined(parts, &format!("{path}.content"));
+            let is_result = message.get("role").is_some_and(|role| role == "tool");
+            Some(turns.take(if is_result {
+                content.into_result()
+            } else {
+                content
+            }))
+        }
         _ => Some("".into()),
     };
     if let Some(content) = content {
@@ -111,7 +120,7 @@ fn message(
     match message.get_mut("tool_calls") {
         Some(Value::Array(calls)) if !calls.is_empty() => {
             for (index, call) in calls.iter_mut().enumerate() {
-                tools::past_call(call, &format!("{path}.tool_calls[{index}]"), allowance)?;
+                tools::past_call(call, &format!("{path}.tool_calls[{index}]"), allowance);
             }
         }
         _ => {

@@ -7,7 +7,7 @@ use crate::http::{
     choices::{Choice, Events, Form},
     logprobs::ChatLogprobs,
 };
-use crate::payload::{Finish, TextChunk, TextRequest, ToolCallDelta};
+use crate::payload::{Finish, RequestInput, TextChunk, TextRequest, ToolCallDelta, ToolChoice};
 
 /// Writes the choices of a chat.
 pub(super) struct Messages;
@@ -75,7 +75,16 @@ fn event(
 fn finish_reason(request: &TextRequest, finish: Finish) -> &'static str {
     match finish {
         Finish::ToolCalls if request.function_call => "function_call",
+        Finish::ToolCalls if names_call(request) => "stop",
         finish => finish.as_str(),
+    }
+}
+
+/// Returns true if the request names the call that the answer has to be.
+fn names_call(request: &TextRequest) -> bool {
+    match &request.input {
+        RequestInput::Chat(chat) => matches!(chat.tool_choice, ToolChoice::Named(_)),
+        RequestInput::Prompts(_) => false,
     }
 }
 

@@ -1,17 +1,17 @@
 //! Tools: what a chat offers, which of them the model has to use, and calls of the past.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use graphmill_dialects::bodies::tools::Tools;
 use graphmill_engine::Result;
 use serde_json::{Map, Value, json};
 
 use super::functions;
-use crate::http::fields::{invalid, missing, shown};
-use crate::payload::{
-    ToolChoice,
-    json::{Allowance, INVALID_JSON},
+use crate::http::{
+    arguments,
+    fields::{invalid, missing, shown},
 };
+use crate::payload::{ToolChoice, json::Allowance};
 
 /// What a request says about tools.
 pub(super) struct ToolUse {
@@ -46,13 +46,30 @@ pub(super) fn read(said: &mut Tools) -> Result<ToolUse> {
             ));
         }
     }
-    let tools = said.tools.take();
+    let path = |index| match said.functions {
+        Some(_) => format!("functions[{index}].name"),
+        None => format!("tools[{index}].function.name"),
+    };
+    let mut names = Names::default();
+    let given = said.tools.iter().chain(&said.functions).flatten();
+    for (index, tool) in given.enumerate() {
+        let function = tool.get("function").unwrap_or(tool);
+        let name = function["name"].as_str().unwrap_or_default();
+        names.add(name, || path(index))?;
+    }
+    let mut tools = said.tools.take();
+    let mut choice = said.tool_choice.take();
+    if let Some(list) = choice.as_ref().and_then(allowed) {
+        keep_allowed(tools.get_or_insert_default(), &list)?;
+        choice = Some(list.mode);
+    }
     let functions = said.functions.take().map(functions::as_tools);
-    let tools = tools.or(functions).filter(|tools| !tools.is_empty());
+    let is_some = |tools: &Vec<Value>| !tools.is_empty();
+    let tools = tools.filter(is_some).or(functions).filter(is_some);
     let list = tools.as_deref().unwrap_or_default();
     let choice = match said.function_call.take() {
         Some(choice) => choice_of("function_call", "functions", &choice, list)?,
-        None => match said.tool_choice.take() {
+        None => match choice {
             Some(choice) => choice_of("tool_choice", "tools", &choice, list)?,
             None => Some(ToolChoice::Auto),
         },
@@ -106,50 +123,96 @@ fn choice_of(
     Ok(Some(ToolChoice::Named(Arc::from(name.as_str()))))
 }
 
-/// Tools whose functions are not in objects of their own, as templates expect them. The schema of
-/// their arguments has this name.
-pub(in crate::http) fn tools_of(tools: Vec<Map<String, Value>>, parameters: &str) -> Vec<Value> {
-    let names = ["name", "description", "parameters", "strict"];
-    let tool = |mut tool: Map<String, Value>| {
-        let field = |name: &str| {
-            let own = if name == "parameters" {
-                parameters
-            } else {
-                name
-            };
-            let value = tool.remove(own).filter(|value| !value.is_null())?;
-            Some((name.to_owned(), value))
-        };
-        let function: Map<String, Value> = names.into_iter().filter_map(field).collect();
-        json!({ "type": "function", "function": function })
-    };
-    tools.into_iter().map(tool).collect()
+/// The tools that a choice allows.
+struct Allowed {
+    /// The field that lists them.
+    path: &'static str,
+    tools: Vec<Value>,
+    /// A choice among them.
+    mode: Value,
 }
 
-/// The arguments of a call as a string has them.
-pub(in crate::http) fn arguments(
-    text: &str,
-    path: &str,
-    allowance: &Allowance,
-) -> Result<Map<String, Value>> {
-    match allowance.parse(text.as_bytes(), path) {
-        Ok(Value::Object(arguments)) => Ok(arguments),
-        Err(error) if error.code.as_deref() != Some(INVALID_JSON) => Err(error),
-        _ => Err(invalid(path, "must be a JSON object, as a string")),
+/// Reads a choice that lists tools; none where it is another.
+fn allowed(choice: &Value) -> Option<Allowed> {
+    // In chats, the list is in an object of its own.
+    let (path, list) = match &choice["allowed_tools"] {
+        Value::Null => ("tool_choice.tools", choice),
+        list => ("tool_choice.allowed_tools.tools", list),
+    };
+    (choice["type"] == "allowed_tools").then(|| Allowed {
+        path,
+        tools: list["tools"].as_array().cloned().unwrap_or_default(),
+        mode: list["mode"].as_str().unwrap_or("auto").into(),
+    })
+}
+
+/// Leaves out the tools that a list does not allow. The provider's are none of these.
+fn keep_allowed(tools: &mut Vec<Value>, list: &Allowed) -> Result<()> {
+    let mut names = HashSet::new();
+    for (index, tool) in list.tools.iter().enumerate() {
+        if tool["type"] != "function" && tool["type"] != "custom" {
+            continue;
+        }
+        let path = format!("{}[{index}]", list.path);
+        let (path, name) = match &tool["function"] {
+            Value::Null => (format!("{path}.name"), &tool["name"]),
+            function => (format!("{path}.function.name"), &function["name"]),
+        };
+        let name = name.as_str().ok_or_else(|| missing(path.clone()))?;
+        if !tools.iter().any(|tool| tool["function"]["name"] == *name) {
+            let message = format!("is `{}`, which is none of `tools`", shown(name));
+            return Err(invalid(path, message));
+        }
+        names.insert(name);
+    }
+    tools.retain(|tool| {
+        let name = tool["function"]["name"].as_str();
+        name.is_some_and(|name| names.contains(name))
+    });
+    Ok(())
+}
+
+/// The names of a request's tools.
+#[derive(Debug, Default)]
+pub(in crate::http) struct Names(HashSet<String>);
+
+impl Names {
+    /// Adds a name, which is at `path` in the request and has to be new.
+    pub(in crate::http) fn add(&mut self, name: &str, path: impl FnOnce() -> String) -> Result<()> {
+        if self.0.insert(name.to_owned()) {
+            return Ok(());
+        }
+        let message = format!("is `{}`, the name of another tool", shown(name));
+        Err(invalid(path(), message))
     }
 }
 
-/// Turns the arguments of a past call, which travel as a string of JSON, into the object that
-/// templates expect.
-pub(super) fn past_call(call: &mut Value, path: &str, allowance: &Allowance) -> Result<()> {
-    let function = &mut call["function"];
-    let read = match &function["arguments"] {
-        Value::String(text) if !text.trim().is_empty() => {
-            arguments(text, &format!("{path}.function.arguments"), allowance)?
-        }
-        Value::Object(_) => return Ok(()),
-        _ => Map::new(),
+/// A tool whose function is not in an object of its own, as templates expect it. The schema of its
+/// arguments has this name.
+pub(in crate::http) fn function_of(mut tool: Map<String, Value>, parameters: &str) -> Value {
+    let field = |name: &str| {
+        let own = if name == "parameters" {
+            parameters
+        } else {
+            name
+        };
+        let value = tool.remove(own).filter(|value| !value.is_null())?;
+        Some((name.to_owned(), value))
     };
-    function["arguments"] = read.into();
-    Ok(())
+    let names = ["name", "description", "parameters", "strict"];
+    let function: Map<String, Value> = names.into_iter().filter_map(field).collect();
+    json!({ "type": "function", "function": function })
+}
+
+/// Turns the arguments of a past call, which travel as a string of JSON, into the object that
+/// templates expect, if they can be one.
+pub(super) fn past_call(call: &mut Value, path: &str, allowance: &Allowance) {
+    let function = &mut call["function"];
+    function["arguments"] = match function["arguments"].take() {
+        Value::String(text) => {
+            arguments::of_text(text, &format!("{path}.function.arguments"), allowance)
+        }
+        object @ Value::Object(_) => object,
+        _ => Map::new().into(),
+    };
 }

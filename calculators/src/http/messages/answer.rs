@@ -2,12 +2,17 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::http::arguments::{self, Readable};
 use crate::http::named_events::{Event, Form};
 use crate::http::parts::{Part, PartialAnswer};
 use crate::payload::Finish;
 
 /// Writes messages.
-pub(super) struct Answer;
+#[derive(Default)]
+pub(super) struct Answer {
+    /// The arguments of the call that comes.
+    arguments: Readable,
+}
 
 impl Form for Answer {
     fn begin(&mut self, answer: PartialAnswer<'_>) -> Vec<Event> {
@@ -39,13 +44,20 @@ impl Form for Answer {
         let delta = match &answer.parts[index] {
             Part::Reasoning(_) => json!({ "type": "thinking_delta", "thinking": text }),
             Part::Text(_) => json!({ "type": "text_delta", "text": text }),
-            Part::Call { .. } => json!({ "type": "input_json_delta", "partial_json": text }),
+            Part::Call { .. } => match &*self.arguments.push(text) {
+                "" => return Vec::new(),
+                whole => input_delta(whole),
+            },
         };
         vec![block_delta(index, delta)]
     }
 
     fn part_ends(&mut self, answer: PartialAnswer<'_>, index: usize) -> Vec<Event> {
         let mut events = Vec::new();
+        let left = self.arguments.end();
+        if !left.is_empty() {
+            events.push(block_delta(index, input_delta(&left)));
+        }
         if matches!(answer.parts[index], Part::Reasoning(_)) {
             // Clients expect one; what was thought is not signed.
             let signature = json!({ "type": "signature_delta", "signature": "" });
@@ -84,6 +96,11 @@ fn typed(kind: &str, field: &str, value: Value) -> Value {
         ("type".to_owned(), kind.into()),
         (field.to_owned(), value),
     ]))
+}
+
+/// More of the input of a call, which clients send back as JSON.
+fn input_delta(text: &str) -> Value {
+    json!({ "type": "input_json_delta", "partial_json": text })
 }
 
 fn block_delta(index: usize, delta: Value) -> Event {
@@ -141,7 +158,7 @@ fn block(part: &Part) -> Value {
             name,
             arguments,
         } => {
-            let input = serde_json::from_str(arguments).unwrap_or_else(|_| json!({}));
+            let input = arguments::object(arguments);
             json!({ "type": "tool_use", "id": id, "name": name, "input": input })
         }
     }

@@ -94,7 +94,7 @@ impl TextDialect for Messages {
     }
 
     fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
-        Box::new(PartsWriter::new(answer::Answer))
+        Box::new(PartsWriter::new(answer::Answer::default()))
     }
 }
 

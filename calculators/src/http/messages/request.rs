@@ -5,17 +5,20 @@ use graphmill_dialects::{
     bodies::{
         Said, Text,
         chat::Chat,
-        messages::{Block, Format, Image, Messages, ResultBlock, Source, SystemBlock},
+        messages::{
+            Block, Document, DocumentSource, Format, Image, Messages, ResultBlock, SearchResult,
+            Source, SystemBlock,
+        },
         tools::Tools,
     },
     json::Allowance,
 };
 use graphmill_engine::Result;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::http::{
     OwnParams,
-    chat::{conversation, tools_of},
+    chat::{Names, conversation, function_of},
     fields::{code, invalid, missing},
     structured,
     turns::{Content, Turns},
@@ -28,6 +31,9 @@ pub(super) fn read(
     allowance: &Allowance,
 ) -> Result<(RequestInput, OwnParams)> {
     let own: Messages = fields.take()?;
+    for (edit, index) in own.context_management.edits.iter().zip(0_u32..) {
+        fields.ignore(format!("context_management.edits[{index}]:{}", edit.kind));
+    }
     let (mut chat, mut said): (Chat, Tools) = (fields.take()?, fields.take()?);
     let mut turns = Turns::default();
     match own.system {
@@ -47,7 +53,7 @@ pub(super) fn read(
             Text::Whole(text) => turns.say(&message.role, Content::of(&text)),
             Text::Parts(blocks) => {
                 let path = format!("messages[{index}].content");
-                add(&message.role, blocks, &path, &mut turns)?;
+                add(&message.role, blocks, &path, &mut turns, fields)?;
             }
         }
     }
@@ -55,7 +61,7 @@ pub(super) fn read(
         chat.continue_final_message = true;
         chat.add_generation_prompt = Some(false);
     }
-    said.tools = own.tools.map(|tools| tools_of(tools, "input_schema"));
+    said.tools = own.tools.map(|all| tools(all, fields)).transpose()?;
     if let Some(choice) = own.tool_choice {
         let name = choice.name.filter(|_| choice.kind == "tool");
         said.tool_choice = Some(match &*choice.kind {
@@ -73,13 +79,21 @@ pub(super) fn read(
     said.reasoning_effort = own.output_config.effort.or(said.reasoning_effort);
     let (chat, mut params) = conversation(chat, said, turns)?;
     let format = match (own.output_config.format, own.output_format) {
-        (Some(format), _) => Some(("output_config.format.schema", format)),
+        (Some(_), Some(_)) => {
+            let message = "cannot be used together with `output_config.format`";
+            return Err(invalid("output_format", message));
+        }
+        (Some(format), None) => Some(("output_config.format.schema", format)),
         (None, earlier) => earlier.map(|format| ("output_format.schema", format)),
     };
     if let Some((field, Format::JsonSchema { schema })) = format {
         params.constraint = Some(structured::schema(field, schema, allowance)?);
     }
     if let Some(stops) = own.stop_sequences {
+        if fields.has("stop") {
+            let message = "cannot be used together with `stop_sequences`";
+            return Err(invalid("stop", message));
+        }
         let stops: Vec<String> = Text::Parts(stops).into();
         let repeated = ("stop_sequences".to_owned(), json!(stops));
         params.repeated.extend([repeated]);
@@ -88,8 +102,29 @@ pub(super) fn read(
     Ok((RequestInput::Chat(chat), params))
 }
 
+/// The client's tools, as templates expect them. The provider's are left out.
+fn tools(all: Vec<Map<String, Value>>, fields: &mut Fields) -> Result<Vec<Value>> {
+    let (mut tools, mut names) = (Vec::with_capacity(all.len()), Names::default());
+    for (index, tool) in all.into_iter().enumerate() {
+        match (tool.get("type").and_then(Value::as_str), tool.get("name")) {
+            (Some("custom"), Some(Value::String(name))) => {
+                names.add(name, || format!("tools[{index}].name"))?;
+                tools.push(function_of(tool, "input_schema"));
+            }
+            (kind, _) => fields.ignore(format!("tools[{index}]:{}", kind.unwrap_or_default())),
+        }
+    }
+    Ok(tools)
+}
+
 /// Adds the blocks of a message.
-fn add(role: &str, blocks: Vec<Block>, path: &str, turns: &mut Turns) -> Result<()> {
+fn add(
+    role: &str,
+    blocks: Vec<Block>,
+    path: &str,
+    turns: &mut Turns,
+    fields: &mut Fields,
+) -> Result<()> {
     if blocks.is_empty() {
         turns.say(role, Content::of(""));
     }
@@ -99,6 +134,15 @@ fn add(role: &str, blocks: Vec<Block>, path: &str, turns: &mut Turns) -> Result<
         match (block, role) {
             (Block::Text(said), _) => content.text(&said.text),
             (Block::Image(image), "user") => look(&image, &path, &mut content),
+            (Block::Document(document), "user") => content.text(&read_out(document)),
+            (Block::SearchResult(found), "user") => content.text(&list(found)),
+            (Block::Compaction { content: summary }, _) => {
+                if let Some(summary) = summary {
+                    content = Content::default();
+                    turns.sum_up(&summary);
+                }
+            }
+            (Block::OfProvider, _) => fields.ignore(path),
             (Block::Thinking { thinking }, "assistant") => turns.think(&thinking),
             (Block::RedactedThinking, "assistant") => {}
             (Block::ToolUse { id, name, input }, "assistant") => {
@@ -109,6 +153,7 @@ fn add(role: &str, blocks: Vec<Block>, path: &str, turns: &mut Turns) -> Result<
                 Block::ToolResult {
                     tool_use_id,
                     content: result,
+                    ..
                 },
                 "user",
             ) => {
@@ -145,9 +190,34 @@ fn of_result(result: Option<Text<ResultBlock>>, path: &str) -> Content {
             ResultBlock::Image(image) => {
                 look(&image, &format!("{path}.content[{index}]"), &mut content);
             }
+            ResultBlock::Document(document) => content.text(&read_out(document)),
+            ResultBlock::SearchResult(found) => content.text(&list(found)),
+            ResultBlock::ToolReference { tool_name } => {
+                content.text(&format!("The tool `{tool_name}` can be called."));
+            }
         }
     }
     content
+}
+
+/// A document as a text.
+fn read_out(document: Document) -> String {
+    let texts = match document.source {
+        DocumentSource::Text { data } => vec![data],
+        DocumentSource::Content { content } => match content {
+            Text::Whole(text) => vec![text],
+            Text::Parts(parts) => parts.into_iter().map(|part| part.text).collect(),
+        },
+    };
+    let head = [document.title, document.context].into_iter().flatten();
+    head.chain(texts).collect::<Vec<_>>().join("\n")
+}
+
+/// What a search found, as a text.
+fn list(found: SearchResult) -> String {
+    let texts = found.content.into_iter().map(|part| part.text);
+    let head = [found.title, found.source].into_iter();
+    head.chain(texts).collect::<Vec<_>>().join("\n")
 }
 
 fn look(image: &Image, path: &str, content: &mut Content) {

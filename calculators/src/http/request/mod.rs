@@ -113,7 +113,7 @@ impl Calculator for OpenAIRequest {
             known_tokens(&read.params, &**model.vocab())?;
             // Whether the model takes them says the node that reads them.
             if let RequestInput::Chat(chat) = &read.request.input {
-                model.media().check(&chat.media)?;
+                model.media().check(&model.engine(), &chat.media)?;
             }
             if let Some(terms) = Terms::of(cx.run()) {
                 params::lift(terms, &mut read.params, model.engine().spec().min_priority);
@@ -210,8 +210,8 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
     let endpoint = dialect.fields();
     let endpoint = endpoint.ok_or_else(|| Error::internal(format!("`{name}` has no fields")))?;
     let mut fields = Fields::read(endpoint, json)?;
-    let (mut input, mut own) = dialect.input(json, &mut fields)?;
     unknown::warn(&fields.unknown, name);
+    let (mut input, mut own) = dialect.input(json, &mut fields)?;
     let settings: Run = fields.take()?;
     let stream = settings.stream || own.stream;
     let function_call = own.function_call;

@@ -244,7 +244,7 @@ fn refusals_name_the_field() {
             "messages[0].tool_calls[0].function",
         ),
         (
-            json!({"messages": [{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{"}}]}]}),
+            json!({"messages": [{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": 1}}]}]}),
             "messages[0].tool_calls[0].function.arguments",
         ),
         (json!({"model": 1}), "model"),

@@ -11,7 +11,7 @@ use super::{
     dialect::AnswerWriter,
     usage::AnswerUsage,
 };
-use crate::payload::{HttpResponse, PromptReport, TextChunk, TextRequest};
+use crate::payload::{HttpResponse, PromptReport, Tally, TextChunk, TextRequest};
 
 /// Makes an answer of a request's text: one body when all choices have ended, or an event for each
 /// chunk.
@@ -19,7 +19,8 @@ use crate::payload::{HttpResponse, PromptReport, TextChunk, TextRequest};
 /// A stream begins, with the first chunk of text, by naming the role once for each choice, the
 /// first choice first. Each choice ends with a chunk of its finish reason. Token counts follow
 /// where the request asks for them. The output has a time line of its own, a timestamp for each
-/// event. Fields of the request that nobody knows are listed in the header `x-ignored-fields`. A
+/// event. Fields of the request that nobody knows, and parts that are left out,
+/// are listed in the header `x-ignored-fields`; `x-max-tokens` says what `max_tokens` was lowered to. A
 /// report, where `REPORT` is connected, is the whole answer. `usage` counts the tokens of all models
 /// and prompts of the session. There is one answer: a second request is an error.
 ///
@@ -99,6 +100,11 @@ impl Calculator for OpenAIResponse {
         let mut out = Vec::new();
         if self.next == 0 {
             out.extend(ignored_fields(&request.ignored));
+            let lowered = Tally::of(cx.run()).and_then(|tally| tally.read().lowered);
+            out.extend(lowered.map(|most| HttpResponse::Header {
+                name: "x-max-tokens",
+                value: most.to_string(),
+            }));
         }
         let usage = self.usage.with(cx.run(), request, &chunk);
         let ended = writer.take(request, &chunk, &usage, &mut out)?;

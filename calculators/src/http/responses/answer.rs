@@ -1,10 +1,12 @@
 //! A response and its events.
 
+use graphmill_llm::Usage;
 use serde_json::{Map, Value, json};
 
+use super::tools::text_of;
 use crate::http::named_events::{Event, Form};
 use crate::http::parts::{Part, PartialAnswer};
-use crate::payload::Finish;
+use crate::payload::{Finish, RequestInput, ToolOrigin};
 
 /// Writes responses.
 #[derive(Default)]
@@ -27,6 +29,7 @@ impl Form for Answer {
         let mut empty = item(answer, index, part, "in_progress");
         match part {
             Part::Reasoning(_) | Part::Text(_) => empty["content"] = json!([]),
+            Part::Call { name, .. } if takes_text(answer, name) => empty["input"] = json!(""),
             Part::Call { .. } => empty["arguments"] = json!(""),
         }
         let added = json!({ "output_index": index, "item": empty });
@@ -50,6 +53,8 @@ impl Form for Answer {
                 fields["logprobs"] = json!([]);
                 self.event("response.output_text.delta", fields)
             }
+            // It comes at once, when it can be told from what is around it.
+            Part::Call { name, .. } if takes_text(answer, name) => return Vec::new(),
             Part::Call { .. } => {
                 let fields = item_event(answer, index, delta);
                 self.event("response.function_call_arguments.delta", fields)
@@ -73,7 +78,17 @@ impl Form for Answer {
             }
             Part::Call {
                 name, arguments, ..
+            } if takes_text(answer, name) => {
+                let input = text_of(arguments);
+                let fields = item_event(answer, index, json!({ "delta": input }));
+                events.push(self.event("response.custom_tool_call_input.delta", fields));
+                let fields = item_event(answer, index, json!({ "input": input }));
+                events.push(self.event("response.custom_tool_call_input.done", fields));
+            }
+            Part::Call {
+                name, arguments, ..
             } => {
+                let name = origin(answer, name).map_or(name, |origin| &origin.name);
                 let done = json!({ "name": name, "arguments": arguments });
                 let fields = item_event(answer, index, done);
                 events.push(self.event("response.function_call_arguments.done", fields));
@@ -131,6 +146,7 @@ fn item_id(answer: PartialAnswer<'_>, index: usize, part: &Part) -> String {
     let prefix = match part {
         Part::Reasoning(_) => "rs",
         Part::Text(_) => "msg",
+        Part::Call { name, .. } if takes_text(answer, name) => "ctc",
         Part::Call { .. } => "fc",
     };
     format!("{prefix}_{}_{index}", answer.number())
@@ -161,11 +177,39 @@ fn item(answer: PartialAnswer<'_>, index: usize, part: &Part, status: &str) -> V
             id: call_id,
             name,
             arguments,
-        } => json!({
-            "id": id, "type": "function_call", "call_id": call_id, "name": name,
-            "arguments": arguments, "status": status,
-        }),
+        } => {
+            let origin = origin(answer, name);
+            let told = origin.map_or(name, |origin| &origin.name);
+            let mut item = if takes_text(answer, name) {
+                json!({
+                    "id": id, "type": "custom_tool_call", "call_id": call_id, "name": told,
+                    "input": text_of(arguments), "status": status,
+                })
+            } else {
+                json!({
+                    "id": id, "type": "function_call", "call_id": call_id, "name": told,
+                    "arguments": arguments, "status": status,
+                })
+            };
+            if let Some(namespace) = origin.and_then(|origin| origin.namespace.as_deref()) {
+                item["namespace"] = json!(namespace);
+            }
+            item
+        }
     }
+}
+
+/// A tool in the words of the request, by the name that the model calls.
+fn origin<'a>(answer: PartialAnswer<'a>, name: &str) -> Option<&'a ToolOrigin> {
+    match &answer.request.input {
+        RequestInput::Chat(chat) => chat.tool_origins.get(name),
+        RequestInput::Prompts(_) => None,
+    }
+}
+
+/// Returns true if a tool takes a text instead of arguments.
+fn takes_text(answer: PartialAnswer<'_>, name: &str) -> bool {
+    origin(answer, name).is_some_and(|origin| origin.takes_text)
 }
 
 /// Only the last item can be cut off.
@@ -209,7 +253,10 @@ fn response(answer: PartialAnswer<'_>, stage: Stage) -> Value {
     );
     let (output, usage) = match stage {
         Stage::Running => (json!([]), Value::Null),
-        Stage::Ended => (output(answer), usage(answer)),
+        Stage::Ended => {
+            let counts = usage(&answer.usage, answer.reasoning_tokens);
+            (output(answer), counts)
+        }
     };
     set("output", output);
     set("usage", usage);
@@ -226,13 +273,13 @@ fn output(answer: PartialAnswer<'_>) -> Value {
         .collect()
 }
 
-fn usage(answer: PartialAnswer<'_>) -> Value {
-    let counts = answer.usage;
+/// Counts tokens.
+pub(super) fn usage(counts: &Usage, reasoning_tokens: u32) -> Value {
     json!({
         "input_tokens": counts.prompt_tokens,
         "input_tokens_details": { "cached_tokens": counts.cached_tokens, "cache_write_tokens": 0 },
         "output_tokens": counts.generated_tokens,
-        "output_tokens_details": { "reasoning_tokens": answer.reasoning_tokens },
+        "output_tokens_details": { "reasoning_tokens": reasoning_tokens },
         "total_tokens": counts.prompt_tokens + counts.generated_tokens,
     })
 }

@@ -2,7 +2,9 @@
 //! response of them.
 
 mod answer;
+mod compact;
 mod request;
+mod tools;
 
 use graphmill_dialects::Fields;
 use graphmill_engine::Result;
@@ -15,6 +17,11 @@ use super::{
     named_events::PartsWriter,
 };
 use crate::payload::{GenerationParams, JsonBody, RequestInput, TextRequest};
+
+pub(super) use compact::Compact;
+
+/// The last event of a stream that fails.
+const FAILED: &str = "response.failed";
 
 /// The dialect.
 #[derive(Debug)]
@@ -45,16 +52,21 @@ impl Dialect for Responses {
     }
 
     fn error_event(&self, failure: &Failure<'_>, number: u64) -> (Option<&'static str>, Value) {
-        let mut event = json!({
-            "type": "error",
+        let id = failure.request.map(|id| format!("resp_{id}"));
+        let event = json!({
+            "type": FAILED,
             "sequence_number": number,
-            "code": failure.code,
-            "message": failure.message,
-            "param": failure.param,
+            "response": {
+                "id": id,
+                "object": "response",
+                "status": "failed",
+                "error": self.error(failure)["error"].take(),
+                "incomplete_details": null,
+                "output": [],
+                "usage": null,
+            },
         });
-        // Clients of this dialect look for either form.
-        event["error"] = self.error(failure)["error"].take();
-        (Some("error"), event)
+        (Some(FAILED), event)
     }
 }
 
@@ -68,7 +80,8 @@ impl TextDialect for Responses {
     }
 
     fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
-        request::read(body, fields)
+        let (chat, params) = request::read(body, fields)?;
+        Ok((RequestInput::Chat(chat), params))
     }
 
     fn complete(&self, echo: &mut Map<String, Value>, params: &GenerationParams) {

@@ -1,5 +1,7 @@
 //! The request as a conversation.
 
+use std::sync::Arc;
+
 use graphmill_dialects::{
     Fields,
     bodies::{
@@ -12,19 +14,29 @@ use graphmill_dialects::{
 use graphmill_engine::Result;
 use serde_json::{Map, Value, json};
 
+use super::{
+    compact::summary,
+    tools::{self, Toolbox},
+};
 use crate::http::{
-    OwnParams,
-    chat::{self, conversation, tools_of},
-    fields::missing,
+    OwnParams, arguments,
+    chat::conversation,
+    fields::{invalid, missing},
     structured,
     turns::{Content, Turns},
     wire::number,
 };
-use crate::payload::{Constraint, GenerationParams, MediaKind, RequestInput, json::Allowance};
+use crate::payload::{ChatInput, Constraint, GenerationParams, MediaKind, json::Allowance};
 
 /// Reads a request.
-pub(super) fn read(body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
+pub(super) fn read(body: &JsonBody, fields: &mut Fields) -> Result<(ChatInput, OwnParams)> {
     let own: Responses = fields.take()?;
+    if body.has("max_output_tokens") && body.has("max_tokens") {
+        let message = "cannot be used together with `max_output_tokens`";
+        return Err(invalid("max_tokens", message));
+    }
+    let mut toolbox = Toolbox::default();
+    toolbox.add(own.tools.unwrap_or_default(), "tools", fields)?;
     let allowance = &body.allowance();
     let mut turns = Turns::default();
     if let Some(instructions) = own.instructions {
@@ -34,16 +46,28 @@ pub(super) fn read(body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput
         Text::Whole(text) => turns.say("user", Content::of(&text)),
         Text::Parts(items) => {
             for (index, item) in items.into_iter().enumerate() {
-                add(item, &format!("input[{index}]"), &mut turns, allowance)?;
+                let path = format!("input[{index}]");
+                let item = match item {
+                    Item::AdditionalTools { tools } | Item::ToolSearchOutput { tools } => {
+                        toolbox.add(tools, &format!("{path}.tools"), fields)?;
+                        continue;
+                    }
+                    item => item,
+                };
+                if !add(item, &path, &mut turns, allowance) {
+                    fields.ignore(path);
+                }
             }
         }
     }
     let chat = fields.take()?;
     let mut said: Tools = fields.take()?;
-    said.tools = own.tools.map(|tools| tools_of(tools, "parameters"));
-    said.tool_choice = own.tool_choice;
+    let functions: Vec<Value> = toolbox.functions.into_iter().map(|it| it.1).collect();
+    said.tools = Some(functions).filter(|functions| !functions.is_empty());
+    said.tool_choice = own.tool_choice.map(tools::choice);
     said.reasoning_effort = own.reasoning.effort.or(said.reasoning_effort);
-    let (chat, mut params) = conversation(chat, said, turns)?;
+    let (mut chat, mut params) = conversation(chat, said, turns)?;
+    chat.tool_origins = Arc::new(toolbox.origins);
     params.constraint = match own.text.format {
         None | Some(Format::Text) => None,
         Some(Format::JsonObject) => Some(structured::of("text.format", Constraint::JsonObject)),
@@ -52,11 +76,11 @@ pub(super) fn read(body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput
         }
     };
     params.repeated = repeated(body)?;
-    Ok((RequestInput::Chat(chat), params))
+    Ok((chat, params))
 }
 
-/// Adds an item to the conversation.
-fn add(item: Item, path: &str, turns: &mut Turns, allowance: &Allowance) -> Result<()> {
+/// Adds an item to the conversation; false if it is none that the model is told of.
+fn add(item: Item, path: &str, turns: &mut Turns, allowance: &Allowance) -> bool {
     match item {
         Item::Message { role, content } => {
             let role = match &*role {
@@ -67,16 +91,26 @@ fn add(item: Item, path: &str, turns: &mut Turns, allowance: &Allowance) -> Resu
         }
         Item::FunctionCall {
             call_id,
+            namespace,
             name,
             arguments,
         } => {
-            let arguments = match arguments.trim() {
-                "" => Map::new(),
-                text => chat::arguments(text, &format!("{path}.arguments"), allowance)?,
-            };
+            let path = format!("{path}.arguments");
+            let arguments = arguments::of_text(arguments, &path, allowance);
+            let name = tools::name_within(namespace.as_deref(), &name);
             turns.call(&call_id, &name, arguments);
         }
-        Item::FunctionCallOutput { call_id, output } => {
+        Item::CustomToolCall {
+            call_id,
+            namespace,
+            name,
+            input,
+        } => {
+            let name = tools::name_within(namespace.as_deref(), &name);
+            turns.call(&call_id, &name, tools::arguments_of(input));
+        }
+        Item::FunctionCallOutput { call_id, output }
+        | Item::CustomToolCallOutput { call_id, output } => {
             turns.result(&call_id, content(output, &format!("{path}.output")));
         }
         Item::Reasoning { content, summary } => {
@@ -87,8 +121,15 @@ fn add(item: Item, path: &str, turns: &mut Turns, allowance: &Allowance) -> Resu
                 turns.think(&thought);
             }
         }
+        Item::Compaction { encrypted_content } => match summary(&encrypted_content) {
+            Some(summary) => turns.say("user", Content::of(summary)),
+            None => return false,
+        },
+        Item::AdditionalTools { .. } | Item::ToolSearchOutput { .. } | Item::OfProvider => {
+            return false;
+        }
     }
-    Ok(())
+    true
 }
 
 fn content(content: Text<Part>, path: &str) -> Content {

@@ -32,8 +32,9 @@ impl MediaLimits {
     ///
     /// # Errors
     /// Names the image or sound that is one too many, or not given in a way that is read.
-    pub(crate) fn check(self, media: &[MediaSource]) -> Result<()> {
-        let of = |kind| media.iter().filter(move |medium| medium.kind == kind);
+    pub(crate) fn check(self, engine: &LlmEngine, media: &[MediaSource]) -> Result<()> {
+        let seen = |medium: &&MediaSource| !is_told_of(engine, medium);
+        let of = |kind| media.iter().filter(seen).filter(move |it| it.kind == kind);
         self.images.check(of(MediaKind::Image))?;
         self.sounds.check(of(MediaKind::Sound))
     }
@@ -46,7 +47,7 @@ impl MediaLimits {
         for medium in media {
             vision(engine, medium.kind, &medium.field)?;
         }
-        self.check(media)
+        self.check(engine, media)
     }
 
     /// An image or a sound as the model reads it, known again among requests with the same salt.
@@ -65,6 +66,11 @@ impl MediaLimits {
             MediaKind::Sound => self.sounds.read(vision, salt, medium),
         }
     }
+}
+
+/// Returns true if a model that does not take an image or a sound is told of it instead.
+pub(crate) fn is_told_of(engine: &LlmEngine, medium: &MediaSource) -> bool {
+    medium.in_result && vision(engine, medium.kind, &medium.field).is_err()
 }
 
 /// What reads the image or the sound that a field of a request has.

@@ -142,9 +142,13 @@ impl ScriptedBackend {
             path: path.clone(),
             source,
         })?;
-        let script = serde_json::from_str(&text).map_err(|error| LoadError::Script {
-            path: path.clone(),
-            message: error.to_string(),
+        let script = serde_json::from_str(&text).map_err(|error| {
+            let (path, message) = (path.clone(), error.to_string());
+            if error.is_data() {
+                LoadError::Script { path, message }
+            } else {
+                LoadError::Model { path, message }
+            }
         })?;
         Ok(Self::new(script, spec))
     }

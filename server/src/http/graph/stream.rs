@@ -123,7 +123,8 @@ impl Events {
 
     fn fail(self, mut out: BytesMut, failure: &Failure) -> Written {
         self.entry.failed(failure);
-        dialect_errors::write_failure(self.form.dialect, &mut out, failure, self.named);
+        let place = (&*self.entry.0.id, self.named);
+        dialect_errors::write_failure(self.form.dialect, &mut out, failure, place);
         if self.form.with_timings {
             write_timings(&mut out, &Timings::new(&self.entry, None));
         }

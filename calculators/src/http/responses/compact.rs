@@ -1,0 +1,119 @@
+//! OpenAI's `responses/compact`: sums a conversation up, to an item that takes its place.
+
+use std::sync::Arc;
+
+use graphmill_dialects::{Fields, bodies::COMPACT};
+use graphmill_engine::Result;
+use graphmill_llm::Usage;
+use serde_json::{Value, json};
+
+use super::{answer::usage, request};
+use crate::http::{
+    OwnParams,
+    body::{to_json, whole},
+    chat::Chat,
+    dialect::{AnswerWriter, Dialect, Family, Purpose, Route, TextDialect},
+};
+use crate::payload::{HttpResponse, JsonBody, RequestInput, TextChunk, TextRequest, ToolChoice};
+
+/// What a summary of this server begins with in `encrypted_content`: those of others are secret.
+const MARK: &str = "graphmill:";
+
+/// What the model is asked.
+const QUESTION: &str = "Sum up this conversation for an assistant that goes on with the work and sees nothing else of it: \
+the goals and wishes of the user, what was decided and done, the files, commands and facts that matter, and what comes next. \
+Answer with the summary and nothing else.";
+
+/// The dialect.
+#[derive(Debug)]
+pub(in crate::http) struct Compact;
+
+impl Dialect for Compact {
+    fn routes(&self) -> &'static [Route] {
+        &[Route {
+            path: COMPACT,
+            purpose: Purpose::Answer,
+            summary: "Sums a conversation up, as OpenAI's Responses do",
+            required: &["model", "input"],
+            answer: &["id", "object", "output"],
+        }]
+    }
+
+    fn family(&'static self) -> Family {
+        Family::Text(self)
+    }
+}
+
+impl TextDialect for Compact {
+    fn id_prefix(&self) -> &'static str {
+        "resp_"
+    }
+
+    fn native(&self) -> &'static dyn TextDialect {
+        &Chat
+    }
+
+    /// Asks for a summary. What the user said stays as it is.
+    fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
+        let (mut chat, mut params) = request::read(body, fields)?;
+        Arc::make_mut(&mut chat.messages).push(json!({ "role": "user", "content": QUESTION }));
+        chat.tools = None;
+        chat.tool_choice = ToolChoice::Auto;
+        params.constraint = None;
+        let said: Value = match body.get("input")? {
+            Some(Value::Array(items)) => {
+                let is_said = |item: &&Value| item["role"] == "user";
+                items.iter().filter(is_said).cloned().collect()
+            }
+            text => json!([{
+                "type": "message", "role": "user",
+                "content": [{ "type": "input_text", "text": text }],
+            }]),
+        };
+        params.repeated.clear();
+        params.repeated.insert("output".to_owned(), said);
+        Ok((RequestInput::Chat(chat), params))
+    }
+
+    fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
+        Box::new(Writer(String::new()))
+    }
+}
+
+/// The summary that a compaction has, if this server wrote it.
+pub(super) fn summary(content: &str) -> Option<&str> {
+    content.strip_prefix(MARK)
+}
+
+/// Writes a compaction: one body, as there is nothing to stream. It has the summary so far.
+struct Writer(String);
+
+impl AnswerWriter for Writer {
+    fn take(
+        &mut self,
+        request: &TextRequest,
+        chunk: &TextChunk,
+        counts: &Usage,
+        out: &mut Vec<HttpResponse>,
+    ) -> Result<bool> {
+        self.0.push_str(&chunk.text);
+        if chunk.finish.is_none() {
+            return Ok(false);
+        }
+        let mut answer = json!({
+            "id": &*request.id,
+            "object": "response.compaction",
+            "created_at": request.created,
+            "output": request.echo.get("output"),
+            "usage": usage(counts, 0),
+        });
+        if let Value::Array(output) = &mut answer["output"] {
+            let id = format!("cmp_{}", request.id.trim_start_matches("resp_"));
+            let content = format!("{MARK}{}", self.0.trim());
+            let item = json!({ "id": id, "type": "compaction", "encrypted_content": content });
+            output.push(item);
+        }
+        out.push(whole(to_json(&answer)?));
+        Ok(true)
+    }
+}

@@ -1,0 +1,418 @@
+//! Conversations as clients send them back: with calls that went wrong, in forms that a chat template
+//! refuses, and with all that the server itself answers.
+
+use serde_json::{Value, json};
+
+use crate::rest::agents::{AS_JSON, ask, server};
+use crate::rest::support::{Reply, TestServer};
+
+/// What all templates here end with.
+const END: &str = "{{ '<|im_start|>assistant\n' }}";
+
+/// Writes each message as a turn, behind what `refuses` says of it.
+fn template(refuses: &str) -> String {
+    format!(
+        "{{% for m in messages %}}{refuses}<|im_start|>{{{{ m.role }}}}\n{{{{ m.thinking }}}}{{{{ m.content }}}}<|im_end|>\n{{% endfor %}}{END}"
+    )
+}
+
+async fn told(server: &TestServer, path: &str, body: Value) -> String {
+    let reply = ask(server, path, body).await;
+    assert_eq!(reply.status, 200, "{path}: {}", reply.text);
+    let answer = reply.json();
+    let texts = [
+        "/choices/0/message/content",
+        "/output/0/content/0/text",
+        "/content/0/text",
+    ];
+    let text = texts.iter().find_map(|at| answer.pointer(at)?.as_str());
+    text.unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+#[tokio::test]
+async fn arguments_that_are_no_object_are_no_reason_to_refuse() {
+    let of_objects = format!(
+        "{{% for m in messages %}}{{% for c in m.tool_calls or [] %}}{{% for k, v in c.function.arguments | items %}}{{{{ k }}}}={{{{ v }}}}{{% endfor %}}{{% endfor %}}{{% endfor %}}{END}"
+    );
+    for template in [AS_JSON, &of_objects] {
+        let server = server(template, &[("marked", "Seen."), ("", "Ok.")]).await;
+        for arguments in [
+            "{\"path\": \"marked/a",
+            "{\"q\": \"He said \"marked\"\"}",
+            "[\"marked\"]",
+            "\"marked\"",
+            "{\"q\": \"marked \\ud83d\"}",
+            "{\"q\": 1e400, \"r\": \"marked\"}",
+            "{'q': 'marked'}",
+            "null",
+            "",
+            "{}",
+        ] {
+            let function = json!({ "name": "write", "arguments": arguments });
+            let chat = json!({ "messages": [
+                { "role": "user", "content": "hi" },
+                { "role": "assistant", "content": null, "tool_calls": [{ "id": "c", "type": "function", "function": function }] },
+                { "role": "tool", "tool_call_id": "c", "content": "not run" },
+            ] });
+            let response = json!({ "input": [
+                { "role": "user", "content": "hi" },
+                { "type": "function_call", "call_id": "c", "name": "write", "arguments": arguments },
+                { "type": "function_call_output", "call_id": "c", "output": "not run" },
+            ] });
+            let expected = if arguments.contains("marked") {
+                "Seen."
+            } else {
+                "Ok."
+            };
+            for (path, body) in [("/v1/chat/completions", chat), ("/v1/responses", response)] {
+                assert_eq!(told(&server, path, body).await, expected, "{arguments}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn system_messages_that_a_template_does_not_take_are_merged() {
+    let refusing = template(
+        "{% if m.role == 'system' and not loop.first %}{{ raise_exception('first only') }}{% endif %}",
+    );
+    let dropping = "{% for m in messages %}{% if m.role != 'system' or loop.first %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endif %}{% endfor %}";
+    let dropping = format!("{dropping}{END}");
+    let taking = template("");
+    let merged = "system\nalpha\n\nbeta<|im_end|>\n<|im_start|>user\nhi";
+    for (template, is_merged) in [(&refusing, true), (&dropping, true), (&taking, false)] {
+        let server = server(
+            template,
+            &[(merged, "Merged."), ("beta", "Told."), ("", "No.")],
+        )
+        .await;
+        let expected = if is_merged { "Merged." } else { "Told." };
+        let message = |role: &str, text: &str| json!({ "role": role, "content": text });
+        let (alpha, beta) = (message("system", "alpha"), message("developer", "beta"));
+        let user = message("user", "hi");
+        for messages in [
+            json!([alpha, beta, user]),
+            json!([alpha, user, message("assistant", "x"), beta, user]),
+        ] {
+            let body = json!({ "messages": messages });
+            assert_eq!(told(&server, "/v1/chat/completions", body).await, expected);
+        }
+        let response = json!({ "instructions": "alpha", "input": [beta, user] });
+        assert_eq!(told(&server, "/v1/responses", response).await, expected);
+        let within =
+            json!({ "system": "alpha", "messages": [user, message("system", "beta"), user] });
+        assert_eq!(told(&server, "/v1/messages", within).await, expected);
+        if is_merged {
+            let later = json!({ "messages": [user, beta, user] });
+            assert_eq!(told(&server, "/v1/chat/completions", later).await, "Told.");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_template_with_one_place_for_thoughts_and_words_gets_both_there() {
+    let oss = template(
+        "{% if m.tool_calls and m.content and m.thinking %}{{ raise_exception('not both') }}{% endif %}",
+    );
+    let server = server(&oss, &[("I think.\nI say.", "Both."), ("", "No.")]).await;
+    let chat = json!({ "messages": [
+        { "role": "user", "content": "hi" },
+        { "role": "assistant", "content": "I say.", "reasoning_content": "I think.", "tool_calls": [
+            { "id": "c", "type": "function", "function": { "name": "f", "arguments": "{}" } },
+        ] },
+        { "role": "tool", "tool_call_id": "c", "content": "1" },
+    ] });
+    assert_eq!(told(&server, "/v1/chat/completions", chat).await, "Both.");
+    let message = json!({ "messages": [
+        { "role": "user", "content": "hi" },
+        { "role": "assistant", "content": [
+            { "type": "thinking", "thinking": "I think.", "signature": "" }, { "type": "text", "text": "I say." },
+            { "type": "tool_use", "id": "c", "name": "f", "input": {} },
+        ] },
+        { "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "c", "content": "1" }] },
+    ] });
+    assert_eq!(told(&server, "/v1/messages", message).await, "Both.");
+}
+
+#[tokio::test]
+async fn a_model_that_takes_no_images_is_told_of_those_in_results() {
+    let line = "before\n[An image is here, which this model cannot see.]after";
+    let taking = template("");
+    let server = server(&taking, &[(line, "Told."), ("", "No.")]).await;
+    let image = "data:image/png;base64,AAAA";
+    let part = json!({ "type": "image_url", "image_url": { "url": image } });
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let chat = json!({ "messages": [
+        { "role": "user", "content": "hi" },
+        { "role": "assistant", "content": null, "tool_calls": [{ "id": "c", "type": "function", "function": { "name": "f", "arguments": "{}" } }] },
+        { "role": "tool", "tool_call_id": "c", "content": [text("before\n"), part, text("after")] },
+        { "role": "user", "content": "what is it" },
+    ] });
+    let response = json!({ "input": [
+        { "role": "user", "content": "hi" },
+        { "type": "function_call", "call_id": "c", "name": "view_image", "arguments": "{}" },
+        { "type": "function_call_output", "call_id": "c", "output": [
+            { "type": "input_text", "text": "before\n" }, { "type": "input_image", "image_url": image },
+            { "type": "input_text", "text": "after" },
+        ] },
+        { "role": "user", "content": "what is it" },
+    ] });
+    let source = json!({ "type": "base64", "media_type": "image/png", "data": "AAAA" });
+    let message = json!({ "messages": [
+        { "role": "user", "content": "hi" },
+        { "role": "assistant", "content": [{ "type": "tool_use", "id": "c", "name": "f", "input": {} }] },
+        { "role": "user", "content": [
+            { "type": "tool_result", "tool_use_id": "c", "content": [text("before\n"), { "type": "image", "source": source }, text("after")] },
+            text("what is it"),
+        ] },
+    ] });
+    for (path, body) in [
+        ("/v1/chat/completions", chat),
+        ("/v1/responses", response),
+        ("/v1/messages", message),
+    ] {
+        assert_eq!(told(&server, path, body).await, "Told.", "{path}");
+    }
+    let seen = json!({ "messages": [{ "role": "user", "content": [part] }] });
+    let reply = ask(&server, "/v1/chat/completions", seen).await;
+    assert_eq!(
+        (reply.status, &reply.json()["error"]["param"]),
+        (400, &json!("messages[0].content[0]"))
+    );
+}
+
+#[tokio::test]
+async fn blocks_of_messages_are_told_as_text_or_left_out_by_name() {
+    let taking = template("");
+    let marks = [
+        "The sky is green.",
+        "The tool `Bash` can be called.",
+        "All was said.",
+    ];
+    let replies: Vec<(&str, &str)> = marks.iter().map(|mark| (*mark, *mark)).collect();
+    let server = server(&taking, &replies).await;
+    let user = json!({ "role": "user", "content": "hi" });
+    let call = json!({ "role": "assistant", "content": [{ "type": "tool_use", "id": "t", "name": "Bash", "input": {} }] });
+    let result = |block: Value| {
+        let result = json!({ "type": "tool_result", "tool_use_id": "t", "is_error": false, "content": [block] });
+        json!({ "messages": [user, call, { "role": "user", "content": [result] }] })
+    };
+    let said = |blocks: Value| json!({ "messages": [user, { "role": "user", "content": blocks }] });
+    let document = json!({ "type": "document", "title": "Colors", "source": { "type": "text", "media_type": "text/plain", "data": "The sky is green." } });
+    let parts = json!({ "type": "document", "source": { "type": "content", "content": [{ "type": "text", "text": "The sky is green." }] } });
+    let found = json!({ "type": "search_result", "source": "s", "title": "t", "content": [{ "type": "text", "text": "The sky is green." }] });
+    let summed_up = json!({ "messages": [user, call, { "role": "assistant", "content": [{ "type": "compaction", "content": "All was said." }] }, user] });
+    for (body, expected) in [
+        (said(json!([document])), marks[0]),
+        (said(json!([parts])), marks[0]),
+        (said(json!([found])), marks[0]),
+        (result(document), marks[0]),
+        (result(found), marks[0]),
+        (
+            result(json!({ "type": "tool_reference", "tool_name": "Bash" })),
+            marks[1],
+        ),
+        (summed_up, marks[2]),
+    ] {
+        assert_eq!(
+            told(&server, "/v1/messages?beta=true", body).await,
+            expected
+        );
+    }
+    let searched = json!([
+        { "type": "server_tool_use", "id": "s", "name": "web_search", "input": {} },
+        { "type": "web_search_tool_result", "tool_use_id": "s", "content": [] },
+        { "type": "text", "text": "z" },
+    ]);
+    let body = json!({
+        "messages": [user, { "role": "assistant", "content": searched }, user],
+        "context_management": { "edits": [
+            { "type": "clear_thinking_20251015", "keep": "all" }, { "type": "new_20300101", "trigger": {} },
+        ] },
+    });
+    let reply = ask(&server, "/v1/messages", body).await;
+    assert_eq!(
+        (reply.status, reply.header("x-ignored-fields")),
+        (
+            200,
+            Some(
+                "context_management.edits[0]:clear_thinking_20251015, \
+                 context_management.edits[1]:new_20300101, messages[1].content[0], messages[1].content[1]"
+            )
+        ),
+        "{}",
+        reply.text
+    );
+    for edits in [json!({}), json!({ "edits": [] })] {
+        let body = json!({ "messages": [user], "context_management": edits });
+        let reply = ask(&server, "/v1/messages/count_tokens?beta=true", body).await;
+        assert_eq!(
+            (reply.status, reply.header("x-ignored-fields")),
+            (200, None)
+        );
+    }
+    let responses = json!({ "input": [
+        { "role": "user", "content": "hi" },
+        { "type": "web_search_call", "id": "w", "status": "completed", "action": { "type": "search", "query": "x" } },
+        { "role": "user", "content": "hi" },
+    ] });
+    let reply = ask(&server, "/v1/responses", responses).await;
+    assert_eq!(
+        (reply.status, reply.header("x-ignored-fields")),
+        (200, Some("input[1]"))
+    );
+}
+
+/// How a format of calls is known, and a call of `f` with arguments in it.
+type Format = (&'static str, fn(&str) -> String);
+
+const FORMATS: &[Format] = &[
+    ("<tool_call></tool_call> <think></think>", |arguments| {
+        format!(
+            "<think>Hm.</think>Ok.<tool_call>{{\"name\": \"f\", \"arguments\": {arguments}}}</tool_call>"
+        )
+    }),
+    ("<|python_tag|>", |arguments| {
+        format!("Ok.<|python_tag|>{{\"name\": \"f\", \"parameters\": {arguments}}}")
+    }),
+    ("[TOOL_CALLS] [THINK]", |arguments| {
+        format!(
+            "[THINK]Hm.[/THINK]Ok.[TOOL_CALLS] [{{\"name\": \"f\", \"arguments\": {arguments}}}]"
+        )
+    }),
+    ("functools", |arguments| {
+        format!("Ok. functools[{{\"name\": \"f\", \"arguments\": {arguments}}}]")
+    }),
+    ("<function= <parameter=", |arguments| {
+        format!(
+            "Ok.<tool_call>\n<function=f>\n<parameter=x>\n{arguments}\n</parameter>\n</function>\n</tool_call>"
+        )
+    }),
+    ("<|channel|>", |arguments| {
+        format!(
+            "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary<|message|>Ok.<|end|><|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{arguments}<|call|>"
+        )
+    }),
+    ("<｜tool▁call▁begin｜>", |arguments| {
+        format!(
+            "Ok.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{arguments}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
+        )
+    }),
+    ("", |arguments| {
+        format!("{{\"name\": \"f\", \"arguments\": {arguments}}}")
+    }),
+];
+
+/// Arguments that models write.
+const ARGUMENTS: &[&str] = &[
+    r#"{"x": 1}"#,
+    r#"{"x": "é\n\"\ud83d\ude00"}"#,
+    r#"{"x": "\ud83d"}"#,
+    r#"{"x": 1e400}"#,
+    r#"{"x": [{"y": null}]}"#,
+    r#"{"x": "cut"#,
+    "{}",
+];
+
+/// The events of a stream with names, by these.
+fn named(reply: &Reply, name: &str) -> Vec<Value> {
+    let events = reply.text.split_terminator("\n\n");
+    let data = events.filter_map(|event| event.strip_prefix(&*format!("event: {name}\ndata: ")));
+    data.map(|data| serde_json::from_str(data).expect("JSON"))
+        .collect()
+}
+
+/// The message of a stream, as clients of Messages put it together.
+fn joined(reply: &Reply) -> Value {
+    let starts = named(reply, "content_block_start");
+    let mut blocks: Vec<Value> = starts
+        .iter()
+        .map(|it| it["content_block"].clone())
+        .collect();
+    let mut inputs = vec![String::new(); blocks.len()];
+    for event in named(reply, "content_block_delta") {
+        let index = event["index"].as_u64().expect("an index") as usize;
+        inputs[index] += event["delta"]["partial_json"].as_str().unwrap_or_default();
+        for name in ["text", "thinking"] {
+            let more = event["delta"][name].as_str().unwrap_or_default();
+            if let Some(text) = blocks[index][name].as_str() {
+                blocks[index][name] = (text.to_owned() + more).into();
+            }
+        }
+    }
+    for (block, input) in blocks.iter_mut().zip(inputs) {
+        if block["type"] == "tool_use" && !input.is_empty() {
+            block["input"] = serde_json::from_str(&input).expect("an object");
+        }
+    }
+    json!(blocks)
+}
+
+/// Asks, sends the answer back with results for its calls, and tells what the second answer is.
+async fn go_round(server: &TestServer, question: &str) -> [Reply; 4] {
+    let user = json!({ "role": "user", "content": question });
+    let parameters = json!({ "type": "object", "properties": { "x": {} } });
+    let function = json!({ "name": "f", "parameters": parameters });
+    let tools = json!([{ "type": "function", "function": function }]);
+    let chat = json!({ "messages": [user], "tools": tools });
+    let answer = ask(server, "/v1/chat/completions", chat).await.json();
+    let message = answer["choices"][0]["message"].clone();
+    let mut messages = vec![user.clone(), message.clone()];
+    for call in message["tool_calls"].as_array().into_iter().flatten() {
+        messages.push(json!({ "role": "tool", "tool_call_id": call["id"], "content": "1" }));
+    }
+    let chat = json!({ "messages": messages, "tools": tools });
+    let chat = ask(server, "/v1/chat/completions", chat).await;
+
+    let tools = json!([{ "type": "function", "name": "f", "parameters": parameters }]);
+    let response = json!({ "input": [user], "tools": tools });
+    let answer = ask(server, "/v1/responses", response).await.json();
+    let mut items = vec![user.clone()];
+    for item in answer["output"].as_array().expect("items") {
+        items.push(item.clone());
+        if item["type"] == "function_call" {
+            items.push(json!({ "type": "function_call_output", "call_id": item["call_id"], "output": "1" }));
+        }
+    }
+    let response = json!({ "input": items, "tools": tools });
+    let response = ask(server, "/v1/responses", response).await;
+
+    let tools = json!([{ "name": "f", "input_schema": parameters }]);
+    let body = json!({ "messages": [user], "tools": tools });
+    let whole = ask(server, "/v1/messages", body.clone()).await.json()["content"].clone();
+    let mut streaming = body;
+    streaming["stream"] = json!(true);
+    let streamed = joined(&ask(server, "/v1/messages", streaming).await);
+    let mut both = Vec::new();
+    for content in [whole, streamed] {
+        let calls = content.as_array().into_iter().flatten();
+        let calls = calls.filter(|block| block["type"] == "tool_use");
+        let mut results: Vec<Value> = calls
+            .map(|call| json!({ "type": "tool_result", "tool_use_id": call["id"], "content": "1" }))
+            .collect();
+        results.push(json!({ "type": "text", "text": "go on" }));
+        let messages = json!([user, { "role": "assistant", "content": content }, { "role": "user", "content": results }]);
+        let body = json!({ "messages": messages, "tools": tools });
+        both.push(ask(server, "/v1/messages", body).await);
+    }
+    let [whole, streamed] = both.try_into().expect("two");
+    [chat, response, whole, streamed]
+}
+
+#[tokio::test]
+async fn what_the_server_answers_can_be_sent_back_in_every_format_and_dialect() {
+    for (mark, call) in FORMATS {
+        let plain = AS_JSON.replace("<tool_call></tool_call> <think></think>", mark);
+        let cases: Vec<(String, String)> = (ARGUMENTS.iter().zip(0..))
+            .map(|(arguments, number)| (format!("case {number}."), call(arguments)))
+            .collect();
+        let replies: Vec<(&str, &str)> = cases.iter().map(|it| (&*it.0, &*it.1)).collect();
+        let server = server(&plain, &replies).await;
+        for (question, text) in &cases {
+            for reply in go_round(&server, question).await {
+                assert_eq!(reply.status, 200, "{text}: {}", reply.text);
+            }
+        }
+        server.until_idle().await;
+    }
+}
