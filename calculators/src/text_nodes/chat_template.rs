@@ -74,8 +74,8 @@ impl Calculator for ApplyChatTemplate {
             None => return Ok(Flow::Continue),
             Some(RequestInput::Prompts(prompts)) => Arc::clone(prompts),
             Some(RequestInput::Chat(chat)) => {
-                let cancel = cx.run().cancel.clone();
-                Arc::new([Prompt::Templated(self.prompt(chat, cancel)?)])
+                let prompt = self.prompt(chat, &cx.run().cancel)?;
+                Arc::new([Prompt::Templated(prompt)])
             }
         };
         cx.emit(io.prompt, Prompts(prompts));
@@ -92,7 +92,7 @@ const BYTES_OF_EACH: usize = 6;
 const ENDINGS: [&str; 3] = ["messages", "bos_token", "eos_token"];
 
 impl ApplyChatTemplate {
-    fn prompt(&self, chat: &ChatInput, cancel: CancelToken) -> Result<TemplatedPrompt> {
+    fn prompt(&self, chat: &ChatInput, cancel: &CancelToken) -> Result<TemplatedPrompt> {
         let bytes: usize = chat.messages.iter().map(ChatTemplate::input_bytes).sum();
         let _claim = claim_room(bytes.saturating_mul(BYTES_OF_EACH))?;
         let kwargs = &*chat.template_kwargs;
@@ -109,7 +109,7 @@ impl ApplyChatTemplate {
         })
     }
 
-    fn render(&self, chat: &ChatInput, cancel: CancelToken) -> Result<String> {
+    fn render(&self, chat: &ChatInput, cancel: &CancelToken) -> Result<String> {
         let vocab = self.model.vocab();
         let list = |values: &Vec<Value>| Value::Array(values.clone());
         let mut variables = Map::new();

@@ -168,7 +168,7 @@ async fn a_tool_that_takes_a_text_is_a_function_of_one_for_the_model() {
         AS_JSON,
         &[
             (r#""arguments": {"input": "*** Begin\n+é"}"#, "Done."),
-            (r#"Matches this grammar in Lark:\nstart: /.+/"#, called),
+            (r"Matches this grammar in Lark:\nstart: /.+/", called),
         ],
     )
     .await;
