@@ -131,6 +131,38 @@ fn every_format_gives_the_same_message() {
             "<｜tool▁call▁begin｜>",
             "Ok.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"x\":1}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
         ),
+        (
+            "<|tool_call>call:",
+            "Ok.<|tool_call>call:f{x:1}<tool_call|>",
+        ),
+        (
+            "<arg_key> <arg_value>",
+            "Ok.\n<tool_call>f\n<arg_key>x</arg_key>\n<arg_value>1</arg_value>\n</tool_call>",
+        ),
+        (
+            "<|tool_calls_section_begin|>",
+            "Ok.<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{\"x\":1}<|tool_call_end|><|tool_calls_section_end|>",
+        ),
+        (
+            "<minimax:tool_call>",
+            "Ok.\n<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"x\">1</parameter>\n</invoke>\n</minimax:tool_call>",
+        ),
+        (
+            "<|tool_list_start|>",
+            "Ok.<|tool_call_start|>[f(x=1)]<|tool_call_end|>",
+        ),
+        (
+            "DSML function_calls",
+            "Ok.\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"f\">\n<｜DSML｜parameter name=\"x\" string=\"false\">1</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+        ),
+        (
+            "<|START_ACTION|>",
+            "Ok.<|START_ACTION|>[\n{\"tool_call_id\": \"0\", \"tool_name\": \"f\", \"parameters\": {\"x\":1}}\n]<|END_ACTION|>",
+        ),
+        (
+            "<atem:function_calls>",
+            " to=user<|message|>Ok.<|eom|><|start|>assistant to=f<|message|><atem:function_calls>\n<atem:invoke name=\"f\">\n<atem:parameter name=\"x\">1</atem:parameter>\n</atem:invoke>\n</atem:function_calls><|eom|>",
+        ),
     ] {
         let chat = Chat::new(&model(mark, reply));
         let (message, reason) = answer(&chat, &request(json!({})));
@@ -352,13 +384,32 @@ fn a_demanded_call_is_right_whatever_the_model_would_say() {
         "<|channel|>",
         "<｜tool▁call▁begin｜>",
         "<｜tool▁call▁begin｜> ```json",
+        "<|tool_call>",
+        "<arg_key> <arg_value>",
+        "<arg_key> </arg_key><arg_value>",
+        "<|tool_calls_section_begin|>",
+        "<minimax:tool_call>",
+        "<|tool_call_start|>",
+        "DSML function_calls",
+        "DSML",
+        "<|START_ACTION|>",
+        "<|tools_prefix|>",
+        "<tool_calls> </tool_calls>",
+        "<TOOLCALL>",
+        "<function_calls>",
+        "<function name=\" <param name=\"",
+        "<seed:tool_call>",
+        "<|tool_call|> <|start_of_role|>",
+        "<|/tool|>",
+        "<atem:function_calls>",
+        "<|python_start|>",
         "",
     ] {
         // It would rather end its turn, or not think in harmony.
-        let reply = if mark == "<|channel|>" {
-            "<|channel|>commentary"
-        } else {
-            ""
+        let reply = match mark {
+            "<|channel|>" => "<|channel|>commentary",
+            "<atem:function_calls>" => " to=weather<|message|>",
+            _ => "",
         };
         let chat = Chat::new(&model(mark, reply));
         let named = json!({"type": "function", "function": {"name": "weather"}});
@@ -473,6 +524,11 @@ fn calls_of_strict_tools_are_right_wherever_the_model_decides_for_them() {
         ("functools", "functools["),
         ("<function= <parameter=", "<tool_call>"),
         ("<｜tool▁call▁begin｜>", "<｜tool▁calls▁begin｜>"),
+        ("<|tool_call>", "<|tool_call>"),
+        ("<arg_key> <arg_value>", "<tool_call>"),
+        ("<|tool_calls_section_begin|>", "<|tool_calls_section_begin|>"),
+        ("<minimax:tool_call>", "<minimax:tool_call>"),
+        ("<|tool_call_start|>", "<|tool_call_start|>"),
     ] {
         let reply = format!("I < you. {opener}");
         let mut script = model(mark, &reply);
