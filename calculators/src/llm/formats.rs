@@ -36,7 +36,7 @@ impl OutputFormats {
             .map(|family| tool_calls::Format::of(family, source))
             .or_else(|| tool_calls::Format::taught_by(template));
         let own = tool_calls.iter().flat_map(|format| format.marks());
-        let marks = tool_calls::marks().into_iter().chain(own);
+        let marks = tool_calls::marks().chain(own);
         let marks = marks.chain(reasoning::marks());
         let markers = marks.filter_map(|mark| special_token(&mark, vocab));
         let markers = markers.collect();

@@ -77,12 +77,12 @@ impl Format for Harmony {
         let assistant = text("<|start|>assistant");
         let reasoning = sequence([text(self.reasoning), text(MESSAGE), thought, assistant]);
         let answer = answer.map(|it| sequence([text(self.answer), text(MESSAGE), it]));
-        let calls = calls.map(|calls| match self.call {
-            Some(_) => calls,
-            None => {
-                let recipient = Constraint::Regex("[A-Za-z0-9_.-]{1,64}".to_owned());
-                sequence([text(" to="), recipient, text(MESSAGE), calls])
+        let calls = calls.map(|calls| {
+            if self.call.is_some() {
+                return calls;
             }
+            let recipient = Constraint::Regex("[A-Za-z0-9_.-]{1,64}".to_owned());
+            sequence([text(" to="), recipient, text(MESSAGE), calls])
         });
         let then = Constraint::any_of(answer.into_iter().chain(calls));
         sequence([Constraint::Optional(Box::new(reasoning)), then])

@@ -20,6 +20,9 @@ pub(super) struct Object {
 /// A member's name, its schema, and whether it has to be there.
 pub(super) struct Member(String, Value, bool);
 
+/// The members, and whether each has to be there, and one with any other name.
+type Written = (Vec<(Constraint, bool)>, Option<Constraint>);
+
 /// What matches one of the objects that a schema describes.
 pub(super) fn any_of(schema: &Value, each: impl Fn(&Object) -> Option<Constraint>) -> Constraint {
     let objects = schema::alternatives(schema, schema);
@@ -89,10 +92,7 @@ impl Object {
 
     /// The members as `one` writes them, in the order of the schema; those that cannot be written
     /// are left out. None if that is one that is required.
-    fn written(
-        &self,
-        one: impl Fn(Constraint, &Value) -> Option<Constraint>,
-    ) -> Option<(Vec<(Constraint, bool)>, Option<Constraint>)> {
+    fn written(&self, one: impl Fn(Constraint, &Value) -> Option<Constraint>) -> Option<Written> {
         let mut all = Vec::new();
         for Member(name, schema, required) in &self.members {
             match one(Constraint::Text(name.clone()), schema) {

@@ -16,15 +16,15 @@ const FREE_ROOM: usize = 2;
 const MOST_COUNTED: u64 = 64;
 
 /// An object; none if its nesting goes beyond the room.
-pub(super) fn object(object: &Object, root: &Value, room: usize) -> Option<Constraint> {
-    let share = room / object.members.len().max(2);
+pub(super) fn object(object: &Object, root: &Value, left: usize) -> Option<Constraint> {
+    let share = left / object.members.len().max(2);
     let members = object.separated(",", |name, schema| {
         Some(sequence([name, text(":"), value(schema, root, share)?]))
     });
     Some(sequence([text("{"), members?, text("}")]))
 }
 
-fn value(schema: &Value, root: &Value, room: usize) -> Option<Constraint> {
+fn value(schema: &Value, root: &Value, left: usize) -> Option<Constraint> {
     let texts = texts(schema, root, GEMMA_QUOTE, |keywords| {
         match pattern(keywords, None) {
             Some(pattern) => sequence([pattern, text(GEMMA_QUOTE)]),
@@ -36,17 +36,17 @@ fn value(schema: &Value, root: &Value, room: usize) -> Option<Constraint> {
     for keywords in schema::alternatives(schema, root) {
         let has = |keyword: &str| keywords.contains_key(keyword);
         let is_described = has("properties") || has("items");
-        let room = if is_described {
-            room
+        let left = if is_described {
+            left
         } else {
-            room.min(FREE_ROOM)
+            left.min(FREE_ROOM)
         };
         let kinds = Kinds::of_keywords(&keywords).others();
         for kind in &kinds {
             match *kind {
-                "object" | "array" if room == 0 || has("enum") || has("const") => {}
-                "object" => values.extend(object(&Object::of(&keywords), root, room)),
-                "array" => values.extend(array(&keywords, root, room)),
+                "object" | "array" if left == 0 || has("enum") || has("const") => {}
+                "object" => values.extend(object(&Object::of(&keywords), root, left)),
+                "array" => values.extend(array(&keywords, root, left)),
                 // Whole numbers are numbers.
                 "integer" if kinds.contains(&"number") => {}
                 kind => {
@@ -59,9 +59,9 @@ fn value(schema: &Value, root: &Value, room: usize) -> Option<Constraint> {
     (!values.is_empty()).then(|| Constraint::any_of(values))
 }
 
-fn array(keywords: &Keywords, root: &Value, room: usize) -> Option<Constraint> {
+fn array(keywords: &Keywords, root: &Value, left: usize) -> Option<Constraint> {
     let any = json!({});
-    let item = value(keywords.get("items").unwrap_or(&any), root, room / 2);
+    let item = value(keywords.get("items").unwrap_or(&any), root, left / 2);
     let least = count(keywords, "minItems").unwrap_or(0);
     let most = count(keywords, "maxItems");
     let items = match item {
@@ -69,7 +69,7 @@ fn array(keywords: &Keywords, root: &Value, room: usize) -> Option<Constraint> {
         Some(item) if most != Some(0) => {
             let begun = least.max(1);
             let next = |rest| sequence([text(","), item.clone(), rest]);
-            let last = match most {
+            let ending = match most {
                 // Grammars are nested only so deep, so that there may be fewer.
                 Some(most) => {
                     let rest =
@@ -79,7 +79,7 @@ fn array(keywords: &Keywords, root: &Value, room: usize) -> Option<Constraint> {
                 None => repeated(item.clone(), ","),
             };
             let before = (1..begun).flat_map(|_| [item.clone(), text(",")]);
-            let items = sequence(before.chain([last]));
+            let items = sequence(before.chain([ending]));
             if least == 0 { optional(items) } else { items }
         }
         _ => text(""),

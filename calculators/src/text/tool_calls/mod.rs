@@ -126,7 +126,8 @@ pub(crate) fn marks() -> impl Iterator<Item = String> {
         let (open, close) = pattern.section;
         [open, close, pattern.call, pattern.parameter]
     });
-    texts.chain(grammar::HARMONY_CALL).flat_map(marks_of)
+    let texts = texts.chain(grammar::HARMONY_CALL);
+    texts.chain([values::GEMMA_QUOTE]).flat_map(marks_of)
 }
 
 #[cfg(test)]

@@ -206,7 +206,8 @@ impl Reading {
             Part::Numbered => {
                 let id = self.name(text)?.to_owned();
                 let name = id.split_once(':').map_or(&*id, |(name, _)| name);
-                self.call.name = name.trim_start_matches("functions.").to_owned();
+                name.trim_start_matches("functions.")
+                    .clone_into(&mut self.call.name);
                 self.call.id = Some(id);
             }
             Part::Json => {
@@ -237,7 +238,7 @@ impl Reading {
             }
             Part::Program => {
                 let interpreter = INTERPRETERS.iter().find(|name| tools.has(name));
-                self.call.name = (*interpreter.ok_or(Stop::Not)?).to_owned();
+                (*interpreter.ok_or(Stop::Not)?).clone_into(&mut self.call.name);
                 if !end {
                     return Err(Stop::More);
                 }
