@@ -1,15 +1,17 @@
 //! The formats of a model for tool calls and reasoning.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use graphmill_engine::{Error, Result};
 use graphmill_llm::{Token, Vocab};
 
+use crate::text::chat_template::ChatTemplate;
 use crate::text::{reasoning, tool_calls};
 
 /// The formats of one model, and its tokens that parsers of any format look for.
 pub(crate) struct OutputFormats {
-    tool_calls: Option<&'static dyn tool_calls::Format>,
+    tool_calls: Option<Arc<tool_calls::Format>>,
     reasoning: Option<&'static dyn reasoning::Format>,
     markers: BTreeSet<Token>,
     guided: bool,
@@ -20,7 +22,7 @@ impl OutputFormats {
     pub(crate) fn new(
         tool_parser: &str,
         reasoning_parser: &str,
-        template: &str,
+        template: Option<&ChatTemplate>,
         vocab: &dyn Vocab,
     ) -> Result<Self> {
         let tools = tool_calls::FORMATS
@@ -29,19 +31,22 @@ impl OutputFormats {
         let reasoning = reasoning::FORMATS
             .named(reasoning_parser)
             .map_err(Error::invalid)?;
-        let spellings = tool_calls::markers().chain(reasoning::markers());
+        let source = template.map_or("", ChatTemplate::source);
+        let tool_calls = tools
+            .map(|family| tool_calls::Format::of(family, source))
+            .or_else(|| tool_calls::Format::taught_by(template));
+        let own = tool_calls.iter().flat_map(|format| format.marks());
+        let marks = tool_calls::marks().chain(own);
+        let marks = marks.chain(reasoning::marks());
+        let markers = marks.filter_map(|mark| special_token(&mark, vocab));
+        let markers = markers.collect();
         Ok(Self {
-            tool_calls: tools.or_else(|| {
-                let taught = tool_calls::FORMATS.taught_by(template);
-                taught.map(|taught| taught.format)
-            }),
+            tool_calls,
             reasoning: reasoning.or_else(|| {
-                let taught = reasoning::FORMATS.taught_by(template);
+                let taught = reasoning::FORMATS.taught_by(source);
                 taught.map(|taught| taught.format)
             }),
-            markers: spellings
-                .filter_map(|spelling| special_token(spelling, vocab))
-                .collect(),
+            markers,
             guided: false,
         })
     }
@@ -57,8 +62,8 @@ impl OutputFormats {
     }
 
     /// How it calls tools; none where that stays in the text.
-    pub(crate) fn tool_calls(&self) -> Option<&'static dyn tool_calls::Format> {
-        self.tool_calls
+    pub(crate) fn tool_calls(&self) -> Option<&Arc<tool_calls::Format>> {
+        self.tool_calls.as_ref()
     }
 
     /// How it thinks; none where that stays in the text.

@@ -83,7 +83,7 @@ impl LanguageModel {
         Ok(Self {
             generation: GenerationConfig::default(),
             media: MediaLimits::default(),
-            formats: OutputFormats::new("", "", source(template.as_ref()), &*vocab)?,
+            formats: OutputFormats::new("", "", usable(template.as_ref()), &*vocab)?,
             template,
             tool_template: None,
             engine,
@@ -245,7 +245,7 @@ impl Resource for LanguageModel {
                 "the model has no chat template; chat/completions will be refused"
             );
         }
-        let taught = source(tool_template.as_ref().or(template.as_ref()));
+        let taught = usable(tool_template.as_ref().or(template.as_ref()));
         let formats =
             OutputFormats::new(&spec.tool_parser, &spec.reasoning_parser, taught, &*vocab)?
                 .guided(spec.guided_tool_calls);
@@ -263,11 +263,9 @@ impl Resource for LanguageModel {
     }
 }
 
-fn source(template: Option<&Result<ChatTemplate, TemplateError>>) -> &str {
-    match template {
-        Some(Ok(template)) => template.source(),
-        _ => "",
-    }
+/// The template, if it can be used.
+fn usable(template: Option<&Result<ChatTemplate, TemplateError>>) -> Option<&ChatTemplate> {
+    template.and_then(|template| template.as_ref().ok())
 }
 
 /// The template that replaces the model's own, if there is one.

@@ -159,12 +159,11 @@ declare! {
         pub sparse_attention_config: Option<SparseAttentionConfig>,
         /// Without effect.
         pub cache_interval_multiplier: Option<u64>,
-        /// Format of tool calls: `hermes`, `llama3`, `mistral`, `phi4`, `qwen3coder`, `gptoss`,
-        /// `deepseek`, `json`, or `none` to leave them in the text; empty for what its chat
-        /// template says.
+        /// Format of tool calls: the name of a family of models, such as `hermes`, or `none` to
+        /// leave them in the text; empty for what its chat template says.
         pub tool_parser: String,
-        /// Format of reasoning: `think`, `seed`, `mistral`, `gptoss`, or `none` to leave it in the
-        /// text; empty for what its chat template says.
+        /// Format of reasoning: the name of a family of models, such as `think`, or `none` to leave
+        /// it in the text; empty for what its chat template says.
         pub reasoning_parser: String,
         /// Holds calls of tools to their format and to the tools' schemas even where the request
         /// leaves it to the model whether to call. Formats that do not mark calls, such as plain

@@ -121,12 +121,12 @@ impl OutputFormat {
             _ => (Cow::Borrowed("tools"), None),
         };
         let calls = match &chat.tools {
-            Some(tools) if demanded || answer.is_some() => self.calls(chat, tools)?,
+            Some(tools) if demanded || answer.is_some() => self.calls(chat, tools),
             _ => None,
         };
         let calls = match &chat.tools {
             Some(tools) if calls.is_none() && answer.is_none() && self.guides(tools) => {
-                self.text_with_calls(tools)?
+                self.text_with_calls(tools)
             }
             _ => calls,
         };
@@ -159,27 +159,15 @@ impl OutputFormat {
     }
 
     /// A format that marks no calls leaves nothing to hold them to.
-    fn text_with_calls(&self, tools: &[Value]) -> Result<Option<Constraint>> {
-        let Some(format) = self.model.formats().tool_calls() else {
-            return Ok(None);
-        };
-        let template = self.model.chat_template(true)?.source();
-        Ok(grammar::text_with_calls(&format.spelling(template), tools))
+    fn text_with_calls(&self, tools: &[Value]) -> Option<Constraint> {
+        let format = self.model.formats().tool_calls()?;
+        grammar::text_with_calls(format, tools)
     }
 
-    fn calls(&self, chat: &ChatInput, tools: &[Value]) -> Result<Option<Constraint>> {
-        let Some(format) = self.model.formats().tool_calls() else {
-            return Ok(None);
-        };
-        let template = self.model.chat_template(true)?.source();
-        let spelling = format.spelling(template);
+    fn calls(&self, chat: &ChatInput, tools: &[Value]) -> Option<Constraint> {
+        let format = self.model.formats().tool_calls()?;
         let choice = &chat.tool_choice;
         debug_assert!(!matches!(choice, ToolChoice::Named(_)) || chat.one_tool_call);
-        Ok(Some(grammar::calls(
-            &spelling,
-            tools,
-            choice,
-            chat.one_tool_call,
-        )))
+        Some(grammar::calls(format, tools, choice, chat.one_tool_call))
     }
 }

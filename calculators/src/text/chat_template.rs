@@ -20,6 +20,7 @@ use minijinja::{Environment, Error, ErrorKind};
 
 use super::jinja::{self, Budget, Program, Raised, Stopped, message_of};
 pub use super::jinja::{Clock, TemplateError};
+use super::tool_calls::Format;
 
 /// A compiled chat template. Rendering needs no lock; share it freely.
 pub struct ChatTemplate {
@@ -67,6 +68,8 @@ impl ChatTemplate {
                 serde_json::json!({ "messages": messages, "add_generation_prompt": true });
             // A template may refuse this conversation and take others.
             template.render(&variables).ok();
+            // A model that is loaded renders calls to know them.
+            drop(Format::taught_by(Some(&template)));
         }
     }
 

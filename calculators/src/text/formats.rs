@@ -12,8 +12,8 @@ pub(crate) struct Named<F: ?Sized + 'static> {
     /// The name, and others for the same.
     pub(crate) names: &'static [&'static str],
     pub(crate) format: &'static F,
-    /// Whether a chat template teaches it.
-    pub(crate) taught_by: fn(&str) -> bool,
+    /// The texts in a chat template that teaches it: all of one of these lists.
+    pub(crate) taught_by: &'static [&'static [&'static str]],
 }
 
 /// The value of an option such as `tool_parser`.
@@ -48,11 +48,22 @@ impl<F: ?Sized> Formats<F> {
 
     /// The format that a chat template teaches, if it teaches one.
     pub(crate) fn taught_by(&self, template: &str) -> Option<&'static Named<F>> {
-        self.all.iter().find(|format| (format.taught_by)(template))
+        let has = |marks: &&[&str]| marks.iter().all(|mark| template.contains(mark));
+        let mut all = self.all.iter();
+        all.find(|format| format.taught_by.iter().any(has))
     }
 }
 
 impl<F> Choice<F> {
+    /// The same choice of what `with` makes of a format.
+    pub(crate) fn map<T>(self, with: impl FnOnce(F) -> T) -> Choice<T> {
+        match self {
+            Self::Open => Choice::Open,
+            Self::None => Choice::None,
+            Self::Format(format) => Choice::Format(with(format)),
+        }
+    }
+
     /// The format, or the one that `decide` gives where the option leaves it open.
     pub(crate) fn or_else(self, decide: impl FnOnce() -> Option<F>) -> Option<F> {
         match self {

@@ -18,9 +18,8 @@ use crate::text::tool_calls::{FORMATS, Format, Tools};
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolParserOptions {
-    /// How the model writes calls: `hermes`, `llama3`, `mistral`, `phi4`, `qwen3coder`, `gptoss`,
-    /// `deepseek`, `json`, or `none` to leave them in the text. Empty for what the LLM node says,
-    /// or else its chat template.
+    /// How the model writes calls: the name of a family of models, such as `hermes`, or `none` to
+    /// leave them in the text. Empty for what the LLM node says, or else its chat template.
     pub tool_parser: String,
 }
 
@@ -48,7 +47,7 @@ pub struct ToolParserOptions {
 /// }
 /// ```
 pub struct ToolParser {
-    format: Option<&'static dyn Format>,
+    format: Option<Arc<Format>>,
     /// None where the request offers no tools.
     tools: Option<Offered>,
     /// The prompts whose text comes.
@@ -100,7 +99,9 @@ impl Calculator for ToolParser {
             .map_err(Error::invalid)?;
         let model = cx.resource(io.model);
         Ok(Self {
-            format: chosen.or_else(|| model.formats().tool_calls()),
+            format: chosen
+                .map(|family| Format::of(family, ""))
+                .or_else(|| model.formats().tool_calls().cloned()),
             tools: None,
             prompt: Timestamp::UNSET,
             parsers: Vec::new(),
@@ -119,7 +120,7 @@ impl Calculator for ToolParser {
                 RequestInput::Prompts(_) => None,
             };
         }
-        let (Some(format), Some(offered)) = (self.format, &self.tools) else {
+        let (Some(format), Some(offered)) = (&self.format, &self.tools) else {
             cx.forward(io.text, io.out);
             return Ok(Flow::Continue);
         };
@@ -133,7 +134,8 @@ impl Calculator for ToolParser {
         let choice = chunk.index as usize;
         while self.parsers.len() <= choice {
             let tools = Arc::clone(&offered.tools);
-            let parser = CallParser::new(format, tools, offered.eager, offered.limit);
+            let (eager, limit) = (offered.eager, offered.limit);
+            let parser = CallParser::new(Arc::clone(format), tools, eager, limit);
             self.parsers.push(parser);
         }
         let parser = &mut self.parsers[choice];

@@ -131,6 +131,38 @@ fn every_format_gives_the_same_message() {
             "<｜tool▁call▁begin｜>",
             "Ok.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"x\":1}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
         ),
+        (
+            "<|tool_call>call:",
+            "Ok.<|tool_call>call:f{x:1}<tool_call|>",
+        ),
+        (
+            "<arg_key> <arg_value>",
+            "Ok.\n<tool_call>f\n<arg_key>x</arg_key>\n<arg_value>1</arg_value>\n</tool_call>",
+        ),
+        (
+            "<|tool_calls_section_begin|>",
+            "Ok.<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{\"x\":1}<|tool_call_end|><|tool_calls_section_end|>",
+        ),
+        (
+            "<minimax:tool_call>",
+            "Ok.\n<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"x\">1</parameter>\n</invoke>\n</minimax:tool_call>",
+        ),
+        (
+            "<|tool_list_start|>",
+            "Ok.<|tool_call_start|>[f(x=1)]<|tool_call_end|>",
+        ),
+        (
+            "DSML function_calls",
+            "Ok.\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"f\">\n<｜DSML｜parameter name=\"x\" string=\"false\">1</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+        ),
+        (
+            "<|START_ACTION|>",
+            "Ok.<|START_ACTION|>[\n{\"tool_call_id\": \"0\", \"tool_name\": \"f\", \"parameters\": {\"x\":1}}\n]<|END_ACTION|>",
+        ),
+        (
+            "<atem:function_calls>",
+            " to=user<|message|>Ok.<|eom|><|start|>assistant to=f<|message|><atem:function_calls>\n<atem:invoke name=\"f\">\n<atem:parameter name=\"x\">1</atem:parameter>\n</atem:invoke>\n</atem:function_calls><|eom|>",
+        ),
     ] {
         let chat = Chat::new(&model(mark, reply));
         let (message, reason) = answer(&chat, &request(json!({})));
@@ -331,6 +363,39 @@ fn nodes_can_be_told_the_format_or_to_leave_the_text_alone() {
     assert_eq!(with("none", "none")["content"], reply);
 }
 
+/// Marks that many vocabularies have tokens for.
+const MARKS: [&str; 29] = [
+    "<tool_call>",
+    "</tool_call>",
+    "<|tool_call>",
+    "<tool_call|>",
+    "<|\"|>",
+    "<arg_key>",
+    "</arg_key>",
+    "<arg_value>",
+    "</arg_value>",
+    "<|tool_calls_section_begin|>",
+    "<|tool_calls_section_end|>",
+    "<|tool_call_begin|>",
+    "<|tool_call_argument_begin|>",
+    "<|tool_call_end|>",
+    "<|tool_call_start|>",
+    "<minimax:tool_call>",
+    "</minimax:tool_call>",
+    "<|START_ACTION|>",
+    "<|END_ACTION|>",
+    "<|tools_prefix|>",
+    "<|tools_suffix|>",
+    "<|tool_call|>",
+    "<|/tool_call|>",
+    "[TOOL_CALLS]",
+    "[ARGS]",
+    "<｜tool▁calls▁begin｜>",
+    "<｜tool▁call▁begin｜>",
+    "<｜tool▁sep｜>",
+    "<｜tool▁call▁end｜>",
+];
+
 /// A tool whose arguments have to be just so.
 fn weather() -> Value {
     json!({"type": "function", "function": {"name": "weather", "parameters": {
@@ -352,17 +417,41 @@ fn a_demanded_call_is_right_whatever_the_model_would_say() {
         "<|channel|>",
         "<｜tool▁call▁begin｜>",
         "<｜tool▁call▁begin｜> ```json",
+        "<|tool_call>",
+        "<arg_key> <arg_value>",
+        "<arg_key> </arg_key><arg_value>",
+        "<|tool_calls_section_begin|>",
+        "<minimax:tool_call>",
+        "<|tool_call_start|>",
+        "DSML function_calls",
+        "DSML",
+        "<|START_ACTION|>",
+        "<|tools_prefix|>",
+        "<tool_calls> </tool_calls>",
+        "<TOOLCALL>",
+        "<function_calls>",
+        "<function name=\" <param name=\"",
+        "<seed:tool_call>",
+        "<|tool_call|> <|start_of_role|>",
+        "<|/tool|>",
+        "<atem:function_calls>",
+        "<|python_start|>",
         "",
     ] {
         // It would rather end its turn, or not think in harmony.
-        let reply = if mark == "<|channel|>" {
-            "<|channel|>commentary"
-        } else {
-            ""
+        let reply = match mark {
+            "<|channel|>" => "<|channel|>commentary",
+            "<atem:function_calls>" => " to=weather<|message|>",
+            _ => "",
         };
-        let chat = Chat::new(&model(mark, reply));
         let named = json!({"type": "function", "function": {"name": "weather"}});
-        for (choice, reason_of_choice) in [(json!("required"), "tool_calls"), (named, "stop")] {
+        for (choice, specials, reason_of_choice) in [
+            (json!("required"), json!([]), "tool_calls"),
+            (named, json!(MARKS), "stop"),
+        ] {
+            let mut script = model(mark, reply);
+            script["special_tokens"] = specials;
+            let chat = Chat::new(&script);
             let asked = json!({"tools": [weather()], "tool_choice": choice, "parallel_tool_calls": false, "temperature": 0, "max_tokens": 2000});
             let (message, reason) = answer(&chat, &request(asked));
             let calls = message["tool_calls"]
@@ -456,6 +545,13 @@ fn special_tokens_are_seen_by_the_parsers_and_not_by_the_client() {
     let (message, _) = answer(&chat, &request(json!({})));
     assert_eq!(message["content"], "Ok.");
     assert_eq!(message["tool_calls"], json!([call("g", "{}")]));
+    let mut gemma = model(
+        "<|tool_call>",
+        "Ok.<|tool_call>call:g{a:<|\"|>b<|\"|>}<tool_call|>",
+    );
+    gemma["special_tokens"] = json!(["<|tool_call>", "<tool_call|>", "<|\"|>"]);
+    let (message, _) = answer(&Chat::new(&gemma), &request(json!({})));
+    assert_eq!(message["tool_calls"], json!([call("g", "{\"a\":\"b\"}")]));
     script["replies"] = json!([{"text": "a<|note|>b"}]);
     let chat = Chat::new(&script);
     assert_eq!(answer(&chat, &request(json!({}))).0["content"], "ab");
@@ -473,6 +569,14 @@ fn calls_of_strict_tools_are_right_wherever_the_model_decides_for_them() {
         ("functools", "functools["),
         ("<function= <parameter=", "<tool_call>"),
         ("<｜tool▁call▁begin｜>", "<｜tool▁calls▁begin｜>"),
+        ("<|tool_call>", "<|tool_call>"),
+        ("<arg_key> <arg_value>", "<tool_call>"),
+        (
+            "<|tool_calls_section_begin|>",
+            "<|tool_calls_section_begin|>",
+        ),
+        ("<minimax:tool_call>", "<minimax:tool_call>"),
+        ("<|tool_call_start|>", "<|tool_call_start|>"),
     ] {
         let reply = format!("I < you. {opener}");
         let mut script = model(mark, &reply);
@@ -501,4 +605,25 @@ fn calls_of_strict_tools_are_right_wherever_the_model_decides_for_them() {
             (Some("No call <tool."), "stop")
         );
     }
+}
+
+#[test]
+fn strict_tools_leave_harmony_its_answers() {
+    let mut tool = weather();
+    tool["function"]["strict"] = true.into();
+    let asked = json!({"tools": [tool], "temperature": 0, "max_tokens": 2000});
+    let reply =
+        "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>No.";
+    let (message, reason) = answer(
+        &Chat::new(&model("<|channel|>", reply)),
+        &request(asked.clone()),
+    );
+    assert_eq!(message["reasoning_content"], "Hm.");
+    assert_eq!((&message["content"], &*reason), (&json!("No."), "stop"));
+    let reply = "<|channel|>commentary to=functions.weather";
+    let (message, reason) = answer(&Chat::new(&model("<|channel|>", reply)), &request(asked));
+    let arguments = message["tool_calls"][0]["function"]["arguments"].as_str();
+    let arguments: Value = serde_json::from_str(arguments.expect("a call")).expect("JSON");
+    assert!(arguments["days"].is_i64() && arguments["unit"].is_string());
+    assert_eq!(reason, "tool_calls");
 }

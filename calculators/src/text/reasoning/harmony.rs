@@ -1,39 +1,70 @@
 //! Harmony, the format of gpt-oss: messages in channels. What is said in `analysis` is reasoning,
 //! `final` is the answer, and `commentary` is either a call of a tool, which is left to the tool
-//! parser, or a word before one.
+//! parser, or a word before one. Onyx has recipients in place of channels: the model itself, the
+//! user, or a tool.
 
 use graphmill_llm::{Constraint, ReasoningMarks};
 
 use super::think::partial;
 use super::{Format, Parsed, Parser};
+use crate::text::tool_calls::grammar::{sequence, text};
 
 const START: &str = "<|start|>";
 const CHANNEL: &str = "<|channel|>";
-const CONSTRAIN: &str = "<|constrain|>";
 const MESSAGE: &str = "<|message|>";
-const END: &str = "<|end|>";
-const RETURN: &str = "<|return|>";
-const CALL: &str = "<|call|>";
-/// What can end a message. The beginning of the next does too.
-const ENDS: [&str; 5] = [END, RETURN, CALL, START, CHANNEL];
+/// What a message may begin with.
+const BEGINS: [&str; 5] = [START, CHANNEL, MESSAGE, "to=", "assistant"];
 
-pub(super) struct Harmony;
+/// Messages of a model, each a head, a mark and a content.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Harmony {
+    /// The heads of reasoning and of answers, without the role.
+    reasoning: &'static str,
+    answer: &'static str,
+    /// What ends reasoning, and what can end a message. The beginning of the next does too.
+    end: &'static str,
+    ends: &'static [&'static str],
+    /// What the head of a call has; none where the tool parser does without the head.
+    call: Option<&'static str>,
+}
+
+pub(super) const GPT_OSS: Harmony = Harmony {
+    reasoning: "<|channel|>analysis",
+    answer: "<|channel|>final",
+    end: "<|end|>",
+    ends: &["<|end|>", "<|return|>", "<|call|>", START, CHANNEL],
+    call: Some("to=functions."),
+};
+
+pub(super) const ONYX: Harmony = Harmony {
+    reasoning: " to=self",
+    answer: " to=user",
+    end: "<|eom|>",
+    ends: &["<|eom|>", "<|eot|>", START],
+    call: None,
+};
 
 impl Format for Harmony {
     fn parser(&self, _: &str) -> Box<dyn Parser> {
-        Box::new(HarmonyParser::default())
+        Box::new(HarmonyParser {
+            harmony: *self,
+            held: String::new(),
+            place: Place::Start,
+            answered: false,
+            reasoned: false,
+        })
     }
 
     fn marks(&self, _: &str) -> ReasoningMarks {
         ReasoningMarks {
-            begin: "<|channel|>analysis<|message|>".to_owned(),
-            end: END.to_owned(),
+            begin: format!("{}{MESSAGE}", self.reasoning),
+            end: self.end.to_owned(),
             is_open: false,
         }
     }
 
     fn closing(&self) -> String {
-        format!("{END}{START}assistant")
+        format!("{}{START}assistant", self.end)
     }
 
     fn constrain(
@@ -42,32 +73,28 @@ impl Format for Harmony {
         answer: Option<Constraint>,
         calls: Option<Constraint>,
     ) -> Constraint {
-        let mark = |mark: &str| Constraint::Mark(mark.to_owned());
-        let text = |text: &str| Constraint::Text(text.to_owned());
-        let reasoning = Constraint::Sequence(vec![
-            mark(CHANNEL),
-            text("analysis"),
-            mark(MESSAGE),
-            Constraint::TextUpTo(END.to_owned()),
-            mark(START),
-            text("assistant"),
-        ]);
-        let answer = answer.map(|answer| {
-            Constraint::Sequence(vec![mark(CHANNEL), text("final"), mark(MESSAGE), answer])
+        let thought = Constraint::TextUpTo(self.end.to_owned());
+        let assistant = text("<|start|>assistant");
+        let reasoning = sequence([text(self.reasoning), text(MESSAGE), thought, assistant]);
+        let answer = answer.map(|it| sequence([text(self.answer), text(MESSAGE), it]));
+        let calls = calls.map(|calls| {
+            if self.call.is_some() {
+                return calls;
+            }
+            let recipient = Constraint::Regex("[A-Za-z0-9_.-]{1,64}".to_owned());
+            sequence([text(" to="), recipient, text(MESSAGE), calls])
         });
-        Constraint::Sequence(vec![
-            Constraint::Optional(Box::new(reasoning)),
-            Constraint::any_of(answer.into_iter().chain(calls)),
-        ])
+        let then = Constraint::any_of(answer.into_iter().chain(calls));
+        sequence([Constraint::Optional(Box::new(reasoning)), then])
     }
 
-    fn markers(&self) -> &'static [&'static str] {
-        &[START, CHANNEL, CONSTRAIN, MESSAGE, END, RETURN, CALL]
+    fn marks_read(&self) -> Vec<&'static str> {
+        [&BEGINS[..], self.ends].concat()
     }
 }
 
-#[derive(Default)]
 struct HarmonyParser {
+    harmony: Harmony,
     /// Text that is not passed on yet.
     held: String,
     place: Place,
@@ -76,10 +103,9 @@ struct HarmonyParser {
     reasoned: bool,
 }
 
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Place {
     /// Before the first message, which a model may write without any marks.
-    #[default]
     Start,
     /// Before a message's content.
     Head,
@@ -107,10 +133,9 @@ impl HarmonyParser {
         match self.place {
             Place::Start => {
                 let held = self.held.trim_start();
-                let begins = [START, CHANNEL, "to=", "assistant"];
-                if begins.iter().any(|mark| held.starts_with(mark)) {
+                if BEGINS.iter().any(|mark| held.starts_with(mark)) {
                     Some(Place::Head)
-                } else if begins.iter().any(|mark| mark.starts_with(held)) && !end {
+                } else if BEGINS.iter().any(|mark| mark.starts_with(held)) && !end {
                     None
                 } else {
                     self.answered = true;
@@ -138,12 +163,12 @@ impl HarmonyParser {
         let channel = head
             .split_once(CHANNEL)
             .map_or("", |(_, after)| after.trim_start());
-        let place = if head.contains("to=functions.") {
+        let place = if self.harmony.call.is_some_and(|call| head.contains(call)) {
             // The tool parser wants to see it all.
             parsed.text.push_str(&head);
             parsed.text.push_str(MESSAGE);
             Place::Call
-        } else if channel.starts_with("analysis") || head.contains("to=") {
+        } else if channel.starts_with("analysis") || self.is_aside(&head) {
             let again = std::mem::replace(&mut self.reasoned, true);
             parsed.reasoning.push_str(if again { "\n" } else { "" });
             Place::Reasoning
@@ -156,9 +181,16 @@ impl HarmonyParser {
         Some(place)
     }
 
+    /// Whether a message is to nobody who reads it: to the model itself, or a tool of its own.
+    fn is_aside(&self, head: &str) -> bool {
+        let recipient = head.split("to=").nth(1).map(str::trim);
+        recipient.is_some_and(|to| self.harmony.call.is_some() || to == "self")
+    }
+
     /// Passes on the content of a message, up to its end.
     fn content(&mut self, end: bool, parsed: &mut Parsed) -> Option<Place> {
-        let found = ENDS
+        let ends = self.harmony.ends;
+        let found = ends
             .iter()
             .filter_map(|mark| Some((self.held.find(mark)?, *mark)))
             .min();
@@ -166,7 +198,7 @@ impl HarmonyParser {
         let length = match found {
             Some((at, _)) => at,
             None if end => self.held.len(),
-            None => ENDS.iter().map(partial).min().unwrap_or(self.held.len()),
+            None => ends.iter().map(partial).min().unwrap_or(self.held.len()),
         };
         let content: String = self.held.drain(..length).collect();
         match self.place {
@@ -174,7 +206,7 @@ impl HarmonyParser {
             _ => parsed.text.push_str(&content),
         }
         let (_, mark) = found?;
-        if matches!(mark, END | RETURN | CALL) {
+        if ![START, CHANNEL].contains(&mark) {
             self.held.drain(..mark.len());
             if self.place == Place::Call {
                 parsed.text.push_str(mark);

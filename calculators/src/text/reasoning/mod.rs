@@ -5,9 +5,10 @@ mod think;
 
 use graphmill_llm::{Constraint, ReasoningMarks};
 
-use self::harmony::Harmony;
 use self::think::Think;
+pub(crate) use self::think::partial;
 use super::formats::{Formats, Named};
+use super::tool_calls::marks_of;
 
 /// How a model writes what it thinks on its way to an answer.
 pub(crate) trait Format: Send + Sync {
@@ -29,9 +30,9 @@ pub(crate) trait Format: Send + Sync {
         calls: Option<Constraint>,
     ) -> Constraint;
 
-    /// Spellings of tokens that have to be read, even where the vocabulary has them as special
+    /// Texts with the marks that have to be read, even where the vocabulary has them as special
     /// tokens.
-    fn markers(&self) -> &'static [&'static str];
+    fn marks_read(&self) -> Vec<&'static str>;
 }
 
 /// Takes the reasoning out of a text that comes in pieces. The division into pieces makes no
@@ -49,39 +50,46 @@ pub(crate) struct Parsed {
     pub(crate) text: String,
 }
 
-/// All formats.
-pub(crate) static FORMATS: Formats<dyn Format> = Formats {
-    of: "reasoning",
-    all: &[
-        Named {
-            names: &["gptoss", "gpt_oss", "harmony", "openai_gptoss"],
-            format: &Harmony,
-            taught_by: |template| template.contains("<|channel|>"),
-        },
-        Named {
-            names: &["seed", "seed_oss"],
-            format: &think::SEED,
-            taught_by: |template| template.contains(think::SEED.open),
-        },
-        Named {
-            names: &["mistral", "magistral"],
-            format: &think::MISTRAL,
-            taught_by: |template| template.contains(think::MISTRAL.open),
-        },
-        Named {
-            names: &["think", "qwen3", "deepseek_r1", "deepseek_v3"],
-            format: &think::THINK,
-            taught_by: |template| template.contains(Think::CLOSE),
-        },
-    ],
-};
+macro_rules! families {
+    ($($names:expr, $taught_by:expr, $format:expr;)+) => {
+        /// All formats.
+        pub(crate) static FORMATS: Formats<dyn Format> = Formats {
+            of: "reasoning",
+            all: &[$(Named { names: $names, format: &$format, taught_by: $taught_by }),+],
+        };
+    };
+}
+
+families! {
+    &["gptoss", "gpt_oss", "harmony", "openai_gptoss"], &[&["<|channel|>"]], harmony::GPT_OSS;
+    &["onyx", "muse_glimmer"], &[&["<atem:function_calls>"], &["to=self", "<|eom|>"]], harmony::ONYX;
+    &["gemma4"], &[&["<|channel>"]], Think::new("<|channel>thought", "<channel|>");
+    &["seed", "seed_oss"], &[&["<seed:think>"]], Think::new("<seed:think>", "</seed:think>");
+    &["mistral", "magistral", "ministral"], &[&["[THINK]"]], Think::new("[THINK]", "[/THINK]");
+    &["command_r", "command_a", "cohere"], &[&["<|START_THINKING|>"], &["<|START_RESPONSE|>"]],
+        Think::new("<|START_THINKING|>", "<|END_THINKING|>").answering(&[
+            ("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
+            ("<|START_TEXT|>", "<|END_TEXT|>"),
+        ]);
+    &["apertus"], &[&["<|inner_prefix|>"]], Think::new("<|inner_prefix|>", "<|inner_suffix|>");
+    &["minimax_m3"], &[&["<mm:think>"]], Think::new("<mm:think>", "</mm:think>");
+    &["kimi_vl"], &[&["◁think▷"]], Think::new("◁think▷", "◁/think▷");
+    &["granite", "granite32"], &[&["Here is my thought process:"]],
+        Think::new("Here is my thought process:", "Here is my response:");
+    &["hunyuan", "hunyuan_a13b"], &[&["<think>", "<answer>"]],
+        Think::new("<think>", "</think>").answering(&[("<answer>", "</answer>")]);
+    &["granite33"], &[&["<think>", "<response>"]],
+        Think::new("<think>", "</think>").answering(&[("<response>", "</response>")]);
+    &[
+        "think", "qwen3", "deepseek_r1", "deepseek_v3", "glm45", "kimi_k2", "lfm2", "minicpm5",
+        "minimax_m2", "nemotron", "olmo3", "step3",
+    ], &[&["</think>"]], Think::new("<think>", "</think>");
+}
 
 /// The spellings of all formats' marks.
-pub(crate) fn markers() -> impl Iterator<Item = &'static str> {
-    FORMATS
-        .all
-        .iter()
-        .flat_map(|format| format.format.markers().iter().copied())
+pub(crate) fn marks() -> impl Iterator<Item = String> {
+    let all = FORMATS.all.iter();
+    all.flat_map(|named| named.format.marks_read().into_iter().flat_map(marks_of))
 }
 
 #[cfg(test)]

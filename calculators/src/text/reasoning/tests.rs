@@ -64,6 +64,61 @@ fn reasoning_stands_between_tags_before_the_answer() {
 }
 
 #[test]
+fn families_differ_in_their_tags() {
+    for (family, text) in [
+        ("gemma4", "<|channel>thought\nHm.\n<channel|>Yes"),
+        ("apertus", "<|inner_prefix|>Hm.<|inner_suffix|>Yes"),
+        ("minimax_m3", "<mm:think>Hm.</mm:think>Yes"),
+        ("kimi_vl", "◁think▷Hm.◁/think▷Yes"),
+        (
+            "granite",
+            "Here is my thought process:\nHm.\nHere is my response:\nYes",
+        ),
+        ("lfm2", "<think>Hm.</think>Yes"),
+        ("minicpm5", "<think>\nHm.\n</think>\n\nYes"),
+        // Answers have tags as well.
+        (
+            "command_r",
+            "<|START_THINKING|>Hm.<|END_THINKING|><|START_RESPONSE|>Yes<|END_RESPONSE|>",
+        ),
+        (
+            "command_r",
+            "<|START_THINKING|>Hm.<|END_THINKING|>\n<|START_TEXT|>Yes<|END_TEXT|>",
+        ),
+        (
+            "hunyuan",
+            "<think>\nHm.\n</think>\n<answer>\nYes\n</answer>",
+        ),
+        ("granite33", "<think>Hm.</think><response>Yes</response>"),
+    ] {
+        assert_eq!(parse(family, "", text), outcome("Hm.", "Yes"), "{text}");
+    }
+    let plain = "<|START_RESPONSE|>Yes <a><|END_RESPONSE|>";
+    assert_eq!(parse("command_r", "", plain), outcome("", "Yes <a>"));
+    let call = "<|START_THINKING|>Hm.<|END_THINKING|><|START_ACTION|>[]";
+    assert_eq!(
+        parse("command_r", "", call),
+        outcome("Hm.", "<|START_ACTION|>[]")
+    );
+    assert_eq!(parse("hunyuan", "", " Yes "), outcome("", " Yes "));
+}
+
+#[test]
+fn onyx_thinks_to_itself() {
+    let text = " to=self<|message|>Hm.<|eom|><|start|>assistant to=user<|message|>Yes<|eot|>";
+    assert_eq!(parse("onyx", "", text), outcome("Hm.", "Yes"));
+    let calls = "<atem:function_calls>\n</atem:function_calls>";
+    let text =
+        format!(" to=self<|message|>Hm.<|eom|><|start|>assistant to=f<|message|>{calls}<|eom|>");
+    assert_eq!(parse("onyx", "", &text), outcome("Hm.", calls));
+    assert_eq!(
+        parse("onyx", "", "<|message|>Yes<|eot|>"),
+        outcome("", "Yes")
+    );
+    assert_eq!(parse("onyx", "", "Yes"), outcome("", "Yes"));
+}
+
+#[test]
 fn a_prompt_can_open_the_reasoning() {
     let prompt = "<|im_start|>assistant\n<think>\n";
     assert_eq!(
@@ -119,7 +174,14 @@ fn a_template_tells_its_format() {
     assert_eq!(name("<|channel|>"), Some("gptoss"));
     assert_eq!(name("{{ content.split('</think>')[-1] }}"), Some("think"));
     assert_eq!(name("<seed:think> </seed:think>"), Some("seed"));
+    assert_eq!(name("<|channel>thought<channel|>"), Some("gemma4"));
+    assert_eq!(name("to=self <|eom|>"), Some("onyx"));
+    assert_eq!(name("<think> <answer> </think>"), Some("hunyuan"));
     assert_eq!(name("{{ messages }}"), None);
+    // Those of OpenVINO Model Server.
+    for known in ["qwen3", "gemma4", "gptoss", "onyx", "minicpm5", "lfm2"] {
+        assert!(FORMATS.named(known).is_ok(), "{known}");
+    }
     assert!(
         FORMATS
             .named("thinker")
@@ -127,13 +189,25 @@ fn a_template_tells_its_format() {
     );
 }
 
-const PIECES: [&str; 26] = [
+const PIECES: &[&str] = &[
     "<think>",
     "</think>",
     "<seed:think>",
     "</seed:think>",
     "[THINK]",
     "[/THINK]",
+    "<|channel>thought",
+    "<channel|>",
+    "<|START_THINKING|>",
+    "<|END_THINKING|>",
+    "<|START_RESPONSE|>",
+    "<|END_RESPONSE|>",
+    "<answer>",
+    "</answer>",
+    " to=self",
+    " to=user",
+    "<|eom|>",
+    "<|eot|>",
     "<",
     "think>",
     "/",
@@ -161,7 +235,7 @@ proptest! {
 
     #[test]
     fn any_division_gives_the_same_reasoning(
-        pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 0..20),
+        pieces in prop::collection::vec(prop::sample::select(PIECES), 0..20),
         cuts in prop::collection::vec(1usize..7, 1..30),
         number in 0..FORMATS.all.len(),
         opened: bool,

@@ -4,35 +4,27 @@ use graphmill_llm::{Constraint, ReasoningMarks};
 
 use super::{Format, Parsed, Parser};
 
-/// A pair of tags.
+/// A pair of tags, and those around the answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Think {
-    pub(super) open: &'static str,
-    pub(super) close: &'static str,
-    markers: &'static [&'static str],
+    open: &'static str,
+    close: &'static str,
+    answer: &'static [(&'static str, &'static str)],
 }
 
-/// `<think>`, of most models.
-pub(super) const THINK: Think = Think {
-    open: "<think>",
-    close: Think::CLOSE,
-    markers: &["<think>", Think::CLOSE],
-};
-/// The tags of Seed-OSS.
-pub(super) const SEED: Think = Think {
-    open: "<seed:think>",
-    close: "</seed:think>",
-    markers: &["<seed:think>", "</seed:think>"],
-};
-/// The tags of Magistral.
-pub(super) const MISTRAL: Think = Think {
-    open: "[THINK]",
-    close: "[/THINK]",
-    markers: &["[THINK]", "[/THINK]"],
-};
-
 impl Think {
-    pub(super) const CLOSE: &'static str = "</think>";
+    pub(super) const fn new(open: &'static str, close: &'static str) -> Self {
+        Self {
+            open,
+            close,
+            answer: &[],
+        }
+    }
+
+    /// The same, with tags that may stand around an answer.
+    pub(super) const fn answering(self, answer: &'static [(&'static str, &'static str)]) -> Self {
+        Self { answer, ..self }
+    }
 
     /// Whether the prompt ends inside of the reasoning.
     fn is_open(&self, prompt: &str) -> bool {
@@ -77,8 +69,9 @@ impl Format for Think {
         }
     }
 
-    fn markers(&self) -> &'static [&'static str] {
-        self.markers
+    fn marks_read(&self) -> Vec<&'static str> {
+        let answer = self.answer.iter().flat_map(|(open, close)| [*open, *close]);
+        [self.open, self.close].into_iter().chain(answer).collect()
     }
 }
 
@@ -100,6 +93,10 @@ enum Place {
     Reasoning,
     /// Behind the tag that closes.
     Closed,
+    /// Before an answer, which may have a tag before it.
+    Head,
+    /// Behind that tag.
+    Tagged,
     Answer,
 }
 
@@ -118,7 +115,11 @@ impl ThinkParser {
     /// Goes on in what is held, to another place; none where that is not possible without more
     /// text.
     fn advance(&mut self, end: bool, parsed: &mut Parsed) -> Option<Place> {
-        let Think { open, close, .. } = self.tags;
+        let Think {
+            open,
+            close,
+            answer,
+        } = self.tags;
         let held = self.held.trim_start();
         match self.place {
             Place::Start | Place::Opened => {
@@ -134,35 +135,63 @@ impl ThinkParser {
                     self.held = held.to_owned();
                     Place::Reasoning
                 } else {
-                    Place::Answer
+                    Place::Head
                 })
             }
-            Place::Reasoning => {
-                let found = self.held.find(close);
-                let length = match found {
-                    Some(at) => self.held[..at].trim_end().len(),
-                    None if end => self.held.len(),
-                    None => self.held[..partial(&self.held, close)].trim_end().len(),
-                };
-                parsed.reasoning.push_str(&self.held[..length]);
-                self.held
-                    .drain(..found.map_or(length, |at| at + close.len()));
-                found.map(|_| Place::Closed)
-            }
-            Place::Closed => {
+            Place::Reasoning => self
+                .upto(&[close], end, &mut parsed.reasoning)
+                .then_some(Place::Closed),
+            Place::Closed | Place::Tagged => {
                 self.held = held.to_owned();
-                (!self.held.is_empty()).then_some(Place::Answer)
+                let next = if self.place == Place::Closed {
+                    Place::Head
+                } else {
+                    Place::Answer
+                };
+                (!self.held.is_empty()).then_some(next)
             }
-            Place::Answer => {
+            Place::Head => {
+                let tagged = answer.iter().find_map(|(tag, _)| held.strip_prefix(tag));
+                if let Some(rest) = tagged {
+                    self.held = rest.to_owned();
+                    return Some(Place::Tagged);
+                }
+                let begins = answer.iter().any(|(tag, _)| tag.starts_with(held));
+                (end || !begins).then_some(Place::Answer)
+            }
+            Place::Answer if answer.is_empty() => {
                 parsed.text.push_str(&std::mem::take(&mut self.held));
                 None
             }
+            Place::Answer => {
+                let ends: Vec<_> = answer.iter().map(|(_, tag)| *tag).collect();
+                let ended = self.upto(&ends, end, &mut parsed.text);
+                ended.then_some(Place::Answer)
+            }
         }
+    }
+
+    /// Passes on what is before a mark, without the white space between, and drops the mark;
+    /// returns whether it was there.
+    fn upto(&mut self, marks: &[&str], end: bool, out: &mut String) -> bool {
+        let found = marks.iter();
+        let found = found.filter_map(|mark| Some((self.held.find(mark)?, mark.len())));
+        let found = found.min();
+        let partial = marks.iter().map(|mark| partial(&self.held, mark)).min();
+        let length = match (found, partial) {
+            (Some((at, _)), _) => self.held[..at].trim_end().len(),
+            (None, Some(at)) if !end => self.held[..at].trim_end().len(),
+            _ => self.held.len(),
+        };
+        out.push_str(&self.held[..length]);
+        let drained = found.map_or(length, |(at, mark)| at + mark);
+        self.held.drain(..drained);
+        found.is_some()
     }
 }
 
 /// Where the text ends in a beginning of `mark`; the text's length where it does not.
-pub(super) fn partial(text: &str, mark: &str) -> usize {
+pub(crate) fn partial(text: &str, mark: &str) -> usize {
     let first = text.len().saturating_sub(mark.len() - 1);
     (first..text.len())
         .find(|at| text.is_char_boundary(*at) && mark.starts_with(&text[*at..]))

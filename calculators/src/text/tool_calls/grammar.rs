@@ -3,56 +3,21 @@
 use graphmill_llm::Constraint;
 use serde_json::{Value, json};
 
+use super::spelling::{Part, Spelling, literals, opening};
+use super::{Format, arguments, gemma};
 use crate::payload::ToolChoice;
-
-/// How a format spells calls.
-pub(crate) struct Spelling {
-    /// Before the first call.
-    pub(crate) open: &'static [Part],
-    pub(crate) call: &'static [Part],
-    /// Between calls; none where an answer has one call.
-    pub(crate) separator: Option<&'static [Part]>,
-    /// After the last call.
-    pub(crate) close: &'static [Part],
-}
-
-/// A part of a spelling.
-pub(crate) enum Part {
-    /// A mark, which many vocabularies have a token for.
-    Mark(&'static str),
-    Text(&'static str),
-    /// The tool's name, as inside of a JSON string.
-    Name,
-    /// The arguments, as JSON.
-    Arguments,
-    /// Each argument by itself. A value that is a string is written as it is, another as JSON.
-    Parameters(Parameter),
-}
-
-/// A call as an object with its name and its arguments.
-pub(crate) const JSON_CALL: &[Part] = &[
-    Part::Text("{\"name\": \""),
-    Part::Name,
-    Part::Text("\", \"arguments\": "),
-    Part::Arguments,
-    Part::Text("}"),
-];
-
-/// How an argument is spelled that stands by itself.
-#[derive(Clone, Copy)]
-pub(crate) struct Parameter {
-    /// Before its name.
-    pub(crate) before: &'static str,
-    /// Between its name and its value.
-    pub(crate) between: &'static str,
-    /// Between its value and its end, if it has any.
-    pub(crate) gap: &'static str,
-    /// Its end, which is in no value.
-    pub(crate) end: &'static str,
-}
 
 /// What the calls of an answer have to match.
 pub(crate) fn calls(
+    format: &Format,
+    tools: &[Value],
+    choice: &ToolChoice,
+    one_call: bool,
+) -> Constraint {
+    repeated(format.demanded(), tools, choice, one_call)
+}
+
+fn repeated(
     spelling: &Spelling,
     tools: &[Value],
     choice: &ToolChoice,
@@ -63,62 +28,110 @@ pub(crate) fn calls(
         ToolChoice::Named(name) => function["name"] == **name,
         ToolChoice::Auto | ToolChoice::Required => true,
     });
-    let call = Constraint::AnyOf(
-        chosen
-            .map(|function| sequence(spelling.call, function))
-            .collect(),
-    );
-    let calls = match spelling.separator {
-        Some(separator) if !one_call => Constraint::Repeated {
-            each: Box::new(call),
-            separator: Box::new(sequence(separator, &Value::Null)),
-        },
-        _ => call,
+    let spelled = |parts: &[Part], function: &Value| {
+        sequence(parts.iter().map(|part| spelled(part, spelling, function)))
     };
-    Constraint::Sequence(vec![
-        sequence(spelling.open, &Value::Null),
-        calls,
-        sequence(spelling.close, &Value::Null),
-    ])
+    let each = chosen.map(|function| spelled(&spelling.call, function));
+    let each = Constraint::AnyOf(each.collect());
+    let calls = if spelling.single || one_call {
+        each
+    } else {
+        arguments::repeated(each, &spelling.between)
+    };
+    let [open, close] = [&spelling.open, &spelling.close].map(|it| spelled(it, &Value::Null));
+    sequence([open, calls, close])
 }
 
 /// What a text has to match in which every call is right, if the format marks calls.
-pub(crate) fn text_with_calls(spelling: &Spelling, tools: &[Value]) -> Option<Constraint> {
-    let (opened, mark) = match (spelling.open, spelling.call) {
-        ([Part::Mark(mark) | Part::Text(mark), ..], _) => (true, *mark),
-        ([], [Part::Mark(mark), ..]) => (false, *mark),
-        _ => return None,
+pub(crate) fn text_with_calls(format: &Format, tools: &[Value]) -> Option<Constraint> {
+    let spelling = format.demanded();
+    if spelling.call.first() == Some(&Part::Harmony) {
+        let any = Constraint::Regex("(?s:.*)".to_owned());
+        let answer = sequence([text("<|channel|>final<|message|>"), any]);
+        let call = calls(format, tools, &ToolChoice::Auto, true);
+        return Some(Constraint::AnyOf(vec![answer, call]));
+    }
+    let mut unmarked = spelling.clone();
+    let is_open = !spelling.open.is_empty();
+    let marked = if is_open {
+        &mut unmarked.open
+    } else {
+        &mut unmarked.call
     };
-    let without_mark = Spelling {
-        open: if opened { &spelling.open[1..] } else { &[] },
-        call: if opened {
-            spelling.call
-        } else {
-            &spelling.call[1..]
-        },
-        // Calls that are not wrapped together have a mark each.
-        separator: spelling.separator.filter(|_| opened),
-        close: spelling.close,
-    };
-    Some(Constraint::TextWith {
-        mark: mark.to_owned(),
-        then: Box::new(calls(&without_mark, tools, &ToolChoice::Auto, false)),
-    })
+    let (opening, mark) = opening(marked);
+    marked.drain(..opening);
+    if mark.is_empty() || spelling.bare {
+        return None;
+    }
+    // Calls that are not wrapped together have a mark each.
+    let then = Box::new(repeated(&unmarked, tools, &ToolChoice::Auto, !is_open));
+    Some(Constraint::TextWith { mark, then })
 }
 
-fn sequence(parts: &[Part], function: &Value) -> Constraint {
-    let name = || function["name"].as_str().unwrap_or_default();
-    let constraint = |part: &Part| match part {
-        Part::Mark(mark) => Constraint::Mark((*mark).to_owned()),
-        Part::Text(text) => Constraint::Text((*text).to_owned()),
-        Part::Name => {
-            let quoted = Value::from(name()).to_string();
-            Constraint::Text(quoted[1..quoted.len() - 1].to_owned())
+pub(super) const HARMONY_CALL: [&str; 2] = [
+    "<|channel|>commentary to=functions.",
+    " <|constrain|>json<|message|>",
+];
+
+/// These, one after the other, without sequences in it: grammars are nested only so deep.
+pub(crate) fn sequence(parts: impl IntoIterator<Item = Constraint>) -> Constraint {
+    let parts = parts.into_iter().flat_map(|part| match part {
+        Constraint::Sequence(parts) => parts,
+        part => vec![part],
+    });
+    let mut parts: Vec<_> = parts.collect();
+    match parts.pop() {
+        Some(only) if parts.is_empty() => only,
+        last => {
+            parts.extend(last);
+            Constraint::Sequence(parts)
         }
-        Part::Arguments => Constraint::JsonSchema(parameters(function)),
-        Part::Parameters(spelling) => each_parameter(&parameters(function), *spelling),
-    };
-    Constraint::Sequence(parts.iter().map(constraint).collect())
+    }
+}
+
+/// A text with the marks in it.
+pub(crate) fn text(text: &str) -> Constraint {
+    let parts = literals(text).into_iter().filter_map(|part| match part {
+        Part::Mark(mark) => Some(Constraint::Mark(mark)),
+        Part::Text(text) => Some(Constraint::Text(text)),
+        _ => None,
+    });
+    sequence(parts)
+}
+
+fn spelled(part: &Part, spelling: &Spelling, function: &Value) -> Constraint {
+    let name = function["name"].as_str().unwrap_or_default();
+    let schema = parameters(function);
+    let plain = |text: String| Constraint::Text(text);
+    match part {
+        Part::Mark(mark) => Constraint::Mark(mark.clone()),
+        Part::Text(text) => plain(text.clone()),
+        Part::Name => plain(name.to_owned()),
+        Part::Numbered => {
+            let number = Constraint::Regex("[0-9]{1,3}".to_owned());
+            sequence([plain(format!("functions.{name}:")), number])
+        }
+        Part::Json => Constraint::JsonSchema(schema),
+        Part::Object([before, between]) => {
+            let quoted = Value::from(name).to_string();
+            let head = format!("{before}{}{between}", &quoted[1..quoted.len() - 1]);
+            sequence([plain(head), Constraint::JsonSchema(schema), text("}")])
+        }
+        Part::Parameters => {
+            arguments::any_of(&schema, |it| it.as_xml(&schema, &spelling.parameter))
+        }
+        Part::Python(suffix) => {
+            let keywords = arguments::any_of(&schema, |it| it.as_keywords(&schema));
+            sequence([plain(format!("{name}{suffix}(")), keywords, text(")")])
+        }
+        Part::Gemma => arguments::any_of(&schema, |it| gemma::object(it, &schema, gemma::ROOM)),
+        Part::Harmony => {
+            let [before, after] = HARMONY_CALL.map(text);
+            sequence([before, plain(name.to_owned()), after])
+        }
+        // Only read.
+        Part::Maybe(_) | Part::Id | Part::Program => sequence([]),
+    }
 }
 
 /// The schema of a tool's arguments. A tool without one takes none; properties that the schema does
@@ -135,53 +148,4 @@ fn parameters(function: &Value) -> Value {
             .or_insert_with(|| false.into());
     }
     Value::Object(schema)
-}
-
-/// Each property of an object schema in turn; those that are not required may be left out.
-fn each_parameter(schema: &Value, spelling: Parameter) -> Constraint {
-    let required = |name: &str| {
-        let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
-        required.iter().any(|required| required == name)
-    };
-    let properties = schema["properties"].as_object().into_iter().flatten();
-    let parameters = properties.map(|(name, property)| {
-        let Parameter {
-            before, between, ..
-        } = spelling;
-        let head = Constraint::Text(format!("{before}{name}{between}"));
-        let mut parts = vec![head];
-        parts.extend(value(schema, property, spelling));
-        parts.push(Constraint::Text("\n".to_owned()));
-        if required(name) {
-            Constraint::Sequence(parts)
-        } else {
-            Constraint::Optional(Box::new(Constraint::Sequence(parts)))
-        }
-    });
-    Constraint::Sequence(parameters.collect())
-}
-
-/// A value and what ends it.
-fn value(schema: &Value, property: &Value, spelling: Parameter) -> Vec<Constraint> {
-    let end = Constraint::Text(format!("{}{}", spelling.gap, spelling.end));
-    if let Value::Array(values) = &property["enum"] {
-        let text = |value: &Value| {
-            value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned)
-        };
-        let values = values.iter().map(|value| Constraint::Text(text(value)));
-        return vec![Constraint::AnyOf(values.collect()), end];
-    }
-    if property["type"] == "string" {
-        return vec![Constraint::TextUpTo(spelling.end.to_owned())];
-    }
-    let mut property = property.clone();
-    // References are to the whole schema.
-    for name in ["$defs", "definitions"] {
-        if let Some(definitions) = schema.get(name) {
-            property[name] = definitions.clone();
-        }
-    }
-    vec![Constraint::JsonSchema(property), end]
 }

@@ -1,148 +1,133 @@
 //! Calls of tools in the text of a model: how models write them, and the node that reads them.
 //!
-//! A format says what may begin a call (`Format::openers`) and parses from there (`Format::read`).
-//! The rest is shared by all formats and is in `parser`: holding text back, forwarding calls in
-//! pieces, and returning text that turns out not to be a call. A format never reads more text than
-//! it needs, so the division of a text into chunks makes no difference.
+//! A family of models is a row of the [`table`], whose [patterns](spelling) say how it writes calls.
+//! A pattern that no row has is [`learned`] from the chat template. All else is shared: [`parser`]
+//! holds text back, forwards calls in pieces, and returns text that turns out not to be a call;
+//! [`read`] follows a pattern through the text, and goes on where it stopped, so that the division
+//! of a text into chunks makes no difference, and no text is read twice; [`grammar`] writes what a
+//! pattern demands.
 
-mod deepseek;
-mod gptoss;
+mod arguments;
+mod fields;
+mod gemma;
 pub(crate) mod grammar;
-mod hermes;
-mod json;
-mod llama3;
-mod mistral;
+mod learned;
+mod objects;
 pub(crate) mod parser;
-mod phi4;
-mod qwen3coder;
 mod read;
 mod scan;
+mod schema;
+mod spelling;
+mod table;
 mod tools;
+mod values;
 
-use self::grammar::Spelling;
-use self::read::{Call, Read, Reader};
+use std::sync::Arc;
+
+use self::objects::Call;
+use self::spelling::{Opener, Part, Pattern, Spelling};
+pub(crate) use self::table::FORMATS;
+use self::table::Ids;
 pub(crate) use self::tools::Tools;
-use super::formats::{Formats, Named};
+use super::chat_template::ChatTemplate;
+
+/// A row of the table of families.
+pub(crate) struct Family {
+    patterns: &'static [Pattern],
+    ids: Ids,
+}
 
 /// How a model writes calls of tools.
-pub(crate) trait Format: Send + Sync {
-    /// What may begin a call. None begins another.
-    fn openers(&self) -> &'static [Opener];
+#[derive(Debug)]
+pub(crate) struct Format {
+    /// The first one that fits a text is what it is read by.
+    spellings: Vec<Spelling>,
+    /// The one that a grammar demands.
+    demanded: usize,
+    /// What may begin a call.
+    openers: Vec<Opener>,
+    ids: Ids,
+}
 
-    /// Reads what an opener begins, up to its end, and adds the calls in it. The last one may be
-    /// incomplete where more text is needed.
-    fn read<'a>(
-        &self,
-        reader: &mut Reader<'a, '_>,
-        tools: &Tools,
-        calls: &mut Vec<Call<'a>>,
-    ) -> Read<()>;
+impl Format {
+    /// The format of a family, as models with this chat template write it.
+    pub(crate) fn of(family: &Family, template: &str) -> Arc<Self> {
+        let mut patterns = family.patterns.iter();
+        let taught = patterns.position(|pattern| template.contains(pattern.taught_by));
+        let spellings = family.patterns.iter().map(Spelling::from).collect();
+        Arc::new(Self::new(spellings, taught.unwrap_or(0), family.ids))
+    }
 
-    /// How models with this chat template spell calls.
-    fn spelling(&self, template: &str) -> Spelling;
+    /// The format that a chat template teaches.
+    pub(crate) fn taught_by(template: Option<&ChatTemplate>) -> Option<Arc<Self>> {
+        let source = template.map_or("", ChatTemplate::source);
+        let family = FORMATS.taught_by(source)?;
+        // The one that any template teaches.
+        let unknown = template.filter(|_| family.taught_by == [&[] as &[&str]]);
+        let learned = unknown.and_then(learned::spelling);
+        Some(match learned {
+            Some(spelling) => Arc::new(Self::new(vec![spelling], 0, Ids::Random)),
+            None => Self::of(family.format, source),
+        })
+    }
 
-    /// Spellings of tokens that have to be read, even where the vocabulary has them as special
-    /// tokens.
-    fn markers(&self) -> &'static [&'static str];
+    fn new(spellings: Vec<Spelling>, demanded: usize, ids: Ids) -> Self {
+        let mut openers: Vec<Opener> = Vec::new();
+        for opener in spellings.iter().flat_map(Spelling::openers) {
+            if !openers.contains(&opener) {
+                openers.push(opener);
+            }
+        }
+        Self {
+            spellings,
+            demanded,
+            openers,
+            ids,
+        }
+    }
 
-    /// An id for a call: `random` letters and digits.
-    fn call_id(&self, random: &str) -> String {
-        format!("call_{random}")
+    /// The marks of its own, as those of all [families](marks) are.
+    pub(crate) fn marks(&self) -> impl Iterator<Item = String> {
+        let spelled = self.spellings.iter();
+        let parts = spelled.flat_map(|it| [&it.open, &it.call, &it.close].into_iter().flatten());
+        parts.filter_map(spelling::literal).flat_map(marks_of)
+    }
+
+    /// The spelling of calls that are demanded.
+    fn demanded(&self) -> &Spelling {
+        &self.spellings[self.demanded]
+    }
+
+    /// An id for a call, of `random` letters and digits if it has none.
+    fn call_id(&self, call: &Call, random: &str) -> String {
+        match (self.ids, &call.id) {
+            (Ids::Nine, _) => random.chars().take(9).collect(),
+            (Ids::Written, Some(id)) => id.clone(),
+            _ => format!("call_{random}"),
+        }
     }
 }
 
-/// A text that may begin a call.
-#[derive(Copy, Clone, Debug)]
-pub(crate) struct Opener {
-    pub(crate) text: &'static str,
-    /// Whether it begins calls only where nothing but white space comes before it.
-    pub(crate) at_start: bool,
+/// The marks in a text.
+pub(crate) fn marks_of(text: &str) -> impl Iterator<Item = String> + use<> {
+    let parts = spelling::literals(text).into_iter();
+    parts.filter_map(|part| match part {
+        Part::Mark(mark) => Some(mark),
+        _ => None,
+    })
 }
 
-/// An opener for any place.
-const fn anywhere(text: &'static str) -> Opener {
-    Opener {
-        text,
-        at_start: false,
-    }
-}
-
-/// An opener for the beginning of a text.
-const fn at_start(text: &'static str) -> Opener {
-    Opener {
-        text,
-        at_start: true,
-    }
-}
-
-/// All formats; the last is for templates that teach none of the others.
-pub(crate) static FORMATS: Formats<dyn Format> = Formats {
-    of: "tool calls",
-    all: &[
-        Named {
-            names: &["gptoss", "gpt_oss", "harmony", "openai"],
-            format: &gptoss::GptOss,
-            taught_by: |template| template.contains("<|channel|>"),
-        },
-        Named {
-            names: &["qwen3coder", "qwen3_coder", "qwen3_xml", "seed_oss"],
-            format: &qwen3coder::Qwen3Coder,
-            taught_by: |template| {
-                template.contains("<parameter=") && template.contains("<function=")
-            },
-        },
-        Named {
-            names: &["phi4", "phi4_mini_json", "functools"],
-            format: &phi4::Phi4,
-            taught_by: |template| {
-                template.contains("functools") || template.contains("<|tool_call|>")
-            },
-        },
-        Named {
-            names: &["mistral", "devstral"],
-            format: &mistral::Mistral,
-            taught_by: |template| {
-                template.contains("[TOOL_CALLS]") || template.contains("[AVAILABLE_TOOLS]")
-            },
-        },
-        Named {
-            names: &["deepseek", "deepseek_v3", "deepseek_v31"],
-            format: &deepseek::DeepSeek,
-            taught_by: |template| template.contains(deepseek::CALL_BEGIN),
-        },
-        Named {
-            names: &["llama3", "llama3_json", "llama"],
-            format: &llama3::Llama3,
-            taught_by: |template| template.contains(llama3::TAG),
-        },
-        Named {
-            names: &[
-                "hermes",
-                "hermes3",
-                "hermes2_pro",
-                "qwen",
-                "qwen25",
-                "qwen3",
-            ],
-            format: &hermes::Hermes,
-            taught_by: |template| {
-                template.contains(hermes::OPEN) && template.contains(hermes::CLOSE)
-            },
-        },
-        Named {
-            names: &["json", "generic"],
-            format: &json::Json,
-            taught_by: |_| true,
-        },
-    ],
-};
-
-/// The spellings of all formats' marks.
-pub(crate) fn markers() -> impl Iterator<Item = &'static str> {
-    FORMATS
-        .all
-        .iter()
-        .flat_map(|format| format.format.markers().iter().copied())
+/// The spellings of tokens that have to be read, even where a vocabulary has them as special
+/// tokens: the marks of all families.
+pub(crate) fn marks() -> impl Iterator<Item = String> {
+    let families = FORMATS.all.iter().map(|named| named.format);
+    let patterns = families.flat_map(|family| family.patterns);
+    let texts = patterns.flat_map(|pattern| {
+        let (open, close) = pattern.section;
+        [open, close, pattern.call, pattern.parameter]
+    });
+    let texts = texts.chain(grammar::HARMONY_CALL);
+    texts.chain([values::GEMMA_QUOTE]).flat_map(marks_of)
 }
 
 #[cfg(test)]

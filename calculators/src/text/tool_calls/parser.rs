@@ -4,11 +4,12 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
-use super::read::{Call, Reader, Stop};
-use super::scan::Scans;
-use super::tools::Tools;
-use super::{Format, Opener};
+use super::objects::Call;
+use super::read::{Input, Reading, Stop};
+use super::spelling::Opener;
+use super::{Format, Tools};
 use crate::payload::{ToolCallDelta, ToolCallStart};
+use crate::text::reasoning::partial;
 
 /// What a parser has made of a piece of text.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub(crate) struct Parsed {
 /// it is complete, unless `eager` is set: then its arguments are passed on as they come, because a
 /// grammar makes sure that they will be right. What is no call after all is text.
 pub(crate) struct CallParser {
-    format: &'static dyn Format,
+    format: Arc<Format>,
     tools: Arc<Tools>,
     eager: bool,
     /// Most calls; what follows them is dropped.
@@ -44,24 +45,16 @@ pub(crate) struct CallParser {
 }
 
 /// Calls that are being read.
-#[derive(Default)]
 struct Section {
-    /// Where the opener is, behind white space.
-    opener: usize,
-    /// The opener's length.
-    length: usize,
-    scans: Scans,
+    /// Where the opener ends, behind white space.
+    opened: usize,
+    reading: Reading,
     /// Bytes of arguments that were passed on, for each call whose beginning was.
     passed: Vec<usize>,
 }
 
 impl CallParser {
-    pub(crate) fn new(
-        format: &'static dyn Format,
-        tools: Arc<Tools>,
-        eager: bool,
-        limit: usize,
-    ) -> Self {
+    pub(crate) fn new(format: Arc<Format>, tools: Arc<Tools>, eager: bool, limit: usize) -> Self {
         Self {
             format,
             tools,
@@ -102,33 +95,32 @@ impl CallParser {
         let Some(mut section) = self.section.take() else {
             return self.find(end, parsed);
         };
-        let held = std::mem::take(&mut self.held);
-        let mut calls = Vec::new();
-        let mut reader = Reader::new(&held, section.opener, end, &mut section.scans);
-        let read = self.format.read(&mut reader, &self.tools, &mut calls);
-        let at = reader.at();
+        let input = Input {
+            text: &self.held,
+            end,
+            tools: &self.tools,
+        };
+        let read = section.reading.advance(&self.format, input);
         let allowed = self.limit - (self.calls as usize - section.passed.len());
+        let calls = &section.reading.calls;
         let enough = calls.get(allowed - 1).is_some_and(|call| call.complete);
-        calls.truncate(allowed);
+        if read.is_ok() || enough || self.eager {
+            self.pass(allowed, &mut section, parsed);
+        }
         if read.is_ok() || enough {
-            self.pass(&calls, &mut section, parsed);
             self.after_call = true;
-            held[at..].clone_into(&mut self.held);
+            self.held.drain(..section.reading.at);
             return true;
         }
-        if self.eager {
-            self.pass(&calls, &mut section, parsed);
-        }
         if read == Err(Stop::More) && !end {
-            self.held = held;
             self.section = Some(section);
             return false;
         }
         self.broken = !section.passed.is_empty();
         if !self.broken {
-            let (opener, rest) = held.split_at(section.opener + section.length);
-            self.release(opener, parsed);
-            rest.clone_into(&mut self.held);
+            let rest = self.held.split_off(section.opened);
+            let opener = std::mem::replace(&mut self.held, rest);
+            self.release(&opener, parsed);
         }
         true
     }
@@ -143,10 +135,10 @@ impl CallParser {
             return false;
         }
         let held = std::mem::take(&mut self.held);
-        let openers = self.format.openers();
+        let openers = &self.format.openers;
         let found = openers
             .iter()
-            .filter_map(|opener| Some((self.position(&held, *opener)?, opener.text.len())))
+            .filter_map(|opener| Some((self.position(&held, opener)?, opener.text.len())))
             .min();
         let keep = match found {
             Some((at, _)) => held[..at].trim_end().len(),
@@ -154,42 +146,39 @@ impl CallParser {
             None => {
                 let partial = openers
                     .iter()
-                    .filter_map(|opener| self.partial(&held, *opener));
+                    .filter_map(|opener| self.partial(&held, opener));
                 held[..partial.min().unwrap_or(held.len())].trim_end().len()
             }
         };
         self.release(&held[..keep], parsed);
         held[keep..].clone_into(&mut self.held);
         self.section = found.map(|(at, length)| Section {
-            opener: at - keep,
-            length,
-            ..Section::default()
+            opened: at - keep + length,
+            reading: Reading::new(at - keep),
+            passed: Vec::new(),
         });
         self.section.is_some()
     }
 
     /// Where an opener is.
-    fn position(&self, held: &str, opener: Opener) -> Option<usize> {
+    fn position(&self, held: &str, opener: &Opener) -> Option<usize> {
         if !opener.at_start {
-            return held.find(opener.text);
+            return held.find(&*opener.text);
         }
         let space = held.len() - held.trim_start().len();
-        (!self.begun && held[space..].starts_with(opener.text)).then_some(space)
+        (!self.begun && held[space..].starts_with(&*opener.text)).then_some(space)
     }
 
     /// Where the beginning of an opener is that the text ends in.
-    fn partial(&self, held: &str, opener: Opener) -> Option<usize> {
-        let at = if opener.at_start {
+    fn partial(&self, held: &str, opener: &Opener) -> Option<usize> {
+        let at = if !opener.at_start {
+            partial(held, &opener.text)
+        } else if !self.begun && opener.text.starts_with(held.trim_start()) {
             held.len() - held.trim_start().len()
         } else {
-            held.len().saturating_sub(opener.text.len() - 1)
+            held.len()
         };
-        if opener.at_start && self.begun {
-            return None;
-        }
-        let ends = (at..held.len()).filter(|at| held.is_char_boundary(*at));
-        let mut ends = ends.take(if opener.at_start { 1 } else { usize::MAX });
-        ends.find(|at| opener.text.starts_with(&held[*at..]))
+        (at < held.len()).then_some(at)
     }
 
     fn release(&mut self, text: &str, parsed: &mut Parsed) {
@@ -200,18 +189,19 @@ impl CallParser {
         }
     }
 
-    /// Passes on what is new of a section's calls.
-    fn pass(&mut self, calls: &[Call<'_>], section: &mut Section, parsed: &mut Parsed) {
+    /// Passes on what is new of a section's calls, as far as they are allowed.
+    fn pass(&mut self, allowed: usize, section: &mut Section, parsed: &mut Parsed) {
         let first = self.calls - section.passed.len() as u32;
-        for (number, call) in calls.iter().enumerate() {
+        let calls: &[Call] = &section.reading.calls;
+        for (number, call) in calls.iter().take(allowed).enumerate() {
             let mut start = None;
             if section.passed.len() <= number {
                 section.passed.push(0);
                 self.calls += 1;
                 self.begun = true;
                 start = Some(ToolCallStart {
-                    id: self.format.call_id(&random()).into(),
-                    name: call.name.clone().into_owned(),
+                    id: self.format.call_id(call, &random()).into(),
+                    name: call.name.clone(),
                 });
             }
             let arguments = call.arguments[section.passed[number]..].to_owned();

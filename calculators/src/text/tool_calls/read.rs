@@ -1,315 +1,364 @@
-//! Reads calls from a text that may not be there in full yet.
+//! Follows a pattern through a text that may not be there in full yet.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
+use serde_json::{Map, Value};
 
-use serde_json::Value;
-use serde_json::value::RawValue;
-
-use super::scan::{Scanned, Scans};
+use super::Format;
+use super::fields::Fields;
+use super::objects::{self, Call};
+use super::scan::{Scan, Scanned};
+use super::spelling::{Part, Spelling, literal};
+use super::tools::Tools;
 
 /// Why nothing was read.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(super) enum Stop {
     /// The text is the beginning of what is expected.
     More,
     /// The text is something else, however it goes on.
     Not,
 }
 
-pub(crate) type Read<T> = Result<T, Stop>;
+pub(super) type Read<T> = Result<T, Stop>;
 
-/// A call as far as it was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Call<'a> {
-    pub(super) name: Cow<'a, str>,
-    /// A JSON object, or the beginning of one.
-    pub(super) arguments: Cow<'a, str>,
-    pub(super) complete: bool,
-}
-
-/// A place in a text. What was read of a text is read alike of every text that begins with it.
-pub(crate) struct Reader<'a, 's> {
-    text: &'a str,
-    at: usize,
+/// The text so far, which begins with every text given before.
+#[derive(Clone, Copy)]
+pub(super) struct Input<'a> {
+    pub(super) text: &'a str,
     /// Whether no more text comes.
-    end: bool,
-    scans: &'s mut Scans,
+    pub(super) end: bool,
+    pub(super) tools: &'a Tools,
 }
 
-impl<'a, 's> Reader<'a, 's> {
-    pub(super) fn new(text: &'a str, at: usize, end: bool, scans: &'s mut Scans) -> Self {
-        Self {
-            text,
-            at,
-            end,
-            scans,
-        }
-    }
-
-    /// Bytes that were read.
-    pub(super) fn at(&self) -> usize {
-        self.at
-    }
-
-    fn rest(&self) -> &'a str {
-        &self.text[self.at..]
-    }
-
-    /// Skips white space.
-    pub(super) fn space(&mut self) {
-        self.at = self.text.len() - self.rest().trim_start().len();
-    }
-
-    /// The next character, which stays.
-    pub(super) fn peek(&self) -> Read<char> {
-        self.rest().chars().next().ok_or(Stop::More)
-    }
-
-    pub(super) fn literal(&mut self, literal: &str) -> Read<()> {
-        if self.rest().starts_with(literal) {
-            self.at += literal.len();
-            Ok(())
-        } else if literal.starts_with(self.rest()) {
-            Err(Stop::More)
-        } else {
-            Err(Stop::Not)
-        }
-    }
-
-    /// Makes sure that a literal comes next; it stays.
-    pub(super) fn ahead(&mut self, literal: &str) -> Read<()> {
-        let before = self.at;
-        let read = self.literal(literal);
-        self.at = before;
-        read
-    }
-
-    /// All that is left, once no more comes.
-    pub(super) fn remaining(&mut self) -> Read<&'a str> {
-        let rest = self.rest();
-        if !self.end {
-            return Err(Stop::More);
-        }
-        self.at = self.text.len();
-        Ok(rest)
-    }
-
-    /// A string between double quotes, with JSON's escapes.
-    pub(super) fn text(&mut self) -> Read<String> {
-        let rest = self.rest();
-        self.literal("\"")?;
-        let mut escaped = false;
-        let end = rest.char_indices().skip(1).find_map(|(at, c)| {
-            let ends = c == '"' && !escaped;
-            escaped = c == '\\' && !escaped;
-            ends.then_some(at + 1)
-        });
-        let end = end.ok_or(Stop::More)?;
-        self.at += end - 1;
-        serde_json::from_str(&rest[..end]).map_err(|_| Stop::Not)
-    }
-
-    /// Reads what `read` reads, or, where the text is something else, nothing.
-    pub(super) fn optional<T>(&mut self, read: impl Fn(&mut Self) -> Read<T>) -> Read<Option<T>> {
-        let before = self.at;
-        match read(self) {
-            Ok(found) => Ok(Some(found)),
+impl Input<'_> {
+    /// What was read, if it comes; at the end of the text, what has only begun does not.
+    pub(super) fn settled<T>(&self, read: Read<T>) -> Read<Option<T>> {
+        match read {
             Err(Stop::More) if !self.end => Err(Stop::More),
-            Err(_) => {
-                self.at = before;
-                Ok(None)
+            read => Ok(read.ok()),
+        }
+    }
+}
+
+/// Names under which clients offer a tool that runs Python.
+const INTERPRETERS: [&str; 3] = ["python", "ipython", "code_interpreter"];
+const MESSAGE: &str = "<|message|>";
+/// Stands before the name of a tool in the head of a message of Harmony.
+const RECIPIENT: &str = "to=functions.";
+
+/// What is read from an opener on. What was read of a text is read alike of every text that begins
+/// with it, and is not read again.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    /// Where the opener is.
+    opener: usize,
+    /// The pattern that is followed, by its number.
+    spelling: usize,
+    /// Bytes that were read.
+    pub(super) at: usize,
+    /// The phase, and the next part of it.
+    phase: usize,
+    index: usize,
+    /// Whether the calls stand in a section.
+    wrapped: bool,
+    /// The calls so far; the last one may be incomplete.
+    pub(super) calls: Vec<Call>,
+    /// Of the call that is read now.
+    call: Current,
+}
+
+/// What is known of the call that is read now.
+#[derive(Debug, Default)]
+struct Current {
+    name: String,
+    id: Option<String>,
+    /// Whether its arguments were begun.
+    begun: bool,
+    object: Option<Scan>,
+    arguments: Option<(usize, Scan)>,
+    fields: Option<Fields>,
+}
+
+/// The phase of a call, behind that of the section's beginning and before that of its end.
+const CALL: usize = 1;
+
+/// Where a word ends that comes next, behind white space.
+pub(super) fn word(text: &str, at: usize, word: &str) -> Read<usize> {
+    let rest = text[at..].trim_start();
+    if rest.starts_with(word) {
+        Ok(text.len() - rest.len() + word.len())
+    } else if word.starts_with(rest) {
+        Err(Stop::More)
+    } else {
+        Err(Stop::Not)
+    }
+}
+
+/// Where the words of a pattern end that come next.
+pub(super) fn words(text: &str, at: usize, pattern: &str) -> Read<usize> {
+    // Between tags there may be white space as well.
+    let words = pattern.split_whitespace();
+    let mut words = words.flat_map(|word| word.split_inclusive('>'));
+    words.try_fold(at, |at, next| word(text, at, next))
+}
+
+impl Reading {
+    pub(super) fn new(opener: usize) -> Self {
+        Self {
+            opener,
+            at: opener,
+            ..Self::default()
+        }
+    }
+
+    /// Goes on to the end of the calls. Once a pattern has led to arguments, no other is tried.
+    pub(super) fn advance(&mut self, format: &Format, input: Input<'_>) -> Read<()> {
+        loop {
+            let read = self.follow(&format.spellings[self.spelling], input);
+            let fails = read == Err(Stop::Not) || (read.is_err() && input.end);
+            if !fails || !self.calls.is_empty() || self.spelling + 1 == format.spellings.len() {
+                return read;
             }
+            *self = Self {
+                spelling: self.spelling + 1,
+                ..Self::new(self.opener)
+            };
         }
     }
 
-    /// White space and a literal that may be missing.
-    pub(super) fn closing(&mut self, literal: &str) -> Read<()> {
-        let close = |reader: &mut Self| {
-            reader.space();
-            reader.literal(literal)
-        };
-        self.optional(close).map(drop)
-    }
-
-    /// The text before the first of the marks, none of which may begin another, and which mark it
-    /// is. The mark is skipped.
-    pub(super) fn until(&mut self, marks: &[&str]) -> Read<(&'a str, usize)> {
-        let rest = self.rest();
-        let found = marks
-            .iter()
-            .enumerate()
-            .filter_map(|(index, mark)| Some((rest.find(mark)?, index)))
-            .min()
-            .ok_or(Stop::More)?;
-        self.at += found.0 + marks[found.1].len();
-        Ok((&rest[..found.0], found.1))
-    }
-
-    /// A tool's name: letters, digits, `_`, `-` and `.`, up to another character.
-    pub(super) fn name(&mut self) -> Read<&'a str> {
-        let rest = self.rest();
-        let end = rest
-            .find(|c: char| !(c.is_ascii_alphanumeric() || "_-.".contains(c)))
-            .ok_or(Stop::More)?;
-        if end == 0 {
-            return Err(Stop::Not);
-        }
-        self.at += end;
-        Ok(&rest[..end])
-    }
-
-    /// A JSON object or array. What can be one of it, if it goes on or fails.
-    pub(super) fn value(&mut self) -> Result<&'a str, (Stop, &'a str)> {
-        let start = self.at;
-        match self.scans.value(self.text, start) {
-            Scanned::Ends(end) => {
-                self.at = end;
-                Ok(&self.text[start..end])
-            }
-            Scanned::More => Err((Stop::More, &self.text[start..])),
-            Scanned::Not(at) => Err((Stop::Not, &self.text[start..at])),
-        }
-    }
-
-    /// The arguments of a call to `name`, as an object; adds the call, as far as it goes.
-    pub(super) fn arguments(&mut self, name: &'a str, calls: &mut Vec<Call<'a>>) -> Read<()> {
-        if self.peek()? != '{' {
-            return Err(Stop::Not);
-        }
-        let (arguments, result) = match self.value() {
-            Ok(arguments) => (arguments, Ok(())),
-            Err((stop, begun)) => (begun, Err(stop)),
-        };
-        calls.push(Call {
-            name: name.into(),
-            arguments: arguments.into(),
-            complete: result.is_ok(),
-        });
-        result
-    }
-
-    /// An object with the name and the arguments of a call; adds the call.
-    pub(super) fn call(&mut self, calls: &mut Vec<Call<'a>>) -> Read<()> {
-        match self.value() {
-            Ok(object) => {
-                calls.push(call(object).ok_or(Stop::Not)?);
-                Ok(())
-            }
-            Err((stop, _)) => {
-                // The usual order shows the arguments before the object ends.
-                self.begun(calls).ok();
-                Err(stop)
-            }
-        }
-    }
-
-    /// Makes sure that the object that comes next has a first key that calls have; it stays.
-    pub(super) fn call_key(&mut self) -> Read<()> {
-        let before = self.at;
-        let key = |reader: &mut Self| {
-            reader.literal("{")?;
-            reader.space();
-            reader.literal("\"")?;
-            let (key, _) = reader.until(&["\""])?;
-            Ok([&NAME_KEYS[..], &ARGUMENT_KEYS, &OTHER_KEYS]
-                .concat()
-                .contains(&key))
-        };
-        let known = key(self);
-        self.at = before;
-        if known? { Ok(()) } else { Err(Stop::Not) }
-    }
-
-    /// An array of such objects; adds the calls.
-    pub(super) fn calls(&mut self, calls: &mut Vec<Call<'a>>) -> Read<()> {
-        self.literal("[")?;
-        self.space();
-        if self.peek()? == ']' {
-            return Err(Stop::Not);
+    fn follow(&mut self, spelling: &Spelling, input: Input<'_>) -> Read<()> {
+        let phases = [&spelling.open, &spelling.call, &spelling.close];
+        // A call may stand without the section that is usually around it.
+        let begins = self.phase < CALL && self.index == 0 && !spelling.open.is_empty();
+        let is_marked = matches!(spelling.call.first(), Some(Part::Mark(_)));
+        let open = spelling.open.first().and_then(literal).unwrap_or_default();
+        if begins && is_marked && words(input.text, self.at, open) == Err(Stop::Not) {
+            self.phase = CALL;
         }
         loop {
-            self.call(calls)?;
-            self.space();
-            match self.peek()? {
-                ',' => self.at += 1,
-                ']' => {
-                    self.at += 1;
-                    return Ok(());
+            match phases[self.phase].get(self.index) {
+                Some(part) => {
+                    self.part(part, spelling, input)?;
+                    self.wrapped |= self.phase < CALL;
+                    self.index += 1;
                 }
-                _ => return Err(Stop::Not),
+                None if self.phase > CALL => return Ok(()),
+                None if self.phase == CALL && self.is_last(spelling, input)? => {
+                    self.phase += 1;
+                    self.index = if self.wrapped {
+                        0
+                    } else {
+                        spelling.close.len()
+                    };
+                }
+                None => {
+                    self.phase = CALL;
+                    self.index = 0;
+                    self.call = Current::default();
+                }
             }
-            self.space();
         }
     }
 
-    /// The beginning of a call object whose name comes first and its arguments second.
-    fn begun(&mut self, calls: &mut Vec<Call<'a>>) -> Read<()> {
-        self.literal("{")?;
-        self.space();
-        self.literal("\"name\"")?;
-        self.space();
-        self.literal(":")?;
-        self.space();
-        self.literal("\"")?;
-        let name = self.name()?;
-        self.literal("\"")?;
-        self.space();
-        self.literal(",")?;
-        self.space();
-        let key = self.optional(|reader| reader.literal("\"arguments\""))?;
-        if key.is_none() {
-            self.literal("\"parameters\"")?;
+    /// Whether no other call follows; goes on to it if there is one.
+    fn is_last(&mut self, spelling: &Spelling, input: Input<'_>) -> Read<bool> {
+        let comes = |at, next: &str| input.settled(words(input.text, at, next));
+        let first = spelling.call.first().and_then(literal);
+        if spelling.between.trim().is_empty() {
+            let mut marks = spelling.close.iter().filter_map(literal);
+            let close = marks.find(|text| !text.trim().is_empty());
+            if !self.wrapped
+                || close
+                    .map_or(Ok(None), |close| comes(self.at, close))?
+                    .is_some()
+            {
+                return Ok(true);
+            }
+            return Ok(first
+                .map_or(Ok(Some(0)), |first| comes(self.at, first))?
+                .is_none());
         }
-        self.space();
-        self.literal(":")?;
-        self.space();
-        self.arguments(name, calls)?;
-        if let Some(call) = calls.last_mut() {
-            // Another key could still make the object something else.
-            call.complete = false;
+        let Some(after) = comes(self.at, &spelling.between)? else {
+            return Ok(true);
+        };
+        // What follows may be text, where nothing else ends the calls.
+        let is_last = spelling.close.is_empty() && comes(after, "{")?.is_none();
+        self.at = if is_last { self.at } else { after };
+        Ok(is_last)
+    }
+
+    fn part(&mut self, part: &Part, spelling: &Spelling, input: Input<'_>) -> Read<()> {
+        let Input { text, end, tools } = input;
+        match part {
+            // Marks behind the arguments may be missing, since models end their turn instead.
+            Part::Mark(mark) | Part::Maybe(mark)
+                if self.call.begun || matches!(part, Part::Maybe(_)) =>
+            {
+                let read = input.settled(words(text, self.at, mark))?;
+                self.at = read.unwrap_or(self.at);
+            }
+            Part::Mark(literal) | Part::Text(literal) | Part::Maybe(literal) => {
+                self.at = words(text, self.at, literal)?;
+            }
+            Part::Name => self.call.name = self.name(text)?.to_owned(),
+            Part::Id => {
+                self.name(text)?;
+            }
+            Part::Numbered => {
+                let id = self.name(text)?.to_owned();
+                let name = id.split_once(':').map_or(&*id, |(name, _)| name);
+                name.trim_start_matches("functions.")
+                    .clone_into(&mut self.call.name);
+                self.call.id = Some(id);
+            }
+            Part::Json => {
+                let at = word(text, self.at, "{")? - 1;
+                self.begin_arguments(spelling, tools)?;
+                self.at = self.arguments(at, text)?;
+            }
+            Part::Object(_) => self.object(spelling, tools, text)?,
+            Part::Parameters | Part::Python(_) | Part::Gemma => {
+                if !self.call.begun {
+                    if let Part::Python(suffix) = part {
+                        let start = self.at;
+                        let name = self.name(text)?.to_owned();
+                        let opened = std::mem::replace(&mut self.at, start);
+                        let opened = word(text, opened, "(")?;
+                        let name = name.strip_suffix(suffix).ok_or(Stop::Not)?;
+                        name.clone_into(&mut self.call.name);
+                        self.at = opened;
+                    } else if *part == Part::Gemma {
+                        self.at = word(text, self.at, "{")?;
+                    }
+                    self.begin_arguments(spelling, tools)?;
+                    self.call.fields = Some(Fields::of(part, spelling, self.index));
+                }
+                if let (Some(fields), Some(call)) = (&mut self.call.fields, self.calls.last_mut()) {
+                    fields.advance(&mut self.at, call, input)?;
+                }
+            }
+            Part::Program => {
+                let interpreter = INTERPRETERS.iter().find(|name| tools.has(name));
+                (*interpreter.ok_or(Stop::Not)?).clone_into(&mut self.call.name);
+                if !end {
+                    return Err(Stop::More);
+                }
+                let code = Value::from(text[self.at..].trim());
+                self.begin_arguments(spelling, tools)?;
+                self.at = text.len();
+                if let Some(call) = self.calls.last_mut() {
+                    let arguments = Map::from_iter([("code".to_owned(), code)]);
+                    call.arguments = Value::Object(arguments).to_string();
+                    call.complete = true;
+                }
+            }
+            Part::Harmony => {
+                let head = text[self.at..].find(MESSAGE).ok_or(Stop::More)?;
+                let (head, at) = (&text[self.at..self.at + head], self.at + head);
+                let mut words = head.split(' ');
+                let recipient = words.find_map(|word| word.strip_prefix(RECIPIENT));
+                let recipient = recipient.ok_or(Stop::Not)?;
+                let ends = |c: char| c == '<' || c.is_whitespace();
+                let name = recipient.split(ends).next().unwrap_or_default();
+                name.clone_into(&mut self.call.name);
+                self.at = at + MESSAGE.len();
+            }
         }
         Ok(())
     }
-}
 
-/// Keys that models name the tool with.
-const NAME_KEYS: [&str; 4] = ["name", "function", "tool", "tool_name"];
-/// Keys that models put the arguments under.
-const ARGUMENT_KEYS: [&str; 4] = ["arguments", "parameters", "args", "input"];
-
-/// Keys that stand beside them.
-const OTHER_KEYS: [&str; 3] = ["type", "id", "tool_calls"];
-
-/// The call that a JSON object describes. The arguments keep the text they came in.
-fn call(object: &str) -> Option<Call<'_>> {
-    let fields: BTreeMap<String, &RawValue> = serde_json::from_str(object).ok()?;
-    let field = |keys: &[&str]| keys.iter().find_map(|key| fields.get(*key).copied());
-    let name = field(&NAME_KEYS)?.get();
-    if name.starts_with('{') {
-        return call(name);
+    /// A name, up to a character that is in none.
+    fn name<'a>(&mut self, text: &'a str) -> Read<&'a str> {
+        let rest = text[self.at..].trim_start();
+        let ends = |c: char| c.is_whitespace() || "<>[]{}()=,\"\\".contains(c);
+        let end = rest.find(ends).ok_or(Stop::More)?;
+        if end == 0 {
+            return Err(Stop::Not);
+        }
+        self.at = text.len() - rest.len() + end;
+        Ok(&rest[..end])
     }
-    let name: String = serde_json::from_str(name).ok()?;
-    let arguments = match field(&ARGUMENT_KEYS).map(RawValue::get) {
-        None | Some("null") => Cow::Borrowed("{}"),
-        Some(object) if object.starts_with('{') => Cow::Borrowed(object),
-        Some(text) => Cow::Owned(nested(text)?),
-    };
-    Some(Call {
-        name: name.into(),
-        arguments,
-        complete: true,
-    })
-}
 
-/// The object inside a string of JSON.
-fn nested(text: &str) -> Option<String> {
-    let text: String = serde_json::from_str(text).ok()?;
-    if text.trim().is_empty() {
-        return Some("{}".to_owned());
+    /// Adds the call whose name was read. Where nothing marks calls, it names a tool.
+    fn begin_arguments(&mut self, spelling: &Spelling, tools: &Tools) -> Read<()> {
+        if self.call.begun {
+            return Ok(());
+        }
+        if spelling.bare && !tools.has(&self.call.name) {
+            return Err(Stop::Not);
+        }
+        self.call.begun = true;
+        self.calls.push(Call {
+            name: std::mem::take(&mut self.call.name),
+            id: self.call.id.take(),
+            ..Call::default()
+        });
+        Ok(())
     }
-    serde_json::from_str::<Value>(&text)
-        .ok()?
-        .is_object()
-        .then_some(text)
+
+    /// The arguments that begin at `start`, as an object; returns its end.
+    fn arguments(&mut self, start: usize, text: &str) -> Read<usize> {
+        let scans = &mut self.call.arguments;
+        let (start, scan) = scans.get_or_insert_with(|| (start, Scan::new(start)));
+        let scanned = scan.advance(text);
+        let (upto, read) = match scanned {
+            Scanned::Ends(end) => (end, Ok(end)),
+            Scanned::Not(at) => (at, Err(Stop::Not)),
+            Scanned::More => (text.len(), Err(Stop::More)),
+        };
+        if let Some(call) = self.calls.last_mut() {
+            let from = *start + call.arguments.len();
+            call.arguments
+                .push_str(text.get(from..upto).unwrap_or_default());
+            call.complete = read.is_ok();
+        }
+        read
+    }
+
+    /// An object with the name and the arguments of a call.
+    fn object(&mut self, spelling: &Spelling, tools: &Tools, text: &str) -> Read<()> {
+        let start = word(text, self.at, "{")? - 1;
+        if spelling.bare {
+            objects::known_key(text, start)?;
+        }
+        if self.call.object.is_none() {
+            match objects::head(text, start) {
+                Ok((name, arguments)) => {
+                    self.call.name = name;
+                    self.begin_arguments(spelling, tools)?;
+                    self.call.arguments = Some((arguments, Scan::new(arguments)));
+                    self.call.object = Some(Scan::new(start));
+                }
+                Err(Stop::Not) => self.call.object = Some(Scan::new(start)),
+                Err(Stop::More) => {}
+            }
+        }
+        if self.call.begun
+            && let Some((arguments, _)) = self.call.arguments
+            && self.arguments(arguments, text).is_ok()
+            && let Some(call) = self.calls.last_mut()
+        {
+            // Another key could still make the object something else.
+            call.complete = false;
+        }
+        let scan = self.call.object.as_mut().ok_or(Stop::More)?;
+        let object = match scan.advance(text) {
+            Scanned::More => return Err(Stop::More),
+            Scanned::Not(_) => return Err(Stop::Not),
+            Scanned::Ends(end) => start..end,
+        };
+        self.at = object.end;
+        if self.call.begun {
+            if let Some(call) = self.calls.last_mut() {
+                call.complete = true;
+            }
+            return Ok(());
+        }
+        let call = objects::call(&text[object]).ok_or(Stop::Not)?;
+        self.call.name.clone_from(&call.name);
+        self.begin_arguments(spelling, tools)?;
+        if let Some(begun) = self.calls.last_mut() {
+            *begun = call;
+        }
+        Ok(())
+    }
 }

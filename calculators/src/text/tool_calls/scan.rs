@@ -14,10 +14,9 @@ pub(super) enum Scanned {
     Not(usize),
 }
 
-/// Reads one JSON object or array, byte by byte.
-#[derive(Debug)]
-struct Scan {
-    start: usize,
+/// Reads one JSON object or array, byte by byte, and goes on where it stopped.
+#[derive(Clone, Debug)]
+pub(super) struct Scan {
     /// Bytes of the text that were read, from its beginning.
     at: usize,
     open: Vec<Container>,
@@ -74,26 +73,10 @@ enum Number {
     Exponent,
 }
 
-/// The scans of one text, which goes on where it ended the last time it was asked for.
-#[derive(Debug, Default)]
-pub(crate) struct Scans(Vec<Scan>);
-
-impl Scans {
-    /// Scans the value that begins at `start` of `text`, which begins with every text given before.
-    pub(super) fn value(&mut self, text: &str, start: usize) -> Scanned {
-        let known = self.0.iter().position(|scan| scan.start == start);
-        let index = known.unwrap_or_else(|| {
-            self.0.push(Scan::new(start));
-            self.0.len() - 1
-        });
-        self.0[index].advance(text.as_bytes())
-    }
-}
-
 impl Scan {
-    fn new(start: usize) -> Self {
+    /// A scan of the value that begins at `start` of a text.
+    pub(super) fn new(start: usize) -> Self {
         Self {
-            start,
             at: start,
             open: Vec::new(),
             next: Next::Value,
@@ -101,7 +84,9 @@ impl Scan {
         }
     }
 
-    fn advance(&mut self, text: &[u8]) -> Scanned {
+    /// Goes on in the text, which begins with every text given before.
+    pub(super) fn advance(&mut self, text: &str) -> Scanned {
+        let text = text.as_bytes();
         while self.result == Scanned::More && self.at < text.len() {
             let byte = text[self.at];
             if self.open.is_empty() && !matches!(byte, b'{' | b'[') {
@@ -240,15 +225,15 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::value::RawValue;
 
-    use super::{MAX_DEPTH, Scanned, Scans};
+    use super::{MAX_DEPTH, Scan, Scanned};
 
     /// What a scan finds that sees one character more each time.
     fn scan(text: &str) -> Scanned {
-        let mut scans = Scans::default();
+        let mut one = Scan::new(0);
         let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
-        let mut results = ends.map(|end| scans.value(&text[..end], 0));
+        let mut results = ends.map(|end| one.advance(&text[..end]));
         let found = results.find(|result| *result != Scanned::More);
-        let whole = Scans::default().value(text, 0);
+        let whole = Scan::new(0).advance(text);
         assert_eq!(found.unwrap_or(Scanned::More), whole, "{text}");
         whole
     }

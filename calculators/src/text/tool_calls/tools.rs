@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::schema::{self, Kinds};
+
 /// The tools of a request by name, with the schemas of their parameters.
 #[derive(Debug, Default)]
 pub(crate) struct Tools(BTreeMap<String, Value>);
@@ -23,14 +25,18 @@ impl Tools {
         self.0.contains_key(name)
     }
 
-    /// Whether a parameter's value is a string and nothing else, so that it is not read as JSON.
-    pub(super) fn takes_text(&self, tool: &str, parameter: &str) -> bool {
-        let schema = self.0.get(tool).map(|tool| &tool["properties"][parameter]);
-        schema.is_some_and(|schema| {
-            schema["type"] == "string"
-                || schema["enum"]
-                    .as_array()
-                    .is_some_and(|values| values.iter().all(Value::is_string))
-        })
+    /// What a parameter's value may be.
+    pub(super) fn kinds(&self, tool: &str, parameter: &str) -> Kinds {
+        let Some(root) = self.0.get(tool) else {
+            return Kinds::ANY;
+        };
+        let objects = schema::alternatives(root, root);
+        let named = objects.iter().filter_map(|object| {
+            let properties = object.get("properties");
+            let named = properties.and_then(|named| named.get(parameter));
+            named.or_else(|| object.get("additionalProperties"))
+        });
+        let kinds = named.map(|property| Kinds::of(property, root));
+        kinds.reduce(Kinds::or).unwrap_or(Kinds::ANY)
     }
 }

@@ -9,15 +9,17 @@ use super::super::formats::Choice;
 use super::parser::{CallParser, Parsed};
 use super::{FORMATS, Format, Tools};
 
+mod documented;
+mod families;
+mod grammar;
+mod learned;
+
 /// What came out: the text, and each call's name and arguments.
 type Outcome = (String, Vec<(String, String)>);
 
-fn format(name: &str) -> &'static dyn Format {
-    FORMATS
-        .named(name)
-        .expect("known")
-        .or_else(|| None)
-        .expect("a format")
+fn format(name: &str) -> Arc<Format> {
+    let family = FORMATS.named(name).expect("known");
+    Format::of(family.or_else(|| None).expect("a format"), "")
 }
 
 fn tools() -> Arc<Tools> {
@@ -29,10 +31,34 @@ fn tools() -> Arc<Tools> {
         ),
         tool("g", json!({})),
         json!({"type": "function", "function": {"name": "python"}}),
+        json!({"type": "function", "function": {"name": "mixed", "parameters": mixed()}}),
     ]))
 }
 
-fn parser(format: &'static dyn Format) -> CallParser {
+/// Arguments whose kinds are said in many ways.
+fn mixed() -> Value {
+    json!({
+        "$ref": "#/$defs/all",
+        "$defs": {
+            "all": {
+                "type": "object",
+                "properties": {
+                    "maybe": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+                    "either": {"type": ["string", "null"]},
+                    "named": {"$ref": "#/$defs/name"},
+                    "both": {"allOf": [{"type": "string"}, {"minLength": 1}]},
+                    "count": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+                    "list": {"type": "array", "items": {"type": "string"}},
+                    "fixed": {"const": "7"},
+                },
+                "required": ["list"],
+            },
+            "name": {"type": "string"},
+        },
+    })
+}
+
+fn parser(format: Arc<Format>) -> CallParser {
     CallParser::new(format, tools(), false, usize::MAX)
 }
 
@@ -61,13 +87,22 @@ fn joined<'a>(mut parser: CallParser, pieces: impl IntoIterator<Item = &'a str>)
     outcome
 }
 
-/// The outcome of a whole text, which is that of its characters one by one.
+/// The outcome of a whole text, which is that of its characters one by one, and of any two pieces.
 fn parse(name: &str, text: &str) -> Outcome {
-    let whole = joined(parser(format(name)), [text]);
+    parse_as(&format(name), text)
+}
+
+fn parse_as(format: &Arc<Format>, text: &str) -> Outcome {
+    let parser = || parser(Arc::clone(format));
+    let whole = joined(parser(), [text]);
     let ends = text
         .char_indices()
         .map(|(at, c)| &text[at..at + c.len_utf8()]);
-    assert_eq!(joined(parser(format(name)), ends), whole, "{text}");
+    assert_eq!(joined(parser(), ends), whole, "{text}");
+    for (at, _) in text.char_indices() {
+        let (one, other) = text.split_at(at);
+        assert_eq!(joined(parser(), [one, other]), whole, "{one} | {other}");
+    }
     whole
 }
 
@@ -195,10 +230,17 @@ fn qwen3coder_values_have_the_kind_that_the_tool_wants() {
         parse("qwen3coder", text),
         outcome("Now.", [("f", &arguments.to_string())])
     );
-    let bare = "<function=g></function><seed:tool_call><function=g>\n</function></seed:tool_call>";
+    let bare = "<function=g></function><tool_call><function=g>\n</function></tool_call>";
     assert_eq!(
         parse("qwen3_coder", bare),
         outcome("", [("g", "{}"), ("g", "{}")])
+    );
+    // Marks of its own, and no new lines around the values.
+    let seed = "<seed:tool_call>\n<function=f>\n<parameter=text>\n5\n</parameter>\n<parameter=count>7</parameter>\n</function>\n</seed:tool_call>";
+    let arguments = json!({"text": "\n5\n", "count": 7});
+    assert_eq!(
+        parse("seed_oss", seed),
+        outcome("", [("f", &arguments.to_string())])
     );
     let cut = "<tool_call><function=f><parameter=text>abc";
     assert_eq!(parse("qwen3coder", cut), outcome(cut, []));
@@ -301,9 +343,45 @@ fn a_template_tells_its_format() {
         ("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>", "deepseek"),
         ("<|python_tag|>", "llama3"),
         ("<tool_call></tool_call>", "hermes"),
+        ("'<|tool_call>call:'", "gemma4"),
+        ("<tool_call> <arg_key> <arg_value> </tool_call>", "glm45"),
+        ("<|tool_calls_section_begin|><|tool_call_begin|>", "kimi_k2"),
+        (
+            "<minimax:tool_call> <invoke name= <parameter name=",
+            "minimax_m2",
+        ),
+        ("<|tool_list_start|>", "lfm2"),
+        ("dsml_token = '｜DSML｜' function_calls", "deepseek_v32"),
+        ("<|start_of_role|> <|tool_call|>", "granite"),
+        ("<|tool|> <|/tool|>", "phi4"),
+        ("<|START_ACTION|>", "command_r"),
+        ("<|tools_prefix|>", "apertus"),
+        ("<function_calls>", "olmo3"),
+        ("<tool_calls></tool_calls>", "hunyuan"),
+        ("<TOOLCALL>", "nemotron"),
+        ("<function name=\"x\"><param name=\"y\">", "minicpm5"),
+        ("<atem:function_calls>", "onyx"),
+        ("<seed:tool_call> <function=x> <parameter=y>", "seed_oss"),
+        ("<|python_start|>", "pythonic"),
         ("{{ messages }}", "json"),
     ] {
         assert_eq!(name(template), Some(expected), "{template}");
+    }
+    // Those of OpenVINO Model Server.
+    for known in [
+        "llama3",
+        "hermes3",
+        "phi4",
+        "mistral",
+        "gptoss",
+        "qwen3coder",
+        "devstral",
+        "lfm2",
+        "gemma4",
+        "onyx",
+        "minicpm5",
+    ] {
+        assert!(FORMATS.named(known).is_ok(), "{known}");
     }
     assert!(matches!(FORMATS.named("none"), Ok(Choice::None)));
     assert!(matches!(FORMATS.named(""), Ok(Choice::Open)));
@@ -317,21 +395,60 @@ fn a_template_tells_its_format() {
 #[test]
 fn no_opener_begins_another() {
     for format in FORMATS.all {
-        let openers = format.format.openers();
+        let format = Format::of(format.format, "");
+        let openers = &format.openers;
         for (index, opener) in openers.iter().enumerate() {
             assert!(!opener.text.is_empty());
             for (other, longer) in openers.iter().enumerate() {
-                assert!(index == other || !longer.text.starts_with(opener.text));
+                assert!(index == other || !longer.text.starts_with(&*opener.text));
             }
         }
     }
 }
 
 /// Pieces of test texts: those of all formats, and some of no format.
-const PIECES: [&str; 62] = [
+const PIECES: &[&str] = &[
     "<tool_call>",
     "</tool_call>",
     "<seed:tool_call>",
+    "<|tool_call>call:",
+    "<tool_call|>",
+    "f{",
+    "text:",
+    "<|\"|>",
+    "<｜DSML｜function_calls>",
+    "</｜DSML｜function_calls>",
+    "<｜DSML｜invoke name=\"f\">",
+    "</｜DSML｜invoke>",
+    "<｜DSML｜parameter name=\"text\" string=\"true\">",
+    "<｜DSML｜parameter name=\"x\" string=\"false\">",
+    "</｜DSML｜parameter>",
+    "<arg_key>text</arg_key>",
+    "<arg_value>",
+    "</arg_value>",
+    "<minimax:tool_call>",
+    "<invoke name=\"f\">",
+    "<parameter name=\"count\">",
+    "</invoke>",
+    "<|tool_calls_section_begin|>",
+    "<|tool_call_begin|>functions.f:0",
+    "<|tool_call_argument_begin|>",
+    "<|tool_call_end|>",
+    "<|tool_call_start|>[",
+    "]<|tool_call_end|>",
+    "f(text=",
+    "'a\\'b'",
+    "<|START_ACTION|>[",
+    "<|tools_prefix|>[{\"f\": ",
+    "<tool_calls>",
+    "<TOOLCALL>[",
+    "<function_calls>",
+    "<function name=\"f\">",
+    "<param name=\"text\">",
+    "<![CDATA[",
+    "]]>",
+    "</param>",
+    "<atem:function_calls><atem:invoke name=\"f\">",
     "<function=",
     "f>",
     "</function>",
@@ -398,7 +515,7 @@ proptest! {
 
     #[test]
     fn any_division_gives_the_same_text_and_calls(
-        pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 0..24),
+        pieces in prop::collection::vec(prop::sample::select(PIECES), 0..24),
         cuts in prop::collection::vec(1usize..9, 1..30),
         number in 0..FORMATS.all.len(),
         eager: bool,
@@ -414,7 +531,8 @@ proptest! {
             rest = remainder;
         }
         parts.push(rest);
-        let parser = || CallParser::new(FORMATS.all[number].format, tools(), eager, limit);
+        let format = Format::of(FORMATS.all[number].format, "");
+        let parser = || CallParser::new(Arc::clone(&format), tools(), eager, limit);
         let whole = joined(parser(), [text.as_str()]);
         prop_assert_eq!(&joined(parser(), parts), &whole);
         if !eager {

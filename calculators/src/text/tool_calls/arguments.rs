@@ -1,0 +1,288 @@
+//! Arguments that are not written as JSON, held to the schema of a tool.
+
+use graphmill_llm::Constraint;
+use serde_json::{Value, json};
+
+use super::grammar::{sequence, text};
+use super::schema::{self, Keywords, Kinds};
+use super::spelling::Parameter;
+
+/// Keywords of objects that are not taken apart. The compiler of grammars has a message for each.
+const REFUSED: &str = "$ref not if then else dependentSchemas dependentRequired dependencies propertyNames unevaluatedProperties $dynamicRef";
+
+/// An object of arguments, or one within them.
+pub(super) struct Object {
+    pub(super) members: Vec<Member>,
+    /// The schema of members with any other name.
+    others: Option<Value>,
+}
+
+/// A member's name, its schema, and whether it has to be there.
+pub(super) struct Member(String, Value, bool);
+
+/// The members, and whether each has to be there, and one with any other name.
+type Written = (Vec<(Constraint, bool)>, Option<Constraint>);
+
+/// What matches one of the objects that a schema describes.
+pub(super) fn any_of(schema: &Value, each: impl Fn(&Object) -> Option<Constraint>) -> Constraint {
+    let objects = schema::alternatives(schema, schema);
+    Constraint::any_of(objects.iter().filter_map(|keywords| {
+        if REFUSED
+            .split(' ')
+            .any(|keyword| keywords.contains_key(keyword))
+        {
+            return Some(Constraint::JsonSchema(schema.clone()));
+        }
+        each(&Object::of(keywords))
+    }))
+}
+
+pub(super) fn count(keywords: &Keywords, keyword: &str) -> Option<u64> {
+    keywords.get(keyword).and_then(Value::as_u64)
+}
+
+pub(super) fn optional(constraint: Constraint) -> Constraint {
+    Constraint::Optional(Box::new(constraint))
+}
+
+/// One or more, with something between them.
+pub(super) fn repeated(each: Constraint, separator: &str) -> Constraint {
+    Constraint::Repeated {
+        each: Box::new(each),
+        separator: Box::new(text(separator)),
+    }
+}
+
+impl Object {
+    pub(super) fn of(keywords: &Keywords) -> Self {
+        let required = keywords.get("required").and_then(Value::as_array);
+        let required = required.into_iter().flatten().filter_map(Value::as_str);
+        let properties = keywords.get("properties").and_then(Value::as_object);
+        let others = match keywords.get("additionalProperties") {
+            Some(Value::Bool(false)) => None,
+            Some(schema @ Value::Object(_)) => Some(schema.clone()),
+            None if properties.is_some() => None,
+            _ => Some(json!({})),
+        };
+        let named = properties.into_iter().flatten();
+        let named = named.map(|(name, schema)| Member(name.clone(), schema.clone(), false));
+        let mut members: Vec<Member> = named.collect();
+        for name in required {
+            let unnamed = others.as_ref().unwrap_or(&Value::Bool(false)).clone();
+            match members.iter_mut().find(|member| member.0 == name) {
+                Some(member) => member.2 = true,
+                None => members.push(Member(name.to_owned(), unnamed, true)),
+            }
+        }
+        // As many as there have to be, and no more than there may be.
+        let least = count(keywords, "minProperties").unwrap_or(0) as usize;
+        let demanded = members.iter().filter(|member| member.2).count();
+        let free = members.iter_mut().filter(|member| !member.2);
+        free.take(least.saturating_sub(demanded))
+            .for_each(|member| member.2 = true);
+        let most = count(keywords, "maxProperties").map(|most| most as usize);
+        while most.is_some_and(|most| members.len() > most)
+            && let Some(last) = members.iter().rposition(|member| !member.2)
+        {
+            members.remove(last);
+        }
+        let others = others.filter(|_| most.is_none());
+        Self { members, others }
+    }
+
+    /// The members as `one` writes them, in the order of the schema; those that cannot be written
+    /// are left out. None if that is one that is required.
+    fn written(&self, one: impl Fn(Constraint, &Value) -> Option<Constraint>) -> Option<Written> {
+        let mut all = Vec::new();
+        for Member(name, schema, required) in &self.members {
+            match one(Constraint::Text(name.clone()), schema) {
+                Some(written) => all.push((written, *required)),
+                None if *required => return None,
+                None => {}
+            }
+        }
+        let other = self.others.as_ref();
+        Some((all, other.and_then(|schema| one(self.other_name(), schema))))
+    }
+
+    /// Each member by the pattern of a parameter.
+    pub(super) fn as_xml(&self, root: &Value, parameter: &Parameter) -> Option<Constraint> {
+        let (all, other) = self.written(|name, schema| xml(name, schema, root, parameter))?;
+        let all = all.into_iter();
+        let all = all.map(|(one, required)| if required { one } else { optional(one) });
+        let other = other.map(|other| optional(repeated(other, "")));
+        Some(sequence(all.chain(other)))
+    }
+
+    /// Keywords of Python, whose values are JSON.
+    pub(super) fn as_keywords(&self, root: &Value) -> Option<Constraint> {
+        self.separated(", ", |name, schema| {
+            let schema = with_definitions(schema.clone(), root);
+            Some(sequence([name, text("="), Constraint::JsonSchema(schema)]))
+        })
+    }
+
+    /// The members with something between them: those that are required first, so that it is known
+    /// where it has to be.
+    pub(super) fn separated(
+        &self,
+        separator: &str,
+        one: impl Fn(Constraint, &Value) -> Option<Constraint>,
+    ) -> Option<Constraint> {
+        let (all, other) = self.written(one)?;
+        let other = other.map(|other| (repeated(other, separator), false));
+        let (required, rest): (Vec<_>, Vec<_>) = all.into_iter().chain(other).partition(|it| it.1);
+        let next = |(one, required): &(Constraint, bool)| {
+            let next = sequence([text(separator), one.clone()]);
+            if *required { next } else { optional(next) }
+        };
+        let from = |first: &Constraint, rest: &[&[(Constraint, bool)]]| {
+            let rest = rest.iter().copied().flatten().map(next);
+            sequence([first.clone()].into_iter().chain(rest))
+        };
+        if let Some((first, others)) = required.split_first() {
+            return Some(from(&first.0, &[others, &rest]));
+        }
+        let firsts = rest.iter().enumerate();
+        let firsts = firsts.map(|(index, first)| from(&first.0, &[&rest[index + 1..]]));
+        let any = Constraint::any_of(firsts);
+        Some(if rest.is_empty() {
+            text("")
+        } else {
+            optional(any)
+        })
+    }
+
+    /// A name that is none of the members'.
+    fn other_name(&self) -> Constraint {
+        let names = self
+            .members
+            .iter()
+            .map(|it| Value::from(&*it.0).to_string());
+        let names = names.chain(["\" \"".to_owned()]);
+        let names = names.collect::<Vec<_>>().join(" | ");
+        let name = "/[A-Za-z0-9_-]{1,64}/";
+        Constraint::Lark(format!("start: NAME\nNAME: {name} & ~({names})"))
+    }
+}
+
+/// A schema that may refer to the definitions of the whole schema.
+pub(super) fn with_definitions(mut schema: Value, root: &Value) -> Value {
+    for name in ["$defs", "definitions"] {
+        if let (Some(definitions), Value::Object(schema)) = (root.get(name), &mut schema) {
+            schema.insert(name.to_owned(), definitions.clone());
+        }
+    }
+    schema
+}
+
+/// The texts of a schema's alternatives, with their ends: those that are listed, or any.
+pub(super) fn texts(
+    schema: &Value,
+    root: &Value,
+    end: &str,
+    any: impl Fn(&Keywords) -> Constraint,
+) -> Vec<Constraint> {
+    let mut texts = Vec::new();
+    for keywords in schema::alternatives(schema, root) {
+        let listed = keywords.get("const").map(std::slice::from_ref);
+        let listed = listed.or_else(|| Some(&keywords.get("enum")?.as_array()?[..]));
+        if let Some(values) = listed {
+            // What has the end in it cannot be written.
+            let values = values.iter().filter_map(Value::as_str);
+            let values = values.filter(|value| !value.contains(end.trim()));
+            let value = |value: &str| sequence([Constraint::Text(value.to_owned()), text(end)]);
+            texts.extend(values.map(value));
+        } else if Kinds::of_keywords(&keywords).has_text() {
+            texts.push(any(&keywords));
+        }
+    }
+    texts
+}
+
+/// An argument with its marks; none if it has no value.
+fn xml(
+    name: Constraint,
+    schema: &Value,
+    root: &Value,
+    parameter: &Parameter,
+) -> Option<Constraint> {
+    let kinds = Kinds::of(schema, root);
+    let end = format!("{}{}", parameter.gaps.1, parameter.end);
+    let any = || Constraint::TextUpTo(parameter.end.clone());
+    let texts = texts(schema, root, &end, |keywords| {
+        pattern(keywords, Some((&*end, &*parameter.end))).unwrap_or_else(any)
+    });
+    // What is JSON is any text as well.
+    let is_free = texts
+        .iter()
+        .any(|text| matches!(text, Constraint::TextUpTo(_)));
+    let others = kinds.others();
+    let schema = if kinds.has_text() {
+        json!({"allOf": [schema, {"type": others}]})
+    } else {
+        schema.clone()
+    };
+    let json = Constraint::JsonSchema(with_definitions(schema, root));
+    let json = sequence([json, text(&end)]);
+    let has_json = !others.is_empty() && (parameter.typed.is_some() || !is_free);
+    let kind = |kind: &str| match &parameter.typed {
+        Some(after) => text(&format!("{kind}{after}")),
+        None => text(&parameter.gaps.0),
+    };
+    let texts = texts.into_iter().map(|one| sequence([kind("true"), one]));
+    let json = has_json.then(|| sequence([kind("false"), json]));
+    let values: Vec<_> = texts.chain(json).collect();
+    (!values.is_empty()).then(|| {
+        let value = Constraint::any_of(values);
+        let [before, between, after] =
+            [&parameter.before, &parameter.between, &parameter.after].map(|part| text(part));
+        sequence([before, name, between, value, after])
+    })
+}
+
+/// A text whose pattern or length a schema gives, with its end and the mark that is in no text.
+pub(super) fn pattern(keywords: &Keywords, end: Option<(&str, &str)>) -> Option<Constraint> {
+    let patterns = keywords
+        .get("pattern")
+        .map(schema::listed)
+        .unwrap_or_default();
+    let mut all: Vec<_> = patterns
+        .iter()
+        .filter_map(Value::as_str)
+        .map(searched)
+        .collect();
+    let (least, most) = (count(keywords, "minLength"), count(keywords, "maxLength"));
+    if least.or(most).is_some() {
+        let most = most.map_or_else(String::new, |most| most.to_string());
+        all.push(format!("/(?s:.{{{},{most}}})/", least.unwrap_or(0)));
+    }
+    if all.is_empty() {
+        return None;
+    }
+    Some(Constraint::Lark(match end {
+        None => format!("start: TEXT\nTEXT: {}", all.join(" & ")),
+        Some((end, mark)) => {
+            let [end, mark] = [end, mark].map(|text| Value::from(text).to_string());
+            all.push(format!("~(/(?s:.*)/ {mark} /(?s:.*)/)"));
+            format!(
+                "start: text\ntext[lazy]: TEXT {end}\nTEXT: {}",
+                all.join(" & ")
+            )
+        }
+    }))
+}
+
+/// A regular expression of Lark for the texts that have a pattern somewhere in them.
+fn searched(pattern: &str) -> String {
+    let (rest, before) = match pattern.strip_prefix('^') {
+        Some(rest) => (rest, ""),
+        None => (pattern, "(?s:.*)"),
+    };
+    let (rest, after) = match rest.strip_suffix('$') {
+        Some(rest) if !rest.ends_with('\\') => (rest, ""),
+        _ => (rest, "(?s:.*)"),
+    };
+    let rest = rest.replace("\\/", "/").replace('/', "\\/");
+    format!("/{before}(?:{}){after}/", rest.replace('\n', "\\n"))
+}

@@ -1,0 +1,255 @@
+//! Arguments that are written one by one: as XML, as keywords of Python, or as Gemma has them.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::objects::Call;
+use super::read::{Input, Read, Stop, word, words};
+use super::scan::{Scan, Scanned};
+use super::schema::Kinds;
+use super::spelling::{Parameter, Part, Spelling, literal};
+use super::values::{self, Ends, GEMMA_QUOTE, Syntax};
+
+/// Maximum number of bytes of a key.
+const LONGEST_KEY: usize = 512;
+const CDATA: &str = "<![CDATA[";
+
+/// The arguments of one call, which go on where they stopped.
+#[derive(Debug)]
+pub(super) struct Fields {
+    form: Form,
+    keys: Vec<String>,
+    /// The argument whose value is read.
+    field: Option<Field>,
+}
+
+#[derive(Debug)]
+enum Form {
+    /// By a pattern, up to a text that is not read.
+    Xml(Parameter, String),
+    Loose(Syntax),
+}
+
+#[derive(Debug)]
+struct Field {
+    key: String,
+    /// Whether the value is text or JSON, where the text says so.
+    is_text: Option<bool>,
+    kinds: Option<Kinds>,
+    /// Where the value begins.
+    start: usize,
+    scan: Option<Scan>,
+    /// How far the end was searched for.
+    seen: usize,
+    ends: Ends,
+}
+
+impl Fields {
+    pub(super) fn of(part: &Part, spelling: &Spelling, index: usize) -> Self {
+        let form = match part {
+            Part::Python(_) => Form::Loose(Syntax::Python),
+            Part::Gemma => Form::Loose(Syntax::Gemma),
+            _ => {
+                let behind = spelling.call.iter().skip(index + 1).chain(&spelling.close);
+                let mut behind = behind.filter_map(literal);
+                let end = behind.find(|text| !text.trim().is_empty());
+                Form::Xml(
+                    spelling.parameter.clone(),
+                    end.unwrap_or_default().to_owned(),
+                )
+            }
+        };
+        Self {
+            form,
+            keys: Vec::new(),
+            field: None,
+        }
+    }
+
+    /// Adds arguments to the call as their values end, up to the last one.
+    pub(super) fn advance(
+        &mut self,
+        at: &mut usize,
+        call: &mut Call,
+        input: Input<'_>,
+    ) -> Read<()> {
+        let text = input.text;
+        loop {
+            let Some(field) = &mut self.field else {
+                let (field, next) = match &self.form {
+                    Form::Xml(parameter, close) => Self::xml_key(parameter, close, *at, text)?,
+                    Form::Loose(syntax) => self.loose_key(*syntax, *at, text)?,
+                };
+                *at = next;
+                if field.is_none() {
+                    call.arguments
+                        .push_str(if self.keys.is_empty() { "{}" } else { "}" });
+                    call.complete = true;
+                    return Ok(());
+                }
+                self.field = field;
+                continue;
+            };
+            let (value, next) = match &self.form {
+                Form::Xml(parameter, _) => field.xml(parameter, &call.name, input)?,
+                Form::Loose(syntax) => {
+                    let end = field.ends.advance(text, *syntax)?;
+                    let value = values::value(&text[field.start..end], *syntax);
+                    (value.ok_or(Stop::Not)?, end)
+                }
+            };
+            *at = next;
+            let key = std::mem::take(&mut field.key);
+            self.field = None;
+            // An object has each key once, and the first one may have been passed on.
+            if !self.keys.contains(&key) {
+                let before = if self.keys.is_empty() { '{' } else { ',' };
+                let name = Value::from(&*key);
+                // Writing to a string does not fail.
+                let _ = write!(call.arguments, "{before}{name}:{value}");
+                self.keys.push(key);
+            }
+        }
+    }
+
+    fn xml_key(
+        parameter: &Parameter,
+        close: &str,
+        at: usize,
+        text: &str,
+    ) -> Read<(Option<Field>, usize)> {
+        let start = match (words(text, at, &parameter.before), words(text, at, close)) {
+            (_, Ok(_)) => return Ok((None, at)),
+            (Ok(start), _) => start,
+            (Err(Stop::Not), Err(Stop::Not)) => return Err(Stop::Not),
+            _ => return Err(Stop::More),
+        };
+        let between = parameter.between.split_whitespace().next();
+        let mark = between.and_then(|word| word.split_inclusive('>').next());
+        let (key, end) = key(text, start, mark.unwrap_or_default())?;
+        let mut next = words(text, end, &parameter.between)?;
+        let mut is_text = None;
+        if let Some(after) = &parameter.typed {
+            let (kind, end) = match word(text, next, "true") {
+                Err(Stop::Not) => (false, word(text, next, "false")?),
+                read => (true, read?),
+            };
+            is_text = Some(kind);
+            next = words(text, end, after)?;
+        }
+        Ok((Some(Field::new(key, is_text, next)), next))
+    }
+
+    fn loose_key(&self, syntax: Syntax, at: usize, text: &str) -> Read<(Option<Field>, usize)> {
+        let (close, mark) = match syntax {
+            Syntax::Python => (")", '='),
+            Syntax::Gemma => ("}", ':'),
+        };
+        let mut at = at;
+        for separated in [false, true] {
+            match word(text, at, close) {
+                Ok(next) => return Ok((None, next)),
+                Err(Stop::More) => return Err(Stop::More),
+                Err(Stop::Not) => {}
+            }
+            if separated || self.keys.is_empty() {
+                break;
+            }
+            at = word(text, at, ",")?;
+        }
+        let ends = |c: char| "(){}[],=:\n".contains(c);
+        let rest = &text[at..];
+        let end =
+            rest.trim_start().find(ends).ok_or(Stop::More)? + rest.len() - rest.trim_start().len();
+        if !rest[end..].starts_with(mark) || end > LONGEST_KEY {
+            return Err(Stop::Not);
+        }
+        let key = rest[..end].trim();
+        let key = key.strip_prefix(GEMMA_QUOTE).unwrap_or(key);
+        let key = key.strip_suffix(GEMMA_QUOTE).unwrap_or(key);
+        let next = at + end + 1;
+        Ok((Some(Field::new(key.to_owned(), None, next)), next))
+    }
+}
+
+/// The key before a mark, and where the mark is.
+fn key(text: &str, start: usize, mark: &str) -> Read<(String, usize)> {
+    let rest = &text[start..];
+    match rest.find(mark) {
+        Some(end) if end <= LONGEST_KEY => Ok((rest[..end].trim().to_owned(), start + end)),
+        None if rest.len() < LONGEST_KEY + mark.len() => Err(Stop::More),
+        _ => Err(Stop::Not),
+    }
+}
+
+impl Field {
+    fn new(key: String, is_text: Option<bool>, start: usize) -> Self {
+        Self {
+            key,
+            is_text,
+            kinds: None,
+            start,
+            scan: None,
+            seen: start,
+            ends: Ends::new(start),
+        }
+    }
+
+    /// The value, and where its end mark ends. JSON can have the mark within it.
+    fn xml(&mut self, parameter: &Parameter, tool: &str, input: Input<'_>) -> Read<(Value, usize)> {
+        let text = input.text;
+        let first = text[self.start..].trim_start();
+        if first.is_empty() {
+            return Err(Stop::More);
+        }
+        let kinds = || input.tools.kinds(tool, &self.key);
+        let kinds = *self.kinds.get_or_insert_with(kinds);
+        let is_nested = self.is_text.map_or(kinds.has_nested(), |is_text| !is_text);
+        if is_nested && first.starts_with(['{', '[']) {
+            let from = text.len() - first.len();
+            let scan = self.scan.get_or_insert_with(|| Scan::new(from));
+            let scanned = match scan.advance(text) {
+                Scanned::Ends(stop) => Ok(stop),
+                Scanned::More => Err(Stop::More),
+                Scanned::Not(_) => Err(Stop::Not),
+            };
+            if let Some(stop) = input.settled(scanned)?
+                && let Some(next) = input.settled(words(text, stop, &parameter.end))?
+                && let Ok(value) = serde_json::from_str(&text[from..stop])
+            {
+                return Ok((value, next));
+            }
+        }
+        if parameter.cdata && first.starts_with(CDATA) {
+            let from = text.len() - first.len() + CDATA.len();
+            self.seen = self.seen.max(from);
+            let stop = self.search("]]>", text)?;
+            let next = words(text, stop + 3, &parameter.end)?;
+            return Ok((kinds.value(&text[from..stop]), next));
+        }
+        let stop = self.search(&parameter.end, text)?;
+        let raw = &text[self.start..stop];
+        let raw = raw.strip_prefix(&*parameter.gaps.0).unwrap_or(raw);
+        let raw = raw.strip_suffix(&*parameter.gaps.1).unwrap_or(raw);
+        let value = match self.is_text {
+            None => kinds.value(raw),
+            Some(true) => raw.into(),
+            Some(false) => serde_json::from_str(raw.trim()).unwrap_or_else(|_| raw.into()),
+        };
+        Ok((value, stop + parameter.end.len()))
+    }
+
+    /// Where a mark is that comes next.
+    fn search(&mut self, mark: &str, text: &str) -> Read<usize> {
+        if let Some(found) = text[self.seen..].find(mark) {
+            return Ok(self.seen + found);
+        }
+        let seen = text.len().saturating_sub(mark.len() - 1);
+        let seen = (self.seen..=seen)
+            .rev()
+            .find(|at| text.is_char_boundary(*at));
+        self.seen = seen.unwrap_or(self.seen);
+        Err(Stop::More)
+    }
+}

@@ -1,0 +1,267 @@
+//! Patterns of calls: the texts around names and arguments, as a model writes them.
+//!
+//! A pattern is what a call is read by and what a grammar demands. `$` begins a place:
+//!
+//! | place | text |
+//! |---|---|
+//! | `$name` | name of the tool |
+//! | `$numbered` | the same, as `functions.NAME:NUMBER`, which is the id of the call as well |
+//! | `$id` | id of the call, which is dropped |
+//! | `$json` | arguments as a JSON object |
+//! | `$object`, `$llama`, `$cohere` | JSON object with name and arguments, under the keys of the family |
+//! | `$parameters` | arguments one by one, each by the pattern of a parameter, up to the text behind it |
+//! | `$python`, `$builtin` | call as in Python, with keywords; the latter of `NAME.call` |
+//! | `$gemma` | arguments as Gemma writes objects |
+//! | `$program` | rest of the text, for a tool that runs Python |
+//! | `$harmony` | head of a message of Harmony to a tool |
+//! | `$?TEXT` | text that is read where it comes, and not demanded |
+//!
+//! White space in a pattern stands for any or none. Marks behind the arguments may be missing.
+
+/// A pattern as the table of families has it.
+#[derive(Clone, Copy)]
+pub(super) struct Pattern {
+    pub(super) call: &'static str,
+    /// Texts before the first call and behind the last, if calls stand together.
+    pub(super) section: (&'static str, &'static str),
+    pub(super) between: &'static str,
+    /// Pattern of one of `$parameters`, with `$key` and `$value`. `$text` is `true` where the value
+    /// is text and not JSON; `$cdata` is a value that can stand in a section of XML.
+    pub(super) parameter: &'static str,
+    /// Text of the chat templates that teach this pattern among those of its family.
+    pub(super) taught_by: &'static str,
+    /// Whether nothing marks a call, so that its name decides, and its place before all text.
+    pub(super) bare: bool,
+    /// Whether an answer has only one call.
+    pub(super) single: bool,
+}
+
+/// A pattern in parts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Spelling {
+    /// Before the first call, and behind the last.
+    pub(super) open: Vec<Part>,
+    pub(super) close: Vec<Part>,
+    pub(super) call: Vec<Part>,
+    pub(super) parameter: Parameter,
+    pub(super) between: String,
+    pub(super) bare: bool,
+    pub(super) single: bool,
+}
+
+/// A part of a pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Text that many vocabularies have a token for.
+    Mark(String),
+    Text(String),
+    Maybe(String),
+    Name,
+    Numbered,
+    Id,
+    Json,
+    /// With the text before the name, and between it and the arguments.
+    Object([&'static str; 2]),
+    Parameters,
+    /// With what stands behind the name of each tool.
+    Python(&'static str),
+    Gemma,
+    Program,
+    Harmony,
+}
+
+/// The texts around the key and the value of an argument.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Parameter {
+    pub(super) before: String,
+    pub(super) between: String,
+    /// Where the text says whether the value is text or JSON: what follows that.
+    pub(super) typed: Option<String>,
+    /// White space that belongs to the marks, on both sides of the value.
+    pub(super) gaps: (String, String),
+    /// The end of the value, which is in no value.
+    pub(super) end: String,
+    pub(super) after: String,
+    pub(super) cdata: bool,
+}
+
+/// A text that may begin a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Opener {
+    pub(super) text: String,
+    /// Whether it begins calls only where nothing but white space comes before it.
+    pub(super) at_start: bool,
+}
+
+const USUAL: &str = "{\"name\": \"";
+const COHERE: &str = "{\"tool_call_id\": \"0\", \"tool_name\": \"";
+const PLACES: [(&str, Part); 13] = [
+    ("name", Part::Name),
+    ("numbered", Part::Numbered),
+    ("id", Part::Id),
+    ("json", Part::Json),
+    ("object", Part::Object([USUAL, "\", \"arguments\": "])),
+    ("llama", Part::Object([USUAL, "\", \"parameters\": "])),
+    ("cohere", Part::Object([COHERE, "\", \"parameters\": "])),
+    ("parameters", Part::Parameters),
+    ("python", Part::Python("")),
+    ("builtin", Part::Python(".call")),
+    ("gemma", Part::Gemma),
+    ("program", Part::Program),
+    ("harmony", Part::Harmony),
+];
+
+impl From<&Pattern> for Spelling {
+    fn from(pattern: &Pattern) -> Self {
+        Self {
+            open: parts(pattern.section.0),
+            close: parts(pattern.section.1),
+            call: parts(pattern.call),
+            parameter: Parameter::from(pattern.parameter),
+            between: pattern.between.to_owned(),
+            bare: pattern.bare,
+            single: pattern.single,
+        }
+    }
+}
+
+impl Spelling {
+    /// What begins calls: the first text of the section, or of a call outside of one if that is a
+    /// mark.
+    pub(super) fn openers(&self) -> Vec<Opener> {
+        let opener = |text: &str, at_start| Opener {
+            text: text.to_owned(),
+            at_start,
+        };
+        if self.call.first() == Some(&Part::Harmony) {
+            // The prompt ends in `<|start|>assistant`, so the first message can begin with its
+            // recipient.
+            let marks = ["<|start|>", "<|channel|>"].map(|mark| opener(mark, false));
+            return [&marks[..], &[opener("to=functions.", true)]].concat();
+        }
+        let is_marked = matches!(self.call.first(), Some(Part::Mark(_)));
+        let own = self.open.is_empty() || is_marked;
+        let texts = [
+            opening(&self.open),
+            opening(if own { &self.call[..] } else { &[] }),
+        ];
+        let texts = texts.iter().map(|(_, text)| &**text);
+        let mut openers: Vec<_> = texts
+            .filter(|text| !text.is_empty())
+            .map(|text| opener(text, self.bare))
+            .collect();
+        if self.bare && openers.is_empty() {
+            openers.push(opener("{", true));
+        }
+        openers
+    }
+}
+
+/// The first text of a pattern, which is one mark or all up to white space, and the number of parts
+/// that make it.
+pub(super) fn opening(parts: &[Part]) -> (usize, String) {
+    let is_marked = matches!(parts.first(), Some(Part::Mark(_)));
+    let texts = parts.iter().map_while(literal);
+    let texts: Vec<_> = texts
+        .take_while(|text| !text.trim().is_empty())
+        .take(if is_marked { 1 } else { usize::MAX })
+        .collect();
+    (texts.len(), texts.concat())
+}
+
+/// The text of a part that is nothing else.
+pub(super) fn literal(part: &Part) -> Option<&str> {
+    match part {
+        Part::Mark(text) | Part::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// The parts of a pattern.
+pub(super) fn parts(pattern: &str) -> Vec<Part> {
+    let mut pieces = pattern.split('$');
+    let mut parts = literals(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        let place = |(word, part): &(&str, Part)| Some((part.clone(), piece.strip_prefix(word)?));
+        match PLACES.iter().find_map(place) {
+            Some((part, rest)) => {
+                parts.push(part);
+                parts.extend(literals(rest));
+            }
+            None => parts.push(Part::Maybe(piece.trim_start_matches('?').to_owned())),
+        }
+    }
+    parts
+}
+
+/// The marks of a text, and what is between them, with white space behind each line apart.
+pub(super) fn literals(text: &str) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let plain = |text: &str, parts: &mut Vec<Part>| {
+        for line in text.split_inclusive('\n') {
+            let (word, space) = line.split_at(line.trim_end().len());
+            let texts = [word, space].into_iter().filter(|text| !text.is_empty());
+            parts.extend(texts.map(|text| Part::Text(text.to_owned())));
+        }
+    };
+    let (mut from, mut at) = (0, 0);
+    while let Some(next) = text[at..].chars().next() {
+        if let Some(length) = mark(&text[at..]) {
+            plain(&text[from..at], &mut parts);
+            parts.push(Part::Mark(text[at..at + length].to_owned()));
+            at += length;
+            from = at;
+        } else {
+            at += next.len_utf8();
+        }
+    }
+    plain(&text[from..], &mut parts);
+    parts
+}
+
+/// The length of the mark that a text begins with: `<...>`, `[CAPITALS]`, `｜...｜`, `◁...▷` or a
+/// fence.
+pub(super) fn mark(text: &str) -> Option<usize> {
+    let between = |open: &str, close: char| {
+        let inner = text.strip_prefix(open)?;
+        let end = inner.find(close).filter(|end| *end > 0)?;
+        Some((&inner[..end], open.len() + end + close.len_utf8()))
+    };
+    if let Some((name, length)) = between("<", '>') {
+        let name = name.trim_start_matches('/');
+        let spells = |c: char| !c.is_whitespace() && !"<[]{}()=,".contains(c);
+        let is_whole = name.starts_with('｜') == name.ends_with('｜');
+        return (is_whole && name.chars().all(spells)).then_some(length);
+    }
+    if let Some((name, length)) = between("[", ']') {
+        let spells = |c: char| c.is_ascii_uppercase() || "_/".contains(c);
+        return name.chars().all(spells).then_some(length);
+    }
+    let other = between("｜", '｜').or_else(|| between("◁", '▷'));
+    let length = other.map(|(_, length)| length);
+    length.or_else(|| text.starts_with("```").then_some(3))
+}
+
+impl From<&str> for Parameter {
+    fn from(pattern: &str) -> Self {
+        let cdata = pattern.contains("$cdata");
+        let pattern = pattern.replace("$cdata", "$value");
+        let (before, rest) = pattern.split_once("$key").unwrap_or_default();
+        let (between, rest) = rest.split_once("$value").unwrap_or_default();
+        let (between, typed) = match between.split_once("$text") {
+            Some((between, typed)) => (between, Some(typed.to_owned())),
+            None => (between, None),
+        };
+        let (word, end) = (between.trim_end(), rest.trim());
+        let (gap, after) = rest.split_once(end).unwrap_or_default();
+        Self {
+            before: before.to_owned(),
+            gaps: (between[word.len()..].to_owned(), gap.to_owned()),
+            between: word.to_owned(),
+            typed,
+            end: end.to_owned(),
+            after: after.to_owned(),
+            cdata,
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Values of arguments that are not JSON: literals of Python, and those of Gemma.
+
+use std::fmt::Write as _;
+
+use serde_json::{Number, Value};
+
+use super::read::{Read, Stop};
+
+/// How values are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Syntax {
+    Python,
+    Gemma,
+}
+
+/// The mark on both sides of a text of Gemma, which has no escapes.
+pub(super) const GEMMA_QUOTE: &str = "<|\"|>";
+
+impl Syntax {
+    /// The quote that a text begins with, or may begin with. The longest that begin alike come
+    /// first.
+    fn quote(self, text: &str) -> Option<&'static str> {
+        let quotes: &[&str] = match self {
+            Self::Python => &["\"\"\"", "'''", "\"", "'"],
+            Self::Gemma => &[GEMMA_QUOTE],
+        };
+        let mut quotes = quotes.iter().copied();
+        quotes.find(|quote| text.starts_with(quote) || quote.starts_with(text))
+    }
+}
+
+/// The search for the end of a value, which goes on where it stopped.
+#[derive(Clone, Debug)]
+pub(super) struct Ends {
+    at: usize,
+    depth: usize,
+    quote: Option<&'static str>,
+}
+
+impl Ends {
+    pub(super) fn new(at: usize) -> Self {
+        Self {
+            at,
+            depth: 0,
+            quote: None,
+        }
+    }
+
+    /// The byte before which the value ends: a comma, or the end of what it stands in.
+    pub(super) fn advance(&mut self, text: &str, syntax: Syntax) -> Read<usize> {
+        while let Some(c) = text[self.at..].chars().next() {
+            let rest = &text[self.at..];
+            let escapes = syntax == Syntax::Python;
+            let mark = self.quote.or_else(|| syntax.quote(rest));
+            self.at += match mark {
+                Some(mark) if rest.starts_with(mark) => {
+                    self.quote = self.quote.is_none().then_some(mark);
+                    mark.len()
+                }
+                Some(mark) if mark.starts_with(rest) => return Err(Stop::More),
+                Some(_) if c == '\\' && escapes => {
+                    1 + rest.chars().nth(1).ok_or(Stop::More)?.len_utf8()
+                }
+                Some(_) => c.len_utf8(),
+                None => {
+                    match c {
+                        ',' | ')' | ']' | '}' if self.depth == 0 => return Ok(self.at),
+                        '(' | '[' | '{' => self.depth += 1,
+                        ')' | ']' | '}' => self.depth -= 1,
+                        _ => {}
+                    }
+                    c.len_utf8()
+                }
+            };
+        }
+        Err(Stop::More)
+    }
+}
+
+/// The value that a whole text is, which is written anew as JSON.
+pub(super) fn value(text: &str, syntax: Syntax) -> Option<Value> {
+    let (mut rest, mut json) = (text, String::new());
+    while let Some(c) = rest.chars().next() {
+        let quote = syntax.quote(rest).filter(|quote| rest.starts_with(quote));
+        if let Some(quote) = quote {
+            let (text, after) = quoted(rest, quote, syntax)?;
+            write!(json, "{}", Value::from(text)).ok()?;
+            rest = after;
+            continue;
+        }
+        if c.is_whitespace() {
+            rest = rest.trim_start();
+            continue;
+        }
+        let ends = rest.find([',', ':', '(', ')', '[', ']', '{', '}']);
+        let length = match ends.unwrap_or(rest.len()) {
+            0 => {
+                let is_end = matches!(c, ')' | ']' | '}');
+                if is_end && json.trim_end().ends_with(',') {
+                    json.truncate(json.trim_end().len() - 1);
+                }
+                json.push(match c {
+                    '(' => '[',
+                    ')' => ']',
+                    other => other,
+                });
+                1
+            }
+            length => {
+                json.push_str(&word(rest[..length].trim(), syntax)?);
+                length
+            }
+        };
+        rest = &rest[length..];
+    }
+    serde_json::from_str(&json).ok()
+}
+
+/// A number or a name as JSON.
+fn word(word: &str, syntax: Syntax) -> Option<String> {
+    let number = || Number::from_f64(word.replace('_', "").parse().ok()?);
+    Some(match word {
+        "" => String::new(),
+        "True" => "true".to_owned(),
+        "False" => "false".to_owned(),
+        "None" => "null".to_owned(),
+        json if serde_json::from_str::<Value>(json).is_ok() => json.to_owned(),
+        // A key, or a text whose marks the model left out.
+        text if syntax == Syntax::Gemma => Value::from(text).to_string(),
+        _ => number()?.to_string(),
+    })
+}
+
+/// A text between quotes, and what is behind it.
+fn quoted<'a>(rest: &'a str, quote: &str, syntax: Syntax) -> Option<(String, &'a str)> {
+    let body = &rest[quote.len()..];
+    let (mut at, mut text) = (0, String::new());
+    while !body[at..].starts_with(quote) {
+        let c = body[at..].chars().next()?;
+        at += c.len_utf8();
+        if c == '\\' && syntax == Syntax::Python {
+            at += unescaped(&body[at..], &mut text)?;
+        } else {
+            text.push(c);
+        }
+    }
+    let (whole, behind) = rest.split_at(at + 2 * quote.len());
+    // Models write JSON's escapes as well, such as pairs of surrogates.
+    Some((serde_json::from_str(whole).unwrap_or(text), behind))
+}
+
+/// Adds what an escape stands for; returns its length behind the backslash.
+fn unescaped(escape: &str, text: &mut String) -> Option<usize> {
+    let kind = escape.chars().next()?;
+    let digits = match kind {
+        'x' => 2,
+        'u' => 4,
+        'U' => 8,
+        _ => 0,
+    };
+    let code = escape.get(1..=digits).filter(|_| digits > 0);
+    if let Some(code) = code.and_then(|code| u32::from_str_radix(code, 16).ok()) {
+        text.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+        return Some(1 + digits);
+    }
+    match kind {
+        'n' => text.push('\n'),
+        't' => text.push('\t'),
+        'r' => text.push('\r'),
+        '\n' => {}
+        '\\' | '\'' | '"' => text.push(kind),
+        other => text.extend(['\\', other]),
+    }
+    Some(kind.len_utf8())
+}
