@@ -5,7 +5,7 @@ PORT ?= 8000
 GRAPHMILL := target/release/graphmill
 CARGO ?= cargo
 
-.PHONY: help setup build program web demo serve test rust-tests client-tests fuzz-models pre-tokenizers soak architectures nightly bench bench-engine package-binary deb wheel image proto fmt lint lint-features sanitize doc ci clean
+.PHONY: help setup build program web demo serve test rust-tests client-tests nightly-clients fuzz-models pre-tokenizers soak architectures nightly bench bench-engine package-binary deb wheel image proto fmt lint lint-features sanitize doc ci clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -39,8 +39,13 @@ rust-tests:
 
 client-tests:
 	scripts/web.sh --check
-	.venv/bin/python -m pytest -q tests/clients --ignore tests/clients/apart
+	.venv/bin/python -m pytest -q tests/clients --ignore tests/clients/apart --ignore tests/clients/agents --ignore tests/clients/nightly
+	.venv/bin/python -m pytest -q tests/clients/agents
 	for client in tests/clients/apart/*/; do .venv/apart/$$(basename $$client)/bin/python -m pytest -q $$client || exit 1; done
+
+nightly-clients: build ## clients that are large: generated ones of several languages, and more coding agents: minutes
+	@scripts/setup.sh --nightly
+	for client in tests/clients/nightly/*/; do .venv/apart/$$(basename $$client)/bin/python -m pytest -q $$client || exit 1; done
 
 FUZZ_MODELS ?= 600
 FUZZ_SEED ?= $(shell date +%s)
@@ -61,9 +66,9 @@ architectures: build ## compare what a tiny model of each architecture says alon
 	@scripts/setup.sh --tests
 	.venv/bin/python tests/architectures/check.py
 
-nightly: ## what takes too long for every change: new cases of property tests, all features, sanitizers, damaged models, long loads, all architectures
+nightly: ## what takes too long for every change: new cases of property tests, all features, sanitizers, damaged models, long loads, all architectures, large clients
 	PROPTEST_RNG_SEED=$$RANDOM$$RANDOM $(MAKE) test
-	$(MAKE) lint-features sanitize fuzz-models pre-tokenizers soak architectures
+	$(MAKE) lint-features sanitize fuzz-models pre-tokenizers soak architectures nightly-clients
 
 bench: build ## measure models, the batching engine and the server: minutes; PEER_CMD='llama-server -m {model} --port {port} ...' compares
 	target/release/graphmill-bench suite --json target/bench-results/suite.json $(if $(PEER_CMD),--peer-cmd '$(PEER_CMD)') $(BENCH_ARGS)

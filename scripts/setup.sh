@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# Installs what the build (and, with `--tests`, the tests, with `--venv`, Python environments) needs and this machine lacks. Debian and Ubuntu packages are
+# Installs what the build (and, with `--tests`, the tests, with `--nightly`, also those of every night, with `--venv`, Python environments) needs and this machine lacks. Debian and Ubuntu packages are
 # installed with apt when we are root or may use sudo; otherwise the list of what to install is printed and we stop.
 set -euo pipefail
 
 with_tests=no
 with_venv=no
+clients=(tests/clients/apart/*/)
+nodes=(tests/clients/node tests/clients/agents web)
 case "${1:-}" in
     --tests) with_tests=yes with_venv=yes ;;
+    --nightly) with_tests=yes with_venv=yes clients+=(tests/clients/nightly/*/) nodes+=(tests/clients/nightly/agents) ;;
     --venv) with_venv=yes ;;
 esac
 
@@ -73,13 +76,16 @@ if [ "$with_tests" = yes ]; then
     }
     environment .venv tests/clients/requirements.txt
     # Clients that need other versions of what the rest of them use.
-    for client in tests/clients/apart/*/; do
+    for client in "${clients[@]}"; do
         environment ".venv/apart/$(basename "$client")" "$client/requirements.txt"
     done
-    for node in tests/clients/node web; do
-        if ! cmp -s "$node/package-lock.json" "$node/node_modules/installed.json"; then
-            npm ci --prefix "$node" --silent --no-audit --no-fund --ignore-scripts
-            cp "$node/package-lock.json" "$node/node_modules/installed.json"
+    for node in "${nodes[@]}"; do
+        wanted=$node/package-lock.json how=(ci)
+        # Agents have optional packages for other machines, which not all registries have: no lock would do.
+        [ -f "$wanted" ] || { wanted=$node/package.json how=(install --no-package-lock); }
+        if ! cmp -s "$wanted" "$node/node_modules/installed.json"; then
+            npm "${how[@]}" --prefix "$node" --silent --no-audit --no-fund --ignore-scripts
+            cp "$wanted" "$node/node_modules/installed.json"
         fi
     done
 fi

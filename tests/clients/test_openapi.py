@@ -48,6 +48,7 @@ def test_the_document_names_what_is_served(server):
     status, body = server.get("/openapi.json")
     document = json.loads(body)
     assert status == 200 and document["openapi"].startswith("3.1")
+    assert '"enum":[]' not in body, "generators refuse it"
     chat = document["paths"]["/v3/chat/completions"]["post"]
     schema = chat["requestBody"]["content"]["application/json"]["schema"]
     assert MODEL in schema["properties"]["model"]["enum"]

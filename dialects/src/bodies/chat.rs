@@ -27,7 +27,7 @@ pub struct Chat {
     #[schemars(schema_with = "variables")]
     pub chat_template_kwargs: Map<String, Value>,
     /// The template's variable `documents`: strings or objects.
-    #[schemars(length(max = MAX_DOCUMENTS), extend("items" = json!({ "type": ["string", "object"] })))]
+    #[schemars(length(max = MAX_DOCUMENTS), extend("items" = json!({ "anyOf": [{ "type": "string" }, { "type": "object" }] })))]
     pub documents: Option<Vec<Value>>,
     /// Maximum number of tokens of a choice. At most the graph's `max_tokens_limit`.
     #[schemars(schema_with = "shapes::limit::<1>")]
@@ -114,7 +114,7 @@ fn messages(_: &mut SchemaGenerator) -> Schema {
     ];
     let shown = json!({
         "type": "object", "required": ["role"],
-        "properties": { "role": { "type": "string", "enum": roles }, "content": { "type": ["string", "null"] } },
+        "properties": { "role": { "type": "string", "enum": roles }, "content": { "type": "string", "x-parts": "ChatPart" } },
     });
     json_schema!({
         "x-entries": "messages",

@@ -18,7 +18,7 @@ use crate::{
 #[serde(default)]
 pub struct Messages {
     /// The conversation. Content is a string or an array of blocks: `text`, `image`, `document`, `search_result`, `thinking`, `tool_use`, `tool_result`, `compaction`. A last message of the assistant is continued.
-    #[schemars(length(min = 1, max = MAX_MESSAGES), extend("x-entries" = "messages", "x-shown" = shapes::messages(&["user", "assistant"])))]
+    #[schemars(length(min = 1, max = MAX_MESSAGES), extend("x-entries" = "messages", "x-shown" = shapes::messages(&["user", "assistant"], "MessagePart")))]
     pub messages: Option<Vec<Message>>,
     /// The system message before the conversation.
     #[schemars(extend("x-shown" = json!({ "type": "string" })))]

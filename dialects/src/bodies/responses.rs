@@ -303,7 +303,7 @@ fn input(generator: &mut SchemaGenerator) -> Schema {
     });
     json_schema!({
         "anyOf": [text, items],
-        "x-shown": { "anyOf": [text, shapes::messages(&ROLES)] },
+        "x-shown": { "anyOf": [text, shapes::messages(&ROLES, "ResponsePart")] },
     })
 }
 

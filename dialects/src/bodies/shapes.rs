@@ -10,7 +10,12 @@ use crate::{
 
 /// A number of tokens from `LEAST` on, or -1.
 pub(crate) fn limit<const LEAST: i64>(_: &mut SchemaGenerator) -> Schema {
+    let mut shown = json!({ "type": "integer", "minimum": -1, "maximum": u32::MAX });
+    if LEAST > 0 {
+        shown["not"] = json!({ "const": 0 });
+    }
     json_schema!({
+        "x-shown": shown,
         "x-words": format!("an integer of at least {LEAST}, or -1, which is no limit"),
         "anyOf": [{ "type": "integer", "minimum": LEAST, "maximum": u32::MAX }, { "type": "integer", "const": -1 }],
     })
@@ -56,7 +61,7 @@ pub(crate) fn parameters() -> Value {
         "type": "object",
         "properties": { "type": { "anyOf": [
             { "type": "string", "enum": ["object"] },
-            { "type": ["array", "boolean", "number", "object"] },
+            { "type": "array", "items": {} }, { "type": "boolean" }, { "type": "number" }, { "type": "object" },
         ] } },
     })
 }
@@ -77,11 +82,15 @@ fn texts_or_tokens(shortest: usize, most: usize, what: &str) -> Schema {
         least => json!({ "type": "string", "minLength": least }),
     };
     let tokens = json!({ "type": "array", "items": token(), "minItems": 1 });
+    let list =
+        |each: &Value| json!({ "type": "array", "items": each, "minItems": 1, "maxItems": most });
     let each = json!({ "anyOf": [text, tokens] });
     json_schema!({
         "x-own": true,
         "x-words": format!("a string, an array of strings, an array of token ids, or an array of such arrays; at most {most} {what}, and {MAX_TOKENS} token ids together"),
-        "anyOf": [text, tokens, { "type": "array", "items": each, "minItems": 1, "maxItems": most }],
+        "anyOf": [text, tokens, list(&each)],
+        // Lists of both kinds are taken, too, which no generated client can write.
+        "x-shown": { "oneOf": [text, tokens, list(&text), list(&tokens)] },
     })
 }
 
@@ -99,11 +108,11 @@ pub(crate) fn tool(kind: &str, parameters: &str, required: &[&str]) -> Value {
     })
 }
 
-/// Messages of text, which every model takes.
-pub(crate) fn messages(roles: &[&str]) -> Value {
+/// Messages that every model takes, of text or of parts that are described elsewhere.
+pub(crate) fn messages(roles: &[&str], part: &str) -> Value {
     let role = json!({ "type": "string", "enum": roles });
     json!({ "type": "array", "minItems": 1, "items": {
         "type": "object", "required": ["role", "content"],
-        "properties": { "role": role, "content": { "type": "string" } },
+        "properties": { "role": role, "content": { "type": "string", "x-parts": part } },
     } })
 }

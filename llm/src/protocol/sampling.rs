@@ -60,11 +60,12 @@ pub struct SamplingParams {
     /// Makes repetitions less likely.
     #[serde(flatten, deserialize_with = "dry")]
     pub dry: Option<DryParams>,
-    /// The same seed gives the same choice; the n-th choice has the seed plus n.
+    /// The same seed gives the same choice; the n-th choice has the seed plus n. -1 is no seed.
     ///
     /// Kernels add floats in an order that depends on what else is in the batch, so logits of a busy
     /// engine can differ in their last bits, and a draw that falls between two tokens with them.
-    #[schemars(range(min = 0, max = i64::MAX))]
+    #[serde(deserialize_with = "seed")]
+    #[schemars(with = "i64", range(min = -1, max = i64::MAX))]
     pub seed: Option<u64>,
     /// Added to the logits of tokens. In an array, `false` bans a token.
     #[schemars(schema_with = "LogitBias::schema", extend("x-beyond" = true))]
@@ -250,6 +251,11 @@ fn dry<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DryParams>, 
 /// Reads a number of which -1 is no limit.
 fn limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     Ok(u32::try_from(i64::deserialize(deserializer)?).ok())
+}
+
+/// Reads a seed, of which -1 is none.
+fn seed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    Ok(u64::try_from(i64::deserialize(deserializer)?).ok())
 }
 
 /// Keeps the surprise of the chosen tokens near a target, in the place of `top_k`, `top_p`,

@@ -11,7 +11,7 @@ use axum::{
 };
 use percent_encoding::percent_decode_str;
 use tower::ServiceBuilder;
-use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::{catch_panic::CatchPanicLayer, normalize_path::NormalizePath};
 
 use crate::{
     app::state::App,
@@ -30,7 +30,10 @@ pub(super) fn rest(app: &Arc<App>, audience: Side, site: Site) -> Router {
     let web = app.options.web;
     let routes = http::routes(audience, web);
     let protocol = Protocol::Rest(Targets::new());
-    stacked(app, routes, http::needs(web), site, protocol)
+    let service = stacked(app, routes, http::needs(web), site, protocol);
+    // Around the routes: clients join the address of a server and a path in all ways, and
+    // `//v3/models/` is meant to be `/v3/models`.
+    Router::new().fallback_service(NormalizePath::trim_trailing_slash(service))
 }
 
 /// The whole service of a listener for gRPC.

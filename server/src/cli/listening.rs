@@ -12,6 +12,7 @@ use crate::{
     app::Server,
     app::state::Options,
     listen::{self, Limits},
+    site::checked_origin,
 };
 
 #[derive(Debug, Args)]
@@ -64,8 +65,9 @@ pub(super) struct Listening {
     #[arg(help_heading = heading::SECURITY, long, value_name = "NAME", value_delimiter = ',')]
     allowed_hosts: Vec<String>,
     /// Sites whose pages may send requests and read answers, separated by commas:
-    /// `https://chat.example.com`, `http://localhost:*`, or `*` for any.
-    #[arg(help_heading = heading::SECURITY, long, value_name = "ORIGIN", value_delimiter = ',')]
+    /// `https://chat.example.com`, `https://*.example.com`, `http://localhost:*`,
+    /// `chrome-extension://*`, or `*` for any.
+    #[arg(help_heading = heading::SECURITY, long, value_name = "ORIGIN", value_delimiter = ',', value_parser = checked_origin)]
     allowed_origins: Vec<String>,
     /// Maximum number of client connections. A lower limit of open files (`ulimit -n`) lowers it.
     #[arg(help_heading = heading::LIMITS, long, value_name = "COUNT", default_value_t = 1_024, value_parser = value_parser!(u32).range(1..))]

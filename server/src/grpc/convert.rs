@@ -14,8 +14,11 @@ use super::proto::{
     model_metadata_response::TensorMetadata,
 };
 use crate::{
-    errors::{Cause, Failure},
-    kserve::{GraphCounts, Label, Metadata, PLATFORM, Parameter, Parameters, Times, wrong},
+    errors::Failure,
+    kserve::{
+        GraphCounts, Label, Metadata, PLATFORM, Parameter, Parameters, Times, check_of_tensor,
+        wrong,
+    },
     run::Tensors,
     tensors::Port,
 };
@@ -45,20 +48,11 @@ pub(super) fn parameters(written: HashMap<String, InferParameter>) -> Result<Par
     Ok(parameters)
 }
 
-/// Refuses parameters of a tensor: there are none.
-fn refuse_parameters(
-    place: &str,
-    parameters: &HashMap<String, InferParameter>,
-) -> Result<(), Failure> {
-    let Some(name) = parameters.keys().min() else {
-        return Ok(());
-    };
-    let field = format!("{place}.parameters.{}", shortened(name, SHOWN_BYTES));
-    if name.starts_with("shared_memory") {
-        let why = format!("`{field}`: there is no shared memory");
-        return Err(Failure::new(Cause::Unsupported, why).of_field(field));
-    }
-    Err(wrong(field, "there is no such parameter of a tensor"))
+/// Checks the parameters of a tensor, which change nothing.
+fn check_parameters(place: &str, written: HashMap<String, InferParameter>) -> Result<(), Failure> {
+    let all = parameters(written)?;
+    all.iter()
+        .try_for_each(|(name, value)| check_of_tensor(place, name, value))
 }
 
 /// The tensors of a request: all of them with their bytes in `raw`, or all with their contents.
@@ -71,7 +65,7 @@ pub(super) fn tensors(inputs: Vec<InferInputTensor>, raw: Vec<Bytes>) -> Result<
     let mut tensors = Tensors::with_capacity(inputs.len());
     for (position, input) in inputs.into_iter().enumerate() {
         let place = format!("inputs[{position}]");
-        refuse_parameters(&place, &input.parameters)?;
+        check_parameters(&place, input.parameters)?;
         let datatype: Datatype = input
             .datatype
             .parse()
@@ -145,7 +139,7 @@ fn contents_of(datatype: Datatype, contents: InferTensorContents) -> Result<Byte
 pub(super) fn wanted(outputs: Vec<InferRequestedOutputTensor>) -> Result<Vec<String>, Failure> {
     let mut names = Vec::with_capacity(outputs.len());
     for (position, output) in outputs.into_iter().enumerate() {
-        refuse_parameters(&format!("outputs[{position}]"), &output.parameters)?;
+        check_parameters(&format!("outputs[{position}]"), output.parameters)?;
         names.push(output.name);
     }
     Ok(names)

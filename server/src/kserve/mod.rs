@@ -14,7 +14,7 @@ mod statistics;
 
 pub(crate) use inputs::packets;
 pub(crate) use metadata::{EXTENSIONS, Label, Metadata, NAME, PLATFORM, find, find_version};
-pub(crate) use parameters::{BINARY_OUTPUT, Parameter, Parameters, Settings};
+pub(crate) use parameters::{BINARY_OUTPUT, Parameter, Parameters, Settings, check_of_tensor};
 pub(crate) use repository::{index, load, state, unload};
 pub(crate) use run::{RunRequest, available, open, run};
 pub(crate) use sequence_control::SequenceControl;

@@ -22,6 +22,12 @@ const FINAL_RESPONSE: &str = "triton_enable_empty_final_response";
 /// Names the priority level of a request, 1 for the first.
 const PRIORITY: &str = "priority";
 
+/// Tells what a client of MLServer made a tensor of, or makes of one. It changes no tensor.
+const CONTENT_TYPE: &str = "content_type";
+
+/// The content types whose tensors are what their datatypes say.
+const CONTENT_TYPES: [&str; 2] = ["np", "str"];
+
 /// How much of a name an error shows.
 const SHOWN_BYTES: usize = 100;
 
@@ -52,6 +58,29 @@ impl Parameter {
 /// The parameters of a request, by name.
 pub(crate) type Parameters = Vec<(String, Parameter)>;
 
+/// Checks a parameter of a tensor at this place of a request that nothing reads.
+pub(crate) fn check_of_tensor(place: &str, name: &str, value: &Parameter) -> Result<(), Failure> {
+    let field = format!("{place}.parameters.{}", shortened(name, SHOWN_BYTES));
+    if name == CONTENT_TYPE {
+        return check_content_type(field, value);
+    }
+    if name.starts_with("shared_memory") {
+        let why = format!("`{field}`: there is no shared memory");
+        return Err(Failure::new(Cause::Unsupported, why).of_field(field));
+    }
+    Err(wrong(field, "there is no such parameter of a tensor"))
+}
+
+fn check_content_type(field: String, value: &Parameter) -> Result<(), Failure> {
+    match value {
+        Parameter::Text(kind) if CONTENT_TYPES.contains(&kind.as_str()) => Ok(()),
+        _ => Err(wrong(
+            field,
+            "it is `np` or `str`: no tensor is decoded before the graph takes it",
+        )),
+    }
+}
+
 /// What the parameters of a request say.
 #[derive(Default)]
 pub(crate) struct Settings {
@@ -75,8 +104,13 @@ impl Settings {
             if settings.set(&name, &value)? {
                 continue;
             }
-            if plan.side_types(&name).is_none() {
-                return Err(unknown(&name, plan));
+            match plan.side_types(&name) {
+                Some(_) => {}
+                None if name == CONTENT_TYPE => {
+                    check_content_type(format!("parameters.{name}"), &value)?;
+                    continue;
+                }
+                None => return Err(unknown(&name, plan)),
             }
             let sides = std::mem::take(&mut settings.sides);
             settings.sides = match value {

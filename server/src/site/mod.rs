@@ -19,6 +19,7 @@ use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 use crate::errors::{Cause, Failure};
 use hosts::{Destination, Hosts};
 use origins::Origins;
+pub(crate) use origins::checked as checked_origin;
 
 /// What a listener takes requests for, and from.
 #[derive(Debug)]

@@ -1,13 +1,22 @@
 //! The sites whose pages may send requests and read answers.
 
+use axum::http::uri::Scheme;
+
 /// Allowed origins.
 #[derive(Debug, Default)]
 pub(super) struct Origins {
     any: bool,
-    /// In lower case, without the port that the scheme has anyway.
-    exact: Vec<String>,
-    /// Those whose port does not matter, up to it.
-    of_any_port: Vec<String>,
+    patterns: Vec<Origin>,
+}
+
+/// An origin, or a pattern of origins: `https://*.example.com`, `http://localhost:*`.
+#[derive(Debug, PartialEq)]
+struct Origin {
+    scheme: Scheme,
+    /// In lower case. A pattern can begin with `*`, or be `*`.
+    host: String,
+    /// Digits, or none where it is the one that the scheme has anyway. A pattern can have `*`.
+    port: String,
 }
 
 /// The port that a scheme has where none is named.
@@ -19,54 +28,71 @@ pub(super) fn usual_port(scheme: &str) -> Option<u16> {
     }
 }
 
-fn normal(origin: &str) -> String {
-    let origin = origin.trim().trim_end_matches('/').to_ascii_lowercase();
-    for (scheme, port) in [("http://", ":80"), ("https://", ":443")] {
-        if origin.starts_with(scheme)
-            && let Some(without) = origin.strip_suffix(port)
-        {
-            return without.to_owned();
-        }
+/// Returns an entry of `--allowed_origins` as it is, if a page can have such an origin.
+///
+/// # Errors
+/// Shows the forms that there are.
+pub(crate) fn checked(entry: &str) -> Result<String, String> {
+    let is_host = |host: &str| !host.is_empty() && !host.contains(['*', '/', '?', '#', '@', ' ']);
+    let fits_some = |origin: Origin| {
+        let host = &*origin.host;
+        host == "*" || is_host(host.strip_prefix("*.").unwrap_or(host))
+    };
+    let is_empty_or_any = ["", "*"].contains(&entry.trim());
+    if is_empty_or_any || Origin::read(entry).is_some_and(fits_some) {
+        return Ok(entry.to_owned());
     }
-    origin
+    let forms = "`https://chat.example.com`, `https://*.example.com`, `http://localhost:*`, `chrome-extension://*`, `null` and `*`";
+    Err(format!("no page has such an origin; forms are {forms}"))
+}
+
+impl Origin {
+    fn read(text: &str) -> Option<Self> {
+        let text = text.trim().trim_end_matches('/').to_ascii_lowercase();
+        // Pages of files and sandboxes have none.
+        let none = (text == "null").then_some(("null", "null"));
+        let (scheme, place) = text.split_once("://").or(none)?;
+        let is_port = |port: &str| port == "*" || port.parse::<u16>().is_ok();
+        let (host, port) = match place.rsplit_once(':') {
+            Some((host, port)) if is_port(port) => (host, port),
+            _ => (place, ""),
+        };
+        let usual = usual_port(scheme).map(|port| port.to_string());
+        Some(Self {
+            scheme: scheme.parse().ok()?,
+            host: host.to_owned(),
+            port: usual
+                .map_or(port, |usual| if port == usual { "" } else { port })
+                .to_owned(),
+        })
+    }
+
+    fn fits(&self, origin: &Self) -> bool {
+        let is_host = match self.host.strip_prefix('*') {
+            Some(end) => origin.host.len() > end.len() && origin.host.ends_with(end),
+            None => self.host == origin.host,
+        };
+        is_host && self.scheme == origin.scheme && (self.port == "*" || self.port == origin.port)
+    }
 }
 
 impl Origins {
+    /// Entries that are no origin fit none.
     pub(super) fn new(allowed: &[String]) -> Self {
-        let mut origins = Self::default();
-        for origin in allowed {
-            let origin = normal(origin);
-            if origin == "*" {
-                origins.any = true;
-            } else if let Some(host) = origin.strip_suffix(":*") {
-                origins.of_any_port.push(host.to_owned());
-            } else if !origin.is_empty() {
-                origins.exact.push(origin);
-            }
+        Self {
+            any: allowed.iter().any(|origin| origin.trim() == "*"),
+            patterns: allowed.iter().filter_map(|it| Origin::read(it)).collect(),
         }
-        origins
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        !self.any && self.exact.is_empty() && self.of_any_port.is_empty()
+        !self.any && self.patterns.is_empty()
     }
 
     pub(super) fn allow(&self, origin: &str) -> bool {
-        if self.any {
-            return true;
-        }
-        let origin = normal(origin);
-        let is_port = |port: &str| {
-            port.is_empty()
-                || port
-                    .strip_prefix(':')
-                    .is_some_and(|port| port.parse::<u16>().is_ok())
-        };
-        self.exact.contains(&origin)
-            || self
-                .of_any_port
-                .iter()
-                .any(|host| origin.strip_prefix(host.as_str()).is_some_and(is_port))
+        self.any
+            || Origin::read(origin)
+                .is_some_and(|origin| self.patterns.iter().any(|it| it.fits(&origin)))
     }
 }
 
@@ -89,6 +115,9 @@ mod tests {
             "https://chat.example.com",
             "http://localhost:*",
             "http://a.example:80",
+            "https://*.example.org",
+            "http://[::1]:*",
+            "chrome-extension://*",
         ]);
         for allowed in [
             "https://chat.example.com",
@@ -96,6 +125,10 @@ mod tests {
             "http://localhost:3000",
             "http://localhost",
             "http://a.example",
+            "https://a.example.org",
+            "https://b.a.example.org:443",
+            "http://[::1]:3000",
+            "chrome-extension://abcdef",
         ] {
             assert!(some.allow(allowed), "{allowed}");
         }
@@ -106,11 +139,32 @@ mod tests {
             "null",
             "http://localhost.evil.example",
             "http://localhost:80.evil.example",
+            "https://example.org",
+            "http://a.example.org",
+            "https://a.example.org:8443",
+            "https://evilexample.org",
+            "chrome-extension://",
             "",
         ] {
             assert!(!some.allow(foreign), "{foreign}");
         }
-        assert!(origins(&["*"]).allow("null"));
+        assert!(origins(&["*"]).allow("null") && origins(&["null"]).allow("null"));
         assert!(origins(&[]).is_empty() && !origins(&[]).allow("http://localhost"));
+    }
+    #[test]
+    fn what_fits_no_page_is_refused() {
+        for allowed in ["https://*.example.com:*", "app://obsidian.md", "null", "*"] {
+            assert_eq!(checked(allowed).as_deref(), Ok(allowed));
+        }
+        for refused in [
+            "localhost:3000",
+            "*.example.com",
+            "https://chat.*.com",
+            "https://*example.com",
+            "https://chat.example.com/page",
+            "http://192.168.*",
+        ] {
+            assert!(checked(refused).is_err(), "{refused}");
+        }
     }
 }

@@ -76,6 +76,13 @@ fn a_command_line_that_is_wrong_is_a_usage_error() {
     for arguments in [
         &["serve", "--rest_prt", "8000"][..],
         &["serve", "--config_path", "c", "--rest_port", "65536"],
+        &[
+            "serve",
+            "--config_path",
+            "c",
+            "--allowed_origins",
+            "https://chat.*.com",
+        ],
         &["srve"],
     ] {
         let output = graphmill(arguments);
@@ -563,6 +570,20 @@ fn check_tells_good_files_from_bad_ones() {
         check(&setup.path().join("missing.pbtxt")).status.code(),
         Some(1)
     );
+}
+
+#[test]
+fn files_may_begin_with_a_byte_order_mark() {
+    let setup = Setup::new()
+        .graph("chat", CHAT)
+        .script(&serde_json::json!({}));
+    let config = setup.config();
+    for file in [&config, &setup.path().join("0/graph.pbtxt")] {
+        let text = std::fs::read_to_string(file).expect("it was written");
+        std::fs::write(file, format!("\u{feff}{text}")).expect("it can be written");
+    }
+    let checked = graphmill(&["check", config.to_str().expect("UTF-8")]);
+    assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stderr));
 }
 
 #[test]

@@ -179,6 +179,7 @@ async fn a_whole_number_may_have_a_fraction_of_nothing() {
             CHAT,
             r#"{"max_tokens": 2.0, "n": 1e0, "seed": 7.0, "top_k": -1.0}"#,
         ),
+        (CHAT, r#"{"seed": -1}"#),
         (
             CHAT,
             r#"{"max_completion_tokens": 2e0, "logit_bias": [[5.0, 1]]}"#,

@@ -34,6 +34,30 @@ async fn health() {
 }
 
 #[tokio::test]
+async fn slashes_around_a_path_are_no_part_of_it() {
+    let server = two_graphs().await;
+    for path in [
+        "/v3/models/",
+        "//v1/models",
+        "/v2/health/ready/",
+        "/v2/models/org/chat//",
+    ] {
+        let reply = server.get(path).await;
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text);
+    }
+    let body = json!({ "model": "org/chat", "messages": [{ "role": "user", "content": "Hi" }] });
+    for path in [
+        "/v1/chat/completions/",
+        "//v3/chat/completions",
+        "/v1/chat/completions/?a=b",
+    ] {
+        let reply = read(server.post(path, body.to_string())).await;
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text);
+    }
+    assert_eq!(server.get("/v3//models").await.status, 404);
+}
+
+#[tokio::test]
 async fn models_are_listed_and_found_by_names_with_slashes() {
     let server = two_graphs().await;
     for prefix in ["/v1", "/v3", "/v3/v1"] {

@@ -158,8 +158,19 @@ async fn a_preflight_is_refused_as_the_request_that_it_asks_for() {
 
 #[tokio::test]
 async fn pages_of_allowed_origins_may_send_and_read() {
-    let server = server(&[], &["https://chat.example.com", "http://localhost:*"]).await;
-    for origin in ["https://chat.example.com", "http://localhost:5173"] {
+    let origins = &[
+        "https://chat.example.com",
+        "http://localhost:*",
+        "https://*.example.org",
+        "chrome-extension://*",
+    ];
+    let server = server(&[], origins).await;
+    for origin in [
+        "https://chat.example.com",
+        "http://localhost:5173",
+        "https://a.example.org",
+        "chrome-extension://abc",
+    ] {
         let reply = preflight(&server, origin).await;
         assert_eq!(reply.status, 200, "{}", reply.text);
         assert_eq!(reply.header("access-control-allow-origin"), Some(origin));

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::schema::{self, Known};
+use super::{
+    components::{self, reference},
+    schema::{self, Known},
+};
 use crate::{
     errors::{self, Cause},
     http::{
@@ -32,7 +35,7 @@ pub(super) fn document(operations: &[Operation], known: &Known<'_>) -> Value {
             "description": "Inference pipelines as graphs. Paths under /v3 are the same under /v1, and /v1/messages is the same under /v3.",
         },
         "paths": paths,
-        "components": { "schemas": schema::components() },
+        "components": { "schemas": components::components(known.reads) },
     })
 }
 
@@ -109,7 +112,7 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
     }
     if path.contains("{name}") {
         parameters.push(json!({
-            "name": "name", "in": "path", "required": true, "schema": { "type": "string", "enum": names },
+            "name": "name", "in": "path", "required": true, "schema": schema::one_of(&names),
         }));
     }
     if path.contains("{calculator}") {
@@ -164,29 +167,31 @@ fn responses(operation: &Operation) -> Value {
     let error = error.unwrap_or("Error");
     let mut responses: BTreeMap<String, Value> = BTreeMap::new();
     for (status, causes) in by_status(operation.refusals()) {
-        let reference = if kserve::owns(&operation.path) {
-            let properties = json!({ "error": { "type": "string" }, "code": {} });
-            json!({ "type": "object", "required": ["error"], "properties": properties })
+        let form = if kserve::owns(&operation.path) {
+            "KServeError"
         } else if torchserve::owns(&operation.path) {
-            let text = json!({ "type": "string" });
-            let properties =
-                json!({ "code": { "type": "integer" }, "type": text, "message": text });
-            json!({ "type": "object", "required": ["code", "type", "message"], "properties": properties })
+            "TorchServeError"
         } else {
-            json!({ "$ref": format!("#/components/schemas/{error}") })
+            error
         };
-        let failure = content("application/json", &causes, &reference);
+        let failure = content("application/json", &causes, &reference(form));
         responses.insert(status.to_string(), failure);
     }
     let object = |fields: &[&str]| json!({ "type": "object", "required": fields });
+    let known = components::answer_at(&operation.path);
+    let whole = |fields: &[&str]| match known {
+        Some((whole, _)) => reference(whole),
+        None => object(fields),
+    };
     match operation.answer {
         Answer::Json(fields) => {
-            let answer = content("application/json", "The answer", &object(fields));
+            let answer = content("application/json", "The answer", &whole(fields));
             responses.insert("200".to_owned(), answer);
         }
         Answer::JsonOrEvents(fields) => {
-            let mut answer = content("application/json", "The answer", &object(fields));
-            answer["content"]["text/event-stream"] = json!({ "schema": schema::event() });
+            let mut answer = content("application/json", "The answer", &whole(fields));
+            let event = components::event(known.map(|(_, carries)| carries), error);
+            answer["content"]["text/event-stream"] = json!({ "schema": event });
             answer["description"] = json!("The answer, or with `stream: true` a stream of events");
             responses.insert("200".to_owned(), answer);
         }

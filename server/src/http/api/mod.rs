@@ -1,12 +1,14 @@
 //! The API documentation: `/openapi.json`, generated from the routed operations, and `/docs`, the
 //! page that shows it.
 
+mod components;
 mod document;
 mod schema;
 
 use std::sync::Arc;
 
 use axum::{Extension, extract::State, http::header, response::IntoResponse};
+use graphmill_dialects::bodies::CHAT;
 use schema::Known;
 
 use super::{
@@ -15,7 +17,7 @@ use super::{
     page,
 };
 use crate::app::state::{App, Described};
-use crate::{keys::Caller, tensors};
+use crate::{keys::Caller, servable::Servable, tensors};
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -42,13 +44,15 @@ async fn openapi(
     let vocabulary = vocabularies.min().unwrap_or_default();
     let embedding_vocabulary = embedding.min().unwrap_or_default();
     let sees = |name: &&str| caller.as_ref().is_none_or(|caller| caller.sees(name, None));
-    let visible = servables.iter().filter(|servable| sees(&servable.graph()));
-    let mut models: Vec<_> = visible
+    let visible = || servables.iter().filter(|servable| sees(&servable.graph()));
+    let mut models: Vec<_> = visible()
         .map(|servable| (servable.graph().to_owned(), servable.endpoints()))
         .collect();
     models.dedup_by(|next, kept| next.0 == kept.0);
-    let mut visible = servables.iter().filter(|servable| sees(&servable.graph()));
-    let run = visible.find_map(|servable| {
+    let chats = |servable: &&Servable| servable.endpoints().contains(&CHAT);
+    let mut reads = vec!["image", "audio"];
+    reads.retain(|kind| visible().filter(chats).all(|it| it.reads().contains(kind)));
+    let run = visible().find_map(|servable| {
         let plan = servable.plan().ok();
         let plan = plan.filter(|plan| tensors::is_served(plan).is_ok_and(|is_served| is_served))?;
         Some((servable.graph().to_owned(), example::of_run(&plan)?))
@@ -56,12 +60,14 @@ async fn openapi(
     let described = Described {
         models,
         run,
+        reads,
         vocabularies: [vocabulary, embedding_vocabulary],
     };
     let document = app.document.of(&described, || {
         let known = Known {
             models: &described.models,
             run: described.run.as_ref(),
+            reads: &described.reads,
             vocabulary,
             embedding_vocabulary,
         };

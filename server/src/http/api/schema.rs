@@ -7,6 +7,7 @@ use graphmill_dialects::{
 };
 use serde_json::{Map, Value, json};
 
+use super::components;
 use crate::http::operation::Body;
 
 /// What is known of the graphs that a document is about.
@@ -16,6 +17,8 @@ pub(super) struct Known<'a> {
     pub(super) models: &'a [(String, Vec<&'static str>)],
     /// A graph of tensors that a run can be shown for, and the body of the run.
     pub(super) run: Option<&'a (String, Value)>,
+    /// What all models that chat read beside text: `image`, `audio`.
+    pub(super) reads: &'a [&'static str],
     /// Tokens of the smallest vocabulary of a model that generates.
     pub(super) vocabulary: usize,
     /// Tokens of the smallest vocabulary of a model that embeds.
@@ -65,7 +68,9 @@ pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
     let fields = schema::endpoint(endpoint).map(|endpoint| &endpoint.fields);
     for (name, field) in fields.into_iter().flatten() {
         let is_shown = only.is_none_or(|only| only.contains(&name.as_str()));
-        let is_property = is_shown && field["x-beyond"] != true;
+        // Generators of clients take no field that has no value.
+        let has_values = field["enum"].as_array().is_none_or(|all| !all.is_empty());
+        let is_property = is_shown && has_values && field["x-beyond"] != true;
         let mut schema = if is_property {
             shown(name, field, body, known)
         } else {
@@ -90,7 +95,7 @@ pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
     let rules = rules(&properties, &needs);
     let mut schema = json!({ "type": "object", "properties": properties, "required": required });
     if !rules.is_empty() {
-        schema["allOf"] = json!(rules);
+        schema["dependentSchemas"] = json!(rules);
     }
     if !others.is_empty() {
         schema["x-fields"] = json!(others);
@@ -139,15 +144,39 @@ fn strip(schema: &mut Value, last_token: usize) {
                 *schema = shown;
                 return strip(schema, last_token);
             }
+            let part = fields.shift_remove("x-parts");
             fields.retain(|name, _| !name.starts_with("x-"));
             if fields.get("format").is_some_and(|format| format == "token") {
                 fields.shift_remove("format");
                 fields.insert("maximum".to_owned(), last_token.into());
             }
+            let most = fields.get("maximum").and_then(Value::as_i64);
+            if fields.get("type").is_some_and(|kind| kind == "integer")
+                && most.is_some_and(|most| most > i64::from(i32::MAX))
+            {
+                fields.insert("format".to_owned(), "int64".into());
+            }
+            let values = fields.get("enum").and_then(Value::as_array);
+            let only = values.filter(|all| all.len() == 1).map(|all| &all[0]);
+            if let Some(only) = fields.get("const").or(only) {
+                let only = exactly(only);
+                *schema = only;
+                return;
+            }
+            if let Some(values) = values {
+                if values.iter().all(Value::is_string) {
+                    fields.insert("type".to_owned(), "string".into());
+                } else {
+                    let each: Vec<Value> = values.iter().map(exactly).collect();
+                    fields.shift_remove("enum");
+                    fields.insert("anyOf".to_owned(), each.into());
+                }
+            }
             fields.values_mut().for_each(|it| strip(it, last_token));
             let required = fields.get("required").cloned().unwrap_or_default();
             let required = required.as_array().map_or(&[][..], Vec::as_slice);
             if let Some(Value::Object(inside)) = fields.get_mut("properties") {
+                inside.retain(|_, field| field["enum"] != json!([]));
                 // Null is the same as no field.
                 for (_, field) in inside
                     .iter_mut()
@@ -156,15 +185,34 @@ fn strip(schema: &mut Value, last_token: usize) {
                     *field = json!({ "anyOf": [field.take(), { "type": "null" }] });
                 }
             }
+            if let Some(Value::String(part)) = part {
+                let parts = json!({ "type": "array", "items": components::reference(&part), "minItems": 1 });
+                *schema = json!({ "oneOf": [schema, parts] });
+            }
         }
         _ => {}
+    }
+}
+
+/// The schema of one value. Generators of clients take lists of strings for `enum`, and no values of
+/// other types.
+fn exactly(value: &Value) -> Value {
+    match value {
+        Value::Array(values) => json!({
+            "type": "array", "items": values.first().map_or(json!({}), exactly),
+            "minItems": values.len(), "maxItems": values.len(),
+        }),
+        Value::Object(_) => json!({ "type": "object", "maxProperties": 0 }),
+        Value::Bool(_) => json!({ "type": "boolean", "const": value }),
+        Value::Number(_) => json!({ "type": "integer", "const": value }),
+        _ => json!({ "type": "string", "const": value }),
     }
 }
 
 /// The schema of the field that names the graph.
 fn model(required: &[&str], names: &[&str]) -> Value {
     // The names are known, which is more than the field's schema says.
-    let mut model = json!({ "type": "string", "enum": names });
+    let mut model = one_of(names);
     if !required.contains(&"model") {
         model = json!({ "anyOf": [model, { "type": "null" }] });
     }
@@ -172,9 +220,17 @@ fn model(required: &[&str], names: &[&str]) -> Value {
     model
 }
 
+/// The schema of a name of a graph; of any text where there are none.
+pub(super) fn one_of(names: &[&str]) -> Value {
+    match names {
+        [] => json!({ "type": "string" }),
+        _ => json!({ "type": "string", "enum": names }),
+    }
+}
+
 /// The rules of fields that need another one, each as two ways out: the other field is there, or this
 /// one asks for nothing. `needs` has fields with the switch that each needs.
-fn rules(properties: &Map<String, Value>, needs: &[(&str, &str)]) -> Vec<Value> {
+fn rules(properties: &Map<String, Value>, needs: &[(&str, &str)]) -> Map<String, Value> {
     let with =
         |name: &str, value: Value| json!({ "properties": { name: value }, "required": [name] });
     let or = |name: &str, value: Value| json!({ "properties": { name: value } });
@@ -209,43 +265,10 @@ fn rules(properties: &Map<String, Value>, needs: &[(&str, &str)]) -> Vec<Value> 
     needs
         .chain(rules)
         .filter(|(name, ..)| properties.contains_key(*name))
-        .map(|(_, with, or)| json!({ "anyOf": [with, or] }))
+        .map(|(name, with, or)| {
+            // Only a limit of 0 needs an echo.
+            let asks = if name == "echo" { "max_tokens" } else { name };
+            (asks.to_owned(), json!({ "anyOf": [with, or] }))
+        })
         .collect()
-}
-
-/// An event of a stream.
-pub(super) fn event() -> Value {
-    json!({
-        "type": "object", "required": ["data"],
-        "properties": { "event": { "type": "string" }, "data": { "type": "string" } },
-    })
-}
-
-/// What the document refers to.
-pub(super) fn components() -> Value {
-    let text_or_null = json!({ "type": ["string", "null"] });
-    json!({
-        "Error": {
-            "type": "object", "required": ["error"],
-            "properties": { "error": {
-                "type": "object", "required": ["message", "type", "param", "code"],
-                "properties": {
-                    "message": { "type": "string" },
-                    "type": { "type": "string" },
-                    "param": text_or_null,
-                    "code": text_or_null,
-                },
-            } },
-        },
-        "MessagesError": {
-            "type": "object", "required": ["type", "error"],
-            "properties": {
-                "type": { "const": "error" },
-                "error": {
-                    "type": "object", "required": ["type", "message"],
-                    "properties": { "type": { "type": "string" }, "message": { "type": "string" } },
-                },
-            },
-        },
-    })
 }

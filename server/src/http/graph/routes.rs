@@ -67,9 +67,9 @@ fn operations_with(body: Body) -> Vec<Operation> {
 /// The paths below those of dialects.
 fn below() -> impl Iterator<Item = (String, Target)> {
     dialect_table::all().flat_map(|dialect| {
-        let paths = PREFIXES.iter().flat_map(move |prefix| {
-            ["", "{*path}"].map(|rest| format!("{prefix}/{}/{rest}", dialect.endpoint()))
-        });
+        let paths = PREFIXES
+            .iter()
+            .map(move |prefix| format!("{prefix}/{}/{{*path}}", dialect.endpoint()));
         let is_behind = dialect.place() != Place::BehindTheGraph;
         let purpose = None;
         let paths = paths.filter(move |_| is_behind);

@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use graphmill_calculators::payload::without_mark;
 use graphmill_calculators::tensor::{Datatype, Tensor, data_from_json, shape_of};
-use graphmill_engine::shortened;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -11,7 +10,7 @@ use std::collections::BTreeMap;
 use super::binary::{Behind, LENGTH};
 use crate::{
     errors::{Cause, Failure},
-    kserve::{BINARY_OUTPUT, Parameter, Parameters, wrong},
+    kserve::{BINARY_OUTPUT, Parameter, Parameters, check_of_tensor, wrong},
     run::Tensors,
 };
 
@@ -23,9 +22,6 @@ const BINARY: &str = "binary_data";
 
 /// Most inputs and most outputs that a request names: a graph has fewer.
 const MAX_TENSORS: usize = 1_024;
-
-/// How much of a name an error shows.
-const SHOWN_BYTES: usize = 100;
 
 /// A request as it is written.
 #[derive(Deserialize)]
@@ -130,16 +126,6 @@ impl InferRequest {
     }
 }
 
-/// Refuses a parameter of a tensor.
-fn refused(place: &str, name: &str) -> Failure {
-    let field = format!("{place}.parameters.{}", shortened(name, SHOWN_BYTES));
-    if name.starts_with("shared_memory") {
-        let why = format!("`{field}`: there is no shared memory");
-        return Failure::new(Cause::Unsupported, why).of_field(field);
-    }
-    wrong(field, "there is no such parameter of a tensor")
-}
-
 impl WrittenInput<'_> {
     fn read(self, position: usize, behind: &mut Behind) -> Result<(String, Tensor), Failure> {
         let place = format!("inputs[{position}]");
@@ -152,7 +138,7 @@ impl WrittenInput<'_> {
                     let field = at(&format!("parameters.{BINARY_SIZE}"));
                     return Err(wrong(field, "it is a number of bytes"));
                 }
-                (name, _) => return Err(refused(&place, name)),
+                (name, value) => check_of_tensor(&place, name, &value)?,
             }
         }
         let datatype: Result<Datatype, _> = self.datatype.parse();
@@ -187,7 +173,7 @@ impl WrittenOutput {
                 (BINARY, Parameter::Bool(wanted)) => binary = Some(wanted),
                 // Clients send it without wanting any.
                 ("classification", Parameter::Int(0)) => {}
-                (name, _) => return Err(refused(&place, name)),
+                (name, value) => check_of_tensor(&place, name, &value)?,
             }
         }
         Ok((self.name, binary))

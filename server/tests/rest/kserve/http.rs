@@ -72,6 +72,21 @@ async fn numbers_of_json_are_read_to_the_last_bit() {
 }
 
 #[tokio::test]
+async fn content_types_of_clients_are_taken() {
+    let (server, _client) = start(&[("mirror", MIRROR)]).await;
+    let mut asked = mirrored();
+    asked["parameters"] = json!({ "content_type": "np" });
+    asked["inputs"][0]["parameters"] = json!({ "content_type": "np" });
+    asked["outputs"] = json!([{ "name": "same_x", "parameters": { "content_type": "np" } }]);
+    let reply = infer(&server, "mirror", &asked).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    assert_eq!(
+        reply.json()["outputs"][0]["data"],
+        json!([1.0, 2.5, 3.0, 4.0])
+    );
+}
+
+#[tokio::test]
 async fn an_answer_of_tensors_tells_what_it_took() {
     let (server, _client) = start(&[("mirror", MIRROR)]).await;
     let plain = infer(&server, "mirror", &mirrored()).await;
@@ -225,6 +240,12 @@ async fn what_is_wrong_with_a_request_is_named() {
             with_x(json!({ "parameters": { "shared_memory_region": "a" } })),
             501,
             "no shared memory",
+        ),
+        (
+            "mirror",
+            with_x(json!({ "parameters": { "content_type": "base64" } })),
+            400,
+            "`inputs[0].parameters.content_type`: it is `np` or `str`",
         ),
         (
             "mirror",
