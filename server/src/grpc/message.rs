@@ -17,14 +17,12 @@ use tonic::{
     codec::{Codec as _, CompressionEncoding},
 };
 
-use super::{
-    codec::Codec,
-    proto::{ModelInferRequest, ModelInferResponse},
-};
+use super::codec::Codec;
 use crate::{
     app::state::App,
     bodies::{Lease, Share},
     errors::{Cause, Failure},
+    kserve::proto::{ModelInferRequest, ModelInferResponse},
     run::RequestContext,
 };
 

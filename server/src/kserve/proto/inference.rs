@@ -27,6 +27,7 @@ pub struct ModelReadyResponse {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ServerMetadataRequest {}
+#[derive(serde::Serialize)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ServerMetadataResponse {
     #[prost(string, tag = "1")]
@@ -43,6 +44,7 @@ pub struct ModelMetadataRequest {
     #[prost(string, tag = "2")]
     pub version: ::prost::alloc::string::String,
 }
+#[derive(serde::Serialize)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ModelMetadataResponse {
     #[prost(string, tag = "1")]
@@ -58,6 +60,7 @@ pub struct ModelMetadataResponse {
 }
 /// Nested message and enum types in `ModelMetadataResponse`.
 pub mod model_metadata_response {
+    #[derive(serde::Serialize)]
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct TensorMetadata {
         #[prost(string, tag = "1")]
@@ -69,30 +72,36 @@ pub mod model_metadata_response {
         pub shape: ::prost::alloc::vec::Vec<i64>,
     }
 }
+#[derive(serde::Serialize)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ModelInput {
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
     #[prost(enumeration = "DataType", tag = "2")]
+    #[serde(serialize_with = "crate::kserve::serialize_data_type")]
     pub data_type: i32,
     #[prost(int64, repeated, tag = "4")]
     pub dims: ::prost::alloc::vec::Vec<i64>,
 }
+#[derive(serde::Serialize)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ModelOutput {
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
     #[prost(enumeration = "DataType", tag = "2")]
+    #[serde(serialize_with = "crate::kserve::serialize_data_type")]
     pub data_type: i32,
     #[prost(int64, repeated, tag = "3")]
     pub dims: ::prost::alloc::vec::Vec<i64>,
 }
+#[derive(serde::Serialize)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ModelTransactionPolicy {
     /// Whether a request can have any number of responses.
     #[prost(bool, tag = "1")]
     pub decoupled: bool,
 }
+#[derive(serde::Serialize)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ModelConfig {
     #[prost(string, tag = "1")]
@@ -122,25 +131,32 @@ pub struct ModelConfigResponse {
     #[prost(message, optional, tag = "1")]
     pub config: ::core::option::Option<ModelConfig>,
 }
+#[derive(serde::Deserialize)]
+#[serde(transparent)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct InferParameter {
-    #[prost(oneof = "infer_parameter::ParameterChoice", tags = "1, 2, 3, 4, 5")]
+    #[prost(oneof = "infer_parameter::ParameterChoice", tags = "1, 2, 5, 3, 4")]
     pub parameter_choice: ::core::option::Option<infer_parameter::ParameterChoice>,
 }
 /// Nested message and enum types in `InferParameter`.
 pub mod infer_parameter {
+    #[derive(serde::Deserialize)]
+    #[serde(
+        untagged,
+        expecting = "a parameter that is no boolean, number or string"
+    )]
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum ParameterChoice {
         #[prost(bool, tag = "1")]
         BoolParam(bool),
         #[prost(int64, tag = "2")]
         Int64Param(i64),
+        #[prost(uint64, tag = "5")]
+        Uint64Param(u64),
         #[prost(string, tag = "3")]
         StringParam(::prost::alloc::string::String),
         #[prost(double, tag = "4")]
         DoubleParam(f64),
-        #[prost(uint64, tag = "5")]
-        Uint64Param(u64),
     }
 }
 /// The elements of a tensor, in row-major order, in the one field that is for its datatype.
@@ -173,8 +189,8 @@ pub struct ModelInferRequest {
     pub model_version: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub id: ::prost::alloc::string::String,
-    #[prost(map = "string, message", tag = "4")]
-    pub parameters: ::std::collections::HashMap<
+    #[prost(btree_map = "string, message", tag = "4")]
+    pub parameters: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
         InferParameter,
     >,
@@ -198,8 +214,8 @@ pub mod model_infer_request {
         pub datatype: ::prost::alloc::string::String,
         #[prost(int64, repeated, tag = "3")]
         pub shape: ::prost::alloc::vec::Vec<i64>,
-        #[prost(map = "string, message", tag = "4")]
-        pub parameters: ::std::collections::HashMap<
+        #[prost(btree_map = "string, message", tag = "4")]
+        pub parameters: ::prost::alloc::collections::BTreeMap<
             ::prost::alloc::string::String,
             super::InferParameter,
         >,
@@ -210,8 +226,8 @@ pub mod model_infer_request {
     pub struct InferRequestedOutputTensor {
         #[prost(string, tag = "1")]
         pub name: ::prost::alloc::string::String,
-        #[prost(map = "string, message", tag = "2")]
-        pub parameters: ::std::collections::HashMap<
+        #[prost(btree_map = "string, message", tag = "2")]
+        pub parameters: ::prost::alloc::collections::BTreeMap<
             ::prost::alloc::string::String,
             super::InferParameter,
         >,
@@ -225,8 +241,8 @@ pub struct ModelInferResponse {
     pub model_version: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub id: ::prost::alloc::string::String,
-    #[prost(map = "string, message", tag = "4")]
-    pub parameters: ::std::collections::HashMap<
+    #[prost(btree_map = "string, message", tag = "4")]
+    pub parameters: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
         InferParameter,
     >,
@@ -246,8 +262,8 @@ pub mod model_infer_response {
         pub datatype: ::prost::alloc::string::String,
         #[prost(int64, repeated, tag = "3")]
         pub shape: ::prost::alloc::vec::Vec<i64>,
-        #[prost(map = "string, message", tag = "4")]
-        pub parameters: ::std::collections::HashMap<
+        #[prost(btree_map = "string, message", tag = "4")]
+        pub parameters: ::prost::alloc::collections::BTreeMap<
             ::prost::alloc::string::String,
             super::InferParameter,
         >,
@@ -271,6 +287,7 @@ pub struct RepositoryIndexRequest {
     #[prost(bool, tag = "2")]
     pub ready: bool,
 }
+#[derive(serde::Serialize)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RepositoryIndexResponse {
     #[prost(message, repeated, tag = "1")]
@@ -278,6 +295,7 @@ pub struct RepositoryIndexResponse {
 }
 /// Nested message and enum types in `RepositoryIndexResponse`.
 pub mod repository_index_response {
+    #[derive(serde::Serialize)]
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct ModelIndex {
         #[prost(string, tag = "1")]
@@ -317,8 +335,8 @@ pub struct RepositoryModelLoadRequest {
     pub repository_name: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub model_name: ::prost::alloc::string::String,
-    #[prost(map = "string, message", tag = "3")]
-    pub parameters: ::std::collections::HashMap<
+    #[prost(btree_map = "string, message", tag = "3")]
+    pub parameters: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
         ModelRepositoryParameter,
     >,
@@ -331,8 +349,8 @@ pub struct RepositoryModelUnloadRequest {
     pub repository_name: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub model_name: ::prost::alloc::string::String,
-    #[prost(map = "string, message", tag = "3")]
-    pub parameters: ::std::collections::HashMap<
+    #[prost(btree_map = "string, message", tag = "3")]
+    pub parameters: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
         ModelRepositoryParameter,
     >,
@@ -347,6 +365,7 @@ pub struct ModelStatisticsRequest {
     #[prost(string, tag = "2")]
     pub version: ::prost::alloc::string::String,
 }
+#[derive(serde::Serialize)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StatisticDuration {
     #[prost(uint64, tag = "1")]
@@ -355,6 +374,7 @@ pub struct StatisticDuration {
     #[prost(uint64, tag = "2")]
     pub ns: u64,
 }
+#[derive(serde::Serialize)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct InferStatistics {
     #[prost(message, optional, tag = "1")]
@@ -374,6 +394,7 @@ pub struct InferStatistics {
     #[prost(message, optional, tag = "8")]
     pub cache_miss: ::core::option::Option<StatisticDuration>,
 }
+#[derive(serde::Serialize)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ModelStatistics {
     #[prost(string, tag = "1")]
@@ -389,7 +410,23 @@ pub struct ModelStatistics {
     pub execution_count: u64,
     #[prost(message, optional, tag = "6")]
     pub inference_stats: ::core::option::Option<InferStatistics>,
+    /// None: the counts of a graph are not kept by the size of batches.
+    #[prost(message, repeated, tag = "7")]
+    pub batch_stats: ::prost::alloc::vec::Vec<InferBatchStatistics>,
 }
+#[derive(serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct InferBatchStatistics {
+    #[prost(uint64, tag = "1")]
+    pub batch_size: u64,
+    #[prost(message, optional, tag = "2")]
+    pub compute_input: ::core::option::Option<StatisticDuration>,
+    #[prost(message, optional, tag = "3")]
+    pub compute_infer: ::core::option::Option<StatisticDuration>,
+    #[prost(message, optional, tag = "4")]
+    pub compute_output: ::core::option::Option<StatisticDuration>,
+}
+#[derive(serde::Serialize)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ModelStatisticsResponse {
     #[prost(message, repeated, tag = "1")]
@@ -398,8 +435,8 @@ pub struct ModelStatisticsResponse {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TraceSettingRequest {
     /// Empty to ask.
-    #[prost(map = "string, message", tag = "1")]
-    pub settings: ::std::collections::HashMap<
+    #[prost(btree_map = "string, message", tag = "1")]
+    pub settings: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
         trace_setting_request::SettingValue,
     >,
@@ -414,16 +451,19 @@ pub mod trace_setting_request {
         pub value: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     }
 }
+#[derive(serde::Serialize)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TraceSettingResponse {
-    #[prost(map = "string, message", tag = "1")]
-    pub settings: ::std::collections::HashMap<
+    #[prost(btree_map = "string, message", tag = "1")]
+    pub settings: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
         trace_setting_response::SettingValue,
     >,
 }
 /// Nested message and enum types in `TraceSettingResponse`.
 pub mod trace_setting_response {
+    #[derive(serde::Serialize)]
+    #[serde(transparent)]
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct SettingValue {
         #[prost(string, repeated, tag = "1")]
@@ -433,8 +473,8 @@ pub mod trace_setting_response {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct LogSettingsRequest {
     /// Empty to ask.
-    #[prost(map = "string, message", tag = "1")]
-    pub settings: ::std::collections::HashMap<
+    #[prost(btree_map = "string, message", tag = "1")]
+    pub settings: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
         log_settings_request::SettingValue,
     >,
@@ -459,16 +499,19 @@ pub mod log_settings_request {
         }
     }
 }
+#[derive(serde::Serialize)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct LogSettingsResponse {
-    #[prost(map = "string, message", tag = "1")]
-    pub settings: ::std::collections::HashMap<
+    #[prost(btree_map = "string, message", tag = "1")]
+    pub settings: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
         log_settings_response::SettingValue,
     >,
 }
 /// Nested message and enum types in `LogSettingsResponse`.
 pub mod log_settings_response {
+    #[derive(serde::Serialize)]
+    #[serde(transparent)]
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct SettingValue {
         #[prost(oneof = "setting_value::ParameterChoice", tags = "1, 2, 3")]
@@ -476,6 +519,8 @@ pub mod log_settings_response {
     }
     /// Nested message and enum types in `SettingValue`.
     pub mod setting_value {
+        #[derive(serde::Serialize)]
+        #[serde(untagged)]
         #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
         pub enum ParameterChoice {
             #[prost(bool, tag = "1")]
