@@ -194,13 +194,13 @@ impl Feeding {
         loop {
             let (mut message, share, settings) = match self.next.take() {
                 Some(first) => first,
-                None => match self.call.next().await? {
-                    Some((message, share)) => (message, share, None),
-                    None => {
+                None => {
+                    let Some((message, share)) = self.call.next().await? else {
                         self.feeder.close();
                         return Ok(None);
-                    }
-                },
+                    };
+                    (message, share, None)
+                }
             };
             let id = std::mem::take(&mut message.id);
             let (packets, time, says_final) = match self.read(message, settings) {

@@ -74,7 +74,7 @@ pub(crate) async fn run(
     let deadline = who.deadline(settings.timeout);
     let (sides, priority) = (&settings.sides, settings.priority);
     let mut run = Run::open_tensors(who, ready, sides, priority, deadline, Driver::Reader)?;
-    let packets = packets(run.plan(), request.inputs, true)?;
+    let packets = packets(&run.plan, request.inputs, true)?;
     let time = settings.time.unwrap_or(Timestamp::ZERO);
     let mut feeder = run.feeder();
     let feeding = async move {
@@ -113,7 +113,7 @@ async fn part_of_sequence(
         (begin(who, ready, &settings)?, Ok(settings))
     };
     let checked = settings.and_then(|settings| {
-        let plan = sequence.run.plan();
+        let plan = &sequence.run.plan;
         check_version(&request.version, &sequence.label.version, "sequence")?;
         check_outputs(&request.outputs, plan)?;
         let packets = packets(plan, request.inputs, true)?;

@@ -58,7 +58,7 @@ pub(crate) type OutputPacket = (usize, Packet);
 
 /// One run of a graph.
 pub(crate) struct Run {
-    pub(super) plan: Arc<Plan>,
+    pub(crate) plan: Arc<Plan>,
     outputs: Vec<Option<OutputStream>>,
     /// Resolves when the session has ended; `None` once it has.
     session: Option<BoxFuture<'static, Result<Summary, Failure>>>,

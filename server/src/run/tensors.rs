@@ -43,10 +43,6 @@ impl Run {
         Self::open(who, ready, plan.graph_outputs(), options)
     }
 
-    pub(crate) fn plan(&self) -> &Arc<Plan> {
-        &self.plan
-    }
-
     /// A feeder of the session's inputs.
     pub(crate) fn feeder(&self) -> Feeder {
         Feeder {

@@ -216,9 +216,9 @@ async fn packets(
     let named = packets.into_iter();
     let named = named.map(|packet| (taps.stream(packet.stream).to_owned(), packet));
     let named: Vec<(String, Tapped)> = named.collect();
-    let (dropped, shown) = (taps.dropped(), Arc::clone(&shows));
+    let (dropped, observation) = (taps.dropped(), Arc::clone(&shows));
     // Payloads may be large, and this thread serves requests.
-    let written = spawn_blocking(move || write_packets(&named, dropped, &shown));
+    let written = spawn_blocking(move || write_packets(&named, dropped, &observation));
     Some((written.await.ok()?, (taps, shows)))
 }
 

@@ -135,16 +135,15 @@ pub struct ModelConfigResponse {
 #[serde(transparent)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct InferParameter {
+    /// In the order in which JSON is read: the first one that a value can be.
     #[prost(oneof = "infer_parameter::ParameterChoice", tags = "1, 2, 5, 3, 4")]
     pub parameter_choice: ::core::option::Option<infer_parameter::ParameterChoice>,
 }
 /// Nested message and enum types in `InferParameter`.
 pub mod infer_parameter {
+    /// In the order in which JSON is read: the first one that a value can be.
     #[derive(serde::Deserialize)]
-    #[serde(
-        untagged,
-        expecting = "a parameter that is no boolean, number or string"
-    )]
+    #[serde(untagged, expecting = "a parameter that is no boolean, number or string")]
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum ParameterChoice {
         #[prost(bool, tag = "1")]
@@ -395,7 +394,19 @@ pub struct InferStatistics {
     pub cache_miss: ::core::option::Option<StatisticDuration>,
 }
 #[derive(serde::Serialize)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct InferBatchStatistics {
+    #[prost(uint64, tag = "1")]
+    pub batch_size: u64,
+    #[prost(message, optional, tag = "2")]
+    pub compute_input: ::core::option::Option<StatisticDuration>,
+    #[prost(message, optional, tag = "3")]
+    pub compute_infer: ::core::option::Option<StatisticDuration>,
+    #[prost(message, optional, tag = "4")]
+    pub compute_output: ::core::option::Option<StatisticDuration>,
+}
+#[derive(serde::Serialize)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ModelStatistics {
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
@@ -413,18 +424,6 @@ pub struct ModelStatistics {
     /// None: the counts of a graph are not kept by the size of batches.
     #[prost(message, repeated, tag = "7")]
     pub batch_stats: ::prost::alloc::vec::Vec<InferBatchStatistics>,
-}
-#[derive(serde::Serialize)]
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct InferBatchStatistics {
-    #[prost(uint64, tag = "1")]
-    pub batch_size: u64,
-    #[prost(message, optional, tag = "2")]
-    pub compute_input: ::core::option::Option<StatisticDuration>,
-    #[prost(message, optional, tag = "3")]
-    pub compute_infer: ::core::option::Option<StatisticDuration>,
-    #[prost(message, optional, tag = "4")]
-    pub compute_output: ::core::option::Option<StatisticDuration>,
 }
 #[derive(serde::Serialize)]
 #[derive(Clone, PartialEq, ::prost::Message)]
