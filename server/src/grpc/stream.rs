@@ -192,15 +192,14 @@ impl Feeding {
     /// stream cannot be read any more.
     async fn next(mut self) -> Result<Option<(Report, Self)>, Failure> {
         loop {
-            let (mut message, share, settings) = match self.next.take() {
-                Some(first) => first,
-                None => {
-                    let Some((message, share)) = self.call.next().await? else {
-                        self.feeder.close();
-                        return Ok(None);
-                    };
-                    (message, share, None)
-                }
+            let (mut message, share, settings) = if let Some(first) = self.next.take() {
+                first
+            } else {
+                let Some((message, share)) = self.call.next().await? else {
+                    self.feeder.close();
+                    return Ok(None);
+                };
+                (message, share, None)
             };
             let id = std::mem::take(&mut message.id);
             let (packets, time, says_final) = match self.read(message, settings) {
