@@ -25,7 +25,7 @@ use crate::{
     stage::Stage,
 };
 
-/// What a server is started with. [`Options::new`] has the usual times; by default there are none.
+/// The options of a server. [`Options::new`] has the usual times; by default there are none.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// What to serve.

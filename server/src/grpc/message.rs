@@ -17,12 +17,14 @@ use tonic::{
     codec::{Codec as _, CompressionEncoding},
 };
 
-use super::codec::Codec;
 use crate::{
     app::state::App,
     bodies::{Lease, Share},
     errors::{Cause, Failure},
-    kserve::proto::{ModelInferRequest, ModelInferResponse},
+    kserve::{
+        codec::Codec,
+        proto::{ModelInferRequest, ModelInferResponse},
+    },
     run::RequestContext,
 };
 

@@ -2,10 +2,9 @@
 //! those of REST come through: ids, the log, keys, the end of the server.
 //!
 //! tonic frames messages and answers: `message` gives it those of a request within the budget of
-//! all bodies, `codec` is prost's with bounds, `status` tells failures. The methods are in
+//! all bodies, `status` tells failures. The methods are in
 //! `service`, and in `stream`; `tensors` reads and writes tensors, and spares large answers a copy.
 
-pub(crate) mod codec;
 mod health;
 mod message;
 mod service;
@@ -45,7 +44,7 @@ use health::Health;
 use message::Call;
 use service::Service;
 
-/// How much of a path an error shows.
+/// The part of a path that an error shows, in bytes.
 const SHOWN_BYTES: usize = 100;
 
 /// The methods of each service, with what a key needs for them: those of the protocol, health for

@@ -26,7 +26,8 @@ use crate::{
     run::Tensors,
 };
 
-/// Reads the tensors of a request: all of them with their bytes in `raw`, or all with their contents.
+/// Reads the tensors of a request: all of them with their bytes in `raw`, or all with their
+/// contents.
 pub(super) fn read(inputs: Vec<InferInputTensor>, raw: Vec<Bytes>) -> Result<Tensors, Failure> {
     if !raw.is_empty() && raw.len() != inputs.len() {
         let why = format!("there are {} for {} inputs", raw.len(), inputs.len());

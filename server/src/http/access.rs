@@ -98,7 +98,7 @@ fn is_probe(path: &str) -> bool {
         || (path.starts_with("/v2/models/") && path.ends_with("/ready"))
 }
 
-/// How paths begin that pages and scrapers ask for.
+/// The beginnings of paths that pages and scrapers ask for.
 #[rustfmt::skip]
 const WATCHED: [&str; 6] = ["/metrics", "/page/", "/v3/models", "/v3/sessions", "/v3/status", "/v3/graphs"];
 

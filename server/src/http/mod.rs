@@ -70,7 +70,7 @@ fn operations(web: bool) -> Vec<Operation> {
     own.into_iter().chain(dialects.into_iter().chain(page).flatten()).collect()
 }
 
-/// How much of a path, a name or an id an error shows.
+/// The part of a path, a name or an id that an error shows, in bytes.
 const SHOWN_BYTES: usize = 150;
 
 /// How much of a method: they are short, but can be made up.

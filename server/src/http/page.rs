@@ -112,7 +112,7 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// What `scripts/web.sh` built and committed, so that cargo needs no Node.
+/// The output of `scripts/web.sh`, which is committed, so that cargo needs no Node.
 static BUILT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../web/dist");
 
 static FILES: LazyLock<HashMap<&'static str, File>> = LazyLock::new(|| {
@@ -123,7 +123,7 @@ static FILES: LazyLock<HashMap<&'static str, File>> = LazyLock::new(|| {
     named.collect()
 });
 
-/// How much of a digest tells one file from another, in bytes.
+/// The part of a digest that tells one file from another, in bytes.
 const TAG_BYTES: usize = 12;
 
 /// A file of the page.

@@ -1,7 +1,8 @@
 //! KServe's Open Inference Protocol, whatever carries it: requests for runs of graphs whose streams
-//! carry tensors, what a graph is, and what the server counts. `proto` has its messages; gRPC sends
-//! them as they are, and REST writes them as JSON.
+//! carry tensors, what a graph is, and what the server counts. `proto` has its messages, which gRPC
+//! sends by `codec`, prost's with bounds, and REST writes as JSON.
 
+pub(crate) mod codec;
 mod metadata;
 mod parameters;
 pub mod proto;
@@ -27,7 +28,7 @@ pub(crate) use statistics::Statistics;
 
 use crate::errors::{Cause, Failure};
 
-/// How much of a name an error shows.
+/// The part of a name that an error shows, in bytes.
 const SHOWN_BYTES: usize = 100;
 
 /// Refuses an operation with shared memory.

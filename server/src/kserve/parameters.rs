@@ -31,7 +31,7 @@ pub(super) const ID: &str = "sequence_id";
 pub(super) const START: &str = "sequence_start";
 const END: &str = "sequence_end";
 
-/// Most bytes of the id of a sequence: longer ones are no ids, and each is kept.
+/// Maximum length of the id of a sequence in bytes: longer ones are no ids, and each is kept.
 const MAX_ID_BYTES: usize = 128;
 
 /// The parameters of a request, by name.
@@ -189,7 +189,7 @@ fn unknown(name: &str, plan: &Plan) -> Failure {
     Failure::new(Cause::BadRequest, message).of_field(field(name))
 }
 
-/// What names a sequence among those of a key and a graph.
+/// The name of a sequence among those of a key and a graph.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Id {
     Number(u64),
@@ -205,18 +205,18 @@ impl fmt::Display for Id {
     }
 }
 
-/// What a request is of a sequence.
+/// The part that a request is of a sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SequenceControl {
     pub(super) id: Id,
-    /// Whether it is the first.
+    /// True for the first one.
     pub(crate) starts: bool,
-    /// Whether it is the last.
+    /// True for the last one.
     pub(crate) ends: bool,
 }
 
 impl SequenceControl {
-    /// What the parameters say; none where the request is of no sequence, which clients write as
+    /// Reads the parameters; none where the request is of no sequence, which clients write as
     /// the id 0 or an empty one, too.
     pub(crate) fn read(parameters: &Parameters) -> Result<Option<Self>, Failure> {
         let find = |name: &str| {

@@ -64,7 +64,7 @@ struct Place {
     id: Id,
 }
 
-/// What is at a place.
+/// The use of a place.
 struct Slot {
     /// Owner of the request that began it.
     owner: Option<Owner>,

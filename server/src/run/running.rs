@@ -53,8 +53,8 @@ impl Running {
         }
     }
 
-    /// Cancels all requests of an id and a key, or of any key. Where there are no keys, an id that a
-    /// client has chosen does not do: another one could guess it. Says whether there is one.
+    /// Cancels all requests of an id and a key, or of any key. Where there are no keys, an id that
+    /// a client has chosen does not do: another one could guess it. Returns true if there is one.
     pub(crate) fn cancel(&self, id: &str, key: Option<&str>, of_any_key: bool) -> bool {
         let all = self.lock();
         let of_id = all.range(places(&id.into())).map(|(_, request)| request);

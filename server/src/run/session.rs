@@ -62,7 +62,7 @@ pub(crate) struct Run {
     outputs: Vec<Option<OutputStream>>,
     /// Resolves when the session has ended; `None` once it has.
     session: Option<BoxFuture<'static, Result<Summary, Failure>>>,
-    /// How it has ended.
+    /// The way in which it has ended.
     outcome: Option<Result<Summary, Failure>>,
     guard: Guard,
     /// Cancels the session when the last is dropped.

@@ -66,8 +66,8 @@ impl Run {
         Ok((name.to_owned(), tensor))
     }
 
-    /// The one packet of each output until the session has ended; with `until_idle`, until the graph
-    /// has nothing more to do for what was pushed. Outputs without one are left out.
+    /// The one packet of each output until the session has ended; with `until_idle`, until the
+    /// graph has nothing more to do for what was pushed. Outputs without one are left out.
     pub(crate) async fn collect(
         &mut self,
         until_idle: Option<&Feeder>,
@@ -136,8 +136,8 @@ impl Feeder {
         Timestamp::new(now).max(last.unwrap_or(Timestamp::UNSET).next())
     }
 
-    /// Sends packets, waiting while queues are full, and keeps what is to be kept until the graph has
-    /// taken them.
+    /// Sends packets, waiting while queues are full, and keeps what is to be kept until the graph
+    /// has taken them.
     pub(crate) async fn push(
         &mut self,
         packets: Vec<(String, Packet)>,

@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut builder = tonic_prost_build::configure()
         .build_client(false)
         .build_transport(false)
-        .codec_path("crate::grpc::codec::Codec")
+        .codec_path("crate::kserve::codec::Codec")
         // Tensors stay where the message has them.
         .bytes(".")
         // Which of several mistakes is told does not change from one time to the next.

@@ -106,7 +106,7 @@ impl ParsedBody {
     }
 }
 
-/// What ends the name of a field that is one of several in a list.
+/// The end of the name of a field that is one of several in a list.
 const LISTED: &str = "[]";
 
 /// The boundary of a form; none for a body that is something else.

@@ -31,9 +31,9 @@ pub(super) struct Events {
     pub(super) _settlement: Option<Settlement>,
     /// The longest silence.
     pub(super) keep_alive: Duration,
-    /// How a failure is told.
+    /// The form of a failure.
     pub(super) dialect: Option<&'static dyn Dialect>,
-    /// Whether the end tells what the answer took.
+    /// True if the end tells what the answer took.
     pub(super) with_timings: bool,
     /// Events with names so far.
     pub(super) named: u64,

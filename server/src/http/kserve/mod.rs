@@ -167,7 +167,7 @@ async fn post_model(
     }
 }
 
-/// What of a graph is asked.
+/// A question about a graph.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum ModelQuestion {
     Metadata,

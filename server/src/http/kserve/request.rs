@@ -65,7 +65,7 @@ struct Output {
 pub(super) struct InferRequest {
     pub(super) id: Option<String>,
     pub(super) run: RunRequest,
-    /// Whether each output that is named is wanted behind the JSON, where the request says so.
+    /// By output that is named: true if it is wanted behind the JSON, where the request says it.
     pub(super) behind: Vec<Option<bool>>,
 }
 

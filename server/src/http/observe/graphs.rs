@@ -93,7 +93,8 @@ pub(super) async fn one(
     Ok((headers, format.write(plan.explain())).into_response())
 }
 
-/// What a graph or one of its sessions does, as it changes.
+/// `GET /v3/graphs/{name}/events`: the numbers of a graph or of one of its sessions, as they
+/// change.
 pub(super) async fn events(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
@@ -155,7 +156,7 @@ impl Events {
     }
 }
 
-/// The packets of some streams, as they come.
+/// `GET /v3/graphs/{name}/tap`: the packets of some streams, as they come.
 pub(super) async fn tap(
     State(app): State<Arc<App>>,
     who: RequestContext,
@@ -249,7 +250,7 @@ pub(super) fn described(stream: &str, packet: &Packet, shows: &Observation) -> V
     })
 }
 
-/// What a packet carries, as far as it is shown, and whether that is not all.
+/// The content of a packet, as far as it is shown, and true if that is not all.
 fn shown(packet: &Packet, shows: &Observation) -> (Value, bool) {
     let encoded = shows.payloads.then(|| codec::encode(packet)).flatten();
     let Some(mut payload) = encoded else {

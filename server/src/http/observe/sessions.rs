@@ -29,13 +29,13 @@ use crate::{
 /// The most sessions that are listed: the oldest, among which are those that do not go on.
 const MAX_LISTED: usize = 256;
 
-/// How long a session that was asked for by name may take to answer.
+/// Time for a session that was asked for by name to answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The most sessions that one rule records: as many as a person looks at, and more than are kept.
 pub(super) const MAX_SESSIONS: usize = 100;
 
-/// How long a rule counts at most, so that one that was forgotten ends.
+/// Maximum number of seconds for which a rule counts, so that one that was forgotten ends.
 pub(super) const MAX_SECONDS: u64 = 3_600;
 
 pub(super) async fn list_open(
@@ -232,7 +232,7 @@ pub(super) async fn trace(
     Ok(Json(write(&recording, &ended.timeline)))
 }
 
-/// What an open session did so far, if it tells.
+/// Asks an open session for what it did so far.
 async fn open_timeline(app: &App, recording: &Recording) -> Option<Timeline> {
     let session = app.runner.sessions.get(&recording.id)?;
     let asked = async move { timeout(PATIENCE, session.viewer.timeline()).await };
@@ -255,7 +255,7 @@ pub(super) async fn packets(
     Ok((content_type, lines).into_response())
 }
 
-/// What was recorded of the session of an id.
+/// Finds the recording of the session of an id.
 fn recorded(app: &App, id: &str) -> Result<Arc<Recording>, Failure> {
     app.runner.sessions.recording(id).ok_or_else(|| {
         let id = shortened(id, SHOWN_BYTES);

@@ -114,7 +114,7 @@ fn named<'a>(who: &RequestContext, path: &'a str) -> (&'a str, &'a str) {
     }
 }
 
-/// How many graphs a page has at most, where the request does not say it.
+/// Maximum number of graphs of a page, where the request does not say it.
 const PAGE: usize = 100;
 
 /// Reads which graphs are listed: the first, and how many.

@@ -27,10 +27,10 @@ use crate::{
     tensors::{self, Port},
 };
 
-/// What the errors call the body.
+/// The name of the body in errors.
 const BODY: &str = "body";
 
-/// Most dimensions of an input: each is an array around others.
+/// Maximum number of dimensions of an input: each is an array around others.
 const MAX_DIMENSIONS: usize = 16;
 
 /// What TorchServe says of every answer: it is not to be kept.
