@@ -48,7 +48,7 @@ pub use app::state::Options;
 pub use app::{Reloader, Server, StartError};
 pub use cli::main;
 pub use config::diagnostics;
-pub use grpc::proto as inference;
+pub use kserve::proto as inference;
 pub use http::media::MediaHost;
 pub use keys::{Digest, JwksSource, JwtOptions, KeyError, KeySource};
 pub use kserve::SequenceLimits;

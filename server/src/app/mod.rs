@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use axum::Router;
 use graphmill_engine::Registry;
 use tokio::{
     net::TcpListener,
@@ -132,16 +133,15 @@ impl Server {
             ("operators", Arc::clone(&operators)),
         ];
         let (stage, stage_now) = watch::channel(Stage::Running);
-        let served = Arc::new(Served::new(options.of_graphs(), registry));
+        let served = Arc::new(Served::new(options.graph_settings(), registry));
         let sequences = Sequences::new(options.sequences.clone());
         let media_hosts = options.media_hosts.clone();
         let media = (!media_hosts.is_empty()).then(|| Media::new(media_hosts));
-        let sessions = Sessions::new();
         let runner = Arc::new(Runner {
             served: Arc::clone(&served),
             running: Arc::default(),
-            sessions: Arc::clone(&sessions),
-            stage: stage_now.clone(),
+            sessions: Sessions::new(),
+            stage: stage_now,
             load_wait: options.load_wait,
             is_open: keys.is_none() && options.management.is_empty(),
         });
@@ -158,54 +158,35 @@ impl Server {
             metrics: Arc::new(Metrics::new(&served, connections, &sequences)),
             statistics: Statistics::default(),
             sequences: Arc::clone(&sequences),
-            served,
             keys,
-            sessions,
             traces,
             started: Instant::now(),
-            stage: stage_now,
         });
         let audience = if management_listeners.is_empty() {
             Side::Both
         } else {
             Side::Public
         };
-        let public = stack::rest(&app, audience, public_site);
-        let mut serving = JoinSet::new();
-        for listener in listeners {
-            serving.spawn(listen::accept(
-                listener,
-                tls.clone(),
-                Arc::clone(&clients),
-                public.clone(),
-            ));
-        }
+        let accept = |tasks: &mut JoinSet<()>, listeners: Vec<_>, by: &Arc<_>, routes: Router| {
+            for listener in listeners {
+                let (tls, by, routes) = (tls.clone(), Arc::clone(by), routes.clone());
+                tasks.spawn(listen::accept(listener, tls, by, routes));
+            }
+        };
+        let (mut serving, mut managing) = (JoinSet::new(), JoinSet::new());
         let rest_port = addresses.first().map_or(0, SocketAddr::port);
+        let public = stack::rest(&app, audience, public_site);
+        accept(&mut serving, listeners, &clients, public);
         let grpc = stack::grpc(&app, grpc_site, rest_port);
-        for listener in grpc_listeners {
-            serving.spawn(listen::accept(
-                listener,
-                tls.clone(),
-                Arc::clone(&clients),
-                grpc.clone(),
-            ));
-        }
+        accept(&mut serving, grpc_listeners, &clients, grpc);
         let management = stack::rest(&app, Side::Management, management_site);
-        let mut managing = JoinSet::new();
-        for listener in management_listeners {
-            managing.spawn(listen::accept(
-                listener,
-                tls.clone(),
-                Arc::clone(&operators),
-                management.clone(),
-            ));
-        }
+        accept(&mut managing, management_listeners, &operators, management);
         for connections in [&clients, &operators] {
             managing.spawn(Arc::clone(connections).watch());
         }
-        managing.spawn(sequences.watch(app.stage.clone()));
-        tokio::spawn(servable::watch_files(Arc::downgrade(&app.served)));
-        tokio::spawn(servable::unload_idle(Arc::downgrade(&app.served)));
+        managing.spawn(sequences.watch(app.runner.stage.clone()));
+        tokio::spawn(servable::watch_files(Arc::downgrade(&app.runner.served)));
+        tokio::spawn(servable::unload_idle(Arc::downgrade(&app.runner.served)));
         if let Some(keys) = &app.keys {
             tokio::spawn(keys::watch(Arc::downgrade(keys)));
             tokio::spawn(keys::watch_issuer(Arc::downgrade(keys)));
@@ -214,16 +195,16 @@ impl Server {
             tokio::spawn(listen::watch_certificates(Arc::downgrade(tls)));
         }
         let loader = Arc::clone(&app);
-        let loading = tokio::task::spawn_blocking(move || loader.served.load());
+        let loading = tokio::task::spawn_blocking(move || loader.runner.served.load());
         let mut looking = JoinSet::new();
         if !app.options.poll.is_zero() {
             looking.spawn(servable::reload_on_change(
-                Arc::clone(&app.served),
+                Arc::clone(&app.runner.served),
                 app.options.poll,
             ));
         }
         if app.options.wait_for_models {
-            looking.spawn(servable::look_for_models(Arc::clone(&app.served)));
+            looking.spawn(servable::look_for_models(Arc::clone(&app.runner.served)));
         }
         Ok(Self {
             _looking: looking,
@@ -257,7 +238,7 @@ impl Server {
 
     /// What reloads the configuration of this server.
     pub fn reloader(&self) -> Reloader {
-        Reloader(Arc::clone(&self.app.served))
+        Reloader(Arc::clone(&self.app.runner.served))
     }
 
     /// Why no graph will ever answer, if so: none is listed, or none could be loaded.
@@ -267,7 +248,7 @@ impl Server {
 
     /// Tells in one line how far the graph is that is being loaded; nothing once all have been.
     pub(crate) fn loading(&self) -> impl Fn() -> Option<String> + Send + 'static {
-        let served = Arc::clone(&self.app.served);
+        let served = Arc::clone(&self.app.runner.served);
         move || {
             let servables = served.now();
             let progress = |it: &servable::Servable| Some((it.name().to_owned(), it.progress()?));

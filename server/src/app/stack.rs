@@ -109,7 +109,7 @@ async fn told(State(protocol): State<Protocol>, request: Request, next: Next) ->
 /// Refuses work that comes when the running one is only waited for; what only asks is answered
 /// until the end.
 async fn draining(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    if *request.method() == Method::POST && *app.stage.borrow() >= Stage::Draining {
+    if *request.method() == Method::POST && *app.runner.stage.borrow() >= Stage::Draining {
         return Failure::stopping().into_response();
     }
     next.run(request).await

@@ -7,13 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::{body::Body, http::request::Parts};
 use bytes::Bytes;
 use serde_json::Value;
-use tokio::sync::watch;
 
 use crate::{
-    bodies::{Bodies, Share},
+    bodies::Bodies,
     config::Config,
     errors::Failure,
     http::media::{Media, MediaHost},
@@ -23,13 +21,12 @@ use crate::{
     metrics::Metrics,
     observe::trace::{TraceOptions, Traces},
     run::Runner,
-    servable::{Keeper, ReloadPolicy, Servables, Served, Settings},
-    sessions::Sessions,
+    servable::{Keeper, ReloadPolicy, Servables, Settings},
     stage::Stage,
 };
 
-/// What a server is started with.
-#[derive(Clone, Debug)]
+/// The options of a server. [`Options::new`] has the usual times; by default there are none.
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// What to serve.
     pub config: Config,
@@ -108,40 +105,20 @@ impl Options {
     pub fn new(config: Config, address: SocketAddr) -> Self {
         Self {
             config,
-            config_path: None,
             poll: Duration::from_secs(5),
             addresses: vec![address],
-            grpc: Vec::new(),
             keep_alive: Duration::from_secs(15),
-            drain_delay: Duration::ZERO,
             grace: Duration::from_secs(5),
             max_body_bytes: MAX_BODY_BYTES,
             max_bodies_bytes: MAX_BODIES_BYTES,
-            management: Vec::new(),
-            limits: Limits::default(),
-            sequences: SequenceLimits::default(),
-            allowed_hosts: Vec::new(),
-            allowed_origins: Vec::new(),
             web: true,
-            graph_edits: false,
-            wait_for_models: false,
             load_wait: Duration::from_secs(10),
-            idle_unload: None,
-            reload_policy: ReloadPolicy::Refuse,
-            state_dir: None,
-            rolled_back: false,
-            traces: None,
-            keys: None,
-            jwt: None,
-            tls: None,
-            media_hosts: Vec::new(),
+            ..Self::default()
         }
     }
-}
 
-impl Options {
-    /// Those that are about graphs.
-    pub(crate) fn of_graphs(&self) -> Settings {
+    /// The options that are about graphs.
+    pub(crate) fn graph_settings(&self) -> Settings {
         Settings {
             config: self.config.clone(),
             config_path: self.config_path.clone(),
@@ -168,10 +145,8 @@ impl Options {
 pub(crate) struct App {
     pub(crate) options: Options,
     pub(crate) runner: Arc<Runner>,
-    pub(crate) served: Arc<Served>,
     /// `None` if requests need no key.
     pub(crate) keys: Option<Arc<Keys>>,
-    pub(crate) sessions: Arc<Sessions>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) statistics: Statistics,
     pub(crate) sequences: Arc<Sequences>,
@@ -182,13 +157,12 @@ pub(crate) struct App {
     pub(crate) media: Option<Media>,
     pub(crate) document: Document,
     pub(crate) started: Instant,
-    pub(crate) stage: watch::Receiver<Stage>,
 }
 
 impl App {
     /// The graphs that are served now. A request asks once, so that it sees one configuration.
     pub(crate) fn servables(&self) -> Arc<Servables> {
-        self.served.now()
+        self.runner.served.now()
     }
 
     /// Why requests would not be served now; `None` when they would.
@@ -196,41 +170,22 @@ impl App {
         self.stopping().or_else(|| self.servables().unready())
     }
 
-    /// Reads the body of a request, as far as the limits allow and the server runs.
-    pub(crate) async fn read_body(&self, parts: &Parts, body: Body) -> Result<Bytes, Failure> {
-        self.read_share(&self.bodies.share(&parts.extensions), parts, body)
-            .await
-    }
-
-    /// The same, for a caller that gives the share of the budget back.
-    pub(crate) async fn read_share(
-        &self,
-        share: &Arc<Share>,
-        parts: &Parts,
-        body: Body,
-    ) -> Result<Bytes, Failure> {
-        let reading = share.read(&parts.headers, body);
-        self.runner.guard(None).wait(reading).await
-    }
-
     /// Why no request would be served now, whatever it is for.
     pub(crate) fn stopping(&self) -> Option<String> {
-        let stopping = *self.stage.borrow() != Stage::Running;
+        let stopping = *self.runner.stage.borrow() != Stage::Running;
         stopping.then(|| Failure::stopping().message)
     }
 }
 
 /// The `OpenAPI` document as it was last made, of these graphs and vocabularies.
 #[derive(Default)]
-pub(crate) struct Document {
-    kept: Mutex<Option<(Described, Bytes)>>,
-}
+pub(crate) struct Document(Mutex<Option<(Described, Bytes)>>);
 
 impl Document {
     /// The document of what is described: the kept one, or what `make` makes.
     pub(crate) fn of(&self, described: &Described, make: impl FnOnce() -> Vec<u8>) -> Bytes {
         // Concurrent requests wait for the document instead of making one each.
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {
             Some((of, document)) if of == described => document.clone(),
             _ => {

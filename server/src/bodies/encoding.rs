@@ -19,29 +19,21 @@ pub(super) enum Encoding {
 }
 
 impl Encoding {
-    /// What the header says of a body; none for one that is as it is.
-    pub(super) fn of(headers: &HeaderMap) -> Result<Option<Self>, Failure> {
-        let mut found = None;
-        for value in headers.get_all(header::CONTENT_ENCODING) {
-            let value = value.to_str().unwrap_or("?");
-            for coding in value.split(',').map(str::trim) {
-                let coding = Self::named(coding).map_err(|()| unknown())?;
-                // No client compresses a request twice.
-                if coding.is_some() && std::mem::replace(&mut found, coding).is_some() {
-                    return Err(unknown());
-                }
+    /// Reads what the header says of a body; none for one that is as it is.
+    pub(super) fn read(headers: &HeaderMap) -> Result<Option<Self>, Failure> {
+        let values = headers.get_all(header::CONTENT_ENCODING).iter();
+        let codings = values.flat_map(|value| value.to_str().unwrap_or("?").split(','));
+        let codings = codings.map(|coding| coding.trim().to_ascii_lowercase());
+        let mut codings = codings.filter(|coding| !["", "identity"].contains(&coding.as_str()));
+        match (codings.next().as_deref(), codings.next()) {
+            (None, _) => Ok(None),
+            (Some("gzip" | "x-gzip"), None) => Ok(Some(Self::Gzip)),
+            (Some("deflate"), None) => Ok(Some(Self::Deflate)),
+            // No client compresses a request twice.
+            _ => {
+                let why = format!("`content-encoding` is none that is read: {ENCODINGS}");
+                Err(Failure::new(Cause::UnknownEncoding, why).of_field("content-encoding"))
             }
-        }
-        Ok(found)
-    }
-
-    /// The encoding of this name; `None` for an unencoded body. Fails for an unsupported name.
-    fn named(coding: &str) -> Result<Option<Self>, ()> {
-        match coding.to_ascii_lowercase().as_str() {
-            "" | "identity" => Ok(None),
-            "gzip" | "x-gzip" => Ok(Some(Self::Gzip)),
-            "deflate" => Ok(Some(Self::Deflate)),
-            _ => Err(()),
         }
     }
 
@@ -74,12 +66,10 @@ impl Encoding {
     }
 }
 
+/// Returns true if bytes begin as zlib's do: with the number of the method, 8, and two bytes that
+/// 31 divides.
 fn has_zlib_header(bytes: &[u8]) -> bool {
-    matches!(bytes, [first, second, ..]
-        if first & 0x0f == 8 && (u16::from(*first) << 8 | u16::from(*second)) % 31 == 0)
-}
-
-fn unknown() -> Failure {
-    let why = format!("`content-encoding` is none that is read: {ENCODINGS}");
-    Failure::new(Cause::UnknownEncoding, why).of_field("content-encoding")
+    bytes.first_chunk().is_some_and(|head: &[u8; 2]| {
+        head[0] & 0x0f == 8 && u16::from_be_bytes(*head).is_multiple_of(31)
+    })
 }

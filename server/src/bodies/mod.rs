@@ -12,19 +12,18 @@ mod encoding;
 
 use std::{
     collections::HashMap,
-    future::poll_fn,
-    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use axum::{
-    body::HttpBody,
+    body::{Body, HttpBody as _},
     http::{Extensions, HeaderMap, header},
 };
 use bytes::Bytes;
 use graphmill_engine::{Executors, Lane};
 use graphmill_llm::room::Claim;
+use http_body_util::BodyExt as _;
 
 use crate::{
     beside::{beside, claim},
@@ -40,15 +39,15 @@ pub(crate) struct Bodies {
     /// Most bytes of a body.
     each: usize,
     /// Most bytes of all bodies.
-    all: usize,
-    taken: Mutex<Taken>,
+    pub(crate) all: usize,
+    taken: Mutex<Usage>,
     /// Executor for long work on bodies.
     lane: Lane,
 }
 
 /// Bytes in memory.
 #[derive(Debug, Default)]
-struct Taken {
+struct Usage {
     all: usize,
     by_key: HashMap<Arc<str>, usize>,
 }
@@ -89,7 +88,7 @@ impl Bodies {
         self.lock().all
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, Usage> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -114,11 +113,6 @@ impl Bodies {
         })
     }
 
-    /// Most bytes in memory.
-    pub(crate) fn limit(&self) -> usize {
-        self.all
-    }
-
     fn too_long(&self) -> Failure {
         let why = format!(
             "the body is longer than {} (--max_body_bytes)",
@@ -127,30 +121,18 @@ impl Bodies {
         Failure::new(Cause::BodyTooLarge, why)
     }
 
-    fn full(&self) -> Failure {
-        let why = format!(
-            "the bodies of the requests that are being read have {} together (--max_bodies_bytes): try again",
-            size(self.all)
-        );
-        Failure::new(Cause::BodiesFull, why)
-    }
-
-    /// Returns the limit of a key, in bytes.
-    fn of_a_key(&self) -> usize {
-        (self.all / 2).max(self.each)
-    }
-
     fn take(&self, key: Option<&Arc<str>>, more: usize, room: usize) -> Result<(), Failure> {
         let mut taken = self.lock();
         if room.checked_sub(more).is_none_or(|left| taken.all > left) {
-            return Err(self.full());
+            let why = format!(
+                "the bodies of the requests that are being read have {} together (--max_bodies_bytes): try again",
+                size(self.all)
+            );
+            return Err(Failure::new(Cause::BodiesFull, why));
         }
         if let Some(key) = key {
-            let (own, most) = (
-                taken.by_key.entry(Arc::clone(key)).or_default(),
-                self.of_a_key(),
-            );
-            if *own + more > most {
+            let own = taken.by_key.entry(Arc::clone(key)).or_default();
+            if *own + more > (self.all / 2).max(self.each) {
                 let why = format!(
                     "the bodies of the requests of the key `{key}` that are being read have {} together, as many as those of a key can: try again",
                     size(*own)
@@ -185,8 +167,7 @@ impl Share {
     /// Gives back what the request has, because its graph has read it: what is left of it is a part
     /// of the answer.
     pub(crate) fn is_read(&self) {
-        let bytes = std::mem::take(&mut *self.lock());
-        self.bodies.give_back(self.key.as_ref(), bytes);
+        self.give_back(usize::MAX);
     }
 
     /// Does work for the request that may take long, beside the threads that serve requests.
@@ -197,12 +178,6 @@ impl Share {
         panicked: &'static str,
     ) -> Result<T, Failure> {
         beside(&self.bodies.lane, self.owner.as_ref(), work, panicked).await
-    }
-
-    fn take(&self, more: usize, room: usize) -> Result<(), Failure> {
-        self.bodies.take(self.key.as_ref(), more, room)?;
-        *self.lock() += more;
-        Ok(())
     }
 
     /// Gives back what a part of it has, unless that was before.
@@ -218,26 +193,27 @@ impl Share {
 
     /// The part of the budget of a body that has not begun to come.
     pub(crate) fn lease(self: &Arc<Self>) -> Lease {
-        Lease::new(self)
+        Lease {
+            share: Arc::clone(self),
+            bytes: 0,
+            claimed_to: SMALL_BYTES,
+            claim: None,
+        }
     }
 
     /// Reads a body to its end. `headers` are those of its request.
-    pub(crate) async fn read<B>(
+    pub(crate) async fn read(
         self: &Arc<Self>,
         headers: &HeaderMap,
-        mut body: B,
-    ) -> Result<Bytes, Failure>
-    where
-        B: HttpBody<Data = Bytes> + Unpin,
-        B::Error: std::fmt::Display,
-    {
+        mut body: Body,
+    ) -> Result<Bytes, Failure> {
         let announced = body.size_hint().exact();
         let too_long = announced.is_some_and(|bytes| bytes > self.bodies.each as u64);
         if too_long && headers.contains_key(header::EXPECT) {
             // The client waits for a word before it sends, and gets this one.
             return Err(self.bodies.too_long());
         }
-        let read = match Encoding::of(headers) {
+        let read = match Encoding::read(headers) {
             _ if too_long => Err(self.bodies.too_long()),
             Ok(encoding) => match (self.collect(&mut body, announced).await, encoding) {
                 (Ok(bytes), Some(encoding)) => self.decode(bytes, encoding).await,
@@ -246,14 +222,15 @@ impl Share {
             Err(failure) => Err(failure),
         };
         if read.is_err() {
-            let _ = tokio::time::timeout(DRAIN, drain(&mut body)).await;
+            let drained = async { while let Some(Ok(_)) = body.frame().await {} };
+            let _ = tokio::time::timeout(DRAIN, drained).await;
         }
         read
     }
 
     /// What compressed bytes stand for, which is as much as a body can have.
     async fn decode(self: &Arc<Self>, bytes: Bytes, encoding: Encoding) -> Result<Bytes, Failure> {
-        let mut lease = Lease::new(self);
+        let mut lease = self.lease();
         // Few bytes can take long.
         let decode = move || {
             let most = lease.share.bodies.each;
@@ -268,20 +245,16 @@ impl Share {
         self.beside(decode, "the body could not be decoded").await?
     }
 
-    async fn collect<B>(
+    async fn collect(
         self: &Arc<Self>,
-        body: &mut B,
+        body: &mut Body,
         announced: Option<u64>,
-    ) -> Result<Bytes, Failure>
-    where
-        B: HttpBody<Data = Bytes> + Unpin,
-        B::Error: std::fmt::Display,
-    {
-        let mut lease = Lease::new(self);
+    ) -> Result<Bytes, Failure> {
+        let mut lease = self.lease();
         let mut first: Option<Bytes> = None;
         let mut rest: Vec<u8> = Vec::new();
         let most = announced.map_or(self.bodies.each, |bytes| bytes as usize);
-        while let Some(frame) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
+        while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| {
                 let why = format!("the body could not be read: {error}");
                 Failure::new(Cause::BadRequest, why)
@@ -307,11 +280,6 @@ impl Share {
     }
 }
 
-/// Reads what is left.
-async fn drain<B: HttpBody + Unpin>(body: &mut B) {
-    while let Some(Ok(_)) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {}
-}
-
 /// Bytes of the budget, which are given back when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Lease {
@@ -323,15 +291,6 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    fn new(share: &Arc<Share>) -> Self {
-        Self {
-            share: Arc::clone(share),
-            bytes: 0,
-            claimed_to: SMALL_BYTES,
-            claim: None,
-        }
-    }
-
     /// Claims memory before a large body's buffer doubles. Never for what a client announces: it
     /// may not send it.
     fn claim(&mut self, bytes: usize) -> Result<(), Failure> {
@@ -347,18 +306,17 @@ impl Lease {
 
     /// Takes as much more, or refuses it.
     pub(crate) fn take(&mut self, more: usize) -> Result<(), Failure> {
-        let bodies = &self.share.bodies;
         let bytes = self.bytes + more;
-        if bytes > bodies.each {
-            return Err(bodies.too_long());
-        }
+        self.check(bytes)?;
+        let bodies = Arc::clone(&self.share.bodies);
         let room = if bytes <= SMALL_BYTES {
             bodies.all
         } else {
             (bodies.all - bodies.all / 4).max(bodies.each)
         };
         self.claim(bytes)?;
-        self.share.take(more, room)?;
+        bodies.take(self.share.key.as_ref(), more, room)?;
+        *self.share.lock() += more;
         self.bytes = bytes;
         Ok(())
     }
@@ -379,12 +337,9 @@ impl Lease {
     }
 
     /// Bytes that have come and keep their part of the budget until nothing refers to them.
-    pub(crate) fn keeps(mut self, bytes: Bytes) -> Bytes {
-        self.claim = None;
-        Bytes::from_owner(Leased {
-            bytes,
-            _lease: Arc::new(self),
-        })
+    pub(crate) fn keeps(self, mut bytes: Bytes) -> Bytes {
+        self.keeps_all([&mut bytes]);
+        bytes
     }
 
     /// Lets these parts of what has come keep the part of the budget until nothing refers to them.
@@ -395,7 +350,7 @@ impl Lease {
         self.claim = None;
         let (share, lease) = (Arc::clone(&self.share), Arc::new(self));
         for part in parts {
-            *part = Bytes::from_owner(Leased {
+            *part = Bytes::from_owner(BudgetedBytes {
                 bytes: std::mem::take(part),
                 _lease: Arc::clone(&lease),
             });
@@ -445,12 +400,12 @@ impl Drop for UntilRead {
 }
 
 /// A body that was read, with what it has of the budget.
-struct Leased {
+struct BudgetedBytes {
     bytes: Bytes,
     _lease: Arc<Lease>,
 }
 
-impl AsRef<[u8]> for Leased {
+impl AsRef<[u8]> for BudgetedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

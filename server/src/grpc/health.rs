@@ -3,15 +3,17 @@
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::{Stream, stream};
-use tokio::{sync::watch, time::sleep};
+use tokio::time::sleep;
 use tonic::{Request, Response, Status};
 use tonic_health::pb::{
     HealthCheckRequest, HealthCheckResponse, health_check_response::ServingStatus,
     health_server::Health as Service,
 };
 
-use super::proto::grpc_inference_service_server::SERVICE_NAME;
-use crate::{app::state::App, servable::Choice, stage::Stage};
+use crate::{
+    app::state::App, kserve::proto::grpc_inference_service_server::SERVICE_NAME, servable::Choice,
+    stage::Stage,
+};
 
 /// How often a watched state is looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -41,34 +43,6 @@ fn answer(state: ServingStatus) -> HealthCheckResponse {
     }
 }
 
-/// What a client watches.
-struct Watching {
-    app: Arc<App>,
-    service: String,
-    told: Option<ServingStatus>,
-    stage: watch::Receiver<Stage>,
-}
-
-impl Watching {
-    /// Waits for another state than the one that was told; none when the server stops.
-    async fn next(mut self) -> Option<(Result<HealthCheckResponse, Status>, Self)> {
-        loop {
-            let now = state(&self.app, &self.service).unwrap_or(ServingStatus::ServiceUnknown);
-            if self.told != Some(now) {
-                self.told = Some(now);
-                return Some((Ok(answer(now)), self));
-            }
-            if *self.stage.borrow_and_update() >= Stage::Draining {
-                return None;
-            }
-            tokio::select! {
-                () = sleep(LOOK) => {}
-                changed = self.stage.changed() => changed.ok()?,
-            }
-        }
-    }
-}
-
 #[tonic::async_trait]
 impl Service for Health {
     async fn check(
@@ -87,15 +61,25 @@ impl Service for Health {
         &self,
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let watching = Watching {
-            app: Arc::clone(&self.0),
-            service: request.into_inner().service,
-            told: None,
-            stage: self.0.stage.clone(),
-        };
-        Ok(Response::new(Box::pin(stream::unfold(
-            watching,
-            Watching::next,
-        ))))
+        let (app, stage) = (Arc::clone(&self.0), self.0.runner.stage.clone());
+        let service = request.into_inner().service;
+        let watched = (app, service, None, stage);
+        // Waits for another state than the one that was told, until the server stops.
+        let states = stream::unfold(watched, async |(app, service, told, mut stage)| {
+            loop {
+                let now = state(&app, &service).unwrap_or(ServingStatus::ServiceUnknown);
+                if told != Some(now) {
+                    return Some((Ok(answer(now)), (app, service, Some(now), stage)));
+                }
+                if *stage.borrow_and_update() >= Stage::Draining {
+                    return None;
+                }
+                tokio::select! {
+                    () = sleep(LOOK) => {}
+                    changed = stage.changed() => changed.ok()?,
+                }
+            }
+        });
+        Ok(Response::new(Box::pin(states)))
     }
 }

@@ -17,14 +17,14 @@ use tonic::{
     codec::{Codec as _, CompressionEncoding},
 };
 
-use super::{
-    codec::Codec,
-    proto::{ModelInferRequest, ModelInferResponse},
-};
 use crate::{
     app::state::App,
     bodies::{Lease, Share},
     errors::{Cause, Failure},
+    kserve::{
+        codec::Codec,
+        proto::{ModelInferRequest, ModelInferResponse},
+    },
     run::RequestContext,
 };
 

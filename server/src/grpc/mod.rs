@@ -2,15 +2,11 @@
 //! those of REST come through: ids, the log, keys, the end of the server.
 //!
 //! tonic frames messages and answers: `message` gives it those of a request within the budget of
-//! all bodies, `codec` is prost's with bounds, `status` tells failures. The methods are in
-//! `service`, and in `stream` and `sequence_stream`; `tensors` spares large answers a copy.
+//! all bodies, `status` tells failures. The methods are in
+//! `service`, and in `stream`; `tensors` reads and writes tensors, and spares large answers a copy.
 
-mod codec;
-mod convert;
 mod health;
 mod message;
-pub mod proto;
-mod sequence_stream;
 mod service;
 mod status;
 mod stream;
@@ -36,42 +32,42 @@ use crate::{
     app::state::App,
     errors::{Cause, Failure},
     keys::Need,
-    kserve,
+    kserve::{
+        self,
+        proto::{
+            self,
+            grpc_inference_service_server::{GrpcInferenceServiceServer, SERVICE_NAME},
+        },
+    },
 };
 use health::Health;
 use message::Call;
-use proto::grpc_inference_service_server::GrpcInferenceServiceServer;
 use service::Service;
 
-/// The methods, with what a key needs for each: those of the protocol, health for probes, which have
-/// no key, and what the services are, for those that have no file of them.
+/// The part of a path that an error shows, in bytes.
+const SHOWN_BYTES: usize = 100;
+
+/// The methods of each service, with what a key needs for them: those of the protocol, health for
+/// probes, which have no key, and what the services are, for those that have no file of them.
 #[rustfmt::skip]
-const METHODS: [(&str, Need); 24] = [
-    ("/inference.GRPCInferenceService/ServerLive", Need::Nothing),
-    ("/inference.GRPCInferenceService/ServerReady", Need::Nothing),
-    ("/inference.GRPCInferenceService/ServerMetadata", Need::Key),
-    ("/inference.GRPCInferenceService/ModelReady", Need::Key),
-    ("/inference.GRPCInferenceService/ModelMetadata", Need::Key),
-    ("/inference.GRPCInferenceService/ModelConfig", Need::Key),
-    ("/inference.GRPCInferenceService/ModelStatistics", Need::Key),
-    ("/inference.GRPCInferenceService/ModelInfer", Need::Infer),
-    ("/inference.GRPCInferenceService/ModelStreamInfer", Need::Infer),
-    ("/inference.GRPCInferenceService/RepositoryIndex", Need::Admin),
-    ("/inference.GRPCInferenceService/RepositoryModelLoad", Need::Admin),
-    ("/inference.GRPCInferenceService/RepositoryModelUnload", Need::Admin),
-    ("/inference.GRPCInferenceService/LogSettings", Need::Metrics),
-    ("/inference.GRPCInferenceService/TraceSetting", Need::Metrics),
-    ("/inference.GRPCInferenceService/SystemSharedMemoryStatus", Need::Key),
-    ("/inference.GRPCInferenceService/SystemSharedMemoryRegister", Need::Key),
-    ("/inference.GRPCInferenceService/SystemSharedMemoryUnregister", Need::Key),
-    ("/inference.GRPCInferenceService/CudaSharedMemoryStatus", Need::Key),
-    ("/inference.GRPCInferenceService/CudaSharedMemoryRegister", Need::Key),
-    ("/inference.GRPCInferenceService/CudaSharedMemoryUnregister", Need::Key),
-    ("/grpc.health.v1.Health/Check", Need::Nothing),
-    ("/grpc.health.v1.Health/Watch", Need::Nothing),
-    ("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", Need::Key),
-    ("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", Need::Key),
+const METHODS: [(&str, Need, &[&str]); 9] = [
+    (SERVICE_NAME, Need::Nothing, &["ServerLive", "ServerReady"]),
+    (SERVICE_NAME, Need::Key, &["ServerMetadata", "ModelReady", "ModelMetadata", "ModelConfig", "ModelStatistics"]),
+    (SERVICE_NAME, Need::Infer, &["ModelInfer", "ModelStreamInfer"]),
+    (SERVICE_NAME, Need::Admin, &["RepositoryIndex", "RepositoryModelLoad", "RepositoryModelUnload"]),
+    (SERVICE_NAME, Need::Metrics, &["LogSettings", "TraceSetting"]),
+    (SERVICE_NAME, Need::Key, &[
+        "SystemSharedMemoryStatus", "SystemSharedMemoryRegister", "SystemSharedMemoryUnregister",
+        "CudaSharedMemoryStatus", "CudaSharedMemoryRegister", "CudaSharedMemoryUnregister",
+    ]),
+    (HEALTH, Need::Nothing, &["Check", "Watch"]),
+    (REFLECTION, Need::Key, &["ServerReflectionInfo"]),
+    (OLD_REFLECTION, Need::Key, &["ServerReflectionInfo"]),
 ];
+
+const HEALTH: &str = "grpc.health.v1.Health";
+const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
+const OLD_REFLECTION: &str = "grpc.reflection.v1alpha.ServerReflection";
 
 /// Everything that can be asked.
 pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
@@ -88,23 +84,26 @@ pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
     };
     let readable = "the descriptors are those of this crate";
     let mut routes = Router::new();
-    for (path, _) in METHODS {
-        let (service, name) = path[1..].split_once('/').unwrap_or_default();
-        let method = match service {
-            "grpc.health.v1.Health" => health.clone(),
-            "grpc.reflection.v1.ServerReflection" => {
-                post_service(described().build_v1().expect(readable))
-            }
-            "grpc.reflection.v1alpha.ServerReflection" => {
-                post_service(described().build_v1alpha().expect(readable))
-            }
-            _ if name.contains("SharedMemory") => post(async || kserve::no_shared_memory()),
-            _ => own.clone(),
-        };
-        routes = routes.route(path, method);
+    let has_elsewhere = !app.options.management.is_empty();
+    for (service, need, names) in METHODS {
+        let is_elsewhere = has_elsewhere && matches!(need, Need::Admin | Need::Metrics);
+        for name in names {
+            let method = match service {
+                _ if is_elsewhere => post(async || {
+                    let why = "operators ask at the management port (--management_port)";
+                    Failure::new(Cause::Forbidden, why)
+                }),
+                HEALTH => health.clone(),
+                REFLECTION => post_service(described().build_v1().expect(readable)),
+                OLD_REFLECTION => post_service(described().build_v1alpha().expect(readable)),
+                _ if name.contains("SharedMemory") => post(async || kserve::no_shared_memory()),
+                _ => own.clone(),
+            };
+            routes = routes.route(&format!("/{service}/{name}"), method);
+        }
     }
     routes.fallback(async |uri: Uri| {
-        let path = shortened(uri.path(), convert::SHOWN_BYTES);
+        let path = shortened(uri.path(), SHOWN_BYTES);
         Failure::new(Cause::UnknownRoute, format!("there is no method `{path}`"))
     })
 }
@@ -125,6 +124,8 @@ async fn serve(
 
 /// What a key needs for each operation.
 pub(crate) fn needs() -> impl Iterator<Item = (Method, String, Need)> {
-    let methods = METHODS.into_iter();
-    methods.map(|(path, need)| (Method::POST, path.to_owned(), need))
+    METHODS.into_iter().flat_map(|(service, need, names)| {
+        let names = names.iter();
+        names.map(move |name| (Method::POST, format!("/{service}/{name}"), need))
+    })
 }

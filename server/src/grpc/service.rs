@@ -4,28 +4,25 @@ use std::sync::Arc;
 
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{
-    convert,
-    message::Call,
-    proto::{
-        LogSettingsRequest, LogSettingsResponse, ModelConfigRequest, ModelConfigResponse,
-        ModelInferRequest, ModelInferResponse, ModelMetadataRequest, ModelMetadataResponse,
-        ModelReadyRequest, ModelReadyResponse, ModelStatisticsRequest, ModelStatisticsResponse,
-        RepositoryIndexRequest, RepositoryIndexResponse, RepositoryModelLoadRequest,
-        RepositoryModelLoadResponse, RepositoryModelUnloadRequest, RepositoryModelUnloadResponse,
-        ServerLiveRequest, ServerLiveResponse, ServerMetadataRequest, ServerMetadataResponse,
-        ServerReadyRequest, ServerReadyResponse, TraceSettingRequest, TraceSettingResponse,
-        grpc_inference_service_server::GrpcInferenceService, log_settings_response,
-        repository_index_response::ModelIndex, trace_setting_response,
-    },
-    stream, tensors,
-};
+use super::{message::Call, stream, tensors};
 use crate::{
     app::state::App,
-    errors::{Cause, Failure},
-    kserve::{self, LogSetting, Metadata, RunRequest, Sequences},
+    errors::Failure,
+    kserve::{
+        self, RunRequest, Sequences,
+        proto::{
+            LogSettingsRequest, LogSettingsResponse, ModelConfigRequest, ModelConfigResponse,
+            ModelInferRequest, ModelInferResponse, ModelMetadataRequest, ModelMetadataResponse,
+            ModelReadyRequest, ModelReadyResponse, ModelStatisticsRequest, ModelStatisticsResponse,
+            RepositoryIndexRequest, RepositoryIndexResponse, RepositoryModelLoadRequest,
+            RepositoryModelLoadResponse, RepositoryModelUnloadRequest,
+            RepositoryModelUnloadResponse, ServerLiveRequest, ServerLiveResponse,
+            ServerMetadataRequest, ServerMetadataResponse, ServerReadyRequest, ServerReadyResponse,
+            TraceSettingRequest, TraceSettingResponse,
+            grpc_inference_service_server::GrpcInferenceService,
+        },
+    },
     run::RequestContext,
-    servable::Servable,
 };
 
 /// The service of a server.
@@ -64,11 +61,7 @@ impl GrpcInferenceService for Service {
         &self,
         _: Request<ServerMetadataRequest>,
     ) -> Answer<ServerMetadataResponse> {
-        Ok(Response::new(ServerMetadataResponse {
-            name: kserve::NAME.to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            extensions: kserve::EXTENSIONS.map(str::to_owned).into(),
-        }))
+        Ok(Response::new(kserve::describe_server()))
     }
 
     async fn model_metadata(
@@ -77,7 +70,7 @@ impl GrpcInferenceService for Service {
     ) -> Answer<ModelMetadataResponse> {
         let (call, asked) = read(request);
         let servable = kserve::find(&call.who, &asked.name, &asked.version)?;
-        Ok(Response::new(convert::metadata(Metadata::of(&servable)?)))
+        Ok(Response::new(kserve::describe(&servable)?))
     }
 
     async fn model_config(
@@ -86,7 +79,7 @@ impl GrpcInferenceService for Service {
     ) -> Answer<ModelConfigResponse> {
         let (call, asked) = read(request);
         let servable = kserve::find(&call.who, &asked.name, &asked.version)?;
-        let config = Some(convert::config(Metadata::of(&servable)?));
+        let config = Some(kserve::config(&servable)?);
         Ok(Response::new(ModelConfigResponse { config }))
     }
 
@@ -115,21 +108,11 @@ impl GrpcInferenceService for Service {
         request: Request<ModelStatisticsRequest>,
     ) -> Answer<ModelStatisticsResponse> {
         let (call, asked) = read(request);
-        let counted = |servable: &Servable| {
-            let counts = self.0.statistics.of(servable.name());
-            convert::statistics(kserve::Label::of(servable), &counts)
-        };
-        let model_stats = if asked.name.is_empty() {
-            let servables = self.0.servables();
-            let seen = servables.iter().filter(|it| call.who.sees(it.graph()));
-            seen.map(counted).collect()
-        } else {
-            vec![counted(&*kserve::find(
-                &call.who,
-                &asked.name,
-                &asked.version,
-            )?)]
-        };
+        if asked.name.is_empty() {
+            return Ok(Response::new(self.0.statistics.read_all(&call.who)));
+        }
+        let servable = kserve::find(&call.who, &asked.name, &asked.version)?;
+        let model_stats = vec![self.0.statistics.read(&servable)];
         Ok(Response::new(ModelStatisticsResponse { model_stats }))
     }
 
@@ -137,17 +120,8 @@ impl GrpcInferenceService for Service {
         &self,
         request: Request<RepositoryIndexRequest>,
     ) -> Answer<RepositoryIndexResponse> {
-        self.is_not_elsewhere()?;
-        let models = kserve::index(&self.0.servables(), request.get_ref().ready).into_iter();
-        let models = models.map(|listed| ModelIndex {
-            name: listed.name,
-            version: listed.version,
-            state: listed.state.to_owned(),
-            reason: listed.reason,
-        });
-        Ok(Response::new(RepositoryIndexResponse {
-            models: models.collect(),
-        }))
+        let models = kserve::index(&self.0.servables(), request.get_ref().ready);
+        Ok(Response::new(RepositoryIndexResponse { models }))
     }
 
     async fn repository_model_load(
@@ -155,15 +129,8 @@ impl GrpcInferenceService for Service {
         request: Request<RepositoryModelLoadRequest>,
     ) -> Answer<RepositoryModelLoadResponse> {
         let (call, asked) = read(request);
-        self.is_not_elsewhere()?;
-        let parameters = asked.parameters.keys().map(String::as_str);
-        kserve::load(
-            &self.0.served,
-            call.who.key(),
-            &asked.model_name,
-            parameters,
-        )
-        .await?;
+        let (actor, parameter) = (call.who.key(), asked.parameters.keys().next());
+        kserve::load(&self.0.runner.served, actor, &asked.model_name, parameter).await?;
         Ok(Response::new(RepositoryModelLoadResponse {}))
     }
 
@@ -178,51 +145,21 @@ impl GrpcInferenceService for Service {
         &self,
         request: Request<LogSettingsRequest>,
     ) -> Answer<LogSettingsResponse> {
-        use log_settings_response::{SettingValue, setting_value::ParameterChoice};
-
-        self.is_not_elsewhere()?;
         if !request.get_ref().settings.is_empty() {
             return Err(kserve::refuse_settings("log", "--log_level").into());
         }
-        let settings = kserve::log_settings().into_iter().map(|(name, setting)| {
-            let parameter_choice = Some(match setting {
-                LogSetting::Bool(value) => ParameterChoice::BoolParam(value),
-                LogSetting::Number(value) => ParameterChoice::Uint32Param(value),
-                LogSetting::Text(value) => ParameterChoice::StringParam(value.to_owned()),
-            });
-            (name.to_owned(), SettingValue { parameter_choice })
-        });
-        Ok(Response::new(LogSettingsResponse {
-            settings: settings.collect(),
-        }))
+        Ok(Response::new(kserve::log_settings()))
     }
 
     async fn trace_setting(
         &self,
         request: Request<TraceSettingRequest>,
     ) -> Answer<TraceSettingResponse> {
-        use trace_setting_response::SettingValue;
-
-        self.is_not_elsewhere()?;
         if !request.get_ref().settings.is_empty() {
             return Err(kserve::refuse_settings("trace", "--otlp_endpoint").into());
         }
-        let settings = kserve::trace_settings(self.0.options.traces.as_ref()).into_iter();
-        let settings = settings.map(|(name, value)| (name.to_owned(), SettingValue { value }));
-        Ok(Response::new(TraceSettingResponse {
-            settings: settings.collect(),
-        }))
-    }
-}
-
-impl Service {
-    /// Refuses what operators ask where they have a port of their own.
-    fn is_not_elsewhere(&self) -> Result<(), Failure> {
-        if self.0.options.management.is_empty() {
-            return Ok(());
-        }
-        let why = "operators ask at the management port (--management_port)";
-        Err(Failure::new(Cause::Forbidden, why))
+        let traces = self.0.options.traces.as_ref();
+        Ok(Response::new(kserve::trace_settings(traces)))
     }
 }
 
@@ -235,10 +172,10 @@ pub(super) async fn infer(
     let request = RunRequest {
         graph: asked.model_name,
         version: asked.model_version,
-        parameters: convert::parameters(asked.parameters)?,
-        inputs: convert::tensors(asked.inputs, asked.raw_input_contents)?,
-        outputs: convert::wanted(asked.outputs)?,
+        parameters: asked.parameters,
+        inputs: tensors::read(asked.inputs, asked.raw_input_contents)?,
+        outputs: tensors::read_wanted(asked.outputs)?,
     };
     let outcome = kserve::run(sequences, who, request).await?;
-    Ok(convert::answer(&outcome.label, asked.id, outcome.tensors))
+    Ok(tensors::answer(&outcome.label, asked.id, outcome.tensors))
 }

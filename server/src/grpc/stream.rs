@@ -1,13 +1,13 @@
 //! `ModelStreamInfer`: one run of a graph for as long as the stream is open. Each message brings
 //! packets of some inputs; each packet of an output is a message of the answer. What is wrong with
 //! one message is told, and the stream goes on.
+//!
+//! Where messages are requests of sequences, each is a request by itself, and is answered by one
+//! message, in their order. The sequences stay when the stream ends.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use chrono::Utc;
 use futures_util::{
     Stream, StreamExt as _, TryStreamExt as _,
     stream::{self, BoxStream},
@@ -15,25 +15,20 @@ use futures_util::{
 use graphmill_engine::{Packet, Timestamp};
 use tonic::Status;
 
-use super::{
-    convert,
-    message::Call,
-    proto::{
-        InferParameter, ModelInferRequest, ModelInferResponse, ModelStreamInferResponse,
-        infer_parameter::ParameterChoice,
-    },
-    sequence_stream,
-};
+use super::{message::Call, service::infer, tensors};
 use crate::{
     bodies::{Share, UntilRead},
     errors::{Cause, Failure},
     keys::Settlement,
-    kserve::{self, Label, SequenceControl, Sequences, Settings},
-    run::{Driver, Entry, Feeder, Inference},
+    kserve::{
+        self, FINAL_RESPONSE, Label, SequenceControl, Sequences, Settings,
+        proto::{
+            InferParameter, ModelInferRequest, ModelInferResponse, ModelStreamInferResponse,
+            infer_parameter::ParameterChoice,
+        },
+    },
+    run::{Driver, Entry, Feeder, OutputPacket, RequestContext, Run, TIMESTAMP},
 };
-
-/// Says the timestamp of a packet that a graph gives.
-const TIMESTAMP: &str = "OVMS_MP_TIMESTAMP";
 
 /// Says that a request has all of its answers.
 const FINAL: &str = "triton_final_response";
@@ -47,26 +42,27 @@ pub(super) async fn answer(
     call: Arc<Call>,
 ) -> Result<Answers, Failure> {
     let who = &call.who;
-    if let Some(exchange) = &who.entry.0.exchange {
+    if let Some(exchange) = &who.entry.exchange {
         exchange.is_open_ended();
     }
-    let (mut first, share) = call.next().await?.ok_or_else(|| {
+    let (first, share) = call.next().await?.ok_or_else(|| {
         let why = "the stream ended before its first message, which names the graph";
         Failure::new(Cause::BadRequest, why)
     })?;
-    if SequenceControl::read(&convert::parameters(first.parameters.clone())?)?.is_some() {
-        return Ok(sequence_stream::answer(sequences, call, (first, share)));
+    if SequenceControl::read(&first.parameters)?.is_some() {
+        return Ok(answer_sequences(sequences, call, (first, share)));
     }
     let ready = kserve::available(who, &first.model_name, &first.model_version).await?;
-    let label = Label::of(&ready.servable);
-    let parameters = convert::parameters(std::mem::take(&mut first.parameters))?;
-    let settings = Settings::read(parameters, ready.plan())?;
-    let inference = kserve::open(who, ready, &settings, Driver::Task)?;
-    let unanswered = Arc::<Mutex<Unanswered>>::default();
+    let label = Label::from(&*ready.servable);
+    let settings = Settings::read(&first.parameters, ready.plan())?;
+    who.entry.model(ready.servable.name(), true);
+    let (sides, priority) = (&settings.sides, settings.priority);
+    let deadline = who.deadline(settings.timeout);
+    let run = Run::open_tensors(who, ready, sides, priority, deadline, Driver::Task)?;
+    let unanswered = Arc::<Mutex<OpenMessages>>::default();
     let feeding = Feeding {
         unanswered: Arc::clone(&unanswered),
-        feeder: inference.feeder(),
-        inference: Arc::clone(inference.plan()),
+        feeder: run.feeder(),
         call: Arc::clone(&call),
         graph: Label {
             name: first.model_name.clone(),
@@ -74,25 +70,76 @@ pub(super) async fn answer(
         },
         next: Some((first, share, Some(settings))),
     };
-    let run = Run {
+    let stream = OpenStream {
         graph: label,
-        idle: inference.feeder(),
-        inference,
-        said: stream::unfold(feeding, Feeding::next).boxed(),
+        idle: run.feeder(),
+        run,
+        said: stream::try_unfold(feeding, Feeding::next).boxed(),
         fed: true,
         ending: None,
         unanswered,
         entry: who.entry.clone(),
         _settlement: who.settlement(),
     };
-    let answers = stream::try_unfold(run, |mut run| async move {
-        Ok(run.next().await?.map(|answer| (answer, run)))
+    let answers = stream::try_unfold(stream, |mut stream| async move {
+        Ok(stream.next().await?.map(|answer| (answer, stream)))
     });
     Ok(ended(answers, who.entry.clone()))
 }
 
+/// Answers a stream that begins with this message.
+fn answer_sequences(
+    sequences: &Arc<Sequences>,
+    call: Arc<Call>,
+    first: (ModelInferRequest, Arc<Share>),
+) -> Answers {
+    let entry = call.who.entry.clone();
+    let state = (
+        Some(first),
+        call.who.settlement(),
+        Arc::clone(sequences),
+        call,
+    );
+    let answers = stream::try_unfold(state, |(first, settlement, sequences, call)| async move {
+        let read = match first {
+            Some(first) => Some(first),
+            None => call.who.guard(None).wait(call.next()).await?,
+        };
+        let Some((message, share)) = read else {
+            return Ok(None);
+        };
+        let graph = Label {
+            name: message.model_name.clone(),
+            version: message.model_version.clone(),
+        };
+        let id = message.id.clone();
+        let answer = infer_part(&sequences, &call.who, message).await;
+        share.is_read();
+        let answer = answer.map_or_else(|failure| wrong(failure, &graph, id), given);
+        Ok(Some((answer, (None, settlement, sequences, call))))
+    });
+    ended(answers, entry)
+}
+
+async fn infer_part(
+    sequences: &Arc<Sequences>,
+    who: &RequestContext,
+    message: ModelInferRequest,
+) -> Result<ModelInferResponse, Failure> {
+    if SequenceControl::read(&message.parameters)?.is_none() {
+        let why = "the stream is one of sequences, as its first message had one";
+        return Err(kserve::wrong("parameters.sequence_id", why));
+    }
+    let says_final = kserve::is_set(&message.parameters, FINAL_RESPONSE);
+    let mut answer = infer(sequences, who, message).await?;
+    if says_final {
+        is_final(&mut answer);
+    }
+    Ok(answer)
+}
+
 /// Ends a stream with the status of its failure, which is logged.
-pub(super) fn ended(
+fn ended(
     answers: impl Stream<Item = Result<ModelStreamInferResponse, Failure>> + Send + 'static,
     entry: Entry,
 ) -> Answers {
@@ -104,24 +151,22 @@ pub(super) fn ended(
 }
 
 /// What the side that reads has to say.
-enum Said {
+enum Report {
     /// What is wrong with a message; its id.
     Wrong(Failure, String),
     /// A request was fed that wants to know when it has all of its answers; its id.
     Fed(String),
-    /// The stream cannot be read any more.
-    Broken(Failure),
 }
 
 /// The messages that the graph may still be at work for.
 #[derive(Default)]
-struct Unanswered {
+struct OpenMessages {
     count: u64,
     /// The id of the last one.
     id: String,
 }
 
-impl Unanswered {
+impl OpenMessages {
     /// The id of the only one; empty if there are several, of which any may be meant.
     fn id(&self) -> String {
         if self.count == 1 {
@@ -135,47 +180,45 @@ impl Unanswered {
 /// Reads messages and feeds the session.
 struct Feeding {
     feeder: Feeder,
-    inference: Arc<graphmill_engine::Plan>,
     call: Arc<Call>,
     graph: Label,
-    unanswered: Arc<Mutex<Unanswered>>,
+    unanswered: Arc<Mutex<OpenMessages>>,
     /// The first message, whose parameters have been read.
     next: Option<(ModelInferRequest, Arc<Share>, Option<Settings>)>,
 }
 
 impl Feeding {
-    /// Feeds until there is something to say; none when the client has sent all.
-    async fn next(mut self) -> Option<(Said, Self)> {
+    /// Feeds until there is something to say; none when the client has sent all. Fails when the
+    /// stream cannot be read any more.
+    async fn next(mut self) -> Result<Option<(Report, Self)>, Failure> {
         loop {
-            let (mut message, share, settings) = match self.next.take() {
-                Some(first) => first,
-                None => match self.call.next().await {
-                    Ok(Some((message, share))) => (message, share, None),
-                    Ok(None) => {
-                        self.feeder.close();
-                        return None;
-                    }
-                    Err(failure) => return Some((Said::Broken(failure), self)),
-                },
+            let (mut message, share, settings) = if let Some(first) = self.next.take() {
+                first
+            } else {
+                let Some((message, share)) = self.call.next().await? else {
+                    self.feeder.close();
+                    return Ok(None);
+                };
+                (message, share, None)
             };
             let id = std::mem::take(&mut message.id);
             let (packets, time, says_final) = match self.read(message, settings) {
                 Ok(read) => read,
-                Err(failure) => return Some((Said::Wrong(failure, id), self)),
+                Err(failure) => return Ok(Some((Report::Wrong(failure, id), self))),
             };
             {
                 let mut unanswered = lock(&self.unanswered);
                 unanswered.count += 1;
                 unanswered.id.clone_from(&id);
             }
-            let inputs: Vec<String> = packets.iter().map(|(name, _)| name.clone()).collect();
             let until_read = Arc::new(UntilRead(share));
-            // Fail when the session has ended, which is told where its outputs end.
-            self.feeder.push(packets, time).await.ok()?;
-            let kept = self.feeder.keep_until_taken(&inputs, time, &until_read);
-            kept.ok()?;
+            // Fails when the session has ended, which is told where its outputs end.
+            let pushed = self.feeder.push(packets, time, Some(&until_read)).await;
+            if pushed.is_err() {
+                return Ok(None);
+            }
             if says_final {
-                return Some((Said::Fed(id), self));
+                return Ok(Some((Report::Fed(id), self)));
             }
         }
     }
@@ -185,70 +228,59 @@ impl Feeding {
         let Label { name, version } = &self.graph;
         if message.model_name != *name {
             let why = format!("the stream is one of the graph `{name}`");
-            return Err(kserve::wrong("model_name".to_owned(), why));
+            return Err(kserve::wrong("model_name", why));
         }
-        if !["", "0", version].contains(&message.model_version.as_str()) {
-            let why = format!("the stream is one of the version {version}");
-            return Err(kserve::wrong("model_version".to_owned(), why));
-        }
-        self.check_outputs(&convert::wanted(message.outputs)?)?;
+        kserve::check_version(&message.model_version, version, "stream")?;
+        self.check_outputs(&tensors::read_wanted(message.outputs)?)?;
         let settings = if let Some(settings) = settings {
             settings
         } else {
-            let parameters = convert::parameters(message.parameters)?;
-            if SequenceControl::read(&parameters)?.is_some() {
-                let field = "parameters.sequence_id".to_owned();
+            if SequenceControl::read(&message.parameters)?.is_some() {
                 let why = "the stream is one run of a graph, as its first message had no sequence";
-                return Err(kserve::wrong(field, why));
+                return Err(kserve::wrong("parameters.sequence_id", why));
             }
-            Settings::of_next(&parameters)?
+            Settings::read_next(&message.parameters)?
         };
-        let tensors = convert::tensors(message.inputs, message.raw_input_contents)?;
-        let packets = kserve::packets(&self.inference, tensors, false)?;
+        let tensors = tensors::read(message.inputs, message.raw_input_contents)?;
+        let packets = kserve::packets(&self.feeder.plan, tensors, false)?;
         let time = settings.time;
-        let time = time.unwrap_or_else(|| self.feeder.next_time(microseconds()));
+        let time = time.unwrap_or_else(|| self.feeder.next_time(Utc::now().timestamp_micros()));
         self.feeder.check(&packets, time)?;
         Ok((packets, time, settings.says_final))
     }
 
     /// Clients may name the outputs, as Triton's do: all of them.
     fn check_outputs(&self, asked: &[String]) -> Result<(), Failure> {
-        let outputs = || self.inference.graph_outputs();
+        let outputs = || self.feeder.plan.graph_outputs();
         let is_asked = |output: &str| asked.iter().any(|it| it == output);
         if asked.is_empty() || (outputs().count() == asked.len() && outputs().all(is_asked)) {
             return Ok(());
         }
         let why = "a stream has the packets of all outputs: name all or none";
-        Err(kserve::wrong("outputs".to_owned(), why))
+        Err(kserve::wrong("outputs", why))
     }
 }
 
 /// Packets by input, their timestamp, and whether the client wants to know when all is answered.
 type Fed = (Vec<(String, Packet)>, Timestamp, bool);
 
-/// Microseconds since 1970.
-fn microseconds() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| now.as_micros() as i64)
-}
-
 /// A run whose packets are written as they come.
-struct Run {
+struct OpenStream {
     graph: Label,
-    inference: Inference,
+    run: Run,
     idle: Feeder,
-    said: BoxStream<'static, Said>,
+    said: BoxStream<'static, Result<Report, Failure>>,
     /// Whether there may be more to read.
     fed: bool,
     /// The request that is told when it has all of its answers, and whether a packet came since it
     /// was last looked.
     ending: Option<(String, bool)>,
-    unanswered: Arc<Mutex<Unanswered>>,
+    unanswered: Arc<Mutex<OpenMessages>>,
     entry: Entry,
     _settlement: Option<Settlement>,
 }
 
-impl Run {
+impl OpenStream {
     /// The next message of the answer; `None` at its end.
     async fn next(&mut self) -> Result<Option<ModelStreamInferResponse>, Failure> {
         loop {
@@ -260,7 +292,7 @@ impl Run {
             };
             tokio::select! {
                 biased;
-                output = self.inference.next() => {
+                output = self.run.next() => {
                     let ending = self.ending.take();
                     let Some(output) = output? else {
                         // The session has ended: so have the answers.
@@ -273,11 +305,10 @@ impl Run {
                     Some((id, false)) => return Ok(Some(self.has_all(id))),
                     ending => self.ending = ending.map(|(id, _)| (id, false)),
                 },
-                said = self.said.next(), if ending.is_none() && self.fed => match said {
+                said = self.said.next(), if ending.is_none() && self.fed => match said.transpose()? {
                     None => self.fed = false,
-                    Some(Said::Broken(failure)) => return Err(failure),
-                    Some(Said::Fed(id)) => self.ending = Some((id, true)),
-                    Some(Said::Wrong(failure, id)) => {
+                    Some(Report::Fed(id)) => self.ending = Some((id, true)),
+                    Some(Report::Wrong(failure, id)) => {
                         return Ok(Some(wrong(failure, &self.graph, id)));
                     }
                 },
@@ -285,16 +316,12 @@ impl Run {
         }
     }
 
-    fn given(&self, output: (usize, Packet)) -> Result<ModelStreamInferResponse, Failure> {
-        let time = output.1.time;
-        let tensor = self.inference.tensor(output)?;
+    fn given(&self, output: OutputPacket) -> Result<ModelStreamInferResponse, Failure> {
+        let time = ParameterChoice::Int64Param(output.1.time.value());
+        let tensor = self.run.tensor(output)?;
         let id = lock(&self.unanswered).id();
-        let mut answer = convert::answer(&self.graph, id, vec![tensor]);
-        set(
-            &mut answer,
-            TIMESTAMP,
-            ParameterChoice::Int64Param(time.value()),
-        );
+        let mut answer = tensors::answer(&self.graph, id, vec![tensor]);
+        set(&mut answer, TIMESTAMP, time);
         self.entry.answers();
         Ok(given(answer))
     }
@@ -302,20 +329,20 @@ impl Run {
     /// Says that the request of this id has all of its answers.
     fn has_all(&self, id: String) -> ModelStreamInferResponse {
         lock(&self.unanswered).count = 0;
-        let mut answer = convert::answer(&self.graph, id, Vec::new());
+        let mut answer = tensors::answer(&self.graph, id, Vec::new());
         is_final(&mut answer);
         self.entry.answers();
         given(answer)
     }
 }
 
-fn lock(unanswered: &Mutex<Unanswered>) -> MutexGuard<'_, Unanswered> {
+fn lock(unanswered: &Mutex<OpenMessages>) -> MutexGuard<'_, OpenMessages> {
     // Nothing under the lock panics.
     unanswered.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A message with an answer.
-pub(super) fn given(answer: ModelInferResponse) -> ModelStreamInferResponse {
+fn given(answer: ModelInferResponse) -> ModelStreamInferResponse {
     ModelStreamInferResponse {
         error_message: String::new(),
         infer_response: Some(answer),
@@ -323,7 +350,7 @@ pub(super) fn given(answer: ModelInferResponse) -> ModelStreamInferResponse {
 }
 
 /// A message that tells what is wrong with one of this id.
-pub(super) fn wrong(failure: Failure, graph: &Label, id: String) -> ModelStreamInferResponse {
+fn wrong(failure: Failure, graph: &Label, id: String) -> ModelStreamInferResponse {
     ModelStreamInferResponse {
         error_message: failure.message,
         infer_response: Some(ModelInferResponse {
@@ -336,7 +363,7 @@ pub(super) fn wrong(failure: Failure, graph: &Label, id: String) -> ModelStreamI
 }
 
 /// Says in an answer that its request has all of them.
-pub(super) fn is_final(answer: &mut ModelInferResponse) {
+fn is_final(answer: &mut ModelInferResponse) {
     set(answer, FINAL, ParameterChoice::BoolParam(true));
 }
 
@@ -344,6 +371,5 @@ fn set(answer: &mut ModelInferResponse, name: &str, choice: ParameterChoice) {
     let parameter = InferParameter {
         parameter_choice: Some(choice),
     };
-    let parameters: &mut HashMap<_, _> = &mut answer.parameters;
-    parameters.insert(name.to_owned(), parameter);
+    answer.parameters.insert(name.to_owned(), parameter);
 }

@@ -1,16 +1,139 @@
-//! Large tensors of answers, which follow the message that tonic writes and are not copied into it:
-//! fields can follow each other in any order.
+//! The tensors of messages. Large ones of answers follow the message that tonic writes and are not
+//! copied into it: fields can follow each other in any order.
 
-use std::iter::once;
+use std::{collections::BTreeMap, iter::once};
 
 use axum::{body::Body, response::Response};
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use futures_util::{StreamExt as _, stream};
+use graphmill_calculators::tensor::{Datatype, Tensor};
 use http_body_util::{BodyStream, StreamBody};
 use hyper::body::Frame;
 use prost::encoding::{WireType, encode_key, encode_varint};
 
-use super::{message::HEAD_BYTES, proto::ModelInferResponse};
+use super::message::HEAD_BYTES;
+use crate::{
+    errors::Failure,
+    kserve::{
+        Label,
+        proto::{
+            InferTensorContents, ModelInferResponse,
+            model_infer_request::{InferInputTensor, InferRequestedOutputTensor},
+            model_infer_response::InferOutputTensor,
+        },
+        read_type, refuse_parameters, wrong,
+    },
+    run::Tensors,
+};
+
+/// Reads the tensors of a request: all of them with their bytes in `raw`, or all with their
+/// contents.
+pub(super) fn read(inputs: Vec<InferInputTensor>, raw: Vec<Bytes>) -> Result<Tensors, Failure> {
+    if !raw.is_empty() && raw.len() != inputs.len() {
+        let why = format!("there are {} for {} inputs", raw.len(), inputs.len());
+        return Err(wrong("raw_input_contents", why));
+    }
+    let mut raw = raw.into_iter();
+    let mut tensors = Tensors::with_capacity(inputs.len());
+    for (position, input) in inputs.into_iter().enumerate() {
+        let place = format!("inputs[{position}]");
+        refuse_parameters(&place, &input.parameters)?;
+        let (datatype, shape) = read_type(&place, &input.datatype, &input.shape)?;
+        let data = match (raw.next(), input.contents) {
+            (Some(raw), None) => Ok(raw),
+            (Some(_), Some(_)) => Err("there is data in `raw_input_contents`, too".to_owned()),
+            (None, contents) => read_contents(datatype, contents.unwrap_or_default()),
+        };
+        let data = data.map_err(|why| wrong(format!("{place}.contents"), why))?;
+        let tensor = Tensor::new(datatype, shape, data).map_err(|why| wrong(place, why))?;
+        tensors.push((input.name, tensor));
+    }
+    Ok(tensors)
+}
+
+/// Reads the bytes of typed contents. The error says why they are not those of the datatype.
+fn read_contents(datatype: Datatype, contents: InferTensorContents) -> Result<Bytes, String> {
+    macro_rules! filled {
+        ($($field:ident)*) => { [$((stringify!($field), !contents.$field.is_empty())),*] };
+    }
+    let filled = filled!(bool_contents int_contents int64_contents uint_contents uint64_contents
+        fp32_contents fp64_contents bytes_contents);
+    let check = |right: &str| {
+        let wrong = filled
+            .iter()
+            .find(|(name, is_filled)| *is_filled && *name != right);
+        wrong.map_or(Ok(()), |(wrong, _)| {
+            Err(format!("{datatype} is in `{right}`, and not in `{wrong}`"))
+        })
+    };
+    let mut data = BytesMut::new();
+    macro_rules! written {
+        ($field:ident as $type:ty) => {{
+            check(stringify!($field))?;
+            for value in contents.$field {
+                let value =
+                    <$type>::try_from(value).map_err(|_| format!("{value} is no {datatype}"))?;
+                data.put_slice(&value.to_le_bytes());
+            }
+        }};
+    }
+    match datatype {
+        Datatype::Bool => written!(bool_contents as u8),
+        Datatype::Int8 => written!(int_contents as i8),
+        Datatype::Int16 => written!(int_contents as i16),
+        Datatype::Int32 => written!(int_contents as i32),
+        Datatype::Int64 => written!(int64_contents as i64),
+        Datatype::Uint8 => written!(uint_contents as u8),
+        Datatype::Uint16 => written!(uint_contents as u16),
+        Datatype::Uint32 => written!(uint_contents as u32),
+        Datatype::Uint64 => written!(uint64_contents as u64),
+        Datatype::Fp32 => written!(fp32_contents as f32),
+        Datatype::Fp64 => written!(fp64_contents as f64),
+        Datatype::Bytes => {
+            check("bytes_contents")?;
+            return Ok(Tensor::of_strings(contents.bytes_contents).data().clone());
+        }
+        Datatype::Fp16 | Datatype::Bf16 => {
+            return Err(format!("{datatype} is sent in `raw_input_contents`"));
+        }
+    }
+    Ok(data.freeze())
+}
+
+/// Reads the names of the outputs that are wanted; all if empty.
+pub(super) fn read_wanted(
+    outputs: Vec<InferRequestedOutputTensor>,
+) -> Result<Vec<String>, Failure> {
+    let outputs = outputs.into_iter().enumerate();
+    let names = outputs.map(|(position, output)| {
+        refuse_parameters(&format!("outputs[{position}]"), &output.parameters)?;
+        Ok(output.name)
+    });
+    names.collect()
+}
+
+/// Writes an answer with these tensors.
+pub(super) fn answer(label: &Label, id: String, tensors: Tensors) -> ModelInferResponse {
+    let written = tensors.into_iter().map(|(name, tensor)| {
+        let output = InferOutputTensor {
+            name,
+            datatype: tensor.datatype().name().to_owned(),
+            shape: tensor.shape().iter().map(|length| *length as i64).collect(),
+            parameters: BTreeMap::new(),
+            contents: None,
+        };
+        (output, tensor.data().clone())
+    });
+    let (outputs, raw_output_contents) = written.unzip();
+    ModelInferResponse {
+        model_name: label.name.clone(),
+        model_version: label.version.clone(),
+        id,
+        parameters: BTreeMap::new(),
+        outputs,
+        raw_output_contents,
+    }
+}
 
 /// From this size on of any tensor, all are parts of the body by themselves.
 const LONG_BYTES: usize = 64 << 10;

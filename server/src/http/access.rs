@@ -46,8 +46,8 @@ fn write(facts: &Facts, status: Option<StatusCode>, whole: bool) {
                 graph = facts.model.get().map(String::as_str),
                 key = facts.key.get().map(|key| &**key),
                 status = status.map(|status| status.as_u16()),
-                error_code = failure.and_then(|failure| failure.code.as_deref()),
-                param = failure.and_then(|failure| failure.param.as_deref()),
+                error_code = failure.and_then(|failure| failure.code().map(log::shown)),
+                param = failure.and_then(|failure| failure.param.as_deref().map(log::shown)),
                 prompt_tokens = has_prompt.then_some(tally.prompt),
                 cached_tokens = has_prompt.then_some(tally.cached),
                 generated_tokens = has_prompt.then_some(tally.generated),
@@ -75,10 +75,12 @@ fn write(facts: &Facts, status: Option<StatusCode>, whole: bool) {
 /// Tells how a request ended.
 fn end(facts: &Facts, whole: bool) -> String {
     match facts.failure.get() {
-        Some(failure) if failure.is_ours => format!("failed: {}", failure.message),
-        Some(failure) => format!("refused: {}", failure.message),
+        Some(failure) if facts.has_failed() => {
+            format!("failed: {}", log::without_texts(&failure.message))
+        }
+        Some(failure) => format!("refused: {}", log::without_values(&failure.message)),
         None if whole => "done".to_owned(),
-        None if facts.is_unread() => {
+        None if facts.exchange.as_ref().is_some_and(|it| it.is_unread()) => {
             "cut off: the client did not read the answer in time".to_owned()
         }
         None => "client left".to_owned(),
@@ -96,19 +98,14 @@ fn is_probe(path: &str) -> bool {
         || (path.starts_with("/v2/models/") && path.ends_with("/ready"))
 }
 
+/// The beginnings of paths that pages and scrapers ask for.
+#[rustfmt::skip]
+const WATCHED: [&str; 6] = ["/metrics", "/page/", "/v3/models", "/v3/sessions", "/v3/status", "/v3/graphs"];
+
 /// Returns true for a successful request of a page or scraper that watches the server: these
 /// send them all the time.
 fn is_view(facts: &Facts, status: Option<StatusCode>) -> bool {
-    let mut parts = facts.path.split('/').skip(1);
-    let is_watched = matches!(
-        (parts.next(), parts.next()),
-        (Some(""), None)
-            | (Some("metrics" | "page"), _)
-            | (
-                Some("v3"),
-                Some("models" | "sessions" | "status" | "graphs")
-            )
-    );
+    let is_watched = facts.path == "/" || WATCHED.iter().any(|it| facts.path.starts_with(it));
     let went_well = |status: StatusCode| status.is_success() || status == StatusCode::NOT_MODIFIED;
     facts.method == Method::GET && is_watched && status.is_some_and(went_well)
 }
@@ -128,7 +125,7 @@ pub(crate) async fn layer(
     let traces = traces.filter(|_| !is_probe(path) && path != "/metrics");
     let trace = traces
         .map(|traces| RequestTrace::begin(traces, request.method(), route, request.headers()));
-    let entry = Entry(Arc::new(Facts {
+    let entry = Arc::new(Facts {
         id: Arc::clone(&id.text),
         method: request.method().clone(),
         path: path.to_owned(),
@@ -143,7 +140,7 @@ pub(crate) async fn layer(
         tally: Arc::default(),
         exchange: request.extensions().get().cloned(),
         trace,
-    }));
+    });
     request.extensions_mut().insert(entry.clone());
     // Dropped without a status when the client leaves before there is one.
     app.metrics.begins();
@@ -159,20 +156,19 @@ pub(crate) async fn layer(
         line.entry.failed(failure);
     }
     if let Some(Label(key)) = response.extensions().get::<Label>() {
-        line.entry.0.key.get_or_init(|| Arc::clone(key));
+        line.entry.key.get_or_init(|| Arc::clone(key));
     }
     // An answer of gRPC has status 200 whatever it says.
     line.status = Some(failure.map_or(response.status(), |failure| failure.row().status));
     line.whole = response.body().is_end_stream();
     let length = response.headers().get(header::CONTENT_LENGTH);
     let left = length.and_then(|length| length.to_str().ok()?.parse().ok());
-    let timed = false;
     response.map(|body| {
-        Body::new(Watched {
+        Body::new(WatchedBody {
             body,
             line,
             left,
-            timed,
+            timed: false,
         })
     })
 }
@@ -187,7 +183,7 @@ struct Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        let facts = &*self.entry.0;
+        let facts = &*self.entry;
         let failure = facts.failure.get();
         write(facts, self.status, self.whole);
         let metrics = &self.app.metrics;
@@ -199,13 +195,14 @@ impl Drop for Line {
             facts.trace.as_ref().and_then(RequestTrace::id),
         );
         if let Some(trace) = &facts.trace {
+            let code = failure.and_then(|failure| failure.code().map(log::shown));
             trace.end(&Ended {
                 id: &facts.id,
                 method: &facts.method,
                 route: Some(facts.endpoint.as_str()).filter(|endpoint| *endpoint != UNKNOWN),
                 path: &log::shown(&facts.path),
                 status: self.status,
-                error: failure.and_then(|failure| failure.code.as_deref()),
+                error: code.as_deref(),
                 has_failed: facts.has_failed(),
                 whole: self.whole,
             });
@@ -227,7 +224,7 @@ impl Drop for Line {
 }
 
 /// A body that knows whether it was sent to its end.
-struct Watched {
+struct WatchedBody {
     body: Body,
     line: Line,
     /// Bytes still to be sent, where the length of the body is known: hyper does not ask for its
@@ -237,10 +234,10 @@ struct Watched {
     timed: bool,
 }
 
-impl Watched {
+impl WatchedBody {
     /// Counts the time to the first token, once it has left.
     fn time(&mut self) {
-        let facts = &*self.line.entry.0;
+        let facts = &*self.line.entry;
         if !self.timed
             && let Some(graph) = facts.model.get()
             && let Some(time) = facts.first_token(&facts.tally.read())
@@ -251,7 +248,7 @@ impl Watched {
     }
 }
 
-impl HttpBody for Watched {
+impl HttpBody for WatchedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

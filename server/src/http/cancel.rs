@@ -9,17 +9,15 @@ use axum::{
 use graphmill_engine::shortened;
 
 use super::{
-    asker::Asker,
+    SHOWN_BYTES,
     operation::{Answer, Group, Operation},
 };
 use crate::{
     app::state::App,
     errors::{Cause, Failure},
     keys::Caller,
+    run::RequestContext,
 };
-
-/// How much of an id an error shows.
-const SHOWN_BYTES: usize = 150;
 
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
@@ -35,21 +33,17 @@ pub(super) fn operations() -> Vec<Operation> {
 /// Requests of other keys are unknown, except to keys that may manage the server.
 async fn cancel(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    who: RequestContext,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Failure> {
     let running = &app.runner.running;
-    let administers = asker.caller().is_some_and(Caller::administers);
-    let is_cancelled = if administers {
-        running.cancel_of_any_key(&id)
-    } else {
-        running.cancel(&id, asker.key())
-    };
+    let administers = who.caller.as_deref().is_some_and(Caller::administers);
+    let is_cancelled = running.cancel(&id, who.key().as_deref(), administers);
     let id = shortened(&id, SHOWN_BYTES);
     if administers {
         let outcome = if is_cancelled { "done" } else { "failed" };
         let reason = (!is_cancelled).then_some("there is no such request");
-        asker.audit("cancel", &id, outcome, reason);
+        who.audit("cancel", &id, outcome, reason);
     }
     if is_cancelled {
         return Ok(StatusCode::NO_CONTENT);

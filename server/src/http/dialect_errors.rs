@@ -1,7 +1,7 @@
 //! Failures in the form of the dialect that a request is written in.
 
 use axum::{
-    body::Body as AnswerBody,
+    body::Body,
     extract::Request,
     http::{HeaderMap, HeaderName, HeaderValue, header},
     middleware::Next,
@@ -36,7 +36,8 @@ pub(crate) async fn layer(targets: &Targets, mut request: Request, next: Next) -
             (None, of_family) => of_family.map(|error| error(failure)),
         };
         if let Some(error) = error {
-            response = with_body(response, error.to_string());
+            response.headers_mut().remove(header::CONTENT_LENGTH);
+            response = response.map(|_| Body::from(error.to_string()));
         }
     }
     if let Some(name) = dialect.and_then(Dialect::id_header)
@@ -57,12 +58,6 @@ fn error_of(path: &str) -> Option<fn(&Failure) -> Value> {
     } else {
         None
     }
-}
-
-fn with_body(response: Response, body: String) -> Response {
-    let (mut parts, _) = response.into_parts();
-    parts.headers.remove(header::CONTENT_LENGTH);
-    Response::from_parts(parts, AnswerBody::from(body))
 }
 
 /// The dialect of the client, at paths that belong to none: as a header says.

@@ -6,7 +6,7 @@ use graphmill_engine::Plan;
 use serde_json::{Map, Value, json};
 
 use super::{
-    operation::{Body, Operation, Parameter},
+    operation::{Body, Parameter},
     operations,
 };
 use crate::{
@@ -106,18 +106,14 @@ pub(super) fn trial(servable: &Servable, plan: &Plan) -> Value {
     if request_stream(plan).is_none() {
         return packets(plan).map_or(Value::Null, |test| json!({ "test": test }));
     }
-    let all = operations(false);
-    let asks = |endpoint: &str| {
-        let asks = |body: Body| body.endpoint() == endpoint && body.only().is_none();
-        let is_of = |it: &&Operation| it.listed && it.body.is_some_and(asks);
-        let found = all.iter().find(is_of)?;
-        Some((found.path.clone(), found.body?))
-    };
     let endpoint = servable.endpoints().first().copied().unwrap_or(USUAL);
-    let Some((path, body)) = asks(endpoint) else {
-        return Value::Null;
-    };
-    json!({ "path": path, "body": of_body(body, Some(&servable.name())) })
+    let is_meant = |body: &Body| body.endpoint() == endpoint && body.only().is_none();
+    let listed = operations(false).into_iter().filter(|it| it.listed);
+    let mut asking = listed.filter_map(|it| Some((it.path, it.body.filter(is_meant)?)));
+    asking.next().map_or(
+        Value::Null,
+        |(path, body)| json!({ "path": path, "body": of_body(body, Some(&servable.name())) }),
+    )
 }
 
 /// A test file with a packet for each input of a graph.

@@ -10,7 +10,7 @@ use std::{
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     str::FromStr,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -18,7 +18,7 @@ use axum::body::Body;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use graphmill_calculators::{http::RemoteImage, payload::JsonBody};
-use hyper::{HeaderMap, StatusCode, Uri, header};
+use hyper::{HeaderMap, StatusCode, header, http::uri::Authority};
 use reqwest::{
     Client, Url,
     dns::{Addrs, Name, Resolve, Resolving},
@@ -54,17 +54,14 @@ impl FromStr for MediaHost {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let why = "expected the name of a host, such as `images.example.com`, or one with a port";
-        let uri: Uri = format!("http://{text}").parse().map_err(|_| why)?;
-        let is_authority = uri.authority().is_some_and(|it| it.as_str() == text);
-        let is_host = is_authority && !text.contains(['@', '*']);
-        let host = uri
-            .host()
-            .filter(|host| is_host && !host.is_empty())
-            .ok_or(why)?;
+        let authority = text.parse::<Authority>().ok();
+        let is_host = |it: &Authority| !it.host().is_empty() && !text.contains(['@', '*']);
+        let host = authority.filter(is_host).ok_or(
+            "expected the name of a host, such as `images.example.com`, or one with a port",
+        )?;
         Ok(Self {
-            name: host.to_ascii_lowercase(),
-            port: uri.port_u16(),
+            name: host.host().to_ascii_lowercase(),
+            port: host.port_u16(),
         })
     }
 }
@@ -81,8 +78,8 @@ impl MediaHost {
 pub(crate) struct Media {
     hosts: Vec<MediaHost>,
     client: Client,
-    /// By owner; of those that fetch nothing, nothing is left.
-    fetching: Mutex<HashMap<Option<Owner>, Weak<Semaphore>>>,
+    /// By owner: those that fetch something.
+    fetching: Mutex<HashMap<Option<Owner>, Arc<Semaphore>>>,
 }
 
 impl Media {
@@ -138,13 +135,9 @@ impl Media {
     /// The turns of an owner: slow hosts that one asks for hold up no other.
     fn turns(&self, owner: Option<&Owner>) -> Arc<Semaphore> {
         let mut all = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, turns| turns.strong_count() > 0);
-        let turns = all.entry(owner.cloned()).or_default();
-        turns.upgrade().unwrap_or_else(|| {
-            let new = Arc::new(Semaphore::new(MAX_FETCHING));
-            *turns = Arc::downgrade(&new);
-            new
-        })
+        all.retain(|_, turns| Arc::strong_count(turns) > 1);
+        let turns = all.entry(owner.cloned());
+        Arc::clone(turns.or_insert_with(|| Arc::new(Semaphore::new(MAX_FETCHING))))
     }
 
     /// The URL of an image, if it may be fetched.

@@ -4,7 +4,6 @@
 
 pub(crate) mod access;
 mod api;
-mod asker;
 mod cancel;
 pub(crate) mod dialect_errors;
 mod example;
@@ -16,6 +15,7 @@ mod openai;
 mod operation;
 mod ovms;
 mod page;
+mod request;
 mod sse;
 mod status;
 mod timings;
@@ -50,7 +50,7 @@ fn operations(web: bool) -> Vec<Operation> {
     let own = [
         Operation::get("/v3/status", status::status).about(Group::Server, "What each engine and each graph does now")
             .answers(Answer::Json(&["version", "engines", "graphs"])).on(Side::Management),
-        Operation::get("/metrics", scrape).about(Group::Server, "The same as numbers over time, for Prometheus")
+        Operation::get("/metrics", |State(app): State<Arc<App>>, headers: HeaderMap| async move { app.metrics.scrape(&headers) }).about(Group::Server, "The same as numbers over time, for Prometheus")
             .answers(Answer::Text(&metrics::CONTENT_TYPES)).on(Side::Management),
         Operation::get("/health", kserve::ready).about(Group::Server, "The same as `/v2/health/ready`, where many look").answers(Answer::Health),
         Operation::get("/v1/health", kserve::ready).about(Group::Server, "The same as `/v2/health/ready`, where many look")
@@ -70,8 +70,8 @@ fn operations(web: bool) -> Vec<Operation> {
     own.into_iter().chain(dialects.into_iter().chain(page).flatten()).collect()
 }
 
-/// How much of a path an error shows.
-const MAX_SHOWN_BYTES: usize = 150;
+/// The part of a path, a name or an id that an error shows, in bytes.
+const SHOWN_BYTES: usize = 150;
 
 /// How much of a method: they are short, but can be made up.
 const MAX_METHOD_BYTES: usize = 20;
@@ -109,17 +109,9 @@ fn offered(app: &App) -> Vec<Operation> {
     offered
 }
 
-/// Answers a scrape.
-async fn scrape(
-    State(app): State<Arc<App>>,
-    headers: HeaderMap,
-) -> Result<impl IntoResponse, Failure> {
-    app.metrics.scrape(&headers)
-}
-
 /// Nothing is served at the path.
 pub(crate) async fn unknown_route(method: Method, uri: Uri) -> Failure {
-    let path = &*shortened(uri.path(), MAX_SHOWN_BYTES);
+    let path = &*shortened(uri.path(), SHOWN_BYTES);
     let operations = operations(false);
     let of_operators = operations.iter().find(|operation| {
         operation.side == Side::Management && is_path(&operation.path, uri.path())
@@ -139,18 +131,12 @@ pub(crate) async fn unknown_route(method: Method, uri: Uri) -> Failure {
 
 /// Returns true if a path matches a route, of which each part in braces is any word.
 fn is_path(route: &str, path: &str) -> bool {
-    let (mut wanted, mut parts) = (route.split('/'), path.split('/'));
+    let (wanted, parts) = (route.split('/'), path.split('/'));
     let is_part = |(wanted, part): (&str, &str)| {
         let is_word = wanted.starts_with('{') && !wanted.starts_with("{*") && !part.is_empty();
         is_word || wanted == part
     };
-    loop {
-        match (wanted.next(), parts.next()) {
-            (None, None) => return true,
-            (Some(wanted), Some(part)) if is_part((wanted, part)) => {}
-            _ => return false,
-        }
-    }
+    wanted.clone().count() == parts.clone().count() && wanted.zip(parts).all(is_part)
 }
 
 /// Advice about a path.
@@ -199,7 +185,7 @@ fn nearest<'a>(path: &str, paths: impl Iterator<Item = &'a str>) -> Option<&'a s
 /// Refuses a method that a path does not take.
 async fn wrong_method(target: Option<Extension<Target>>, method: Method, uri: Uri) -> Response {
     let near = meant(below(uri.path(), &method, &operations(false)));
-    let path = shortened(uri.path(), MAX_SHOWN_BYTES);
+    let path = shortened(uri.path(), SHOWN_BYTES);
     let method = shortened(method.as_str(), MAX_METHOD_BYTES);
     let message = format!("`{path}` does not take `{method}`{near}");
     let mut response = Failure::new(Cause::WrongMethod, message).into_response();

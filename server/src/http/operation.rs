@@ -255,8 +255,8 @@ impl Operation {
         }
     }
 
-    /// Its body is one for a graph.
-    pub(crate) fn of_graph(mut self, body: Body) -> Self {
+    /// It takes a body for a graph.
+    pub(crate) fn takes_body(mut self, body: Body) -> Self {
         self.body = Some(body);
         self.refuses(OF_GRAPHS)
     }

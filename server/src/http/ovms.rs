@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
-    Extension, Json,
+    Json,
     extract::State,
     http::StatusCode,
     response::{IntoResponse as _, Response},
@@ -12,14 +12,11 @@ use axum::{
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
 
-use super::{
-    asker::Asker,
-    operation::{Answer, Group, Operation, Side},
-};
+use super::operation::{Answer, Group, Operation, Side};
 use crate::{
     app::state::App,
     errors::{Cause, Failure},
-    run::Entry,
+    run::RequestContext,
     servable::{Servable, StateName},
 };
 
@@ -34,13 +31,9 @@ pub(super) fn operations() -> Vec<Operation> {
 
 /// The states of the graphs of the new configuration; 201 where one has changed. What is wrong with
 /// a new configuration is an error, and the old one is served.
-async fn reload(
-    State(app): State<Arc<App>>,
-    asker: Asker,
-    Extension(entry): Extension<Entry>,
-) -> Response {
-    let served = Arc::clone(&app.served);
-    let reloading = spawn_blocking(move || served.reload_for(asker.key(), None));
+async fn reload(State(app): State<Arc<App>>, who: RequestContext) -> Response {
+    let (served, actor) = (Arc::clone(&app.runner.served), who.key());
+    let reloading = spawn_blocking(move || served.reload_for(actor.as_deref(), None));
     let Ok(reloaded) = reloading.await else {
         let error = json!({ "error": Failure::stopping().message });
         return (StatusCode::SERVICE_UNAVAILABLE, Json(error)).into_response();
@@ -62,7 +55,8 @@ async fn reload(
                 StatusCode::PRECONDITION_FAILED
             };
             let failure = Failure::new(Cause::BadRequest, refused.reason.as_str());
-            entry.failed(&failure.with_code("configuration_refused"));
+            who.entry
+                .failed(&failure.with_code("configuration_refused"));
             let error = json!({ "error": refused.reason, "diagnostics": refused.diagnostics });
             (status, Json(error)).into_response()
         }

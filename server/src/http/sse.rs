@@ -1,15 +1,21 @@
 //! The SSE writer: the framing of events, their end and keep-alives. It does not know the content
 //! of events.
 
+use std::convert::Infallible;
+
 use axum::{
     body::Body,
     http::{HeaderName, header},
     response::{IntoResponse as _, Response},
 };
-use bytes::{BufMut, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
+use futures_util::{Stream, StreamExt as _, stream};
+use tokio::time::timeout;
 
-/// Says that the stream ended well.
-const DONE: &str = "[DONE]";
+use crate::{app::state::App, errors::Failure, stage::Stage};
+
+/// The data of the event that says that the stream ended well.
+pub(super) const DONE: &str = "[DONE]";
 
 /// A comment, which clients skip: keeps proxies from closing a connection that is silent for long.
 pub(crate) const PING: &[u8] = b": ping\n\n";
@@ -38,11 +44,6 @@ pub(crate) fn write_named_event(out: &mut BytesMut, name: &'static str, data: &s
     write_event(out, data);
 }
 
-/// Appends the event that ends a stream.
-pub(crate) fn write_done(out: &mut BytesMut) {
-    write_event(out, DONE);
-}
-
 /// The answer that has `body` for its stream of events.
 pub(crate) fn response(body: Body) -> Response {
     let headers = [
@@ -52,6 +53,28 @@ pub(crate) fn response(body: Body) -> Response {
         (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     (headers, body).into_response()
+}
+
+/// The answer to a viewer that has these events, until its client leaves or the server stops.
+pub(super) fn view(
+    app: &App,
+    events: impl Stream<Item = Bytes> + Send + 'static,
+) -> Result<Response, Failure> {
+    let place = app.runner.sessions.viewer()?;
+    let keep_alive = app.options.keep_alive;
+    let viewed = (events.boxed(), place);
+    let events = stream::unfold(viewed, move |(mut events, place)| async move {
+        let said = timeout(keep_alive, events.next()).await;
+        let bytes = said.unwrap_or(Some(Bytes::from_static(PING)))?;
+        Some((Ok::<_, Infallible>(bytes), (events, place)))
+    });
+    let mut stage = app.runner.stage.clone();
+    // A page that is left open must not hold up the end of the server.
+    let draining = async move {
+        let _ = stage.wait_for(|stage| *stage >= Stage::Draining).await;
+    };
+    let events = events.take_until(Box::pin(draining));
+    Ok(response(Body::from_stream(events)))
 }
 
 #[cfg(test)]
@@ -83,12 +106,5 @@ mod tests {
         let mut out = BytesMut::new();
         write_named_event(&mut out, "ping", "{}");
         assert_eq!(&out[..], b"event: ping\ndata: {}\n\n");
-    }
-
-    #[test]
-    fn a_stream_ends_with_done() {
-        let mut out = BytesMut::new();
-        write_done(&mut out);
-        assert_eq!(&out[..], b"data: [DONE]\n\n");
     }
 }

@@ -72,7 +72,7 @@ fn batchers(servables: &Servables) -> Vec<Value> {
 }
 
 fn sequences(app: &App) -> Value {
-    let (counts, limits) = (app.sequences.counts(), app.sequences.limits());
+    let (counts, limits) = (app.sequences.counts(), &app.sequences.limits);
     json!({
         "open": counts.open.values().sum::<usize>(),
         "in_use": counts.in_use,
@@ -120,7 +120,7 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
     Json(json!({
         "version": env!("CARGO_PKG_VERSION"),
         "uptime_seconds": app.started.elapsed().as_secs(),
-        "bodies": { "bytes": app.bodies.taken(), "limit": app.bodies.limit() },
+        "bodies": { "bytes": app.bodies.taken(), "limit": app.bodies.all },
         "engines": engines(&servables),
         "embedding_engines": embedding_engines(&servables),
         "batchers": batchers(&servables),

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use graphmill_engine::{NodeSummary, Summary};
 use serde::Serialize;
 
-use crate::run::Entry;
+use crate::run::Facts;
 
 /// The header that says what an answer took.
 pub(crate) const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
@@ -47,10 +47,10 @@ struct Node<'a> {
 
 impl<'a> Timings<'a> {
     /// Describes an answer so far, with the nodes of the session that has ended for it, if one has.
-    pub(crate) fn new(entry: &Entry, summary: Option<&'a Summary>) -> Self {
+    pub(crate) fn new(entry: &Facts, summary: Option<&'a Summary>) -> Self {
         let parts = entry.parts().into_iter();
         let parts = parts.map(|(name, time)| (format!("{name}_ms"), milliseconds(time).into()));
-        let tally = entry.tally().read();
+        let tally = entry.tally.read();
         let counts = [
             ("prompt_tokens", tally.prompt),
             ("cached_tokens", tally.cached),

@@ -1,18 +1,27 @@
-//! What the server is, and what tensors a graph takes and gives.
+//! What the server is and how log and traces are set, which happens when it is started, and what
+//! tensors a graph takes and gives.
 
 use std::sync::Arc;
 
+use graphmill_calculators::tensor::Datatype;
 use graphmill_engine::shortened;
+use serde::{Serialize as _, Serializer};
+use tracing::level_filters::LevelFilter;
 
+use super::proto::{
+    DataType, LogSettingsResponse, ModelConfig, ModelInput, ModelMetadataResponse, ModelOutput,
+    ModelTransactionPolicy, ServerMetadataResponse, TraceSettingResponse,
+    log_settings_response::{self, setting_value::ParameterChoice},
+    model_metadata_response::TensorMetadata,
+    trace_setting_response,
+};
 use crate::{
     errors::{Cause, Failure},
+    observe::trace::TraceOptions,
     run::RequestContext,
     servable::{Named, Servable},
     tensors::{self, Port},
 };
-
-/// The name of the server.
-pub(crate) const NAME: &str = "Graphmill";
 
 /// What runs a graph.
 pub(crate) const PLATFORM: &str = "graphmill";
@@ -21,36 +30,140 @@ pub(crate) const PLATFORM: &str = "graphmill";
 const VERSION: u64 = 1;
 
 /// What is served besides the protocol itself.
-pub(crate) const EXTENSIONS: [&str; 4] = [
+const EXTENSIONS: [&str; 4] = [
     "binary_tensor_data",
     "model_repository",
     "statistics",
     "model_configuration",
 ];
 
-/// The tensors of a graph: none of one that takes HTTP requests, as no tensor can enter it.
-pub(crate) struct Metadata {
-    pub(crate) label: Label,
-    pub(crate) inputs: Vec<Port>,
-    pub(crate) outputs: Vec<Port>,
+/// Describes the server.
+pub(crate) fn describe_server() -> ServerMetadataResponse {
+    ServerMetadataResponse {
+        name: "Graphmill".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        extensions: EXTENSIONS.map(str::to_owned).into(),
+    }
 }
 
-impl Metadata {
-    /// Those of a graph that is available.
-    pub(crate) fn of(servable: &Servable) -> Result<Self, Failure> {
-        let plan = servable.plan()?;
-        let is_of_tensors = tensors::is_served(&plan).is_ok_and(|is_served| is_served);
-        let (inputs, outputs) = if is_of_tensors {
-            (tensors::inputs(&plan), tensors::outputs(&plan))
-        } else {
-            (Vec::new(), Vec::new())
-        };
-        Ok(Self {
-            label: Label::of(servable),
-            inputs,
-            outputs,
-        })
+/// Tells how much is logged.
+pub(crate) fn log_settings() -> LogSettingsResponse {
+    use ParameterChoice::{BoolParam, StringParam, Uint32Param};
+
+    let level = LevelFilter::current();
+    let verbose = match level {
+        LevelFilter::TRACE => 2,
+        LevelFilter::DEBUG => 1,
+        _ => 0,
+    };
+    let settings = [
+        ("log_error", BoolParam(level >= LevelFilter::ERROR)),
+        ("log_warning", BoolParam(level >= LevelFilter::WARN)),
+        ("log_info", BoolParam(level >= LevelFilter::INFO)),
+        ("log_verbose_level", Uint32Param(verbose)),
+        ("log_format", StringParam("default".to_owned())),
+    ];
+    let settings = settings.map(|(name, value)| {
+        let parameter_choice = Some(value);
+        let value = log_settings_response::SettingValue { parameter_choice };
+        (name.to_owned(), value)
+    });
+    LogSettingsResponse {
+        settings: settings.into(),
     }
+}
+
+/// Tells whether requests are traced, and where spans go.
+pub(crate) fn trace_settings(traces: Option<&TraceOptions>) -> TraceSettingResponse {
+    let level = traces.map_or("OFF", |_| "TIMESTAMPS");
+    let settings = [("trace_level", level), ("trace_mode", "opentelemetry")];
+    let url = traces.map(|traces| ("url", traces.endpoint.as_str()));
+    let settings = settings.into_iter().chain(url).map(|(name, value)| {
+        let value = vec![value.to_owned()];
+        (
+            name.to_owned(),
+            trace_setting_response::SettingValue { value },
+        )
+    });
+    TraceSettingResponse {
+        settings: settings.collect(),
+    }
+}
+
+/// Refuses to change a setting.
+pub(crate) fn refuse_settings(what: &str, flag: &str) -> Failure {
+    let why = format!("{what} settings cannot be changed while the server runs: {flag} sets them");
+    Failure::new(Cause::Unsupported, why)
+}
+
+/// The inputs and outputs of a graph that is available: none of one that takes HTTP requests, as no
+/// tensor can enter it.
+fn ports(servable: &Servable) -> Result<[Vec<Port>; 2], Failure> {
+    let plan = servable.plan()?;
+    if tensors::is_served(&plan).unwrap_or(false) {
+        return Ok([tensors::inputs(&plan), tensors::outputs(&plan)]);
+    }
+    Ok(Default::default())
+}
+
+/// Describes the tensors of a graph.
+pub(crate) fn describe(servable: &Servable) -> Result<ModelMetadataResponse, Failure> {
+    let tensor = |port: Port| TensorMetadata {
+        datatype: port.datatype_name().to_owned(),
+        name: port.name,
+        shape: port.shape,
+    };
+    let [inputs, outputs] = ports(servable)?.map(|it| it.into_iter().map(tensor).collect());
+    let Label { name, version } = servable.into();
+    Ok(ModelMetadataResponse {
+        name,
+        versions: vec![version],
+        platform: PLATFORM.to_owned(),
+        inputs,
+        outputs,
+    })
+}
+
+/// Describes them in the form of Triton's model configuration.
+pub(crate) fn config(servable: &Servable) -> Result<ModelConfig, Failure> {
+    let [inputs, outputs] = ports(servable)?;
+    let input = |port: Port| ModelInput {
+        name: port.name,
+        data_type: data_type(port.datatype).into(),
+        dims: port.shape,
+    };
+    let output = |port: Port| ModelOutput {
+        name: port.name,
+        data_type: data_type(port.datatype).into(),
+        dims: port.shape,
+    };
+    Ok(ModelConfig {
+        name: servable.graph().to_owned(),
+        platform: PLATFORM.to_owned(),
+        backend: PLATFORM.to_owned(),
+        max_batch_size: 0,
+        input: inputs.into_iter().map(input).collect(),
+        output: outputs.into_iter().map(output).collect(),
+        model_transaction_policy: Some(ModelTransactionPolicy { decoupled: true }),
+    })
+}
+
+fn data_type(datatype: Option<Datatype>) -> DataType {
+    let named = |datatype: Datatype| DataType::from_str_name(&format!("TYPE_{datatype}"));
+    match datatype {
+        Some(Datatype::Bytes) => DataType::TypeString,
+        other => other.and_then(named).unwrap_or(DataType::TypeInvalid),
+    }
+}
+
+/// Writes the name of a [`DataType`] in the place of its number.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+pub(crate) fn serialize_data_type<S: Serializer>(
+    number: &i32,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let data_type = DataType::try_from(*number).unwrap_or_default();
+    data_type.as_str_name().serialize(serializer)
 }
 
 /// The name of a graph and its version.
@@ -60,8 +173,8 @@ pub(crate) struct Label {
     pub(crate) version: String,
 }
 
-impl Label {
-    pub(crate) fn of(servable: &Servable) -> Self {
+impl From<&Servable> for Label {
+    fn from(servable: &Servable) -> Self {
         Self {
             name: servable.graph().to_owned(),
             version: servable.version().unwrap_or(VERSION).to_string(),
@@ -69,7 +182,7 @@ impl Label {
     }
 }
 
-/// The graph of this name and version, if the caller may use it.
+/// Finds the graph of this name and version, if the caller may use it.
 pub(crate) fn find(
     who: &RequestContext,
     name: &str,
@@ -78,7 +191,7 @@ pub(crate) fn find(
     find_version(|name| who.find(name), name, version).map(|(_, graph)| graph)
 }
 
-/// The graph of this name and version as `find` finds it, with the name under which it does.
+/// Finds the graph of this name and version as `find` does, and the name under which it does.
 pub(crate) fn find_version(
     find: impl Fn(&str) -> Result<Named, Failure>,
     name: &str,

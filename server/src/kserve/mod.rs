@@ -1,38 +1,45 @@
 //! KServe's Open Inference Protocol, whatever carries it: requests for runs of graphs whose streams
-//! carry tensors, what a graph is, and what the server counts. REST and gRPC read and write its
-//! forms.
+//! carry tensors, what a graph is, and what the server counts. `proto` has its messages, which gRPC
+//! sends by `codec`, prost's with bounds, and REST writes as JSON.
 
-mod inputs;
+pub(crate) mod codec;
 mod metadata;
 mod parameters;
+pub mod proto;
 mod repository;
 mod run;
-mod sequence_control;
 mod sequences;
-mod settings;
 mod statistics;
 
-pub(crate) use inputs::packets;
-pub(crate) use metadata::{EXTENSIONS, Label, Metadata, NAME, PLATFORM, find, find_version};
-pub(crate) use parameters::{BINARY_OUTPUT, Parameter, Parameters, Settings, check_of_tensor};
+pub(crate) use metadata::{
+    Label, PLATFORM, config, describe, describe_server, find, find_version, log_settings,
+    refuse_settings, serialize_data_type, trace_settings,
+};
+pub(crate) use parameters::{
+    BINARY_OUTPUT, FINAL_RESPONSE, Parameters, SequenceControl, Settings, is_set,
+};
 pub(crate) use repository::{index, load, state, unload};
-pub(crate) use run::{RunRequest, available, open, run};
-pub(crate) use sequence_control::SequenceControl;
+pub(crate) use run::{
+    RunRequest, available, check_version, packets, read_type, refuse_parameters, run,
+};
 pub use sequences::SequenceLimits;
-pub(crate) use sequences::{Sequence, Sequences};
-pub(crate) use settings::{LogSetting, log_settings, refuse_settings, trace_settings};
-pub(crate) use statistics::{GraphCounts, Statistics, Times};
+pub(crate) use sequences::Sequences;
+pub(crate) use statistics::Statistics;
 
 use crate::errors::{Cause, Failure};
 
-/// What an operation with shared memory is refused with.
+/// The part of a name that an error shows, in bytes.
+const SHOWN_BYTES: usize = 100;
+
+/// Refuses an operation with shared memory.
 pub(crate) fn no_shared_memory() -> Failure {
     let why = "shared memory is not supported: tensors are sent in requests and answers";
     Failure::new(Cause::Unsupported, why)
 }
 
 /// Refuses a tensor, or what is said of one, by its place in the request.
-pub(crate) fn wrong(field: String, why: impl std::fmt::Display) -> Failure {
+pub(crate) fn wrong(field: impl Into<String>, why: impl std::fmt::Display) -> Failure {
+    let field = field.into();
     let message = format!("`{field}`: {why}");
     Failure::new(Cause::BadRequest, message).of_field(field)
 }

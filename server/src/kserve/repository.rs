@@ -2,25 +2,14 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use graphmill_engine::shortened;
 use tokio::task::spawn_blocking;
 
-use super::Label;
+use super::{Label, SHOWN_BYTES, proto::repository_index_response::ModelIndex};
 use crate::{
     errors::{Cause, Failure},
     servable::{Choice, Servable, Servables, Served, StateName},
 };
-
-/// A graph of the repository.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Listed {
-    pub(crate) name: String,
-    pub(crate) version: String,
-    /// `READY`, `LOADING` or `UNAVAILABLE`.
-    pub(crate) state: &'static str,
-    /// Why it is not ready.
-    pub(crate) reason: String,
-}
 
 /// The state of a graph as Triton and TorchServe name it.
 pub(crate) fn state(servable: &Servable) -> &'static str {
@@ -32,15 +21,15 @@ pub(crate) fn state(servable: &Servable) -> &'static str {
     }
 }
 
-/// All graphs; with `ready`, those that are.
-pub(crate) fn index(servables: &Servables, ready: bool) -> Vec<Listed> {
+/// Lists all graphs; with `ready`, those that are.
+pub(crate) fn index(servables: &Servables, ready: bool) -> Vec<ModelIndex> {
     let listed = servables.iter().map(|servable| {
-        let Label { name, version } = Label::of(servable);
+        let Label { name, version } = servable.into();
         let reason = servable.failure();
-        Listed {
+        ModelIndex {
             name,
             version,
-            state: state(servable),
+            state: state(servable).to_owned(),
             reason: reason.map_or(String::new(), |why| why.to_string()),
         }
     });
@@ -48,18 +37,17 @@ pub(crate) fn index(servables: &Servables, ready: bool) -> Vec<Listed> {
 }
 
 /// Reads the configuration again, and answers when the graph is served as the configuration has it.
-/// `actor` is the name of the request's key, `parameters` are the names of those that the request
-/// has.
+/// `actor` is the name of the request's key, `parameter` is the name of one that the request has.
 pub(crate) async fn load(
     served: &Arc<Served>,
     actor: Option<Arc<str>>,
     name: &str,
-    parameters: impl IntoIterator<Item = &str>,
+    parameter: Option<&String>,
 ) -> Result<(), Failure> {
-    if let Some(parameter) = parameters.into_iter().next() {
+    if let Some(parameter) = parameter {
         let why = format!(
             "`parameters.{}`: graphs are loaded as their files have them, without parameters",
-            graphmill_engine::shortened(parameter, 100)
+            shortened(parameter, SHOWN_BYTES)
         );
         return Err(Failure::new(Cause::Unsupported, why));
     }
@@ -76,7 +64,7 @@ pub(crate) async fn load(
     named.servable.plan().map(drop)
 }
 
-/// Why a graph is not unloaded by its name.
+/// Refuses to unload a graph by its name.
 pub(crate) fn unload() -> Failure {
     let why = "graphs are unloaded by taking them out of the configuration: it says what is served";
     Failure::new(Cause::Unsupported, why)

@@ -3,15 +3,21 @@
 
 use std::sync::Arc;
 
-use graphmill_engine::{Packet, Summary, Timestamp, shortened};
+use graphmill_calculators::tensor::{Datatype, shape_of};
+use graphmill_engine::{Packet, Plan, Summary, Timestamp, shortened};
 
 use super::{
-    Label, Parameters, Sequence, SequenceControl, Sequences, Settings, find_version, packets, wrong,
+    Label, Parameters, SHOWN_BYTES, SequenceControl, Sequences, Settings, find_version,
+    parameters::{CONTENT_TYPE, check_content_type},
+    proto::InferParameter,
+    sequences::Sequence,
+    wrong,
 };
 use crate::{
     errors::{Cause, Failure},
-    run::{Driver, Inference, RequestContext, Tensors},
+    run::{Driver, RequestContext, Run, Tensors},
     servable::Ready,
+    tensors,
 };
 
 /// A request for a run.
@@ -35,28 +41,21 @@ pub(crate) struct Outcome {
     pub(crate) summary: Option<Summary>,
 }
 
-/// The graph of this name and version, once it is available.
+/// Waits until the graph of this name and version is available. Refuses one whose streams do not
+/// carry tensors.
 pub(crate) async fn available(
     who: &RequestContext,
     name: &str,
     version: &str,
 ) -> Result<Ready, Failure> {
     let (name, _) = find_version(|name| who.find(name), name, version)?;
-    who.available(&name, who.deadline(None)).await
-}
-
-/// Opens a run of a graph.
-pub(crate) fn open(
-    who: &RequestContext,
-    ready: Ready,
-    settings: &Settings,
-    driver: Driver,
-) -> Result<Inference, Failure> {
-    let is_stream = driver == Driver::Task;
-    who.entry.model(ready.servable.name(), is_stream);
-    let (sides, priority) = (&settings.sides, settings.priority);
-    let deadline = who.deadline(settings.timeout);
-    Inference::open(who, ready, sides, priority, deadline, driver)
+    let ready = who.available(&name, who.deadline(None)).await?;
+    if tensors::is_served(&ready.plan).unwrap_or(false) {
+        return Ok(ready);
+    }
+    let name = ready.servable.name();
+    let why = format!("the graph `{name}` takes HTTP requests and no tensors");
+    Err(Failure::new(Cause::BadRequest, why).of_field("model_name"))
 }
 
 /// Runs a graph.
@@ -71,18 +70,30 @@ pub(crate) async fn run(
         return part_of_sequence(sequences, who, request, &part).await;
     }
     let ready = available(who, &request.graph, &request.version).await?;
-    let label = Label::of(&ready.servable);
-    check_outputs(&request.outputs, ready.plan().graph_outputs())?;
-    let settings = Settings::read(request.parameters, ready.plan())?;
+    let label = Label::from(&*ready.servable);
+    check_outputs(&request.outputs, ready.plan())?;
+    let settings = Settings::read(&request.parameters, ready.plan())?;
+    who.entry.model(ready.servable.name(), false);
+    let deadline = who.deadline(settings.timeout);
+    let (sides, priority) = (&settings.sides, settings.priority);
+    let mut run = Run::open_tensors(who, ready, sides, priority, deadline, Driver::Reader)?;
+    let packets = packets(&run.plan, request.inputs, true)?;
     let time = settings.time.unwrap_or(Timestamp::ZERO);
-    let mut inference = open(who, ready, &settings, Driver::Reader)?;
-    let packets = packets(inference.plan(), request.inputs, true)?;
-    let tensors = inference.run(packets, time).await?;
+    let mut feeder = run.feeder();
+    let feeding = async move {
+        feeder.push(packets, time, None).await?;
+        feeder.close();
+        Ok(())
+    };
+    let ((), tensors) = tokio::try_join!(feeding, run.collect(None))?;
+    if tensors.is_empty() {
+        return Err(Failure::no_answer(run.summary()));
+    }
     who.entry.answers();
     Ok(Outcome {
         label,
         tensors: choose(tensors, &request.outputs)?,
-        summary: inference.summary().cloned(),
+        summary: run.summary().cloned(),
     })
 }
 
@@ -94,20 +105,21 @@ async fn part_of_sequence(
     request: RunRequest,
     part: &SequenceControl,
 ) -> Result<Outcome, Failure> {
-    let mut taken = sequences.take(who.owner.clone(), &request.graph, part)?;
-    let (mut sequence, settings) = if let Some(sequence) = taken.sequence.take() {
+    let mut hold = sequences.take(who.owner.clone(), &request.graph, part)?;
+    let (mut sequence, settings) = if let Some(sequence) = hold.sequence.take() {
         who.entry.model(&sequence.name, false);
         who.entry.entered();
-        (sequence, Settings::of_next(&request.parameters))
+        (sequence, Settings::read_next(&request.parameters))
     } else {
         let ready = available(who, &request.graph, &request.version).await?;
-        let (sequence, settings) = begin(who, ready, request.parameters)?;
-        (sequence, Ok(settings))
+        let settings = Settings::read(&request.parameters, ready.plan())?;
+        (begin(who, ready, &settings)?, Ok(settings))
     };
     let checked = settings.and_then(|settings| {
-        check_version(&request.version, &sequence.label)?;
-        check_outputs(&request.outputs, sequence.inference.plan().graph_outputs())?;
-        let packets = packets(sequence.inference.plan(), request.inputs, true)?;
+        let plan = &sequence.run.plan;
+        check_version(&request.version, &sequence.label.version, "sequence")?;
+        check_outputs(&request.outputs, plan)?;
+        let packets = packets(plan, request.inputs, true)?;
         let time = settings.time;
         let time = time.unwrap_or_else(|| sequence.feeder.next_time(0));
         sequence.feeder.check(&packets, time)?;
@@ -118,22 +130,29 @@ async fn part_of_sequence(
         Err(failure) => {
             // If this request did not begin the sequence, there is none.
             if !part.starts {
-                taken.leave(sequence);
+                hold.leave(sequence);
             }
             return Err(failure);
         }
     };
     if part.starts {
-        taken.begins();
+        hold.begins();
     }
-    let fed = feed(&mut sequence, packets, time, part.ends);
+    let fed = async {
+        sequence.feeder.push(packets, time, None).await?;
+        if part.ends {
+            sequence.feeder.close();
+            return sequence.run.collect(None).await;
+        }
+        sequence.run.collect(Some(&sequence.feeder)).await
+    };
     let tensors = who.guard(settings.timeout).wait(fed).await?;
     who.entry.answers();
     let label = sequence.label.clone();
-    if part.ends || sequence.inference.has_ended() {
-        taken.done();
+    if part.ends || sequence.run.has_ended() {
+        hold.done();
     } else {
-        taken.leave(sequence);
+        hold.leave(sequence);
     }
     Ok(Outcome {
         label,
@@ -143,61 +162,38 @@ async fn part_of_sequence(
 }
 
 /// Opens the run of a sequence, which outlives the request.
-fn begin(
-    who: &RequestContext,
-    ready: Ready,
-    parameters: Parameters,
-) -> Result<(Sequence, Settings), Failure> {
-    let label = Label::of(&ready.servable);
+fn begin(who: &RequestContext, ready: Ready, settings: &Settings) -> Result<Sequence, Failure> {
+    let label = Label::from(&*ready.servable);
     let name = ready.servable.name().to_owned();
-    let settings = Settings::read(parameters, ready.plan())?;
     who.entry.model(&name, false);
     let (sides, priority) = (&settings.sides, settings.priority);
-    let inference = Inference::open(who, ready, sides, priority, None, Driver::Task)?;
-    let feeder = inference.feeder();
-    let sequence = Sequence {
+    let run = Run::open_tensors(who, ready, sides, priority, None, Driver::Task)?;
+    Ok(Sequence {
         name,
         label,
-        inference,
-        feeder,
-    };
-    Ok((sequence, settings))
+        feeder: run.feeder(),
+        run,
+    })
 }
 
-/// Feeds a sequence, and collects the answer.
-async fn feed(
-    sequence: &mut Sequence,
-    packets: Vec<(String, Packet)>,
-    time: Timestamp,
-    ends: bool,
-) -> Result<Tensors, Failure> {
-    sequence.feeder.push(packets, time).await?;
-    if ends {
-        sequence.feeder.close();
-        return sequence.inference.rest().await;
-    }
-    sequence.inference.collect_of(&sequence.feeder).await
-}
-
-fn check_version(asked: &str, of: &Label) -> Result<(), Failure> {
-    if ["", "0", &of.version].contains(&asked) {
+/// Refuses a version that is not the one of a run: `what` is what goes on with it.
+pub(crate) fn check_version(asked: &str, version: &str, what: &str) -> Result<(), Failure> {
+    if ["", "0", version].contains(&asked) {
         return Ok(());
     }
-    let why = format!("the sequence is one of the version {}", of.version);
-    Err(wrong("model_version".to_owned(), why))
+    let why = format!("the {what} is one of the version {version}");
+    Err(wrong("model_version", why))
 }
 
 /// Refuses outputs that the graph does not have.
-fn check_outputs<'a>(
-    wanted: &[String],
-    outputs: impl Iterator<Item = &'a str>,
-) -> Result<(), Failure> {
-    let names: Vec<&str> = outputs.collect();
+fn check_outputs(wanted: &[String], plan: &Plan) -> Result<(), Failure> {
+    let names: Vec<&str> = plan.graph_outputs().collect();
     let is_unknown = |name: &String| !names.contains(&name.as_str());
     let Some(position) = wanted.iter().position(is_unknown) else {
         return Ok(());
     };
-    let (unknown, names) = (shortened(&wanted[position], 100), names.join("`, `"));
+    let unknown = shortened(&wanted[position], SHOWN_BYTES);
+    let names = names.join("`, `");
     let why = format!("the graph has no output `{unknown}`; there are `{names}`");
     Err(wrong(format!("outputs[{position}].name"), why))
 }
@@ -210,12 +206,68 @@ fn choose(tensors: Tensors, wanted: &[String]) -> Result<Tensors, Failure> {
     let choose = |name: &String| {
         let found = tensors.iter().find(|(other, _)| other == name);
         found.cloned().ok_or_else(|| {
-            let why = format!(
-                "the graph's output `{}` has no packet",
-                shortened(name, 100)
-            );
+            let name = shortened(name, SHOWN_BYTES);
+            let why = format!("the graph's output `{name}` has no packet");
             Failure::new(Cause::NoAnswer, why)
         })
     };
     wanted.iter().map(choose).collect()
+}
+
+/// Reads the datatype and the shape of the tensor at a place of a request.
+pub(crate) fn read_type(
+    place: &str,
+    datatype: &str,
+    shape: &[i64],
+) -> Result<(Datatype, Box<[usize]>), Failure> {
+    let datatype = datatype.parse();
+    let datatype = datatype.map_err(|why: String| wrong(format!("{place}.datatype"), why))?;
+    let shape = shape_of(shape).map_err(|why| wrong(format!("{place}.shape"), why))?;
+    Ok((datatype, shape))
+}
+
+/// Refuses parameters of a tensor that there are not.
+pub(crate) fn refuse_parameters(place: &str, parameters: &Parameters) -> Result<(), Failure> {
+    let mut parameters = parameters.iter();
+    parameters.try_for_each(|(name, value)| check_parameter(place, name, value))
+}
+
+fn check_parameter(place: &str, name: &str, value: &InferParameter) -> Result<(), Failure> {
+    let field = format!("{place}.parameters.{}", shortened(name, SHOWN_BYTES));
+    if name == CONTENT_TYPE {
+        return check_content_type(field, value);
+    }
+    if name.starts_with("shared_memory") {
+        let why = format!("`{field}`: there is no shared memory");
+        return Err(Failure::new(Cause::Unsupported, why).of_field(field));
+    }
+    Err(wrong(field, "there is no such parameter of a tensor"))
+}
+
+/// Makes packets of a graph's inputs of the tensors of a request. `whole`: each input has one.
+pub(crate) fn packets(
+    plan: &Plan,
+    given: Tensors,
+    whole: bool,
+) -> Result<Vec<(String, Packet)>, Failure> {
+    let mut packets: Vec<(String, Packet)> = Vec::with_capacity(given.len());
+    for (name, tensor) in given {
+        let field = format!("inputs.{}", shortened(&name, SHOWN_BYTES));
+        if !plan.graph_inputs().any(|input| input == name) {
+            let names = plan.graph_inputs().collect::<Vec<_>>().join("`, `");
+            let why = format!("the graph has no such input; there are `{names}`");
+            return Err(wrong(field, why));
+        }
+        if packets.iter().any(|(other, _)| *other == name) {
+            return Err(wrong(field, "the input is given twice"));
+        }
+        let packet = tensors::to_packet(plan, &name, tensor);
+        packets.push((name, packet.map_err(|why| wrong(field, why))?));
+    }
+    let is_missing = |input: &&str| !packets.iter().any(|(name, _)| name == input);
+    if whole && let Some(missing) = plan.graph_inputs().find(is_missing) {
+        let failure = wrong(format!("inputs.{missing}"), "the input is missing");
+        return Err(failure.with_code("missing_required_parameter"));
+    }
+    Ok(packets)
 }

@@ -5,10 +5,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -16,14 +13,14 @@ use graphmill_engine::shortened;
 use tokio::{sync::watch, time::sleep};
 
 use super::{
-    Label, SequenceControl,
-    sequence_control::{ID, Id, START, field},
+    Label, SHOWN_BYTES, SequenceControl,
+    parameters::{ID, Id, START, field},
     wrong,
 };
 use crate::{
     errors::{Cause, Failure},
     owner::Owner,
-    run::{Feeder, Inference},
+    run::{Feeder, Run},
     stage::Stage,
 };
 
@@ -50,12 +47,12 @@ impl Default for SequenceLimits {
 }
 
 /// A run that stays.
-pub(crate) struct Sequence {
+pub(super) struct Sequence {
     /// What logs and counts call its graph.
-    pub(crate) name: String,
-    pub(crate) label: Label,
-    pub(crate) inference: Inference,
-    pub(crate) feeder: Feeder,
+    pub(super) name: String,
+    pub(super) label: Label,
+    pub(super) run: Run,
+    pub(super) feeder: Feeder,
 }
 
 /// Where a sequence is.
@@ -67,8 +64,8 @@ struct Place {
     id: Id,
 }
 
-/// A place that is taken.
-struct Held {
+/// The use of a place.
+struct Slot {
     /// Owner of the request that began it.
     owner: Option<Owner>,
     state: State,
@@ -85,7 +82,7 @@ enum State {
 
 /// Why a sequence has ended.
 #[derive(Copy, Clone, Debug)]
-enum Ended {
+enum End {
     /// Its last request was answered, or the graph has ended.
     Done,
     /// A request failed in the graph, passed its deadline, or was left by its client.
@@ -111,40 +108,59 @@ pub(crate) struct SequenceCounts {
 
 /// All sequences.
 pub(crate) struct Sequences {
-    limits: SequenceLimits,
-    all: Mutex<HashMap<Place, Held>>,
-    /// By [`Ended`].
-    ended: [AtomicU64; 4],
-    refused: AtomicU64,
+    pub(crate) limits: SequenceLimits,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    slots: HashMap<Place, Slot>,
+    /// By [`End`].
+    ended: [u64; 4],
+    refused: u64,
+}
+
+impl Table {
+    /// Refuses a sequence where there are as many as there may be.
+    fn check_room(
+        &mut self,
+        limits: &SequenceLimits,
+        owner: Option<&Owner>,
+    ) -> Result<(), Failure> {
+        let own = |owner: &Owner| {
+            let slots = self.slots.values();
+            slots.filter(|it| it.owner.as_ref() == Some(owner)).count()
+        };
+        let why = match owner {
+            Some(owner) if own(owner) >= limits.of_a_key => {
+                format!("{owner} has {} sequences", limits.of_a_key)
+            }
+            _ if self.slots.len() >= limits.all => format!("there are {} sequences", limits.all),
+            _ => return Ok(()),
+        };
+        self.refused += 1;
+        let failure = Failure::new(Cause::QueueFull, why + ", as many as there may be");
+        Err(failure.with_code("too_many_sequences"))
+    }
 }
 
 impl Sequences {
     pub(crate) fn new(limits: SequenceLimits) -> Arc<Self> {
         Arc::new(Self {
             limits,
-            all: Mutex::default(),
-            ended: Default::default(),
-            refused: AtomicU64::default(),
+            table: Mutex::default(),
         })
     }
 
-    pub(crate) fn limits(&self) -> &SequenceLimits {
-        &self.limits
-    }
-
     pub(crate) fn counts(&self) -> SequenceCounts {
-        let ended = |why: Ended| self.ended[why as usize].load(Relaxed);
+        let table = self.lock();
+        let names = ["done", "failed", "idle", "stopped"];
         let mut counts = SequenceCounts {
-            ended: [
-                ("done", ended(Ended::Done)),
-                ("failed", ended(Ended::Failed)),
-                ("idle", ended(Ended::Idle)),
-                ("stopped", ended(Ended::Stopped)),
-            ],
-            refused: self.refused.load(Relaxed),
+            ended: std::array::from_fn(|why| (names[why], table.ended[why])),
+            refused: table.refused,
             ..SequenceCounts::default()
         };
-        for (place, Held { state, .. }) in &*self.lock() {
+        for (place, Slot { state, .. }) in &table.slots {
             // What has not begun may name a graph that there is not.
             if !matches!(state, State::Begins) {
                 *counts.open.entry(place.graph.clone()).or_default() += 1;
@@ -154,12 +170,8 @@ impl Sequences {
         counts
     }
 
-    fn have_ended(&self, count: usize, why: Ended) {
-        self.ended[why as usize].fetch_add(count as u64, Relaxed);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Place, Held>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The sequence of a request, for as long as the request works with it; of the first one a
@@ -169,15 +181,15 @@ impl Sequences {
         owner: Option<Owner>,
         graph: &str,
         part: &SequenceControl,
-    ) -> Result<Taken, Failure> {
+    ) -> Result<Hold, Failure> {
         let SequenceControl { id, starts, .. } = part;
         let place = Place {
             key: owner.as_ref().and_then(Owner::key).cloned(),
             graph: graph.to_owned(),
             id: id.clone(),
         };
-        let mut all = self.lock();
-        let sequence = match all.get_mut(&place).map(|held| &mut held.state) {
+        let mut table = self.lock();
+        let sequence = match table.slots.get_mut(&place).map(|slot| &mut slot.state) {
             Some(State::InUse | State::Begins) => {
                 let why = format!("another request works with the sequence {id}");
                 let failure = Failure::new(Cause::QueueFull, why).of_field(field(ID));
@@ -192,7 +204,7 @@ impl Sequences {
                 State::InUse | State::Begins => None,
             },
             None if !*starts => {
-                let graph = shortened(graph, 100);
+                let graph = shortened(graph, SHOWN_BYTES);
                 let why = format!(
                     "`{ID}`: the graph `{graph}` has no sequence {id}: it begins with `{START}`, and ends after {} s without a request",
                     self.limits.idle.as_secs()
@@ -200,40 +212,20 @@ impl Sequences {
                 return Err(Failure::new(Cause::NotFound, why).of_field(field(ID)));
             }
             None => {
-                self.check_room(&all, owner.as_ref())?;
+                table.check_room(&self.limits, owner.as_ref())?;
                 let state = State::Begins;
-                all.insert(place.clone(), Held { owner, state });
+                table.slots.insert(place.clone(), Slot { owner, state });
                 None
             }
         };
-        drop(all);
-        Ok(Taken {
+        drop(table);
+        Ok(Hold {
             sequences: Arc::clone(self),
             place,
-            ends: sequence.is_some().then_some(Ended::Failed),
+            ends: sequence.is_some().then_some(End::Failed),
             sequence,
             stays: false,
         })
-    }
-
-    fn check_room(&self, all: &HashMap<Place, Held>, owner: Option<&Owner>) -> Result<(), Failure> {
-        let full = |whose: String, most: usize| {
-            self.refused.fetch_add(1, Relaxed);
-            let why = format!("{whose} {most} sequences, as many as there may be");
-            Err(Failure::new(Cause::QueueFull, why).with_code("too_many_sequences"))
-        };
-        let (most, of_a_key) = (self.limits.all, self.limits.of_a_key);
-        if let Some(owner) = owner {
-            let own = all.values();
-            let own = own.filter(|held| held.owner.as_ref() == Some(owner));
-            if own.count() >= of_a_key {
-                return full(format!("{owner} has"), of_a_key);
-            }
-        }
-        if all.len() >= most {
-            return full("there are".to_owned(), most);
-        }
-        Ok(())
     }
 
     /// Ends unused sequences, and all that wait when the server stops.
@@ -243,25 +235,25 @@ impl Sequences {
         loop {
             tokio::select! {
                 () = sleep(look) => {
-                    self.end_those(Ended::Idle, |since| since.elapsed() >= self.limits.idle);
+                    self.end_those(End::Idle, |since| since.elapsed() >= self.limits.idle);
                 }
                 _ = stage.wait_for(|stage| *stage >= Stage::Draining) => {
-                    self.end_those(Ended::Stopped, |_| true);
+                    self.end_those(End::Stopped, |_| true);
                     return;
                 }
             }
         }
     }
 
-    fn end_those(&self, why: Ended, is_over: impl Fn(Instant) -> bool) {
-        let mut all = self.lock();
-        let over = all.extract_if(|_, held| match &held.state {
+    fn end_those(&self, why: End, is_over: impl Fn(Instant) -> bool) {
+        let mut table = self.lock();
+        let over = table.slots.extract_if(|_, slot| match &slot.state {
             State::Waiting(_, since) => is_over(*since),
             State::InUse | State::Begins => false,
         });
         let over: Vec<_> = over.collect();
-        drop(all);
-        self.have_ended(over.len(), why);
+        table.ended[why as usize] += over.len() as u64;
+        drop(table);
         // What nodes keep may take a while to drop: nobody waits for it.
         drop(over);
     }
@@ -269,49 +261,52 @@ impl Sequences {
 
 /// A sequence that a request works with. It ends when this is dropped, unless it was
 /// [left](Self::leave).
-pub(crate) struct Taken {
+pub(crate) struct Hold {
     sequences: Arc<Sequences>,
     place: Place,
     /// None before it has begun.
-    pub(crate) sequence: Option<Sequence>,
+    pub(super) sequence: Option<Sequence>,
     /// How it ends when this is dropped; none before it has begun.
-    ends: Option<Ended>,
+    ends: Option<End>,
     stays: bool,
 }
 
-impl Taken {
+impl Hold {
     /// Says that the sequence has begun.
-    pub(crate) fn begins(&mut self) {
-        self.ends = Some(Ended::Failed);
+    pub(super) fn begins(&mut self) {
+        self.ends = Some(End::Failed);
         self.is(State::InUse);
     }
 
     fn is(&self, state: State) {
-        if let Some(held) = self.sequences.lock().get_mut(&self.place) {
-            held.state = state;
+        if let Some(slot) = self.sequences.lock().slots.get_mut(&self.place) {
+            slot.state = state;
         }
     }
 
     /// Lets the sequence wait for its next request.
-    pub(crate) fn leave(mut self, sequence: Sequence) {
+    pub(super) fn leave(mut self, sequence: Sequence) {
         self.stays = true;
         self.is(State::Waiting(Box::new(sequence), Instant::now()));
     }
 
     /// Ends the sequence well.
-    pub(crate) fn done(mut self) {
-        self.ends = Some(Ended::Done);
+    pub(super) fn done(mut self) {
+        self.ends = Some(End::Done);
     }
 }
 
-impl Drop for Taken {
+impl Drop for Hold {
     fn drop(&mut self) {
         if self.stays {
             return;
         }
-        self.sequences.lock().remove(&self.place);
+        let mut table = self.sequences.lock();
+        let slot = table.slots.remove(&self.place);
         if let Some(why) = self.ends {
-            self.sequences.have_ended(1, why);
+            table.ended[why as usize] += 1;
         }
+        drop(table);
+        drop(slot);
     }
 }

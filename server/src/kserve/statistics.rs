@@ -2,79 +2,92 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
-use serde::Serialize;
+use chrono::Utc;
 
-/// How many there were, and how long they took together.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Times {
-    pub(crate) count: u64,
-    pub(crate) ns: u64,
-}
+use super::{
+    Label,
+    proto::{InferStatistics, ModelStatistics, ModelStatisticsResponse, StatisticDuration},
+};
+use crate::{run::RequestContext, servable::Servable};
 
-impl Times {
-    fn add(&mut self, time: Duration) {
-        self.count += 1;
-        self.ns += time.as_nanos() as u64;
+/// The counts of a graph that has had no request.
+const NONE: InferStatistics = {
+    let none = Some(StatisticDuration { count: 0, ns: 0 });
+    InferStatistics {
+        success: none,
+        fail: none,
+        queue: none,
+        compute_input: none,
+        compute_infer: none,
+        compute_output: none,
+        cache_hit: none,
+        cache_miss: none,
     }
-}
-
-/// What is counted of one graph.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct GraphCounts {
-    /// When the last request ended, in milliseconds since 1970.
-    pub(crate) last: u64,
-    /// Requests that were answered, from their first byte to the last of the answer.
-    pub(crate) success: Times,
-    /// Requests that were not.
-    pub(crate) fail: Times,
-    /// Of those that were answered: the time in the queue of a model.
-    pub(crate) queue: Times,
-    /// The rest.
-    pub(crate) infer: Times,
-}
-
-impl GraphCounts {
-    /// Pre- and post-processing, which are not timed separately: zero time, the same count, because
-    /// Triton's `perf_analyzer` fails if the three counts differ.
-    pub(crate) fn around(&self) -> Times {
-        Times {
-            count: self.infer.count,
-            ns: 0,
-        }
-    }
-}
+};
 
 /// The counts of all graphs: as many as were ever listed.
 #[derive(Debug, Default)]
-pub(crate) struct Statistics(Mutex<BTreeMap<String, GraphCounts>>);
+pub(crate) struct Statistics(Mutex<BTreeMap<String, ModelStatistics>>);
 
 impl Statistics {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, ModelStatistics>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Counts a request that has ended.
     pub(crate) fn ended(&self, graph: &str, well: bool, took: Duration, queued: Option<Duration>) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let mut graphs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut graphs = self.lock();
         let counts = match graphs.get_mut(graph) {
             Some(counts) => counts,
             None => graphs.entry(graph.to_owned()).or_default(),
         };
-        counts.last = now.map_or(0, |now| now.as_millis() as u64);
-        if well {
-            let queued = queued.unwrap_or_default();
-            counts.success.add(took);
-            counts.queue.add(queued);
-            counts.infer.add(took.saturating_sub(queued));
-        } else {
-            counts.fail.add(took);
+        counts.last_inference = Utc::now().timestamp_millis().cast_unsigned();
+        let stats = counts.inference_stats.get_or_insert(NONE);
+        if !well {
+            return add(&mut stats.fail, took);
+        }
+        let queued = queued.unwrap_or_default();
+        counts.inference_count += 1;
+        counts.execution_count += 1;
+        add(&mut stats.success, took);
+        add(&mut stats.queue, queued);
+        add(&mut stats.compute_infer, took.saturating_sub(queued));
+        // Pre- and post-processing are not timed separately. Triton's `perf_analyzer` fails if the
+        // three counts differ.
+        add(&mut stats.compute_input, Duration::ZERO);
+        add(&mut stats.compute_output, Duration::ZERO);
+    }
+
+    /// Reads what was counted of a graph.
+    pub(crate) fn read(&self, servable: &Servable) -> ModelStatistics {
+        let Label { name, version } = servable.into();
+        let counts = self.lock().get(servable.name()).cloned();
+        let counts = counts.unwrap_or_default();
+        ModelStatistics {
+            name,
+            version,
+            inference_stats: counts.inference_stats.or(Some(NONE)),
+            ..counts
         }
     }
 
-    /// What was counted of a graph.
-    pub(crate) fn of(&self, graph: &str) -> GraphCounts {
-        let graphs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        graphs.get(graph).copied().unwrap_or_default()
+    /// Reads what was counted of each graph that the caller may use.
+    pub(crate) fn read_all(&self, who: &RequestContext) -> ModelStatisticsResponse {
+        let servables = who.servables();
+        let seen = servables.iter().filter(|it| who.sees(it.graph(), None));
+        ModelStatisticsResponse {
+            model_stats: seen.map(|servable| self.read(servable)).collect(),
+        }
     }
+}
+
+/// Counts one more that took this long.
+fn add(sum: &mut Option<StatisticDuration>, took: Duration) {
+    let sum = sum.get_or_insert_default();
+    sum.count += 1;
+    sum.ns += took.as_nanos() as u64;
 }

@@ -1,4 +1,5 @@
-//! The sender of a request: what the layers around the request and its head say of it.
+//! The sender of a request: what the layers around the request and its head say of it, and the
+//! graphs that it may use.
 
 use std::{
     ops::RangeInclusive,
@@ -6,25 +7,44 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::http::{Extensions, HeaderMap, HeaderValue};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 use graphmill_calculators::payload::Account;
+use tokio::sync::watch;
 
-use super::{Entry, Guard, RECORD, Runner};
+use super::{Entry, Guard, Running};
 use crate::{
-    errors::Failure,
+    errors::{Cause, Failure},
     keys::{Caller, Settlement},
     listen::{Exchange, time_allowed},
     observe::{request_id::Id, trace::RequestTrace},
     owner::{self, Owner},
-    servable::{Choice, Named, Ready},
-    sessions::RecordingOptions,
+    servable::{Choice, Named, Patience, Ready, Servables, Served},
+    sessions::{RecordingOptions, Sessions},
+    stage::Stage,
 };
+
+/// The header of a request that is to be recorded: `1`, or `payloads` for what its packets carry,
+/// too.
+pub(crate) const RECORD: HeaderName = HeaderName::from_static("x-graphmill-record");
 
 /// The header with which a client says which of its requests belong together.
 const SESSION: &str = "x-session-id";
 
 /// Lengths of a `traceparent`: later versions are longer than today's.
 const TRACEPARENT_BYTES: RangeInclusive<usize> = 55..=256;
+
+/// State that all runs share: the graphs, the lists of requests and sessions, and the end of the
+/// server.
+pub(crate) struct Runner {
+    pub(crate) served: Arc<Served>,
+    pub(crate) running: Arc<Running>,
+    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) stage: watch::Receiver<Stage>,
+    /// Maximum time for which a request waits for a graph to be loaded.
+    pub(crate) load_wait: Duration,
+    /// True if all clients are operators: there are no keys, and no listener for operators.
+    pub(crate) is_open: bool,
+}
 
 /// The sender of a request, and what its answer has to keep to.
 pub(crate) struct RequestContext {
@@ -60,7 +80,7 @@ impl RequestContext {
         let text = |name: &str| headers.get(name)?.to_str().ok();
         let choice = text(SESSION).map_or_else(|| Arc::clone(&id.text), Into::into);
         let given = text("traceparent").filter(|it| TRACEPARENT_BYTES.contains(&it.len()));
-        let ours = entry.trace().map(RequestTrace::traceparent);
+        let ours = entry.trace.as_ref().map(RequestTrace::traceparent);
         let traceparent = ours.or_else(|| given.map(Into::into));
         let exchange = extensions.get::<Arc<Exchange>>();
         Ok(Self {
@@ -77,31 +97,52 @@ impl RequestContext {
         })
     }
 
+    /// The graphs that are served now. A request asks once, so that it sees one configuration.
+    pub(crate) fn servables(&self) -> Arc<Servables> {
+        self.runner.served.now()
+    }
+
     /// Finds a graph or adapter by its name, if the caller may use it: of a graph with versions the
     /// newest that answers.
     pub(crate) fn find(&self, name: &str) -> Result<Named, Failure> {
-        self.runner.find(name, self.caller.as_deref())
+        self.find_by(name, &Choice::Newest)
     }
 
     /// The same, of a graph with versions the one that is for this request.
     pub(crate) fn choose(&self, name: &str) -> Result<Named, Failure> {
-        let caller = self.caller.as_deref();
-        self.runner.choose(name, &self.choice, caller)
+        self.find_by(name, &self.choice)
     }
 
-    /// Waits until what [`RequestContext::choose`] finds is available.
+    fn find_by(&self, name: &str, choice: &Choice) -> Result<Named, Failure> {
+        let servables = self.servables();
+        let found = servables.find(name, choice, |graph, adapter| self.sees(graph, adapter));
+        if let Some(caller) = &self.caller
+            && found.is_err()
+            && servables.named(name, choice).is_some()
+        {
+            caller.model_refused();
+        }
+        found
+    }
+
+    /// Waits until what [`RequestContext::choose`] finds is available: loads it if it is loaded on
+    /// demand, and waits for a load that is under way.
     pub(crate) async fn available(
         &self,
         name: &str,
         deadline: Option<Instant>,
     ) -> Result<Ready, Failure> {
-        let caller = self.caller.as_deref();
-        let available = self.runner.available(name, &self.choice, caller, deadline);
-        available.await
+        let patience = Patience {
+            load: self.runner.load_wait,
+            deadline,
+        };
+        let find = || self.choose(name);
+        let available = self.runner.served.available(find, patience);
+        self.runner.guard(None).wait(available).await
     }
 
-    /// The moment at which the answer has to be there: within the time that the head allows, and within this one.
-    /// A deadline that is too far off to be represented never comes.
+    /// The moment at which the answer has to be there: within the time that the head allows, and
+    /// within this one. A deadline that is too far off to be represented never comes.
     pub(crate) fn deadline(&self, within: Option<Duration>) -> Option<Instant> {
         let shorter = self.allowed.into_iter().chain(within).min();
         shorter.and_then(|time| self.arrived.checked_add(time))
@@ -117,10 +158,10 @@ impl RequestContext {
         self.caller.as_ref().map(|caller| Arc::clone(caller.name()))
     }
 
-    /// Returns true if the caller may use a graph.
-    pub(crate) fn sees(&self, name: &str) -> bool {
+    /// Returns true if the caller may use a graph, or an adapter of it.
+    pub(crate) fn sees(&self, graph: &str, adapter: Option<&str>) -> bool {
         let caller = self.caller.as_ref();
-        caller.is_none_or(|caller| caller.sees(name, None))
+        caller.is_none_or(|caller| caller.sees(graph, adapter))
     }
 
     /// Settles the account of the caller's key when it is dropped.
@@ -130,7 +171,7 @@ impl RequestContext {
 
     /// The account of a run, which counts for the request and its key.
     pub(crate) fn account(&self) -> Account {
-        let tally = self.entry.tally();
+        let tally = Arc::clone(&self.entry.tally);
         if let Some(caller) = &self.caller {
             caller.is_tallied(Arc::clone(&tally));
         }
@@ -144,8 +185,35 @@ impl RequestContext {
 
     /// Reads what is to be recorded of its run, if anything.
     pub(super) fn records(&self) -> Result<Option<RecordingOptions>, Failure> {
-        let records = self.records.as_ref();
-        let records = records.map(|it| self.runner.records(it, self.caller.as_deref()));
-        records.transpose()
+        let payloads = match self.records.as_ref().map(HeaderValue::as_bytes) {
+            None => return Ok(None),
+            Some(b"1") => false,
+            Some(b"payloads") => true,
+            Some(_) => {
+                let message = format!("the header `{RECORD}` is neither `1` nor `payloads`");
+                return Err(Failure::new(Cause::BadRequest, message));
+            }
+        };
+        let caller = self.caller.as_deref();
+        if !caller.map_or(self.runner.is_open, Caller::administers) {
+            let message = format!("the header `{RECORD}` needs a key with the scope `admin`");
+            return Err(Failure::new(Cause::Forbidden, message));
+        }
+        self.recording(payloads).map(Some)
+    }
+
+    /// The options of a recording, as the configuration allows them.
+    pub(crate) fn recording(&self, payloads: bool) -> Result<RecordingOptions, Failure> {
+        let servables = self.servables();
+        let observation = servables.observation();
+        if payloads && !observation.payloads {
+            let message =
+                "payloads are not recorded: `observation.payloads` of the configuration is `false`";
+            return Err(Failure::new(Cause::Forbidden, message).of_field("payloads"));
+        }
+        Ok(RecordingOptions {
+            payloads,
+            redact: Arc::new(observation.redact.clone()),
+        })
     }
 }

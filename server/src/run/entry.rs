@@ -9,15 +9,10 @@ use std::{
 use axum::http::{HeaderValue, Method};
 use graphmill_calculators::payload::{Tallied, Tally};
 
-use crate::{
-    errors::Failure,
-    listen::Exchange,
-    observe::{log, trace::RequestTrace},
-};
+use crate::{errors::Failure, listen::Exchange, observe::trace::RequestTrace};
 
 /// The entry of a request in the log; the handler adds what only it knows.
-#[derive(Clone, Debug)]
-pub(crate) struct Entry(pub(crate) Arc<Facts>);
+pub(crate) type Entry = Arc<Facts>;
 
 /// Facts about a request, for its line, its counts and its trace.
 #[derive(Debug)]
@@ -39,7 +34,8 @@ pub(crate) struct Facts {
     /// When the first part of an answer that was generated left.
     pub(crate) answered: OnceLock<Instant>,
     /// The failure of the request, if there is one.
-    pub(crate) failure: OnceLock<LoggedFailure>,
+    pub(crate) failure: OnceLock<Failure>,
+    /// The counts of what the request takes, which nodes keep.
     pub(crate) tally: Arc<Tally>,
     /// The request as the listener sees it.
     pub(crate) exchange: Option<Arc<Exchange>>,
@@ -47,26 +43,12 @@ pub(crate) struct Facts {
     pub(crate) trace: Option<RequestTrace>,
 }
 
-/// A failure, as the log may have it.
-#[derive(Debug)]
-pub(crate) struct LoggedFailure {
-    pub(crate) code: Option<String>,
-    /// The field of the request that is at fault.
-    pub(crate) param: Option<String>,
-    /// Description of the error, without words of the request.
-    pub(crate) message: String,
-    pub(crate) is_ours: bool,
-}
-
 impl Facts {
-    pub(crate) fn is_unread(&self) -> bool {
-        let exchange = self.exchange.as_ref();
-        exchange.is_some_and(|exchange| exchange.is_unread())
-    }
-
     /// Returns true if the server is at fault, even if an answer had begun by then.
     pub(crate) fn has_failed(&self) -> bool {
-        self.failure.get().is_some_and(|failure| failure.is_ours)
+        self.failure
+            .get()
+            .is_some_and(|it| it.row().status.is_server_error())
     }
 
     /// Returns the time to the first part of an answer that language models generated.
@@ -75,54 +57,26 @@ impl Facts {
         let answered = self.answered.get()?;
         Some(answered.duration_since(self.received))
     }
-}
 
-impl From<&Failure> for LoggedFailure {
-    fn from(failure: &Failure) -> Self {
-        let is_ours = failure.row().status.is_server_error();
-        Self {
-            code: failure.code().map(log::shown),
-            param: failure.param.as_deref().map(log::shown),
-            message: if is_ours {
-                log::without_texts(&failure.message)
-            } else {
-                log::without_values(&failure.message)
-            },
-            is_ours,
-        }
-    }
-}
-
-impl Entry {
     /// Says which graph the request is for, and whether it asks for a stream of events.
     pub(crate) fn model(&self, name: &str, streams: bool) {
-        self.0.model.get_or_init(|| name.to_owned());
-        self.0.streams.get_or_init(|| streams);
+        self.model.get_or_init(|| name.to_owned());
+        self.streams.get_or_init(|| streams);
     }
 
     /// Says that the graph has taken the request.
     pub(crate) fn entered(&self) {
-        self.0.entered.get_or_init(|| ());
+        self.entered.get_or_init(|| ());
     }
 
     /// Says that a part of the answer leaves: an event, a message, or all of it.
     pub(crate) fn answers(&self) {
-        self.0.answered.get_or_init(Instant::now);
+        self.answered.get_or_init(Instant::now);
     }
 
     /// Says that the answer ended with an error.
     pub(crate) fn failed(&self, failure: &Failure) {
-        self.0.failure.get_or_init(|| failure.into());
-    }
-
-    /// The counts of what the request takes, which nodes keep.
-    pub(crate) fn tally(&self) -> Arc<Tally> {
-        Arc::clone(&self.0.tally)
-    }
-
-    /// The trace of the request, where traces are collected.
-    pub(crate) fn trace(&self) -> Option<&RequestTrace> {
-        self.0.trace.as_ref()
+        self.failure.get_or_init(|| failure.clone());
     }
 
     /// The milliseconds that the answer took so far, by part: what is not known is left out. The
@@ -136,7 +90,7 @@ impl Entry {
 
     /// The parts of an answer and what they took so far.
     pub(crate) fn parts(&self) -> Vec<(&'static str, Duration)> {
-        let (tally, received) = (self.0.tally.read(), self.0.received);
+        let (tally, received) = (self.tally.read(), self.received);
         let prepare = tally.submitted;
         let prepare = prepare.map(|submitted| submitted.duration_since(received));
         let parts = [
@@ -144,7 +98,7 @@ impl Entry {
             ("queue", tally.queued),
             ("prefill", tally.prefill),
             ("decode", tally.first.map(|_| tally.decoding)),
-            ("ttft", self.0.first_token(&tally)),
+            ("ttft", self.first_token(&tally)),
             ("total", Some(received.elapsed())),
         ];
         let known = parts.into_iter();

@@ -8,6 +8,7 @@ use tokio::{
     time::{Sleep, sleep_until},
 };
 
+use super::Runner;
 use crate::{errors::Failure, stage::Stage};
 
 /// Gives up the waits of a request when it has to end.
@@ -16,14 +17,17 @@ pub(crate) struct Guard {
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl Guard {
-    pub(super) fn new(stage: &watch::Receiver<Stage>, deadline: Option<Instant>) -> Self {
-        Self {
-            stage: stage.clone(),
+impl Runner {
+    /// Guards waits until a deadline, if there is one.
+    pub(crate) fn guard(&self, deadline: Option<Instant>) -> Guard {
+        Guard {
+            stage: self.stage.clone(),
             deadline: deadline.map(|at| Box::pin(sleep_until(at.into()))),
         }
     }
+}
 
+impl Guard {
     /// Waits for some work, which is dropped if the request has to end before.
     ///
     /// # Errors

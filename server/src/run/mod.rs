@@ -1,28 +1,19 @@
 //! One run of a graph for a request: who asks, the session, and its answer; and the list of all
 //! requests that are being answered.
 //!
-//! `context` says who asks, `runner` finds the graph, `session` opens and drives the session,
-//! `answer` and `inference` are its two kinds of answers, and `guard` ends waits.
+//! `context` says who asks and finds the graph, `session` opens and drives the session, `tensors`
+//! feeds one and collects what it gives, and `guard` ends waits.
 
-mod answer;
 mod context;
 mod entry;
-mod feeder;
 mod guard;
-mod inference;
-mod runner;
 mod running;
 mod session;
+mod tensors;
 
-pub(crate) use answer::Answer;
-pub(crate) use context::RequestContext;
+pub(crate) use context::{RECORD, RequestContext, Runner};
 pub(crate) use entry::{Entry, Facts, milliseconds};
-pub(crate) use feeder::{Feeder, TIMESTAMP};
 pub(crate) use guard::Guard;
-pub(crate) use inference::{Inference, Tensors, takes_tensors};
-pub(crate) use runner::{RECORD, Runner};
 pub(crate) use running::Running;
-pub(crate) use session::{Driver, OutputPacket};
-
-use running::Listing;
-use session::{Run, RunOptions};
+pub(crate) use session::{Driver, OutputPacket, Run};
+pub(crate) use tensors::{Feeder, TIMESTAMP, Tensors};

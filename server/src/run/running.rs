@@ -1,7 +1,8 @@
 //! The requests that are being answered, by their ids, so that they can be cancelled.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
+    ops::RangeBounds,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -9,15 +10,14 @@ use graphmill_engine::CancelToken;
 
 use crate::observe::request_id::Id;
 
-/// The running requests, as many as there are sessions. Ids are the clients' own, so several requests
-/// can have the same.
+/// The id of a request, and its number among those with the same: ids are the clients' own.
+type Place = (Arc<str>, u64);
+
+/// The running requests, as many as there are sessions.
 #[derive(Default)]
-pub(crate) struct Running {
-    by_id: Mutex<HashMap<Arc<str>, Vec<Request>>>,
-}
+pub(crate) struct Running(Mutex<BTreeMap<Place, Request>>);
 
 struct Request {
-    number: u64,
     /// True if its id is known only to the holder of its key, or from its answer.
     is_secret: bool,
     /// The name of its key, where there are keys.
@@ -26,8 +26,8 @@ struct Request {
 }
 
 impl Running {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Vec<Request>>> {
-        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Place, Request>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lists a request until the entry is dropped.
@@ -37,59 +37,48 @@ impl Running {
         key: Option<Arc<str>>,
         cancel: CancelToken,
     ) -> Listing {
-        let mut by_id = self.lock();
-        let of_id = by_id.entry(Arc::clone(&id.text)).or_default();
-        let number = of_id.last().map_or(0, |last| last.number + 1);
-        of_id.push(Request {
-            number,
+        let mut all = self.lock();
+        let last = all.range(places(&id.text)).next_back();
+        let number = last.map_or(0, |((_, last), _)| last + 1);
+        let place = (Arc::clone(&id.text), number);
+        let request = Request {
             is_secret: key.is_some() || id.is_ours,
             key,
             cancel,
-        });
+        };
+        all.insert(place.clone(), request);
         Listing {
             running: Arc::clone(self),
-            id: Arc::clone(&id.text),
-            number,
+            place,
         }
     }
 
-    /// Cancels all requests of an id and a key. Where there are no keys, an id that a client has
-    /// chosen does not do: another one could guess it. Says whether there is one.
-    pub(crate) fn cancel(&self, id: &str, key: Option<&str>) -> bool {
-        self.cancel_those(id, |it| it.is_secret && it.key.as_deref() == key)
-    }
-
-    /// The same, for requests of any key.
-    pub(crate) fn cancel_of_any_key(&self, id: &str) -> bool {
-        self.cancel_those(id, |_| true)
-    }
-
-    fn cancel_those(&self, id: &str, are_meant: impl Fn(&Request) -> bool) -> bool {
-        let by_id = self.lock();
-        let of_id = by_id.get(id).into_iter().flatten();
-        let meant = of_id.filter(|request| are_meant(request));
+    /// Cancels all requests of an id and a key, or of any key. Where there are no keys, an id that
+    /// a client has chosen does not do: another one could guess it. Returns true if there is one.
+    pub(crate) fn cancel(&self, id: &str, key: Option<&str>, of_any_key: bool) -> bool {
+        let all = self.lock();
+        let of_id = all.range(places(&id.into())).map(|(_, request)| request);
+        let meant = of_id.filter(|it| of_any_key || (it.is_secret && it.key.as_deref() == key));
         let tokens: Vec<CancelToken> = meant.map(|request| request.cancel.clone()).collect();
-        drop(by_id);
+        drop(all);
         tokens.iter().for_each(CancelToken::cancel);
         !tokens.is_empty()
     }
 }
 
+/// The places of requests with an id.
+fn places(id: &Arc<str>) -> impl RangeBounds<Place> + use<> {
+    (Arc::clone(id), 0)..=(Arc::clone(id), u64::MAX)
+}
+
 /// The entry of a request.
 pub(crate) struct Listing {
     running: Arc<Running>,
-    id: Arc<str>,
-    number: u64,
+    place: Place,
 }
 
 impl Drop for Listing {
     fn drop(&mut self) {
-        let mut by_id = self.running.lock();
-        if let Some(of_id) = by_id.get_mut(&self.id) {
-            of_id.retain(|request| request.number != self.number);
-            if of_id.is_empty() {
-                by_id.remove(&self.id);
-            }
-        }
+        self.running.lock().remove(&self.place);
     }
 }

@@ -1,28 +1,28 @@
-//! The session of a request: opened, driven, and its packets as they come.
+//! The session of a request: opened, driven, and its packets as they come. Those of a graph that
+//! takes HTTP requests are what HTTP responses are made of: a whole body, or a stream of events.
 //!
 //! A `Run` owns the session's handle, and the session ends when the handle is dropped. So does
 //! everything that works for the request: there is no other way to cancel, and none is needed.
 
 use std::{
-    future::{pending, poll_fn},
+    future::poll_fn,
     sync::Arc,
-    task::Poll,
+    task::{Poll, ready},
     time::{Duration, Instant},
 };
 
-use futures_util::StreamExt as _;
-use graphmill_calculators::payload::Account;
+use futures_util::{FutureExt as _, StreamExt as _, TryFutureExt as _, future::BoxFuture};
+use graphmill_calculators::payload::{Account, HttpRequestPayload, HttpResponse};
 use graphmill_engine::{
     Error, Handle, OutputStream, Packet, Plan, RunCx, Session, SidePackets, Summary,
 };
-use tokio::task::JoinHandle;
 
-use super::{Guard, Listing, RequestContext};
+use super::{Guard, RequestContext, running::Listing};
 use crate::{
     errors::{Cause, Failure},
     observe::trace::RunTrace,
     owner::Owner,
-    servable::{InUse, Ready},
+    servable::{InUse, Ready, request_stream, response_stream},
     sessions::{About, Entered},
 };
 
@@ -31,17 +31,17 @@ use crate::{
 const NOTICE: Duration = Duration::from_millis(20);
 
 /// Options of one run.
-pub(crate) struct RunOptions<'a> {
+pub(super) struct RunOptions<'a> {
     /// A name of the session, for people.
-    pub(crate) label: &'a str,
-    pub(crate) sides: &'a SidePackets,
+    pub(super) label: &'a str,
+    pub(super) sides: &'a SidePackets,
     /// The level that nodes which batch tensors have for it; 0 for their default.
-    pub(crate) batch_priority: u32,
+    pub(super) batch_priority: u32,
     /// The moment at which the session ends at the latest.
-    pub(crate) deadline: Option<Instant>,
-    pub(crate) driver: Driver,
+    pub(super) deadline: Option<Instant>,
+    pub(super) driver: Driver,
     /// Makes spans of the run, where they are sent.
-    pub(crate) trace: Option<RunTrace>,
+    pub(super) trace: Option<RunTrace>,
 }
 
 /// The one who polls a session.
@@ -53,25 +53,20 @@ pub(crate) enum Driver {
     Task,
 }
 
-/// A session, by what drives it.
-enum Driven {
-    Here(Box<Session>),
-    Apart(JoinHandle<Result<Summary, Error>>),
-    /// It has ended and said how: its summary, if it ended well.
-    Ended(Option<Summary>),
-}
-
 /// A packet of a graph, and the position of its output.
 pub(crate) type OutputPacket = (usize, Packet);
 
 /// One run of a graph.
 pub(crate) struct Run {
-    plan: Arc<Plan>,
+    pub(crate) plan: Arc<Plan>,
     outputs: Vec<Option<OutputStream>>,
-    session: Driven,
+    /// Resolves when the session has ended; `None` once it has.
+    session: Option<BoxFuture<'static, Result<Summary, Failure>>>,
+    /// The way in which it has ended.
+    outcome: Option<Result<Summary, Failure>>,
     guard: Guard,
     /// Cancels the session when the last is dropped.
-    handle: Arc<Handle>,
+    pub(super) handle: Arc<Handle>,
     /// Lists the request and its session, and keeps their graph in memory.
     _listed: (Listing, Entered, InUse),
 }
@@ -129,116 +124,106 @@ impl Run {
         let outputs = outputs.map(|name| handle.output(name).map(Some));
         let outputs = outputs.collect::<Result<_, _>>()?;
         let session = match options.driver {
-            Driver::Reader => Driven::Here(Box::new(session)),
-            Driver::Task => Driven::Apart(tokio::spawn(session)),
+            Driver::Reader => session.map_err(Failure::from).boxed(),
+            Driver::Task => {
+                let task = tokio::spawn(session);
+                let failed = |_| Failure::new(Cause::Panic, "the session failed");
+                async move { task.await.map_err(failed)?.map_err(Failure::from) }.boxed()
+            }
         };
         who.entry.entered();
         let overdue = options.deadline.and_then(|at| at.checked_add(NOTICE));
         Ok(Self {
             plan: ready.plan,
             outputs,
-            session,
+            session: Some(session),
+            outcome: None,
             guard: who.runner.guard(overdue),
             handle: Arc::new(handle),
             _listed: (listed, entered, ready.in_use),
         })
     }
 
-    pub(super) fn plan(&self) -> &Arc<Plan> {
-        &self.plan
+    /// Runs a graph with an HTTP request.
+    pub(crate) async fn open_http(
+        who: &RequestContext,
+        ready: Ready,
+        payload: HttpRequestPayload,
+        deadline: Option<Instant>,
+        trace: Option<RunTrace>,
+    ) -> Result<Self, Failure> {
+        let plan = Arc::clone(&ready.plan);
+        let (Some(input), Some(output)) = (request_stream(&plan), response_stream(&plan)) else {
+            let name = ready.servable.name();
+            let why = format!("the graph takes tensors: POST /v2/models/{name}/infer");
+            return Err(Failure::new(Cause::BadRequest, why).of_field("model"));
+        };
+        let options = RunOptions {
+            label: payload.uri.split('?').next().unwrap_or_default(),
+            sides: &SidePackets::new(),
+            batch_priority: 0,
+            deadline,
+            driver: Driver::Task,
+            trace,
+        };
+        let run = Self::open(who, ready, [output], options)?;
+        run.handle.push(input, Packet::new(0, payload)).await?;
+        run.handle.close(input)?;
+        Ok(run)
     }
 
-    pub(super) fn handle(&self) -> &Arc<Handle> {
-        &self.handle
+    /// The next packet of the answer to an HTTP request, as [`Run::next`].
+    pub(crate) async fn next_response(&mut self) -> Result<Option<HttpResponse>, Failure> {
+        let Some((_, packet)) = self.next().await? else {
+            return Ok(None);
+        };
+        packet.into_value().map(Some).ok_or_else(|| {
+            let why = "the graph's answer is a packet of another type than `HttpResponse`";
+            Failure::new(Cause::NoAnswer, why)
+        })
+    }
+
+    /// Waits for the end of the session. Returns its summary, if it ended well.
+    pub(crate) async fn finish(&mut self) -> Option<&Summary> {
+        while let Ok(Some(_)) = self.next().await {}
+        self.summary()
     }
 
     /// The next packet of any output; `None` when the session has ended well. May be dropped before
     /// it is ready: no packet is lost.
-    pub(super) async fn next(&mut self) -> Result<Option<OutputPacket>, Failure> {
-        let (outputs, session) = (&mut self.outputs, &mut self.session);
-        let next = async {
+    pub(crate) async fn next(&mut self) -> Result<Option<OutputPacket>, Failure> {
+        let next = poll_fn(|cx| {
             loop {
-                tokio::select! {
-                    biased;
-                    given = next_of(outputs) => return match given {
-                        Some(given) => Ok(Some(given)),
-                        None => session.outcome().await.map(|()| None),
-                    },
-                    // Outputs may still have packets.
-                    outcome = session.drive() => outcome?,
+                for (position, output) in self.outputs.iter_mut().enumerate() {
+                    match output.as_mut().map(|stream| stream.poll_next_unpin(cx)) {
+                        Some(Poll::Ready(Some(packet))) => {
+                            return Poll::Ready(Ok(Some((position, packet))));
+                        }
+                        Some(Poll::Ready(None)) => *output = None,
+                        Some(Poll::Pending) | None => {}
+                    }
                 }
+                let Some(session) = &mut self.session else {
+                    return Poll::Ready(match &self.outcome {
+                        Some(Err(failure)) => Err(failure.clone()),
+                        Some(Ok(_)) | None => Ok(None),
+                    });
+                };
+                // Outputs may still have packets.
+                self.outcome = Some(ready!(session.poll_unpin(cx)));
+                self.session = None;
             }
-        };
+        });
         self.guard.wait(next).await
     }
 
     /// Returns the summary of the session, if it is known to have ended well.
-    pub(super) fn summary(&self) -> Option<&Summary> {
-        match &self.session {
-            Driven::Here(_) | Driven::Apart(_) => None,
-            Driven::Ended(summary) => summary.as_ref(),
-        }
+    pub(crate) fn summary(&self) -> Option<&Summary> {
+        self.outcome.as_ref()?.as_ref().ok()
     }
 
-    /// Returns true if the session is known to have ended.
-    pub(super) fn has_ended(&self) -> bool {
-        match &self.session {
-            Driven::Here(_) => false,
-            Driven::Apart(task) => task.is_finished(),
-            Driven::Ended(_) => true,
-        }
-    }
-}
-
-/// The next packet of any of these outputs; none when all have ended.
-async fn next_of(outputs: &mut [Option<OutputStream>]) -> Option<OutputPacket> {
-    poll_fn(|cx| {
-        let mut is_over = true;
-        for (position, output) in outputs.iter_mut().enumerate() {
-            match output.as_mut().map(|stream| stream.poll_next_unpin(cx)) {
-                Some(Poll::Ready(Some(packet))) => return Poll::Ready(Some((position, packet))),
-                Some(Poll::Ready(None)) => *output = None,
-                Some(Poll::Pending) => is_over = false,
-                None => {}
-            }
-        }
-        if is_over {
-            Poll::Ready(None)
-        } else {
-            Poll::Pending
-        }
-    })
-    .await
-}
-
-impl Driven {
-    /// Resolves when the session has ended, if it is driven here; never if it is not.
-    async fn drive(&mut self) -> Result<(), Failure> {
-        match self {
-            Self::Here(session) => {
-                let outcome = session.await;
-                self.ends(outcome)
-            }
-            Self::Apart(_) | Self::Ended(_) => pending().await,
-        }
-    }
-
-    /// Waits for the end of the session. It has closed its outputs, so the end is near.
-    async fn outcome(&mut self) -> Result<(), Failure> {
-        match self {
-            Self::Here(_) => self.drive().await,
-            Self::Apart(task) => {
-                let outcome = task.await;
-                *self = Self::Ended(None);
-                let failed = |_| Failure::new(Cause::Panic, "the session failed");
-                self.ends(outcome.map_err(failed)?)
-            }
-            Self::Ended(_) => Ok(()),
-        }
-    }
-
-    fn ends(&mut self, outcome: Result<Summary, Error>) -> Result<(), Failure> {
-        *self = Self::Ended(outcome.as_ref().ok().cloned());
-        outcome.map(drop).map_err(Failure::from)
+    /// Returns true if the session has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.handle.viewer().ended().is_some()
     }
 }

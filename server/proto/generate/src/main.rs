@@ -5,18 +5,64 @@ use std::{error::Error, fs, path::Path};
 
 use prost::Message as _;
 
+/// The messages that REST writes as JSON, too.
+const WRITTEN: [&str; 14] = [
+    "InferBatchStatistics",
+    "InferStatistics",
+    "LogSettingsResponse",
+    "ModelConfig",
+    "ModelInput",
+    "ModelMetadataResponse",
+    "ModelOutput",
+    "ModelStatistics",
+    "ModelStatisticsResponse",
+    "ModelTransactionPolicy",
+    "RepositoryIndexResponse",
+    "ServerMetadataResponse",
+    "StatisticDuration",
+    "TraceSettingResponse",
+];
+
+/// Messages of one field, which JSON has without its name.
+const TRANSPARENT: [&str; 3] = [
+    ".inference.InferParameter",
+    ".inference.LogSettingsResponse.SettingValue",
+    ".inference.TraceSettingResponse.SettingValue",
+];
+
 fn main() -> Result<(), Box<dyn Error>> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let (protos, out) = (here.join(".."), here.join("../../src/grpc/proto"));
+    let (protos, out) = (here.join(".."), here.join("../../src/kserve/proto"));
     let descriptors = protox::compile([protos.join("inference.proto")], [protos])?;
     fs::write(out.join("inference.bin"), descriptors.encode_to_vec())?;
-    tonic_prost_build::configure()
+    let mut builder = tonic_prost_build::configure()
         .build_client(false)
         .build_transport(false)
-        .codec_path("crate::grpc::codec::Codec")
+        .codec_path("crate::kserve::codec::Codec")
         // Tensors stay where the message has them.
         .bytes(".")
-        .out_dir(out)
-        .compile_fds(descriptors)?;
+        // Which of several mistakes is told does not change from one time to the next.
+        .btree_map(".")
+        .type_attribute(".inference.InferParameter", "#[derive(serde::Deserialize)]")
+        .enum_attribute(
+            ".inference.InferParameter.parameter_choice",
+            r#"#[serde(untagged, expecting = "a parameter that is no boolean, number or string")]"#,
+        )
+        .enum_attribute(
+            ".inference.LogSettingsResponse.SettingValue.parameter_choice",
+            "#[serde(untagged)]",
+        )
+        .field_attribute(
+            "data_type",
+            r#"#[serde(serialize_with = "crate::kserve::serialize_data_type")]"#,
+        );
+    for name in WRITTEN {
+        builder =
+            builder.type_attribute(format!(".inference.{name}"), "#[derive(serde::Serialize)]");
+    }
+    for name in TRANSPARENT {
+        builder = builder.message_attribute(name, "#[serde(transparent)]");
+    }
+    builder.out_dir(out).compile_fds(descriptors)?;
     Ok(())
 }

@@ -1,11 +1,19 @@
 //! The body of a POST: scanned once, the name of the graph it is for, and its deadline. What the
-//! other fields may say is decided by the graph's request node.
+//! other fields may say is decided by the graph's request node. Bodies that are forms
+//! (`multipart/form-data`) become JSON: what reads the fields of a dialect then reads those of a
+//! form, too.
 
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
+use axum::http::{HeaderMap, header};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
+use futures_util::stream;
 use graphmill_calculators::payload::JsonBody;
-use serde_json::Value;
+use graphmill_dialects::{json::MAX_FIELDS, schema};
+use graphmill_engine::block_on;
+use multer::Multipart;
+use serde_json::{Map, Value};
 
 use crate::{
     bodies::Share,
@@ -24,8 +32,14 @@ pub(super) struct ParsedBody {
 }
 
 impl ParsedBody {
-    /// Scans what was read.
-    pub(super) async fn parse(bytes: Bytes, share: &Share) -> Result<Self, Failure> {
+    /// Scans what was read. `file`: the name of the file that a form may have in this dialect.
+    pub(super) async fn parse(
+        headers: &HeaderMap,
+        file: Option<&'static str>,
+        bytes: Bytes,
+        share: &Arc<Share>,
+    ) -> Result<Self, Failure> {
+        let bytes = as_json(headers, file, bytes, share).await?;
         let json = if bytes.len() > INLINE_BYTES {
             let bytes = bytes.clone();
             let scan = move || JsonBody::scan(bytes);
@@ -47,10 +61,7 @@ impl ParsedBody {
             ("model_version", version),
         ] {
             if self.json.get(field)?.is_some_and(|value| value != said) {
-                return Err(wrong(
-                    field.to_owned(),
-                    format_args!("the path says `{said}`"),
-                ));
+                return Err(wrong(field, format_args!("the path says `{said}`")));
             }
             if let Some(json) = Arc::get_mut(&mut self.json) {
                 json.insert(field, said.into());
@@ -75,16 +86,6 @@ impl ParsedBody {
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
     }
 
-    /// Returns true if the request asks for a stream of events.
-    pub(super) fn is_for_stream(&self) -> bool {
-        self.json.short("stream").and_then(Value::as_bool) == Some(true)
-    }
-
-    /// Whether the request leaves open which graph it is for.
-    pub(super) fn names_no_model(&self) -> bool {
-        !self.json.has("model")
-    }
-
     /// The graph that the request names. Nothing else of the body has been made a value when this
     /// is asked.
     pub(super) fn model(&self) -> Result<&str, Failure> {
@@ -103,4 +104,91 @@ impl ParsedBody {
         let failure = Failure::new(Cause::BadRequest, message).of_field("model");
         Err(failure.with_code(code))
     }
+}
+
+/// The end of the name of a field that is one of several in a list.
+const LISTED: &str = "[]";
+
+/// The boundary of a form; none for a body that is something else.
+fn boundary(headers: &HeaderMap) -> Option<String> {
+    let kind = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    multer::parse_boundary(kind).ok()
+}
+
+/// A body as JSON: as it is, or the object that a form with a `file` of this name stands for.
+/// `share` is what the request has of the budget of bodies.
+async fn as_json(
+    headers: &HeaderMap,
+    file: Option<&'static str>,
+    body: Bytes,
+    share: &Arc<Share>,
+) -> Result<Bytes, Failure> {
+    let (Some(file), Some(boundary)) = (file, boundary(headers)) else {
+        return Ok(body);
+    };
+    let mut lease = share.lease();
+    let encode = move || {
+        let mut object = Map::new();
+        // All of the body is there: nothing is waited for.
+        for (name, bytes) in block_on(parts(body, boundary))? {
+            // A file takes a third more as Base64, and is there twice until it is written.
+            lease.take(bytes.len() / 3 * 4 + name.len() + 8)?;
+            add(&mut object, name, &bytes, file)?;
+        }
+        let json = Value::Object(object).to_string();
+        Ok(lease.keeps(json.into()))
+    };
+    share.beside(encode, "the form could not be read").await?
+}
+
+/// The fields of a form, in order.
+async fn parts(body: Bytes, boundary: String) -> Result<Vec<(String, Bytes)>, Failure> {
+    let refused = |error: multer::Error| {
+        let why = format!("the body is no form (multipart/form-data): {error}");
+        Failure::new(Cause::BadRequest, why)
+    };
+    let whole = stream::iter([Ok::<_, Infallible>(body)]);
+    let mut form = Multipart::new(whole, boundary);
+    let mut parts = Vec::new();
+    while let Some(part) = form.next_field().await.map_err(refused)? {
+        if parts.len() == MAX_FIELDS {
+            let why = format!("the body has more than {MAX_FIELDS} fields");
+            let failure = Failure::new(Cause::BadRequest, why);
+            return Err(failure.with_code("too_many_fields"));
+        }
+        let name = part.name().unwrap_or_default().to_owned();
+        parts.push((name, part.bytes().await.map_err(refused)?));
+    }
+    Ok(parts)
+}
+
+fn add(
+    object: &mut Map<String, Value>,
+    name: String,
+    bytes: &[u8],
+    file: &str,
+) -> Result<(), Failure> {
+    if name == file {
+        object.insert(name, STANDARD.encode(bytes).into());
+        return Ok(());
+    }
+    let text = str::from_utf8(bytes).map_err(|_| {
+        let failure = Failure::new(Cause::BadRequest, format!("`{name}` is no text in UTF-8"));
+        failure.of_field(name.clone()).with_code("invalid_value")
+    })?;
+    let value = Some(text).filter(|_| schema::is_value(&name));
+    let value = value.and_then(|text| serde_json::from_str(text).ok());
+    let value = value.filter(|value: &Value| value.is_number() || value.is_boolean());
+    let value = value.unwrap_or_else(|| text.into());
+    let Some(list) = name.strip_suffix(LISTED) else {
+        object.insert(name, value);
+        return Ok(());
+    };
+    let entries = object
+        .entry(list)
+        .or_insert_with(|| Value::Array(Vec::new()));
+    if let Some(entries) = entries.as_array_mut() {
+        entries.push(value);
+    }
+    Ok(())
 }

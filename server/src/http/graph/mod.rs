@@ -11,37 +11,44 @@ use std::{
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, Method, Uri},
-    response::Response,
+    http::{HeaderMap, HeaderValue, header, request::Parts},
+    response::{IntoResponse as _, Response},
 };
-use graphmill_calculators::http::dialect::{Purpose, Target};
+use graphmill_calculators::{
+    http::dialect::{Family, Purpose, Target},
+    payload::{HttpRequestPayload, HttpResponse},
+};
 use percent_encoding::percent_decode_str;
+use serde_json::Value;
 
-mod answer;
 mod body;
-mod form;
 pub(super) mod routes;
 mod stream;
 
 use body::ParsedBody;
+use stream::Events;
 
 use crate::{
     app::state::App,
     bodies::Share,
-    errors::Failure,
-    http::unknown_route,
+    errors::{Cause, Failure},
+    http::{
+        sse,
+        timings::{self, SERVER_TIMING, Timings},
+        unknown_route,
+    },
+    keys::{self, Caller},
     kserve::{self, Label},
     listen::ON_ITS_WAY,
-    run::RequestContext,
-    servable::Choice,
+    observe::trace::RunTrace,
+    run::{RequestContext, Run},
+    servable::{Choice, Servable},
 };
 
 /// A request without its body.
 struct Head {
     who: RequestContext,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
+    parts: Parts,
     target: Option<Target>,
     /// Share of the body budget that its body holds.
     share: Arc<Share>,
@@ -57,15 +64,13 @@ async fn read(app: &App, request: Request) -> Result<(Head, Result<ParsedBody, F
         who: RequestContext::read(&app.runner, &parts.extensions, &parts.headers)?,
         target: parts.extensions.get().copied(),
         share: app.bodies.share(&parts.extensions),
-        method: parts.method,
-        uri: parts.uri,
-        headers: parts.headers,
+        parts,
     };
     let reading = async {
-        let bytes = head.share.read(&head.headers, body).await?;
+        let headers = &head.parts.headers;
+        let bytes = head.share.read(headers, body).await?;
         let file = head.target.and_then(|target| target.dialect.file_field());
-        let bytes = form::as_json(&head.headers, file, bytes, &head.share).await?;
-        ParsedBody::parse(bytes, &head.share).await
+        ParsedBody::parse(headers, file, bytes, &head.share).await
     };
     // A body that does not come is told of by the connection.
     let due = head.who.deadline(None);
@@ -82,19 +87,19 @@ pub(crate) async fn endpoint(
     let (head, body) = read(&app, request).await?;
     let body = body?;
     let purpose = head.target.and_then(|target| target.purpose);
-    let is_unnamed = purpose.is_some_and(Purpose::needs_no_model) && body.names_no_model();
+    let is_unnamed = purpose.is_some_and(Purpose::needs_no_model) && !body.json.has("model");
     let servables = app.servables();
-    let sees = |graph: &str| head.who.sees(graph);
+    let sees = |graph: &str| head.who.sees(graph, None);
     let unnamed = is_unnamed.then(|| servables.unnamed(sees)).flatten();
     let name = match unnamed {
         Some(servable) => servable.name().to_owned(),
         None => body.model()?.to_owned(),
     };
-    answer::answer(&app, &name, head, body).await
+    answer(&app, &name, head, body).await
 }
 
 /// A path of a dialect that names the graph, and perhaps its version.
-pub(crate) async fn of_named(
+pub(crate) async fn answer_named(
     app: &App,
     name: &str,
     version: &str,
@@ -104,8 +109,8 @@ pub(crate) async fn of_named(
     let mut body = body?;
     let choose = |name: &str| head.who.choose(name);
     let (versioned, graph) = kserve::find_version(choose, name, version)?;
-    body.is_for(name, &Label::of(&graph).version)?;
-    answer::answer(app, &versioned, head, body).await
+    body.is_for(name, &Label::from(&*graph).version)?;
+    answer(app, &versioned, head, body).await
 }
 
 /// Any other path. The graph is named by `model`, or by the path itself; where neither names one,
@@ -115,13 +120,139 @@ pub(crate) async fn any_path(
     request: Request,
 ) -> Result<Response, Failure> {
     let (head, body) = read(&app, request).await?;
-    let path = percent_decode_str(head.uri.path()).decode_utf8_lossy();
+    let path = percent_decode_str(head.parts.uri.path()).decode_utf8_lossy();
     let behind_prefix = path.splitn(3, '/').nth(2).unwrap_or_default();
     let named = body.as_ref().ok().and_then(|body| body.model().ok());
     let name = named.unwrap_or(behind_prefix).to_owned();
     if app.servables().named(&name, &Choice::Newest).is_none() {
-        return Err(unknown_route(head.method, head.uri).await);
+        return Err(unknown_route(head.parts.method, head.parts.uri).await);
     }
     head.who.choose(&name)?;
-    answer::answer(&app, &name, head, body?).await
+    answer(&app, &name, head, body?).await
+}
+
+/// Runs a graph with a request, and waits for the first packet of its answer.
+async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<Response, Failure> {
+    let who = &head.who;
+    let graph = who.choose(name)?.servable;
+    let streams = body.json.short("stream").and_then(Value::as_bool);
+    who.entry.model(graph.name(), streams == Some(true));
+    let prompt_field = body.prompt_field();
+    let deadline = who.deadline(body.timeout());
+    let ready = who.available(name, deadline).await?;
+    let servable = Arc::clone(&ready.servable);
+    let body = with_images(app, &head, deadline, body).await?;
+    let request = who.entry.trace.as_ref();
+    let trace = request.and_then(|request| {
+        let (graph, tally) = (servable.name(), Arc::clone(&who.entry.tally));
+        RunTrace::new(request, graph, head.target, &body.json, tally)
+    });
+    let payload = payload(&head, body, ready.adapter.clone());
+    // Before the answer's end is sent: the next request may follow at once.
+    let settlement = who.settlement();
+    let mut run = Run::open_http(who, ready, payload, deadline, trace).await?;
+    let (headers, first) = begin(&mut run).await.map_err(|failure| {
+        let failure = failure.of_prompt(prompt_field);
+        when_to_retry(failure, &servable, who.caller.as_deref())
+    })?;
+    let with_timings = timings::are_asked(&head.parts.uri);
+    let mut response = match first {
+        HttpResponse::Body {
+            content_type,
+            bytes,
+        } => {
+            who.entry.answers();
+            let bytes = if with_timings && let Some(summary) = run.finish().await {
+                Timings::new(&who.entry, Some(summary)).within(bytes)
+            } else {
+                bytes
+            };
+            let content_type = HeaderValue::from_static(content_type);
+            let headers = [
+                (header::CONTENT_TYPE, content_type),
+                (SERVER_TIMING, who.entry.server_timing()),
+            ];
+            (headers, bytes).into_response()
+        }
+        first => {
+            let events = Events {
+                next: Some(first),
+                run,
+                entry: head.who.entry,
+                _settlement: settlement,
+                keep_alive: app.options.keep_alive,
+                dialect: head.target.map(|target| target.dialect),
+                with_timings,
+                named: 0,
+            };
+            sse::response(events.into_body())
+        }
+    };
+    response.headers_mut().extend(headers);
+    Ok(response)
+}
+
+/// Fetches the images of a request for text.
+async fn with_images(
+    app: &App,
+    head: &Head,
+    deadline: Option<Instant>,
+    mut body: ParsedBody,
+) -> Result<ParsedBody, Failure> {
+    let family = head.target.map(|target| target.dialect.family());
+    let has_images = matches!(family, Some(Family::Text(_)));
+    let Some(media) = app.media.as_ref().filter(|_| has_images) else {
+        return Ok(body);
+    };
+    let fetching = media.fetch(&body.json, head.who.owner.as_ref(), &head.share);
+    if let Some(json) = app.runner.guard(deadline).wait(fetching).await? {
+        body.json = Arc::new(json);
+    }
+    Ok(body)
+}
+
+/// The part of a request that the graph sees. Keys of this server are not for graphs.
+fn payload(head: &Head, body: ParsedBody, adapter: Option<Arc<str>>) -> HttpRequestPayload {
+    let has_key = head.who.caller.is_some();
+    let seen = head.parts.headers.iter();
+    let seen = seen.filter(|(name, _)| !has_key || !keys::has_key(name));
+    let headers =
+        seen.filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())));
+    HttpRequestPayload {
+        method: head.parts.method.to_string(),
+        headers: headers.collect(),
+        body: body.bytes,
+        json: Some(body.json),
+        adapter,
+        ..HttpRequestPayload::new(head.parts.uri.to_string(), head.target)
+    }
+}
+
+/// Waits for the headers that an answer begins with, and the packet behind them.
+async fn begin(run: &mut Run) -> Result<(HeaderMap, HttpResponse), Failure> {
+    let mut headers = HeaderMap::new();
+    loop {
+        match run.next_response().await? {
+            Some(HttpResponse::Header { name, value }) => {
+                if let Ok(value) = HeaderValue::try_from(value) {
+                    headers.insert(name, value);
+                }
+            }
+            Some(first) => return Ok((headers, first)),
+            None => return Err(Failure::no_answer(run.summary())),
+        }
+    }
+}
+
+/// Says when a request that found no room may find some: when the limit of its key has it again, or
+/// when the queue of the model has been worked off, as far as what waits is its own or others'.
+fn when_to_retry(failure: Failure, servable: &Servable, caller: Option<&Caller>) -> Failure {
+    match failure.cause {
+        Cause::RateLimited => {
+            let wait = caller.and_then(Caller::retry_after);
+            failure.after(wait.unwrap_or_else(|| servable.queue_time()))
+        }
+        Cause::QueueFull => failure.after(servable.queue_time()),
+        _ => failure,
+    }
 }

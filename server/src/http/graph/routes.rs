@@ -47,7 +47,7 @@ fn operations_with(body: Body) -> Vec<Operation> {
         _ => (Group::Vectors, Answer::Json(route.answer)),
     };
     let told = |operation: Operation| {
-        let operation = operation.of_graph(body).answers(answer);
+        let operation = operation.takes_body(body).answers(answer);
         operation.about(group, route.summary)
     };
     let Place::Behind(prefixes) = body.dialect.place() else {

@@ -15,64 +15,47 @@ use crate::{
         timings::{self, Timings},
     },
     keys::Settlement,
-    run::{Answer, Entry},
+    run::{Entry, Run},
 };
-
-/// How a stream is written.
-pub(super) struct Form {
-    /// The longest silence.
-    pub(super) keep_alive: Duration,
-    /// How a failure is told.
-    pub(super) dialect: Option<&'static dyn Dialect>,
-    /// Whether its end tells what it took.
-    pub(super) with_timings: bool,
-}
 
 /// Most bytes in one write, where more events wait: a client that reads slowly must not make this
 /// buffer grow.
 const WRITE_BYTES: usize = 16 << 10;
 
-/// The body of an answer whose first packet is `first`. Dropping it ends the session.
-pub(super) fn body(
-    first: HttpResponse,
-    answer: Answer,
-    (entry, settlement): (Entry, Option<Settlement>),
-    form: Form,
-) -> Body {
-    let events = Events {
-        next: Some(first),
-        answer,
-        entry,
-        _settlement: settlement,
-        form,
-        named: 0,
-    };
-    Body::from_stream(stream::unfold(Some(events), |events| async move {
-        Some(events?.write().await)
-    }))
-}
-
-struct Events {
+/// The events of an answer. Dropping them ends the session.
+pub(super) struct Events {
     /// The packet to write next, where it has been taken already.
-    next: Option<HttpResponse>,
-    answer: Answer,
-    entry: Entry,
-    _settlement: Option<Settlement>,
-    form: Form,
+    pub(super) next: Option<HttpResponse>,
+    pub(super) run: Run,
+    pub(super) entry: Entry,
+    pub(super) _settlement: Option<Settlement>,
+    /// The longest silence.
+    pub(super) keep_alive: Duration,
+    /// The form of a failure.
+    pub(super) dialect: Option<&'static dyn Dialect>,
+    /// True if the end tells what the answer took.
+    pub(super) with_timings: bool,
     /// Events with names so far.
-    named: u64,
+    pub(super) named: u64,
 }
 
 /// What one write of a body makes, and what is left to write from.
 type Written = (Result<Bytes, Infallible>, Option<Events>);
 
 impl Events {
+    /// The body of an answer that has them.
+    pub(super) fn into_body(self) -> Body {
+        Body::from_stream(stream::unfold(Some(self), |events| async move {
+            Some(events?.write().await)
+        }))
+    }
+
     /// Writes what is there, at least one event; a comment if nothing comes for long.
     async fn write(mut self) -> Written {
         let mut out = BytesMut::new();
         let mut packet = match self.next.take() {
             Some(first) => Ok(Some(first)),
-            None => match tokio::time::timeout(self.form.keep_alive, self.answer.next()).await {
+            None => match tokio::time::timeout(self.keep_alive, self.run.next_response()).await {
                 Ok(packet) => packet,
                 Err(_) => return (Ok(Bytes::from_static(sse::PING)), Some(self)),
             },
@@ -90,7 +73,7 @@ impl Events {
                 }
                 Ok(Some(HttpResponse::End)) => return self.end(out).await,
                 Ok(Some(HttpResponse::Done)) => {
-                    sse::write_done(&mut out);
+                    sse::write_event(&mut out, sse::DONE);
                     return self.end(out).await;
                 }
                 Ok(Some(HttpResponse::Header { .. })) => {} // too late to have an effect
@@ -104,7 +87,7 @@ impl Events {
             if out.len() >= WRITE_BYTES {
                 break;
             }
-            match self.answer.next().now_or_never() {
+            match self.run.next_response().now_or_never() {
                 Some(ready) => packet = ready,
                 None => break,
             }
@@ -113,8 +96,8 @@ impl Events {
     }
 
     async fn end(mut self, mut out: BytesMut) -> Written {
-        if self.form.with_timings
-            && let Some(summary) = self.answer.summary().await
+        if self.with_timings
+            && let Some(summary) = self.run.finish().await
         {
             write_timings(&mut out, &Timings::new(&self.entry, Some(summary)));
         }
@@ -124,8 +107,8 @@ impl Events {
     fn fail(self, mut out: BytesMut, failure: &Failure) -> Written {
         self.entry.failed(failure);
         let place = (&*self.entry.0.id, self.named);
-        dialect_errors::write_failure(self.form.dialect, &mut out, failure, place);
-        if self.form.with_timings {
+        dialect_errors::write_failure(self.dialect, &mut out, failure, place);
+        if self.with_timings {
             write_timings(&mut out, &Timings::new(&self.entry, None));
         }
         (Ok(out.freeze()), None)

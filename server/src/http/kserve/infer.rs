@@ -1,19 +1,29 @@
-//! `POST /v2/models/{name}/infer`: one run of a graph.
+//! `POST /v2/models/{name}/infer`: one run of a graph. The tensors of its answer are in the JSON, or
+//! behind it where they are wanted there.
+
+use std::{convert::Infallible, sync::Arc};
 
 use axum::{
-    extract::Request,
+    body::Body,
+    extract::{FromRequest as _, Request},
+    http::{HeaderValue, header},
     response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
-use graphmill_engine::shortened;
+use graphmill_calculators::tensor::{Datatype, Tensor, data_to_json};
+use serde::Serialize;
+use serde_json::{Value, json, value::RawValue};
 
-use super::{answer, binary, request::InferRequest};
+use super::request::{InferRequest, LENGTH, json_length};
 use crate::{
     app::state::App,
-    bodies::Share,
-    errors::Failure,
-    http::timings::{self, SERVER_TIMING, Timings},
-    kserve::{self, RunRequest},
+    beside::claim,
+    errors::{Cause, Failure},
+    http::{
+        request::RequestBody,
+        timings::{self, SERVER_TIMING, Timings},
+    },
+    kserve::{self, BINARY_OUTPUT, Label, wrong},
     run::RequestContext,
 };
 
@@ -23,53 +33,122 @@ const INLINE_BYTES: usize = 256 << 10;
 
 /// Runs a graph and answers with its tensors.
 pub(super) async fn infer(
-    app: &App,
+    app: &Arc<App>,
     name: &str,
     version: &str,
     request: Request,
 ) -> Result<Response, Failure> {
-    let (parts, body) = request.into_parts();
-    let who = RequestContext::read(&app.runner, &parts.extensions, &parts.headers)?;
-    let share = app.bodies.share(&parts.extensions);
-    let body = app.read_share(&share, &parts, body).await?;
+    let who = RequestContext::read(&app.runner, request.extensions(), request.headers())?;
+    let with_timings = timings::are_asked(request.uri());
+    let json = json_length(request.headers());
+    let RequestBody { bytes, share } = RequestBody::from_request(request, app).await?;
     kserve::find(&who, name, version)?;
-    let json = binary::json_length(&parts.headers)?;
-    let request = read(body, json, &share).await?;
-    if request.graph.as_ref().is_some_and(|graph| graph != name) {
-        let why = format!("the path names the graph `{}`", shortened(name, 100));
-        return Err(kserve::wrong("model_name".to_owned(), why));
-    }
-    let version = match request.version.as_deref() {
-        Some(inside) if version.is_empty() => inside,
-        _ => version,
+    let json = json?;
+    let is_short = json.unwrap_or(bytes.len()) <= INLINE_BYTES;
+    let path = (name.to_owned(), version.to_owned());
+    let read = move || InferRequest::read(path, &bytes, json);
+    let request = if is_short {
+        read()?
+    } else {
+        share.beside(read, "the body could not be read").await??
     };
-    let binary = request.is_binary();
-    let (outputs, wanted): (Vec<_>, Vec<_>) = request.outputs.into_iter().unzip();
-    let asked = RunRequest {
-        graph: name.to_owned(),
-        version: version.to_owned(),
-        parameters: request.parameters,
-        inputs: request.inputs,
-        outputs,
-    };
-    let outcome = kserve::run(&app.sequences, &who, asked).await?;
+    let binary = kserve::is_set(&request.run.parameters, BINARY_OUTPUT);
+    let outcome = kserve::run(&app.sequences, &who, request.run).await?;
     share.is_read();
     // Those that are wanted are in the order of the request.
-    let wanted = wanted.into_iter().chain(std::iter::repeat(None));
+    let wanted = request.behind.into_iter().chain(std::iter::repeat(None));
     let tensors = outcome.tensors.into_iter().zip(wanted);
     let tensors = tensors.map(|((name, tensor), wanted)| (name, tensor, wanted.unwrap_or(binary)));
     let tensors: Vec<_> = tensors.collect();
-    let timings =
-        timings::are_asked(&parts.uri).then(|| Timings::new(&who.entry, outcome.summary.as_ref()));
-    let id = request.id.as_deref();
-    let response = answer::write(&outcome.label, id, &tensors, timings)?;
+    let timings = with_timings.then(|| Timings::new(&who.entry, outcome.summary.as_ref()));
+    let response = write(&outcome.label, request.id.as_deref(), &tensors, timings)?;
     Ok(([(SERVER_TIMING, who.entry.server_timing())], response).into_response())
 }
 
-async fn read(body: Bytes, json: Option<usize>, share: &Share) -> Result<InferRequest, Failure> {
-    if json.unwrap_or(body.len()) <= INLINE_BYTES {
-        return InferRequest::read(&body, json);
+#[derive(Serialize)]
+struct Answer<'a> {
+    model_name: &'a str,
+    model_version: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    outputs: Vec<Output<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timings: Option<Timings<'a>>,
+}
+
+#[derive(Serialize)]
+struct Output<'a> {
+    name: &'a str,
+    datatype: Datatype,
+    shape: &'a [usize],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<Box<RawValue>>,
+}
+
+/// Writes an answer of tensors, each with its name and whether it is wanted behind the JSON.
+fn write(
+    label: &Label,
+    id: Option<&str>,
+    tensors: &[(String, Tensor, bool)],
+    timings: Option<Timings<'_>>,
+) -> Result<Response, Failure> {
+    let in_json = tensors.iter().filter(|(.., binary)| !binary);
+    let bytes: usize = in_json.map(|(_, tensor, _)| json_bytes(tensor)).sum();
+    // A text that grows, and the answer that it is copied into.
+    let _claim = claim(3 * bytes as u64)?;
+    let mut outputs = Vec::with_capacity(tensors.len());
+    for (name, tensor, binary) in tensors {
+        let data = (!binary).then(|| data_to_json(tensor)).transpose();
+        outputs.push(Output {
+            name,
+            datatype: tensor.datatype(),
+            shape: tensor.shape(),
+            parameters: binary.then(|| json!({ "binary_data_size": tensor.data().len() })),
+            data: data.map_err(|why| wrong(format!("outputs.{name}"), why))?,
+        });
     }
-    let read = move || InferRequest::read(&body, json);
-    share.beside(read, "the body could not be read").await?
+    let answer = Answer {
+        model_name: &label.name,
+        model_version: &label.version,
+        id,
+        outputs,
+        timings,
+    };
+    let json = serde_json::to_vec(&answer).map_err(|error| {
+        let why = format!("the answer cannot be written: {error}");
+        Failure::new(Cause::Panic, why)
+    })?;
+    let behind = tensors.iter().filter(|(.., binary)| *binary);
+    let behind: Vec<Bytes> = behind.map(|(_, tensor, _)| tensor.data().clone()).collect();
+    if behind.is_empty() {
+        return Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response());
+    }
+    // Tensors go to the wire from where they are. A body of parts does not know how long it is.
+    let length = json.len() + behind.iter().map(Bytes::len).sum::<usize>();
+    let content_type = HeaderValue::from_static("application/octet-stream");
+    let headers = [
+        (header::CONTENT_TYPE, content_type),
+        (LENGTH, HeaderValue::from(json.len())),
+        (header::CONTENT_LENGTH, HeaderValue::from(length)),
+    ];
+    let parts = std::iter::once(Bytes::from(json)).chain(behind);
+    let parts = futures_util::stream::iter(parts.map(Ok::<_, Infallible>));
+    Ok((headers, Body::from_stream(parts)).into_response())
+}
+
+/// Bytes that a tensor takes in JSON at most.
+fn json_bytes(tensor: &Tensor) -> usize {
+    if tensor.datatype() != Datatype::Bytes {
+        // A truth value is one byte, and a word with a comma.
+        return tensor.data().len() * 6;
+    }
+    let escaped = |byte: &u8| match byte {
+        ..0x20 => 6,
+        b'"' | b'\\' => 2,
+        _ => 1,
+    };
+    let text = |string: &[u8]| string.iter().map(escaped).sum::<usize>() + 3;
+    tensor.strings().map(text).sum()
 }

@@ -1,39 +1,32 @@
 //! KServe's Open Inference Protocol over REST, `/v2`: health, what the server and its graphs are,
 //! runs of graphs with tensors, and the extensions of Triton that its clients call.
 
-mod answer;
-mod binary;
-mod health;
 mod infer;
-mod metadata;
-mod path;
-mod repository;
+mod models;
 mod request;
 
 use std::sync::Arc;
 
 use axum::{
-    Extension,
+    Extension, Json,
     extract::{Path, Request, State},
     http::{Method, Uri},
-    response::{IntoResponse as _, Response},
+    response::Response,
 };
 use graphmill_calculators::http::dialect::Target;
 use serde_json::{Value, json};
 
-pub(super) use health::{ready, told};
-use path::ModelQuestion;
+pub(super) use models::{ready, told};
 
 use super::{
-    asker::Asker,
     graph,
     operation::{Answer, Group, Kind, Operation, Parameter, Side},
-    unknown_route,
 };
 use crate::{
     app::state::App,
     errors::{Cause, Failure},
     kserve,
+    run::RequestContext,
 };
 
 /// Why a question about a graph may not be answered.
@@ -63,16 +56,16 @@ const SHARED_MEMORY: [&str; 2] = ["systemsharedmemory", "cudasharedmemory"];
 
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
-    use Answer::{Health, Json, List};
+    use Answer::{Health, List};
     use Group::{Models, Server, Tensors};
     let managed = [
-        Operation::post("/v2/repository/index", repository::index).about(Models, "The state of each graph, for Triton's clients").answers(List),
-        Operation::post("/v2/repository/models/{*name}", repository::change).listed(false),
+        Operation::post("/v2/repository/index", models::index).about(Models, "The state of each graph, for Triton's clients").answers(List),
+        Operation::post("/v2/repository/models/{*name}", models::change).listed(false),
         Operation::behind("post", "/v2/repository/models/{name}/load").about(Models, "Reads the configuration again, for Triton's clients"),
-        Operation::get("/v2/logging", metadata::logging).about(Server, "How much is logged").listed(false),
+        Operation::get("/v2/logging", || async { Json(kserve::log_settings().settings) }).about(Server, "How much is logged").listed(false),
         Operation::post("/v2/logging", || async { kserve::refuse_settings("log", "--log_level") }).about(Server, "Refused: `--log_level` says it").listed(false),
-        Operation::get("/v2/trace/setting", metadata::tracing).about(Server, "Whether requests are traced").listed(false),
-        Operation::post("/v2/trace/setting", metadata::set_tracing).about(Server, "Refused: `--otlp_endpoint` says it").listed(false),
+        Operation::get("/v2/trace/setting", |State(app): State<Arc<App>>| async move { models::trace_settings(&app) }).about(Server, "Whether requests are traced").listed(false),
+        Operation::post("/v2/trace/setting", || async { kserve::refuse_settings("trace", "--otlp_endpoint") }).about(Server, "Refused: `--otlp_endpoint` says it").listed(false),
     ];
     let refuse = || async { kserve::no_shared_memory() };
     let memory = SHARED_MEMORY.iter().flat_map(|memory| {
@@ -81,24 +74,24 @@ pub(super) fn operations() -> Vec<Operation> {
         refused.map(|it| it.about(Server, "Refused: there is no shared memory").refuses(OF_REQUESTS).listed(false))
     });
     let own = [
-        Operation::get("/v2/health/live", health::live).about(Server, "Whether the process answers, and no engine has failed for good")
+        Operation::get("/v2/health/live", models::live).about(Server, "Whether the process answers, and no engine has failed for good")
             .answers(Health),
         Operation::get("/v2/health/ready", ready).about(Server, "Whether requests would be served, by one graph at least").answers(Health),
-        Operation::get("/v2", metadata::server).about(Server, "Name, version and extensions of the server")
-            .answers(Json(&["name", "version", "extensions"])),
-        Operation::get("/v2/models/stats", metadata::all_statistics).about(Server, "Counts and times of the requests, by graph")
-            .answers(Json(&["model_stats"])),
-        Operation::get(graph::routes::BEHIND_GRAPH, of_model).about(Server, "The tensors that a graph takes and gives")
-            .answers(Json(&["name", "versions", "inputs", "outputs"])).refuses(OF_A_GRAPH),
+        Operation::get("/v2", || async { Json(kserve::describe_server()) }).about(Server, "Name, version and extensions of the server")
+            .answers(Answer::Json(&["name", "version", "extensions"])),
+        Operation::get("/v2/models/stats", |State(app): State<Arc<App>>, who: RequestContext| async move { Json(app.statistics.read_all(&who)) }).about(Server, "Counts and times of the requests, by graph")
+            .answers(Answer::Json(&["model_stats"])),
+        Operation::get(graph::routes::BEHIND_GRAPH, get_model).about(Server, "The tensors that a graph takes and gives")
+            .answers(Answer::Json(&["name", "versions", "inputs", "outputs"])).refuses(OF_A_GRAPH),
         Operation::behind("get", "/v2/models/{name}/ready").about(Server, "Whether requests to a graph would be served").answers(Health)
             .refuses(OF_A_GRAPH),
         Operation::behind("get", "/v2/models/{name}/config").about(Server, "Its tensors, in the form of Triton's configuration")
-            .answers(Json(&["name", "input", "output"])).refuses(OF_A_GRAPH),
-        Operation::behind("get", "/v2/models/{name}/stats").about(Server, "Counts and times of its requests").answers(Json(&["model_stats"]))
+            .answers(Answer::Json(&["name", "input", "output"])).refuses(OF_A_GRAPH),
+        Operation::behind("get", "/v2/models/{name}/stats").about(Server, "Counts and times of its requests").answers(Answer::Json(&["model_stats"]))
             .refuses(OF_A_GRAPH),
-        Operation::post(graph::routes::BEHIND_GRAPH, infer).listed(false),
+        Operation::post(graph::routes::BEHIND_GRAPH, post_model).listed(false),
         Operation::behind("post", INFER).about(Tensors, "Runs a graph with tensors").takes(OF_A_RUN)
-            .answers(Json(&["model_name", "model_version", "outputs"])),
+            .answers(Answer::Json(&["model_name", "model_version", "outputs"])),
     ];
     let own = own.into_iter().chain(managed.map(|it| it.on(Side::Management)));
     let own = own.map(|it| if it.method == "post" { it.refuses(OF_REQUESTS) } else { it });
@@ -120,7 +113,7 @@ pub(super) fn owns(path: &str) -> bool {
 /// behind a graph.
 pub(super) fn methods(path: &str, is_in_dialect: bool) -> Option<&'static str> {
     let path = path.strip_prefix("/v2/models/")?;
-    match path::read(path).2 {
+    match read_path(path).2 {
         ModelQuestion::Tracing => None,
         ModelQuestion::Infer => Some("POST"),
         _ if is_in_dialect => Some("POST"),
@@ -134,32 +127,24 @@ pub(super) fn error(failure: &Failure) -> Value {
 }
 
 /// What is asked about a graph.
-async fn of_model(
+async fn get_model(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    who: RequestContext,
     target: Option<Extension<Target>>,
     Path(path): Path<String>,
     method: Method,
     uri: Uri,
 ) -> Result<Response, Failure> {
-    let (name, version, question) = path::read(&path);
+    let (name, version, question) = read_path(&path);
     if question == ModelQuestion::Infer || target.is_some() {
         return Ok(super::wrong_method(target, method, uri).await);
     }
-    let find = |name: &str| app.runner.find(name, asker.caller());
-    let (_, servable) = kserve::find_version(find, name, version)?;
-    match question {
-        ModelQuestion::Ready => Ok(health::of_model(&app, &servable)),
-        ModelQuestion::Metadata => Ok(metadata::of_model(&servable)?.into_response()),
-        ModelQuestion::Config => Ok(metadata::config(&servable)?.into_response()),
-        ModelQuestion::Statistics => Ok(metadata::statistics(&app, &servable).into_response()),
-        ModelQuestion::Tracing => Ok(metadata::tracing(State(app)).await.into_response()),
-        ModelQuestion::Infer => Err(unknown_route(method, uri).await),
-    }
+    let servable = kserve::find(&who, name, version)?;
+    models::answer(&app, &servable, question)
 }
 
 /// What is sent to a graph.
-async fn infer(
+async fn post_model(
     State(app): State<Arc<App>>,
     target: Option<Extension<Target>>,
     Path(path): Path<String>,
@@ -167,17 +152,76 @@ async fn infer(
 ) -> Result<Response, Failure> {
     if target.is_some() {
         let (graph, _) = path.rsplit_once('/').unwrap_or_default();
-        let (name, version) = path::versioned(graph.trim_end_matches('/'));
-        return graph::of_named(&app, name, version, request).await;
+        let (name, version) = versioned(graph.trim_end_matches('/'));
+        return graph::answer_named(&app, name, version, request).await;
     }
-    let (name, version, asked) = path::read(&path);
+    let (name, version, asked) = read_path(&path);
     match asked {
         ModelQuestion::Infer => infer::infer(&app, name, version, request).await,
-        ModelQuestion::Tracing => Err(metadata::set_tracing().await),
+        ModelQuestion::Tracing => Err(kserve::refuse_settings("trace", "--otlp_endpoint")),
         // What is only asked.
         _ => {
             let (parts, _) = request.into_parts();
             Ok(super::wrong_method(None, parts.method, parts.uri).await)
+        }
+    }
+}
+
+/// A question about a graph.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum ModelQuestion {
+    Metadata,
+    Ready,
+    Config,
+    Statistics,
+    Tracing,
+    Infer,
+}
+
+/// The name and the version of a graph; no version where the path has none.
+fn versioned(path: &str) -> (&str, &str) {
+    match path.rsplit_once("/versions/") {
+        Some((name, version)) if !version.contains('/') => (name, version),
+        _ => (path, ""),
+    }
+}
+
+/// Reads a path under `/v2/models`: the name of a graph, its version, which is empty where the path
+/// has none, and what is asked.
+fn read_path(path: &str) -> (&str, &str, ModelQuestion) {
+    let ends = [
+        ("/ready", ModelQuestion::Ready),
+        ("/config", ModelQuestion::Config),
+        ("/stats", ModelQuestion::Statistics),
+        ("/trace/setting", ModelQuestion::Tracing),
+        ("/infer", ModelQuestion::Infer),
+    ];
+    let mut found = ends.into_iter();
+    let found = found.find_map(|(end, asked)| Some((path.strip_suffix(end)?, asked)));
+    let (path, asked) = found.unwrap_or((path, ModelQuestion::Metadata));
+    let (name, version) = versioned(path);
+    (name, version, asked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_read_from_their_ends() {
+        for (path, name, version, asked) in [
+            ("a", "a", "", ModelQuestion::Metadata),
+            ("a/b/ready", "a/b", "", ModelQuestion::Ready),
+            ("a/versions/1/infer", "a", "1", ModelQuestion::Infer),
+            (
+                "a/versions/b/c",
+                "a/versions/b/c",
+                "",
+                ModelQuestion::Metadata,
+            ),
+            ("ready/trace/setting", "ready", "", ModelQuestion::Tracing),
+        ] {
+            assert_eq!(read_path(path), (name, version, asked), "{path}");
         }
     }
 }

@@ -1,18 +1,24 @@
-//! The JSON of a request for a run, and the tensors behind it.
+//! The JSON of a request for a run, and the tensors behind it, in their order: the binary tensor
+//! data extension.
 
+use axum::http::{HeaderMap, HeaderName};
 use bytes::Bytes;
-use graphmill_calculators::payload::without_mark;
-use graphmill_calculators::tensor::{Datatype, Tensor, data_from_json, shape_of};
+use graphmill_calculators::tensor::{Tensor, data_from_json};
+use graphmill_engine::shortened;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::collections::BTreeMap;
 
-use super::binary::{Behind, LENGTH};
 use crate::{
     errors::{Cause, Failure},
-    kserve::{BINARY_OUTPUT, Parameter, Parameters, check_of_tensor, wrong},
-    run::Tensors,
+    http::request::read_json,
+    kserve::{
+        Parameters, RunRequest, proto::infer_parameter::ParameterChoice, read_type,
+        refuse_parameters, wrong,
+    },
 };
+
+/// Says how much of a body is JSON.
+pub(super) const LENGTH: HeaderName = HeaderName::from_static("inference-header-content-length");
 
 /// The bytes of a tensor behind the JSON.
 const BINARY_SIZE: &str = "binary_data_size";
@@ -25,138 +31,146 @@ const MAX_TENSORS: usize = 1_024;
 
 /// A request as it is written.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written<'a> {
+#[serde(deny_unknown_fields, expecting = "an object")]
+struct Body<'a> {
     /// As the path has them, if at all: some clients send both.
     model_name: Option<String>,
     model_version: Option<String>,
     id: Option<String>,
-    parameters: Option<BTreeMap<String, Parameter>>,
+    parameters: Option<Parameters>,
     #[serde(borrow)]
-    inputs: Vec<WrittenInput<'a>>,
-    outputs: Option<Vec<WrittenOutput>>,
+    inputs: Vec<Input<'a>>,
+    outputs: Option<Vec<Output>>,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenInput<'a> {
+#[serde(deny_unknown_fields, expecting = "an object")]
+struct Input<'a> {
     name: String,
     datatype: String,
     shape: Vec<i64>,
-    parameters: Option<BTreeMap<String, Parameter>>,
+    parameters: Option<Parameters>,
     #[serde(borrow)]
     data: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenOutput {
+#[serde(deny_unknown_fields, expecting = "an object")]
+struct Output {
     name: String,
-    parameters: Option<BTreeMap<String, Parameter>>,
+    parameters: Option<Parameters>,
 }
 
 /// A request for a run.
 pub(super) struct InferRequest {
-    /// The graph and its version, if the body names them.
-    pub(super) graph: Option<String>,
-    pub(super) version: Option<String>,
     pub(super) id: Option<String>,
-    pub(super) parameters: Parameters,
-    pub(super) inputs: Tensors,
-    /// The outputs that are wanted, all if empty; and whether each is wanted behind the JSON, where
-    /// the request says so.
-    pub(super) outputs: Vec<(String, Option<bool>)>,
+    pub(super) run: RunRequest,
+    /// By output that is named: true if it is wanted behind the JSON, where the request says it.
+    pub(super) behind: Vec<Option<bool>>,
+}
+
+/// Reads how much of a body is JSON, if tensors follow.
+pub(super) fn json_length(headers: &HeaderMap) -> Result<Option<usize>, Failure> {
+    let read = |text: &str| text.trim().parse().ok();
+    let length = headers.get(LENGTH).map(|value| {
+        let length = value.to_str().ok().and_then(read);
+        length.ok_or_else(|| refuse_length("is no number of bytes"))
+    });
+    length.transpose()
+}
+
+fn refuse_length(why: &str) -> Failure {
+    Failure::new(Cause::BadRequest, format!("`{LENGTH}` {why}"))
+        .of_field(LENGTH.as_str().to_owned())
 }
 
 impl InferRequest {
-    /// Reads a body. `json`: how much of it is JSON, where tensors follow.
-    pub(super) fn read(body: &Bytes, json: Option<usize>) -> Result<Self, Failure> {
-        let (json, mut behind) = match json {
+    /// Reads a body for a graph and a version, which is empty where the path has none. `json`: how
+    /// much of the body is JSON, where tensors follow.
+    pub(super) fn read(
+        (graph, version): (String, String),
+        body: &Bytes,
+        json: Option<usize>,
+    ) -> Result<Self, Failure> {
+        let (bytes, length) = (body.len(), json.unwrap_or(body.len()));
+        if json == Some(0) {
             // The whole body is the one tensor, which only a model that says what it is could take.
-            Some(0) => {
-                let why = "a body without JSON names no input: send the JSON and its length";
-                return Err(Failure::new(Cause::BadRequest, why).of_field(LENGTH));
-            }
-            Some(length) if length > body.len() => {
-                let bytes = body.len();
-                let why = format!("`{LENGTH}` is {length}, but the body has {bytes} bytes");
-                return Err(Failure::new(Cause::BadRequest, why).of_field(LENGTH));
-            }
-            Some(length) => (body.slice(..length), Behind::new(body.slice(length..))),
-            None => (body.clone(), Behind::new(Bytes::new())),
-        };
-        let written: Written<'_> =
-            serde_json::from_slice(without_mark(&json)).map_err(|error| {
-                let why = format!("the body is no inference request: {error}");
-                let is_json = error.is_data();
-                let code = if is_json {
-                    "invalid_value"
-                } else {
-                    "invalid_json"
-                };
-                Failure::new(Cause::BadRequest, why).with_code(code)
-            })?;
+            return Err(refuse_length(
+                "is 0: a body without JSON names no input: send the JSON and its length",
+            ));
+        }
+        if length > bytes {
+            let why = format!("is {length}, but the body has {bytes} bytes");
+            return Err(refuse_length(&why));
+        }
+        let mut behind = body.slice(length..);
+        let written: Body<'_> = read_json(&body[..length], "the body is no inference request")?;
+        if written.model_name.is_some_and(|name| name != graph) {
+            let why = format!("the path names the graph `{}`", shortened(&graph, 100));
+            return Err(wrong("model_name", why));
+        }
         let wanted = written.outputs.unwrap_or_default();
         if written.inputs.len().max(wanted.len()) > MAX_TENSORS {
             let why = format!("a request has at most {MAX_TENSORS} inputs and outputs");
             return Err(Failure::new(Cause::BadRequest, why).of_field("inputs"));
         }
-        let mut inputs = Tensors::with_capacity(written.inputs.len());
-        for (position, input) in written.inputs.into_iter().enumerate() {
-            inputs.push(input.read(position, &mut behind)?);
+        let inputs = written.inputs.into_iter().enumerate();
+        let inputs = inputs.map(|(position, input)| input.read(position, &mut behind));
+        let inputs = inputs.collect::<Result<_, _>>()?;
+        if !behind.is_empty() {
+            let left = behind.len();
+            let why = format!("the body has {left} bytes behind those that its inputs name");
+            return Err(Failure::new(Cause::BadRequest, why).of_field("inputs"));
         }
-        behind.ends()?;
         let wanted = wanted.into_iter().enumerate();
-        let outputs = wanted.map(|(position, output)| output.read(position));
-        let parameters = written.parameters.unwrap_or_default().into_iter();
-        Ok(Self {
-            graph: written.model_name,
-            version: written.model_version,
-            id: written.id,
-            parameters: parameters.collect(),
+        let wanted = wanted.map(|(position, output)| output.read(position));
+        let wanted: Vec<_> = wanted.collect::<Result<_, _>>()?;
+        let (outputs, behind) = wanted.into_iter().unzip();
+        let run = RunRequest {
+            graph,
+            version: match written.model_version {
+                Some(inside) if version.is_empty() => inside,
+                _ => version,
+            },
+            parameters: written.parameters.unwrap_or_default(),
             inputs,
-            outputs: outputs.collect::<Result<_, _>>()?,
+            outputs,
+        };
+        Ok(Self {
+            id: written.id,
+            run,
+            behind,
         })
-    }
-
-    /// Whether the request asks for all outputs behind the JSON.
-    pub(super) fn is_binary(&self) -> bool {
-        let mut parameters = self.parameters.iter();
-        parameters.any(|(name, value)| name == BINARY_OUTPUT && *value == Parameter::Bool(true))
     }
 }
 
-impl WrittenInput<'_> {
-    fn read(self, position: usize, behind: &mut Behind) -> Result<(String, Tensor), Failure> {
+impl Input<'_> {
+    fn read(self, position: usize, behind: &mut Bytes) -> Result<(String, Tensor), Failure> {
         let place = format!("inputs[{position}]");
-        let at = |field: &str| format!("{place}.{field}");
-        let mut size = None;
-        for (name, value) in self.parameters.unwrap_or_default() {
-            match (name.as_str(), value) {
-                (BINARY_SIZE, Parameter::Int(bytes)) if bytes >= 0 => size = Some(bytes),
-                (BINARY_SIZE, _) => {
-                    let field = at(&format!("parameters.{BINARY_SIZE}"));
-                    return Err(wrong(field, "it is a number of bytes"));
-                }
-                (name, value) => check_of_tensor(&place, name, &value)?,
+        let mut parameters = self.parameters.unwrap_or_default();
+        let size = parameters.remove(BINARY_SIZE).map(|size| {
+            let size = match size.parameter_choice {
+                Some(ParameterChoice::Int64Param(bytes)) => usize::try_from(bytes).ok(),
+                _ => None,
+            };
+            let field = format!("{place}.parameters.{BINARY_SIZE}");
+            size.ok_or_else(|| wrong(field, "it is a number of bytes"))
+        });
+        refuse_parameters(&place, &parameters)?;
+        let (datatype, shape) = read_type(&place, &self.datatype, &self.shape)?;
+        let data = match (self.data, size.transpose()?) {
+            (Some(json), None) => data_from_json(datatype, &shape, json)
+                .map_err(|why| wrong(format!("{place}.data"), why))?,
+            (None, Some(size)) if size <= behind.len() => behind.split_to(size),
+            (None, Some(size)) => {
+                let left = behind.len();
+                let why = format!("the tensor has {size} bytes, but {left} are left of the body");
+                return Err(wrong(place, why));
             }
-        }
-        let datatype: Result<Datatype, _> = self.datatype.parse();
-        let datatype = datatype.map_err(|why| wrong(at("datatype"), why))?;
-        let shape = shape_of(&self.shape).map_err(|why| wrong(at("shape"), why))?;
-        let data = match (self.data, size) {
-            (Some(json), None) => {
-                data_from_json(datatype, &shape, json).map_err(|why| wrong(at("data"), why))?
-            }
-            (None, Some(size)) => behind
-                .take(size as u64)
-                .map_err(|why| wrong(place.clone(), why))?,
             (data, _) => {
                 let they = data.map_or("is neither `data` nor", |_| "are both `data` and");
-                return Err(wrong(
-                    place,
-                    format_args!("there {they} `parameters.{BINARY_SIZE}`"),
-                ));
+                let why = format!("there {they} `parameters.{BINARY_SIZE}`");
+                return Err(wrong(place, why));
             }
         };
         let tensor = Tensor::new(datatype, shape, data).map_err(|why| wrong(place, why))?;
@@ -164,18 +178,24 @@ impl WrittenInput<'_> {
     }
 }
 
-impl WrittenOutput {
+impl Output {
     fn read(self, position: usize) -> Result<(String, Option<bool>), Failure> {
-        let place = format!("outputs[{position}]");
+        use ParameterChoice::{BoolParam, Int64Param};
+
+        let mut parameters = self.parameters.unwrap_or_default();
         let mut binary = None;
-        for (name, value) in self.parameters.unwrap_or_default() {
-            match (name.as_str(), value) {
-                (BINARY, Parameter::Bool(wanted)) => binary = Some(wanted),
+        parameters.retain(
+            |name, value| match (name.as_str(), &value.parameter_choice) {
+                (BINARY, Some(BoolParam(wanted))) => {
+                    binary = Some(*wanted);
+                    false
+                }
                 // Clients send it without wanting any.
-                ("classification", Parameter::Int(0)) => {}
-                (name, value) => check_of_tensor(&place, name, &value)?,
-            }
-        }
+                ("classification", Some(Int64Param(0))) => false,
+                _ => true,
+            },
+        );
+        refuse_parameters(&format!("outputs[{position}]"), &parameters)?;
         Ok((self.name, binary))
     }
 }

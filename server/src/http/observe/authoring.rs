@@ -1,32 +1,40 @@
-//! Help for authors of graphs: diagnostics of a text, and the available nodes.
+//! Help for authors of graphs: diagnostics of a text, the available nodes, and the text that a graph
+//! is made of, with another one in its place.
 
-use std::sync::Arc;
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::Path as FilePath,
+    sync::Arc,
+};
 
 use axum::{
     Json,
-    extract::{Path, Request, State},
+    extract::{FromRequest as _, Path, Request, State},
+    http::header,
     response::{IntoResponse as _, Response},
 };
 use graphmill_calculators::http::dialect;
-use graphmill_calculators::payload::without_mark;
 use graphmill_engine::shortened;
 use graphmill_grammar::{Diagnostic, SourceMap, render, suggest};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 
-use super::SHOWN_BYTES;
 use crate::{
     app::state::App,
     catalog,
     errors::{Cause, Failure},
-    servable::{Compiled, answers},
+    http::{SHOWN_BYTES, meant, request::RequestBody},
+    run::RequestContext,
+    servable::{Compiled, Servable, Servables, answers},
 };
 
 /// The longest text of a graph, in bytes: some thousand nodes.
 const MAX_GRAPH_BYTES: usize = 1 << 20;
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 struct GraphText {
     graph: String,
 }
@@ -41,41 +49,12 @@ pub(super) fn check_length(what: &str, text: &[u8]) -> Result<(), Failure> {
     Err(Failure::new(Cause::BadRequest, message))
 }
 
-/// Reads a body of these fields; an empty one is `{}`.
-pub(in crate::http) fn read_optional<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
-    let is_empty = body.trim_ascii().is_empty();
-    read(if is_empty { b"{}" } else { body })
-}
-
-/// Reads a body of these fields.
-pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
-    let text = without_mark(body);
-    if text.trim_ascii_start().starts_with(b"[") {
-        // serde accepts a list of the fields' values.
-        let message = "the body cannot be read: it is an array, not an object";
-        return Err(Failure::new(Cause::BadRequest, message).with_code("invalid_value"));
-    }
-    serde_json::from_slice(text).map_err(|error| {
-        let message = format!("the body cannot be read: {error}");
-        let is_json = error.is_data();
-        let code = if is_json {
-            "invalid_value"
-        } else {
-            "invalid_json"
-        };
-        Failure::new(Cause::BadRequest, message).with_code(code)
-    })
-}
-
 /// Compiles a text, without models.
 pub(super) async fn check(
     State(app): State<Arc<App>>,
-    request: Request,
+    body: RequestBody,
 ) -> Result<Json<Value>, Failure> {
-    let (parts, body) = request.into_parts();
-    let share = app.bodies.share(&parts.extensions);
-    let body = app.read_share(&share, &parts, body).await?;
-    let GraphText { graph } = read(&body)?;
+    let GraphText { graph } = body.fields()?;
     check_length("`graph`", graph.as_bytes()).map_err(|failure| failure.of_field("graph"))?;
     let servables = app.servables();
     // It may take a while, and this thread serves requests.
@@ -87,7 +66,7 @@ pub(super) async fn check(
             "note": compiled.plan.as_ref().and_then(|plan| answers(plan).err()),
         })
     };
-    share.beside(check, "the check failed").await.map(Json)
+    body.share.beside(check, "the check failed").await.map(Json)
 }
 
 /// What is said of a text.
@@ -148,7 +127,97 @@ pub(super) async fn calculator(
     let name = &*shortened(&name, SHOWN_BYTES);
     let names = catalog::list(registry);
     let near = suggest::nearest(name, names.iter().map(|(name, _)| name.as_str()));
-    let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-    let message = format!("no calculator is called `{name}`{near}");
+    let message = format!("no calculator is called `{name}`{}", meant(near));
     Err(Failure::new(Cause::NotFound, message))
+}
+
+/// `GET /v3/graphs/{name}/file`.
+pub(super) async fn text(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+) -> Result<Response, Failure> {
+    let servable = super::graph(&app, &name)?;
+    let text = servable.text().ok_or_else(|| {
+        let message = format!("no text of the graph `{name}` is known: it has not been loaded");
+        Failure::new(Cause::NotFound, message)
+    })?;
+    let content_type = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+    Ok((content_type, text.to_string()).into_response())
+}
+
+/// Writes a text over the file of a graph. The watch over files, or a reload, then serves it.
+pub(super) async fn save(
+    State(app): State<Arc<App>>,
+    who: RequestContext,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Response, Failure> {
+    let audit = |outcome, reason| who.audit("edit", &name, outcome, reason);
+    if !app.options.graph_edits {
+        let message = "graphs are not edited here: the server runs without `--allow_graph_edits`";
+        audit("refused", Some(message));
+        return Err(Failure::new(Cause::Forbidden, message));
+    }
+    let servables = app.servables();
+    let servable = super::graph(&app, &name)?;
+    let RequestBody { bytes, share } = RequestBody::from_request(request, &app).await?;
+    check_length("the text", &bytes)?;
+    if bytes.trim_ascii().is_empty() {
+        let message = "the body is empty: send the text of the graph";
+        let failure = Failure::new(Cause::BadRequest, message);
+        return Err(failure.with_code("missing_required_parameter"));
+    }
+    let text = String::from_utf8(bytes.into())
+        .map_err(|_| Failure::new(Cause::BadRequest, "the text is not UTF-8"))?;
+    // Compiling may take a while, and this thread serves requests.
+    let save = move || check_and_write(&servables, &servable, &text);
+    let saved = share.beside(save, "the check failed").await;
+    let saved = saved.unwrap_or_else(Err);
+    match &saved {
+        Ok(response) if response.status().is_success() => audit("done", None),
+        Ok(_) => audit("failed", Some("the text does not compile")),
+        Err(failure) => audit("failed", Some(&failure.message)),
+    }
+    saved
+}
+
+/// The answer is what is wrong with a text that was not written.
+fn check_and_write(
+    servables: &Servables,
+    servable: &Servable,
+    text: &str,
+) -> Result<Response, Failure> {
+    let name = servable.name();
+    let gone = || {
+        let message = format!("the graph `{name}` has no file that could be written over");
+        Failure::new(Cause::NotFound, message)
+    };
+    // What a link names is written, not the link.
+    let file = &servable.file().canonicalize().map_err(|_| gone())?;
+    let compiled = servables.check_edit(servable, text);
+    let Some(plan) = &compiled.plan else {
+        return Ok(refused(&compiled));
+    };
+    answers(plan).map_err(|why| Failure::new(Cause::BadRequest, why))?;
+    write(file, text).map_err(|error| {
+        let message = format!("cannot write `{}`: {error}", file.display());
+        Failure::new(Cause::Unavailable, message).with_code("not_written")
+    })?;
+    let saved = json!({
+        "name": name,
+        "file": file.display().to_string(),
+        "diagnostics": diagnostics(&compiled),
+    });
+    Ok(Json(saved).into_response())
+}
+
+/// Puts a file with this text in the place of another one, so that no reader sees a part of it.
+fn write(file: &FilePath, text: &str) -> io::Result<()> {
+    let mut new = NamedTempFile::new_in(file.parent().unwrap_or(FilePath::new("/")))?;
+    new.as_file()
+        .set_permissions(fs::metadata(file)?.permissions())?;
+    new.write_all(text.as_bytes())?;
+    new.as_file().sync_all()?;
+    new.persist(file)?;
+    Ok(())
 }

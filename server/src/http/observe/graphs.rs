@@ -1,23 +1,45 @@
-//! `GET /v3/graphs` and `GET /v3/graphs/{name}`.
+//! The graphs as they run: a list, each with its nodes, the numbers of a graph or of a session as a
+//! snapshot and then what changes, and the packets of streams as they come.
 
 use std::sync::Arc;
 
 use axum::{
     Json,
-    extract::{Path, RawQuery, State},
+    extract::{Path, State},
     http::header,
     response::{IntoResponse as _, Response},
 };
+use bytes::{Bytes, BytesMut};
 use clap::ValueEnum as _;
+use futures_util::stream;
+use graphmill_engine::{Packet, Plan, codec, shortened};
 use serde_json::{Value, json};
+use tokio::{sync::watch, task::spawn_blocking};
 
-use super::query::{Query, wrong};
+use super::{rate, sessions};
 use crate::{
     app::state::App,
-    errors::Failure,
+    config::Observation,
+    errors::{Cause, Failure},
     explain::Format,
-    http::{asker::Asker, example},
+    http::{
+        SHOWN_BYTES, example,
+        request::{Query, missing, wrong},
+        sse,
+    },
+    run::RequestContext,
+    sessions::{Followed, Frame, Tapped, Taps},
 };
+
+/// The most streams of one tap: those of a large graph.
+const MAX_STREAMS: usize = 64;
+
+/// The most bytes of JSON that are shown of a payload: more than a person reads, and little enough
+/// for a page that shows many.
+const MAX_PAYLOAD_BYTES: usize = 32 << 10;
+
+/// The most packets in one write.
+const MAX_PACKETS: usize = 32;
 
 pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
     let servables = app.servables();
@@ -37,11 +59,11 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
 
 pub(super) async fn one(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    who: RequestContext,
     Path(name): Path<String>,
-    query: RawQuery,
+    query: Query,
 ) -> Result<Response, Failure> {
-    let query = Query::read(query, &["format"])?;
+    query.check(&["format"])?;
     let format = match query.one("format")? {
         None => Format::Json,
         Some(format) => Format::from_str(format, false)
@@ -58,7 +80,7 @@ pub(super) async fn one(
             "example": example::trial(&servable, &plan),
         });
         // Options have paths and prompts, as the text of the graph has.
-        if asker.caller().is_some_and(|caller| !caller.administers()) {
+        if who.caller.as_ref().is_some_and(|it| !it.administers()) {
             let nodes = graph["plan"]["nodes"].as_array_mut();
             let nodes = nodes.into_iter().flatten();
             nodes.filter_map(Value::as_object_mut).for_each(|node| {
@@ -69,4 +91,176 @@ pub(super) async fn one(
     }
     let headers = [(header::CONTENT_TYPE, format.media_type())];
     Ok((headers, format.write(plan.explain())).into_response())
+}
+
+/// `GET /v3/graphs/{name}/events`: the numbers of a graph or of one of its sessions, as they
+/// change.
+pub(super) async fn events(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    query: Query,
+) -> Result<Response, Failure> {
+    query.check(&["session"])?;
+    let followed = if let Some(id) = query.one("session")? {
+        Followed::Session(Arc::clone(&sessions::find_in(&app, &name, id)?.id))
+    } else {
+        // Why there is nothing to see, where that is so.
+        super::graph(&app, &name)?.plan()?;
+        Followed::Graph(name)
+    };
+    let events = Events {
+        frames: app.runner.sessions.follow(&followed, &app.runner.served),
+        shown: None,
+        seq: 0,
+    };
+    sse::view(&app, stream::unfold(events, Events::next))
+}
+
+struct Events {
+    frames: watch::Receiver<Option<Arc<Frame>>>,
+    /// The frame that the viewer has.
+    shown: Option<Arc<Frame>>,
+    seq: u64,
+}
+
+impl Events {
+    /// The event that brings the viewer from the frame that it has to this one.
+    fn event(&mut self, frame: &Arc<Frame>) -> (&'static str, Value) {
+        let before = self.shown.as_ref().filter(|shown| shown.is_alike(frame));
+        let Some(before) = before else {
+            // The first, or the graph was loaded anew.
+            self.seq = 0;
+            return ("snapshot", frame.snapshot());
+        };
+        self.seq += 1;
+        ("delta", frame.delta(before, self.seq))
+    }
+
+    /// Waits for another frame than the one that the viewer has, and writes its event.
+    async fn next(mut self) -> Option<(Bytes, Self)> {
+        loop {
+            let frame = self.frames.borrow_and_update().clone();
+            let is_shown = |frame: &Arc<Frame>| {
+                let shown = self.shown.as_ref();
+                shown.is_some_and(|shown| Arc::ptr_eq(shown, frame))
+            };
+            if let Some(frame) = frame.filter(|frame| !is_shown(frame)) {
+                let (name, event) = self.event(&frame);
+                self.shown = Some(frame);
+                let mut out = BytesMut::new();
+                sse::write_named_event(&mut out, name, &event.to_string());
+                return Some((out.freeze(), self));
+            }
+            self.frames.changed().await.ok()?;
+        }
+    }
+}
+
+/// `GET /v3/graphs/{name}/tap`: the packets of some streams, as they come.
+pub(super) async fn tap(
+    State(app): State<Arc<App>>,
+    who: RequestContext,
+    Path(name): Path<String>,
+    query: Query,
+) -> Result<Response, Failure> {
+    query.check(&["stream", "session", "rate", "payloads"])?;
+    let plan = super::graph(&app, &name)?.plan()?;
+    let streams = query.all("stream");
+    check_streams(&plan, &streams)?;
+    let session = match query.one("session")? {
+        Some(id) => Some(sessions::find_in(&app, &name, id)?.id.to_string()),
+        None => None,
+    };
+    let share = query.one("rate")?.unwrap_or("1");
+    let share = rate(share.parse().unwrap_or(f64::NAN))?;
+    let observation = app.servables().observation().clone();
+    let payloads = query.boolean("payloads")?.unwrap_or(true) && observation.payloads;
+    who.audit("tap", &name, "done", None);
+    let taps = app.runner.sessions.tap(&name, session, streams, share);
+    let shows = Arc::new(Observation {
+        payloads,
+        ..observation
+    });
+    sse::view(&app, stream::unfold((taps, shows), packets))
+}
+
+/// Refuses streams that the graph does not have.
+fn check_streams(plan: &Plan, streams: &[String]) -> Result<(), Failure> {
+    if streams.is_empty() {
+        return Err(missing("stream", "it names what is tapped"));
+    }
+    if streams.len() > MAX_STREAMS {
+        let why = format!("is given {} times, at most {MAX_STREAMS}", streams.len());
+        return Err(wrong("stream", &why));
+    }
+    let has = |stream: &str| plan.streams().any(|other| other == stream);
+    let Some(unknown) = streams.iter().find(|stream| !has(stream)) else {
+        return Ok(());
+    };
+    let names: Vec<&str> = plan.streams().take(MAX_STREAMS).collect();
+    let message = format!(
+        "the graph has no stream `{}`; there are `{}`",
+        shortened(unknown, SHOWN_BYTES),
+        names.join("`, `")
+    );
+    Err(Failure::new(Cause::NotFound, message).of_field("stream"))
+}
+
+/// Waits for packets, and writes those that are there.
+async fn packets(
+    (mut taps, shows): (Taps, Arc<Observation>),
+) -> Option<(Bytes, (Taps, Arc<Observation>))> {
+    let first = taps.next().await?;
+    let more = std::iter::from_fn(|| taps.try_next());
+    let packets = std::iter::once(first).chain(more).take(MAX_PACKETS);
+    let packets: Vec<Tapped> = packets.collect();
+    let named = packets.into_iter();
+    let named = named.map(|packet| (taps.stream(packet.stream).to_owned(), packet));
+    let named: Vec<(String, Tapped)> = named.collect();
+    let (dropped, observation) = (taps.dropped(), Arc::clone(&shows));
+    // Payloads may be large, and this thread serves requests.
+    let written = spawn_blocking(move || write_packets(&named, dropped, &observation));
+    Some((written.await.ok()?, (taps, shows)))
+}
+
+/// The events of packets, and of how many there were besides.
+fn write_packets(packets: &[(String, Tapped)], dropped: u64, shows: &Observation) -> Bytes {
+    let mut out = BytesMut::new();
+    for (stream, tapped) in packets {
+        let mut event = described(stream, &tapped.packet, shows);
+        event["session"] = json!(tapped.session);
+        sse::write_named_event(&mut out, "packet", &event.to_string());
+    }
+    if dropped > 0 {
+        let event = json!({ "count": dropped });
+        sse::write_named_event(&mut out, "dropped", &event.to_string());
+    }
+    out.freeze()
+}
+
+/// A packet of a stream, with what it carries.
+pub(super) fn described(stream: &str, packet: &Packet, shows: &Observation) -> Value {
+    let (payload, truncated) = shown(packet, shows);
+    json!({
+        "stream": stream,
+        "timestamp": codec::timestamp_to_json(packet.time),
+        "type": packet.type_info().name(),
+        "payload": payload,
+        "truncated": truncated,
+    })
+}
+
+/// The content of a packet, as far as it is shown, and true if that is not all.
+fn shown(packet: &Packet, shows: &Observation) -> (Value, bool) {
+    let encoded = shows.payloads.then(|| codec::encode(packet)).flatten();
+    let Some(mut payload) = encoded else {
+        return (Value::Null, false);
+    };
+    shows.redact.value(&mut payload);
+    let text = payload.to_string();
+    if text.len() <= MAX_PAYLOAD_BYTES {
+        return (payload, false);
+    }
+    let end = text.floor_char_boundary(MAX_PAYLOAD_BYTES);
+    (text[..end].into(), true)
 }

@@ -2,21 +2,16 @@
 //! packets, and recordings; and help for authors of graphs.
 
 mod authoring;
-mod events;
-mod files;
 mod graphs;
 mod playground;
-mod query;
-mod recordings;
 mod sessions;
-mod tap;
-mod viewing;
 
 use std::sync::Arc;
 
-pub(super) use authoring::read_optional;
-
-use super::operation::{Answer, Group, Kind, Operation, Parameter, Side};
+use super::{
+    operation::{Answer, Group, Kind, Operation, Parameter, Side},
+    request::wrong,
+};
 use crate::{
     app::state::App,
     errors::{Cause, Failure},
@@ -56,9 +51,9 @@ const OF_A_TAP: &[Parameter] = &[
 const OF_A_RECORDING: &[Parameter] = &[
     Parameter::new("key", Kind::OptionalText, "The name of the key whose requests are recorded; all"),
     Parameter::new("rate", Kind::Share, "The share of the sessions; 1"),
-    Parameter::new("sessions", Kind::Count(recordings::MAX_SESSIONS as u64), "How many are recorded; 10"),
+    Parameter::new("sessions", Kind::Count(sessions::MAX_SESSIONS as u64), "How many are recorded; 10"),
     Parameter::new("payloads", Kind::Boolean, "Whether what packets carry is recorded; `false`"),
-    Parameter::new("seconds", Kind::Count(recordings::MAX_SECONDS), "For how long; 60"),
+    Parameter::new("seconds", Kind::Count(sessions::MAX_SECONDS), "For how long; 60"),
 ];
 
 #[rustfmt::skip]
@@ -78,29 +73,29 @@ pub(super) fn operations() -> Vec<Operation> {
         Operation::get("/v3/graphs", graphs::list).about(Graphs, "The graphs, their states and their sessions").answers(Json(&["graphs"])),
         Operation::get("/v3/graphs/{name}", graphs::one).about(Graphs, "A graph as it runs, with its subgraphs expanded").answers(Any)
             .asks(const { &[Parameter::new("format", Kind::OneOf(&["json", "dot", "mermaid", "text"]), "Its form; `json`")] }),
-        Operation::get("/v3/graphs/{name}/events", events::of_graph).about(Graphs, "What its nodes and queues do, as it changes").answers(Events)
+        Operation::get("/v3/graphs/{name}/events", graphs::events).about(Graphs, "What its nodes and queues do, as it changes").answers(Events)
             .asks(&[ONE_SESSION]),
-        Operation::get("/v3/graphs/{name}/file", files::text).about(Graphs, "The text of its file").answers(Text(&["text/plain"]))
+        Operation::get("/v3/graphs/{name}/file", authoring::text).about(Graphs, "The text of its file").answers(Text(&["text/plain"]))
             .needs(Need::Admin),
-        Operation::put("/v3/graphs/{name}/file", files::save).about(Graphs, "Writes its file, with `--allow_graph_edits`")
+        Operation::put("/v3/graphs/{name}/file", authoring::save).about(Graphs, "Writes its file, with `--allow_graph_edits`")
             .answers(Json(&["name", "file", "diagnostics"]))
             .takes_text().refuses(WITH_AN_EDIT),
-        Operation::get("/v3/graphs/{name}/tap", tap::tap).about(Graphs, "The packets of some of its streams, as they come").answers(Events)
+        Operation::get("/v3/graphs/{name}/tap", graphs::tap).about(Graphs, "The packets of some of its streams, as they come").answers(Events)
             .asks(OF_A_TAP).needs(Need::Admin),
-        Operation::get("/v3/graphs/{name}/recording", recordings::list).about(Graphs, "What was recorded of it, and whether more is")
+        Operation::get("/v3/graphs/{name}/recording", sessions::list_recordings).about(Graphs, "What was recorded of it, and whether more is")
             .answers(Json(&["active", "recordings"])),
-        Operation::post("/v3/graphs/{name}/recording", recordings::begin).about(Graphs, "Records coming sessions")
+        Operation::post("/v3/graphs/{name}/recording", sessions::record).about(Graphs, "Records coming sessions")
             .answers(Json(&["active", "recordings"]))
             .takes(OF_A_RECORDING).refuses(WITH_A_BODY),
-        Operation::delete("/v3/graphs/{name}/recording", recordings::end).about(Graphs, "Records no more sessions").answers(Nothing),
-        Operation::get("/v3/sessions", sessions::list).about(Graphs, "The open sessions, and what each waits for")
+        Operation::delete("/v3/graphs/{name}/recording", sessions::record_no_more).about(Graphs, "Records no more sessions").answers(Nothing),
+        Operation::get("/v3/sessions", sessions::list_open).about(Graphs, "The open sessions, and what each waits for")
             .answers(Json(&["sessions", "total"]))
             .asks(const { &[Parameter::new("graph", Kind::OptionalText, "The only graph whose sessions are listed")] }),
         Operation::get("/v3/sessions/{id}/why", sessions::why).about(Graphs, "What each node of a session waits for")
             .answers(Json(&["id", "text", "waits"])),
-        Operation::get("/v3/sessions/{id}/trace", recordings::trace).about(Graphs, "What a recorded session did when").answers(Json(&[]))
+        Operation::get("/v3/sessions/{id}/trace", sessions::trace).about(Graphs, "What a recorded session did when").answers(Json(&[]))
             .asks(const { &[Parameter::new("format", Kind::OneOf(&["json", "chrome"]), "Its form; `json`")] }),
-        Operation::get("/v3/sessions/{id}/recording", recordings::packets).about(Graphs, "The packets of a recorded session, as lines of JSON")
+        Operation::get("/v3/sessions/{id}/recording", sessions::packets).about(Graphs, "The packets of a recorded session, as lines of JSON")
             .answers(Text(&["application/x-ndjson"])).needs(Need::Admin),
         Operation::post("/v3/check", authoring::check).about(Graphs, "What is wrong with the text of a graph, and its plan")
             .answers(Json(&["diagnostics", "plan"]))
@@ -123,5 +118,11 @@ fn graph(app: &App, name: &str) -> Result<Arc<Servable>, Failure> {
     Ok(found.servable)
 }
 
-/// How much of an id an error shows.
-const SHOWN_BYTES: usize = 150;
+/// Refuses what is no share of packets or sessions.
+fn rate(rate: f64) -> Result<f64, Failure> {
+    if rate > 0.0 && rate <= 1.0 {
+        return Ok(rate);
+    }
+    let why = "is no share: expected a number above 0 and up to 1";
+    Err(wrong("rate", why))
+}

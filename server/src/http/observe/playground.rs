@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     Json,
-    extract::{Request, State},
+    extract::State,
     response::{IntoResponse as _, Response},
 };
 use graphmill_calculators::payload::Account;
@@ -16,13 +16,13 @@ use tokio::{
     time::timeout,
 };
 
-use super::{authoring, query::wrong, tap::described};
+use super::{authoring, graphs::described};
 use crate::{
     app::state::App,
     bodies::Share,
     config::Observation,
     errors::{Cause, Failure},
-    http::asker::Asker,
+    http::request::{RequestBody, wrong},
     offline::{
         play::{Kept, Play},
         test_file::{Bench, Case, TestFile},
@@ -42,7 +42,7 @@ const MAX_PACKETS: usize = 1_000;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 struct TrialRequest {
     graph: String,
     /// The served graph beside which the text would lie.
@@ -52,48 +52,37 @@ struct TrialRequest {
     body: Option<Value>,
 }
 
-/// What is sent into the graph.
-enum Input {
-    Test(TestFile),
-    Request { path: String, body: Value },
-}
-
 pub(super) async fn run(
     State(app): State<Arc<App>>,
-    request: Request,
+    who: RequestContext,
+    body: RequestBody,
 ) -> Result<Response, Failure> {
-    let place = app.sessions.trial()?;
-    let (parts, body) = request.into_parts();
-    let who = RequestContext::read(&app.runner, &parts.extensions, &parts.headers)?;
-    let share = app.bodies.share(&parts.extensions);
-    let body = app.read_share(&share, &parts, body).await?;
-    authoring::check_length("the body", &body)?;
-    let mut asked: TrialRequest = authoring::read(&body)?;
+    let place = app.runner.sessions.trial()?;
+    authoring::check_length("the body", &body.bytes)?;
+    let mut asked: TrialRequest = body.fields()?;
     let beside = asked.beside.as_ref();
     let beside = beside.map(|name| super::graph(&app, name)).transpose()?;
-    let mut audited = Audited {
-        asker: Asker(who.caller.clone()),
+    let mut audited = AuditLine {
+        who: &who,
         subject: asked.beside.take(),
         outcome: "failed",
         reason: Some("the client left, or the server could not run it"),
     };
-    let input = input(asked.test, asked.path, asked.body);
-    let input = input.inspect_err(|_| audited.ends("refused"))?;
     let servables = app.servables();
     let observation = servables.observation().clone();
     // Compiling may take a while, and this thread serves requests.
-    let work = move || make(&servables, beside.as_deref(), &asked.graph, input);
-    let made = share.beside(work, "the compilation failed").await;
+    let work = move || make(&servables, beside.as_deref(), asked);
+    let made = body.share.beside(work, "the compilation failed").await;
     let made = made.unwrap_or_else(Err);
     match made.inspect_err(|_| audited.ends("refused"))? {
-        Made::Refused(response) => {
+        Compilation::Refused(response) => {
             audited.ends("refused");
             Ok(response)
         }
-        Made::Ready(plan, case) => {
+        Compilation::Ready(plan, case) => {
             // Before the answer's end is sent: the next request may follow at once.
             let _settlement = who.settlement();
-            let played = play(&who, plan, case, place, observation, &share);
+            let played = play(&who, plan, case, place, observation, &body.share);
             let told = who.guard(None).wait(played).await?;
             let went_well = told["error"].is_null();
             audited.ends(if went_well { "done" } else { "failed" });
@@ -103,51 +92,28 @@ pub(super) async fn run(
 }
 
 /// The line of a run in the audit log, written when this is dropped.
-struct Audited {
-    asker: Asker,
+struct AuditLine<'a> {
+    who: &'a RequestContext,
     /// The served graph that the run is about, if any.
     subject: Option<String>,
     outcome: &'static str,
     reason: Option<&'static str>,
 }
 
-impl Audited {
+impl AuditLine<'_> {
     fn ends(&mut self, outcome: &'static str) {
         (self.outcome, self.reason) = (outcome, None);
     }
 }
 
-impl Drop for Audited {
+impl Drop for AuditLine<'_> {
     fn drop(&mut self) {
         let subject = self.subject.as_deref().unwrap_or("playground");
-        self.asker.audit("try", subject, self.outcome, self.reason);
+        self.who.audit("try", subject, self.outcome, self.reason);
     }
 }
 
-fn input(
-    test: Option<String>,
-    path: Option<String>,
-    body: Option<Value>,
-) -> Result<Input, Failure> {
-    match (test, path, body) {
-        (Some(test), None, None) => {
-            let test = TestFile::parse_case(&test);
-            test.map(Input::Test)
-                .map_err(|why| wrong("test", &format!("cannot be read: {why}")))
-        }
-        (None, Some(path), Some(body @ Value::Object(_))) if path.starts_with('/') => {
-            Ok(Input::Request { path, body })
-        }
-        (None, Some(path), Some(_)) if path.starts_with('/') => Err(wrong("body", "is no object")),
-        (None, Some(_), Some(_)) => Err(wrong("path", "does not begin with `/`")),
-        _ => {
-            let message = "expected either `test`, or `path` and `body`, beside `graph`";
-            Err(Failure::new(Cause::BadRequest, message))
-        }
-    }
-}
-
-enum Made {
+enum Compilation {
     Ready(Arc<Plan>, Case),
     /// The text does not compile, or a model that it needs is not loaded.
     Refused(Response),
@@ -156,29 +122,46 @@ enum Made {
 fn make(
     servables: &Servables,
     beside: Option<&Servable>,
-    graph: &str,
-    input: Input,
-) -> Result<Made, Failure> {
+    asked: TrialRequest,
+) -> Result<Compilation, Failure> {
+    let TrialRequest {
+        test, path, body, ..
+    } = asked;
+    let (test, path, body) = match (test, path, body) {
+        (Some(test), None, None) => {
+            let test = TestFile::parse_case(&test);
+            let test = test.map_err(|why| wrong("test", &format!("cannot be read: {why}")))?;
+            (Some(test), String::new(), Value::Null)
+        }
+        (None, Some(path), Some(_)) if !path.starts_with('/') => {
+            return Err(wrong("path", "does not begin with `/`"));
+        }
+        (None, Some(path), Some(body @ Value::Object(_))) => (None, path, body),
+        (None, Some(_), Some(_)) => return Err(wrong("body", "is no object")),
+        _ => {
+            let message = "expected either `test`, or `path` and `body`, beside `graph`";
+            return Err(Failure::new(Cause::BadRequest, message));
+        }
+    };
     let mut environment = servables.sharing();
-    if let Input::Test(test) = &input {
+    if let Some(test) = &test {
         environment = test
             .provide(environment)
             .map_err(|why| wrong("test", &format!("cannot be used: {why}")))?;
     }
-    let compiled = servables.compile_beside(graph, beside, &environment);
+    let compiled = servables.compile_beside(&asked.graph, beside, &environment);
     let Some(plan) = &compiled.plan else {
-        return Ok(Made::Refused(authoring::refused(&compiled)));
+        return Ok(Compilation::Refused(authoring::refused(&compiled)));
     };
-    let case = match input {
-        Input::Test(mut test) => test.cases.remove(0),
-        Input::Request { path, body } => {
-            let stream = request_stream(plan).ok_or_else(|| {
-                wrong("graph", "takes no HTTP request: expected an `input_stream: \"HTTP_REQUEST_PAYLOAD:...\"`, or packets in `test`")
-            })?;
-            Case::request(stream, &path, &body)
-        }
+    let case = if let Some(mut test) = test {
+        test.cases.remove(0)
+    } else {
+        let stream = request_stream(plan).ok_or_else(|| {
+            wrong("graph", "takes no HTTP request: expected an `input_stream: \"HTTP_REQUEST_PAYLOAD:...\"`, or packets in `test`")
+        })?;
+        Case::request(stream, &path, &body)
     };
-    Ok(Made::Ready(Arc::clone(plan), case))
+    Ok(Compilation::Ready(Arc::clone(plan), case))
 }
 
 async fn play(

@@ -1,34 +1,49 @@
-//! `GET /v3/sessions` and `GET /v3/sessions/{id}/why`.
+//! The open sessions, and recordings of sessions: which are made, and what they have.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use axum::{
     Json,
-    extract::{Path, RawQuery, State},
+    extract::{Path, State},
+    http::{StatusCode, header},
+    response::{IntoResponse as _, Response},
 };
 use futures_util::future::join_all;
-use graphmill_engine::{Why, shortened};
-use serde_json::{Value, json};
+use graphmill_engine::{Timeline, Why, shortened};
+use serde::{Deserialize, Deserializer, de::Error as _};
+use serde_json::{Number, Value, json};
+use tokio::time::timeout;
 
-use super::{SHOWN_BYTES, query::Query};
+use super::rate;
 use crate::{
     app::state::App,
     errors::{Cause, Failure},
-    sessions::{OpenSession, run_on_thread},
+    http::{
+        SHOWN_BYTES,
+        request::{Query, RequestBody, wrong},
+    },
+    run::{RECORD, RequestContext},
+    sessions::{OpenSession, Recording, RecordingRule, run_on_thread},
 };
 
 /// The most sessions that are listed: the oldest, among which are those that do not go on.
 const MAX_LISTED: usize = 256;
 
-/// How long one that was asked for by name may take to answer.
+/// Time for a session that was asked for by name to answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-pub(super) async fn list(
+/// The most sessions that one rule records: as many as a person looks at, and more than are kept.
+pub(super) const MAX_SESSIONS: usize = 100;
+
+/// Maximum number of seconds for which a rule counts, so that one that was forgotten ends.
+pub(super) const MAX_SECONDS: u64 = 3_600;
+
+pub(super) async fn list_open(
     State(app): State<Arc<App>>,
-    query: RawQuery,
+    query: Query,
 ) -> Result<Json<Value>, Failure> {
-    let query = Query::read(query, &["graph"])?;
-    let mut all = app.sessions.all();
+    query.check(&["graph"])?;
+    let mut all = app.runner.sessions.all();
     if let Some(graph) = query.one("graph")? {
         let name = super::graph(&app, graph)?.name().to_owned();
         all.retain(|session| session.is_of(graph) || session.name == name);
@@ -80,14 +95,14 @@ fn waits(why: &Why) -> Vec<Value> {
 
 /// The open session of an id.
 fn find(app: &App, id: &str) -> Result<Arc<OpenSession>, Failure> {
-    app.sessions.get(id).ok_or_else(|| {
+    app.runner.sessions.get(id).ok_or_else(|| {
         let id = shortened(id, SHOWN_BYTES);
         Failure::new(Cause::NotFound, format!("no session `{id}` is open"))
     })
 }
 
 /// The open session of an id and a graph.
-pub(super) fn of_graph(app: &App, graph: &str, id: &str) -> Result<Arc<OpenSession>, Failure> {
+pub(super) fn find_in(app: &App, graph: &str, id: &str) -> Result<Arc<OpenSession>, Failure> {
     let session = find(app, id)?;
     if session.is_of(graph) || session.name == super::graph(app, graph)?.name() {
         return Ok(session);
@@ -95,4 +110,158 @@ pub(super) fn of_graph(app: &App, graph: &str, id: &str) -> Result<Arc<OpenSessi
     let (id, name) = (&session.id, &session.name);
     let message = format!("the session `{id}` is one of the graph `{name}`");
     Err(Failure::new(Cause::NotFound, message))
+}
+
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "an object")]
+struct RecordingRequest {
+    #[serde(deserialize_with = "text")]
+    key: Option<String>,
+    rate: f64,
+    #[serde(deserialize_with = "whole")]
+    sessions: usize,
+    payloads: bool,
+    #[serde(deserialize_with = "whole")]
+    seconds: u64,
+}
+
+/// A text where there is the field: null is none.
+fn text<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    String::deserialize(deserializer).map(Some)
+}
+
+/// A whole number, which JSON may write as `7.0`.
+fn whole<'d, D: Deserializer<'d>, T: TryFrom<u64>>(deserializer: D) -> Result<T, D::Error> {
+    let number = Number::deserialize(deserializer)?;
+    let written = || number.as_f64().filter(|it| it.fract() == 0.0 && *it >= 0.0);
+    let whole = number.as_u64().or_else(|| written().map(|it| it as u64));
+    let whole = whole.and_then(|whole| T::try_from(whole).ok());
+    whole.ok_or_else(|| D::Error::custom(format!("`{number}` is no whole number from 0 on")))
+}
+
+impl Default for RecordingRequest {
+    fn default() -> Self {
+        Self {
+            key: None,
+            rate: 1.0,
+            sessions: 10,
+            payloads: false,
+            seconds: 60,
+        }
+    }
+}
+
+fn listed(app: &App, name: &str) -> Value {
+    let (rule, recordings) = app.runner.sessions.recordings(name);
+    let recordings = recordings.iter().map(|recording| recording.json());
+    json!({
+        "active": rule.map(|rule| rule.json()),
+        "recordings": recordings.collect::<Vec<_>>(),
+    })
+}
+
+pub(super) async fn list_recordings(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, Failure> {
+    super::graph(&app, &name)?;
+    Ok(Json(listed(&app, &name)))
+}
+
+pub(super) async fn record(
+    State(app): State<Arc<App>>,
+    who: RequestContext,
+    Path(name): Path<String>,
+    body: RequestBody,
+) -> Result<Json<Value>, Failure> {
+    super::graph(&app, &name)?;
+    let request: RecordingRequest = body.fields()?;
+    let share = rate(request.rate)?;
+    let sessions = request.sessions as u64;
+    for (name, count, most) in [
+        ("sessions", sessions, MAX_SESSIONS as u64),
+        ("seconds", request.seconds, MAX_SECONDS),
+    ] {
+        if !(1..=most).contains(&count) {
+            return Err(wrong(name, &format!("is {count}: expected 1 to {most}")));
+        }
+    }
+    let wanted = who.recording(request.payloads)?;
+    let time = Duration::from_secs(request.seconds);
+    let reason = request.payloads.then_some("with payloads");
+    who.audit("record", &name, "done", reason);
+    let rule = RecordingRule::new(wanted, request.key, share, request.sessions, time);
+    app.runner.sessions.record(&name, rule);
+    Ok(Json(listed(&app, &name)))
+}
+
+pub(super) async fn record_no_more(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Failure> {
+    // Whoever began it does not know whether it has ended by itself.
+    super::graph(&app, &name)?;
+    app.runner.sessions.record_no_more(&name);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn trace(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    query: Query,
+) -> Result<Json<Value>, Failure> {
+    query.check(&["format"])?;
+    let write = match query.one("format")? {
+        None | Some("json") => Recording::trace,
+        Some("chrome") => Recording::chrome,
+        Some(_) => return Err(wrong("format", "must be `json` or `chrome`")),
+    };
+    let recording = recorded(&app, &id)?;
+    if let Some(ended) = recording.ended() {
+        return Ok(Json(write(&recording, &ended.timeline)));
+    }
+    if let Some(timeline) = open_timeline(&app, &recording).await {
+        return Ok(Json(write(&recording, &timeline)));
+    }
+    // It may have ended meanwhile.
+    let ended = recording.ended().ok_or_else(|| {
+        let session = app.runner.sessions.get(&recording.id);
+        let why = session.map_or("the session is about to end".to_owned(), |it| it.silence());
+        Failure::new(Cause::Unavailable, why).with_code("session_busy")
+    })?;
+    Ok(Json(write(&recording, &ended.timeline)))
+}
+
+/// Asks an open session for what it did so far.
+async fn open_timeline(app: &App, recording: &Recording) -> Option<Timeline> {
+    let session = app.runner.sessions.get(&recording.id)?;
+    let asked = async move { timeout(PATIENCE, session.viewer.timeline()).await };
+    run_on_thread(asked).await.ok().flatten()
+}
+
+pub(super) async fn packets(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Result<Response, Failure> {
+    let recording = recorded(&app, &id)?;
+    let lines = recording.lines().ok_or_else(|| {
+        let message = format!(
+            "the session `{}` was recorded without payloads: POST /v3/graphs/{}/recording {{\"payloads\": true}} records them",
+            recording.id, recording.name
+        );
+        Failure::new(Cause::NotFound, message)
+    })?;
+    let content_type = [(header::CONTENT_TYPE, "application/x-ndjson")];
+    Ok((content_type, lines).into_response())
+}
+
+/// Finds the recording of the session of an id.
+fn recorded(app: &App, id: &str) -> Result<Arc<Recording>, Failure> {
+    app.runner.sessions.recording(id).ok_or_else(|| {
+        let id = shortened(id, SHOWN_BYTES);
+        let message = format!(
+            "no session `{id}` was recorded: POST /v3/graphs/<name>/recording records coming sessions, the header `{RECORD}: 1` its request"
+        );
+        Failure::new(Cause::NotFound, message)
+    })
 }

@@ -2,11 +2,19 @@
 //! old clients.
 
 pub(super) mod models;
-mod tokenizer;
 
-use graphmill_calculators::http::dialect::PREFIXES;
+use axum::Json;
+use graphmill_calculators::{http::dialect::PREFIXES, llm::LanguageModel};
+use serde_json::{Value, json};
 
-use super::operation::{Answer, Group, Kind, OF_GRAPHS, Operation, Parameter};
+use super::{
+    operation::{Answer, Group, Kind, OF_GRAPHS, Operation, Parameter},
+    request::{Query, missing},
+};
+use crate::{
+    errors::{Cause, Failure},
+    run::RequestContext,
+};
 
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
@@ -15,17 +23,73 @@ pub(super) fn operations() -> Vec<Operation> {
             .answers(Answer::Json(&["data"])),
         Operation::get(&format!("{prefix}/models/{{*name}}"), models::one).about(Group::Models, "One of them").answers(Answer::Json(&["id"]))
             .refuses(OF_GRAPHS),
-        tokenizer_info(&format!("{prefix}/tokenizer_info")),
+        tokenizer(&format!("{prefix}/tokenizer_info")),
     ].map(|operation| operation.listed(*prefix == PREFIXES[0]));
-    let bare = tokenizer_info("/tokenizer_info").listed(false);
+    let bare = tokenizer("/tokenizer_info").listed(false);
     PREFIXES.iter().flat_map(own).chain([bare]).collect()
 }
 
 #[rustfmt::skip]
-fn tokenizer_info(path: &str) -> Operation {
-    Operation::get(path, tokenizer::info)
+fn tokenizer(path: &str) -> Operation {
+    Operation::get(path, tokenizer_info)
         .about(Group::Prompts, "The special tokens and the chat template of a model")
         .asks(const { &[Parameter::new("model", Kind::OptionalText, "The graph; without it, the only one with a language model")] })
         .answers(Answer::Json(&["model", "bos_token", "eos_token", "chat_template"]))
         .refuses(OF_GRAPHS)
+}
+
+/// `GET /tokenizer_info`: the tokens and the template that clients need to build prompts of their
+/// own, under the names that a `tokenizer_config.json` has. vLLM has the endpoint, and `lm_eval`'s
+/// remote tokenizer asks for it. Of the graph that the query's `model` names; without it, of the
+/// only one with a language model.
+async fn tokenizer_info(who: RequestContext, query: Query) -> Result<Json<Value>, Failure> {
+    let servables = who.servables();
+    let name = match (
+        query.one("model")?,
+        servables.unnamed(|graph| who.sees(graph, None)),
+    ) {
+        (Some(name), _) if !name.is_empty() => name,
+        (_, Some(only)) => only.name(),
+        (_, None) => {
+            let why = "there are several graphs, and the query names the one that is meant";
+            return Err(missing("model", why));
+        }
+    };
+    // Of several versions always the same.
+    let newest = who.find(name)?.servable;
+    let ready = who.available(newest.name(), None).await?;
+    let servable = &ready.servable;
+    let models = ready.plan().resources::<LanguageModel>();
+    let Some(model) = models.first() else {
+        let message = format!("the graph `{}` has no language model", servable.name());
+        return Err(Failure::new(Cause::NotFound, message).of_field("model"));
+    };
+    Ok(Json(describe(model)))
+}
+
+fn describe(model: &LanguageModel) -> Value {
+    let vocab = model.vocab();
+    let text = |token: Option<_>| {
+        token.map(|token| {
+            let mut bytes = Vec::new();
+            vocab.piece(token, true, &mut bytes);
+            String::from_utf8_lossy(&bytes).into_owned()
+        })
+    };
+    let template = |with_tools| model.chat_template(with_tools).ok();
+    let beginning = vocab.tokenize("", true, false).unwrap_or_default();
+    json!({
+        "model": vocab.model_name(),
+        "tokenizer_class": "GraphmillTokenizer",
+        "model_max_length": model.engine().context_length(),
+        "vocab_size": vocab.n_vocab(),
+        "add_bos_token": vocab.bos().is_some_and(|bos| beginning.first() == Some(&bos)),
+        "bos_token": text(vocab.bos()),
+        "bos_token_id": vocab.bos(),
+        "eos_token": text(vocab.eos()),
+        "eos_token_id": vocab.eos(),
+        "pad_token": text(vocab.pad()),
+        "pad_token_id": vocab.pad(),
+        "chat_template": template(false).map(|template| template.source().to_owned()),
+    })
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     app::state::App,
     errors::Failure,
-    http::asker::Asker,
+    run::RequestContext,
     servable::{Choice, Named, Servable},
 };
 
@@ -23,7 +23,7 @@ const ANTHROPIC: &str = "anthropic-version";
 
 pub(super) async fn list(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    who: RequestContext,
     headers: HeaderMap,
 ) -> Json<Value> {
     let servables = app.servables();
@@ -42,22 +42,16 @@ pub(super) async fn list(
         let adapters = servable.adapters().into_iter();
         let adapters = adapters.map(|adapter| Some(adapter.into()));
         let all = [None].into_iter().chain(adapters);
-        let visible = all
-            .filter(|adapter: &Option<Arc<str>>| asker.sees(servable.graph(), adapter.as_deref()));
+        let visible =
+            all.filter(|adapter: &Option<Arc<str>>| who.sees(servable.graph(), adapter.as_deref()));
         models.extend(visible.map(|adapter| Model {
             name: name.clone(),
             servable: Arc::clone(&servable),
             adapter,
         }));
     }
-    let of_anthropic = headers.contains_key(ANTHROPIC);
-    let form = if of_anthropic {
-        anthropic_object
-    } else {
-        object
-    };
-    let data: Vec<Value> = models.iter().map(form).collect();
-    if !of_anthropic {
+    let data: Vec<Value> = models.iter().map(form(&headers)).collect();
+    if !headers.contains_key(ANTHROPIC) {
         return Json(json!({ "object": "list", "data": data }));
     }
     // All models are one page.
@@ -66,32 +60,37 @@ pub(super) async fn list(
 }
 
 pub(super) async fn one(
-    State(app): State<Arc<App>>,
-    asker: Asker,
+    who: RequestContext,
     headers: HeaderMap,
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Failure> {
-    let Named { servable, adapter } = app.runner.find(&name, asker.caller())?;
+    let Named { servable, adapter } = who.find(&name)?;
     if !servable.answers() {
         servable.plan()?;
     }
-    let behind = adapter.as_ref().map(|adapter| format!(":{adapter}"));
-    let graph = behind.and_then(|behind| name.strip_suffix(&behind));
-    let of_adapter = adapter.as_deref() == Some(name.as_str());
+    let graph = match &adapter {
+        Some(adapter) if **adapter == *name => servable.name(),
+        Some(adapter) => {
+            let graph = name.strip_suffix(&**adapter);
+            graph.and_then(|it| it.strip_suffix(':')).unwrap_or(&name)
+        }
+        None => &name,
+    };
     let model = Model {
-        name: match graph {
-            Some(graph) => graph.to_owned(),
-            None if of_adapter => servable.name().to_owned(),
-            None => name.clone(),
-        },
+        name: graph.to_owned(),
         servable,
         adapter,
     };
-    Ok(Json(if headers.contains_key(ANTHROPIC) {
-        anthropic_object(&model)
+    Ok(Json(form(&headers)(&model)))
+}
+
+/// The form of a model's object that a client expects.
+fn form(headers: &HeaderMap) -> fn(&Model) -> Value {
+    if headers.contains_key(ANTHROPIC) {
+        anthropic_object
     } else {
-        object(&model)
-    }))
+        object
+    }
 }
 
 /// A graph, or an adapter of its model.

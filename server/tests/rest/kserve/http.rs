@@ -198,7 +198,36 @@ async fn what_is_wrong_with_a_request_is_named() {
         ("mirror", json!([]), 400, "no inference request"),
         ("mirror", json!({}), 400, "missing field `inputs`"),
         ("mirror", unknown, 400, "unknown field `model`"),
-        ("mirror", parameter, 400, "no boolean, number or string"),
+        (
+            "mirror",
+            parameter,
+            400,
+            "`parameters.a`: a parameter that is no boolean, number or string",
+        ),
+        (
+            "mirror",
+            json!({ "inputs": 7 }),
+            400,
+            "`inputs`: invalid type: integer `7`",
+        ),
+        (
+            "mirror",
+            json!({ "inputs": [7] }),
+            400,
+            "`inputs[0]`: invalid type: integer `7`, expected an object",
+        ),
+        (
+            "mirror",
+            with_x(json!({ "shape": [2, "2"] })),
+            400,
+            "`inputs[0].shape[1]`: invalid type: string \"2\"",
+        ),
+        (
+            "mirror",
+            with_x(json!({ "parameters": { "a": null } })),
+            400,
+            "`inputs[0].parameters.a`: there is no such parameter",
+        ),
         (
             "mirror",
             with_x(json!({ "datatype": "FP8" })),

@@ -49,6 +49,7 @@ async fn a_text_is_checked_without_being_served() {
     ] {
         let reply = read(server.post("/v3/check", wrong.to_string())).await;
         assert_eq!(reply.status, 400, "{wrong}: {}", reply.text);
+        assert!(!reply.text.contains("struct"), "{}", reply.text);
     }
     let long = json!({ "graph": "#".repeat((1 << 20) + 1) });
     let reply = read(server.post("/v3/check", long.to_string())).await;

@@ -110,12 +110,22 @@ async fn a_rule_ends_when_it_is_told_to() {
         (json!({ "sessions": 101 }), "sessions"),
         (json!({ "sessions": 0 }), "sessions"),
         (json!({ "seconds": 3_601 }), "seconds"),
+        (json!({ "sessions": "many" }), "sessions"),
+        (json!({ "seconds": 1.5 }), "seconds"),
+        (json!({ "key": null }), "key"),
         (json!({ "payload": true }), "payload"),
-        (json!([]), "body"),
     ] {
         let reply = read(server.post("/v3/graphs/chain/recording", wrong.to_string())).await;
         assert_eq!(reply.status, 400, "{wrong}: {}", reply.text);
-        assert!(reply.text.contains(field), "{wrong}: {}", reply.text);
+        let error = &reply.json()["error"];
+        assert_eq!(error["param"], field, "{wrong}: {error}");
+        let message = error["message"].as_str().expect("a message");
+        assert!(message.contains(&format!("`{field}`")), "{message}");
+    }
+    for wrong in ["[]", "7"] {
+        let reply = read(server.post("/v3/graphs/chain/recording", wrong.to_owned())).await;
+        assert_eq!(reply.status, 400, "{wrong}: {}", reply.text);
+        assert!(reply.text.contains("an object"), "{wrong}: {}", reply.text);
     }
     let unknown = read(server.post("/v3/graphs/nobody/recording", "")).await;
     assert_eq!(unknown.status, 404);

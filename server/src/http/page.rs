@@ -2,16 +2,24 @@
 //! It is the same for everybody and contains no data of the server, so it needs no key; it requests
 //! its data like any client.
 
-mod files;
+use std::{
+    collections::HashMap,
+    io::Write as _,
+    sync::{LazyLock, OnceLock},
+};
 
 use axum::{
     extract::Path,
     http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header},
     response::{IntoResponse as _, Response},
 };
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use bytes::Bytes;
+use flate2::{Compression, write::GzEncoder};
+use include_dir::{Dir, include_dir};
+use ring::digest::{SHA256, digest};
 
 use super::operation::{Answer, Group, Operation, Side};
-use files::File;
 
 /// What the page may do: nothing but ask the server that it came from, with code and styles that
 /// came from there, too.
@@ -59,7 +67,7 @@ async fn answer(
     uri: Uri,
     headers: &HeaderMap,
 ) -> Response {
-    let Some(file) = files::named(name) else {
+    let Some(file) = FILES.get(name) else {
         return super::unknown_route(method, uri).await.into_response();
     };
     let always = [
@@ -102,4 +110,65 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
         let is_wanted = weight.parse().is_ok_and(|weight: f32| weight > 0.0);
         name.trim().eq_ignore_ascii_case("gzip") && is_wanted
     })
+}
+
+/// The output of `scripts/web.sh`, which is committed, so that cargo needs no Node.
+static BUILT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../web/dist");
+
+static FILES: LazyLock<HashMap<&'static str, File>> = LazyLock::new(|| {
+    let named = BUILT.files().filter_map(|file| {
+        let name = file.path().to_str()?;
+        Some((name, File::new(name, file.contents())))
+    });
+    named.collect()
+});
+
+/// The part of a digest that tells one file from another, in bytes.
+const TAG_BYTES: usize = 12;
+
+/// A file of the page.
+struct File {
+    /// As it is.
+    bytes: &'static [u8],
+    /// The `content-type`.
+    media_type: &'static str,
+    /// Weak, as the compressed file has the same.
+    etag: String,
+    /// Compressed when it is first asked for so.
+    gzip: OnceLock<Bytes>,
+}
+
+impl File {
+    fn new(name: &str, bytes: &'static [u8]) -> Self {
+        let digest = digest(&SHA256, bytes);
+        let tag = &digest.as_ref()[..TAG_BYTES];
+        Self {
+            bytes,
+            media_type: media_type(name),
+            etag: format!("W/\"{}\"", URL_SAFE_NO_PAD.encode(tag)),
+            gzip: OnceLock::new(),
+        }
+    }
+
+    /// The file, compressed.
+    fn gzip(&self) -> Bytes {
+        let compressed = self.gzip.get_or_init(|| {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+            // A vector takes whatever is written.
+            let _ = encoder.write_all(self.bytes);
+            encoder.finish().unwrap_or_default().into()
+        });
+        compressed.clone()
+    }
+}
+
+fn media_type(name: &str) -> &'static str {
+    match name.rsplit_once('.').map(|(_, ending)| ending) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        Some("json") => "application/json",
+        _ => "application/octet-stream",
+    }
 }

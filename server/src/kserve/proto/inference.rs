@@ -27,6 +27,7 @@ pub struct ModelReadyResponse {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ServerMetadataRequest {}
+#[derive(serde::Serialize)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ServerMetadataResponse {
     #[prost(string, tag = "1")]
@@ -43,6 +44,7 @@ pub struct ModelMetadataRequest {
     #[prost(string, tag = "2")]
     pub version: ::prost::alloc::string::String,
 }
+#[derive(serde::Serialize)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ModelMetadataResponse {
     #[prost(string, tag = "1")]
@@ -58,6 +60,7 @@ pub struct ModelMetadataResponse {
 }
 /// Nested message and enum types in `ModelMetadataResponse`.
 pub mod model_metadata_response {
+    #[derive(serde::Serialize)]
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct TensorMetadata {
         #[prost(string, tag = "1")]
@@ -69,30 +72,36 @@ pub mod model_metadata_response {
         pub shape: ::prost::alloc::vec::Vec<i64>,
     }
 }
+#[derive(serde::Serialize)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ModelInput {
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
     #[prost(enumeration = "DataType", tag = "2")]
+    #[serde(serialize_with = "crate::kserve::serialize_data_type")]
     pub data_type: i32,
     #[prost(int64, repeated, tag = "4")]
     pub dims: ::prost::alloc::vec::Vec<i64>,
 }
+#[derive(serde::Serialize)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ModelOutput {
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
     #[prost(enumeration = "DataType", tag = "2")]
+    #[serde(serialize_with = "crate::kserve::serialize_data_type")]
     pub data_type: i32,
     #[prost(int64, repeated, tag = "3")]
     pub dims: ::prost::alloc::vec::Vec<i64>,
 }
+#[derive(serde::Serialize)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ModelTransactionPolicy {
     /// Whether a request can have any number of responses.
     #[prost(bool, tag = "1")]
     pub decoupled: bool,
 }
+#[derive(serde::Serialize)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ModelConfig {
     #[prost(string, tag = "1")]
@@ -122,25 +131,31 @@ pub struct ModelConfigResponse {
     #[prost(message, optional, tag = "1")]
     pub config: ::core::option::Option<ModelConfig>,
 }
+#[derive(serde::Deserialize)]
+#[serde(transparent)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct InferParameter {
-    #[prost(oneof = "infer_parameter::ParameterChoice", tags = "1, 2, 3, 4, 5")]
+    /// In the order in which JSON is read: the first one that a value can be.
+    #[prost(oneof = "infer_parameter::ParameterChoice", tags = "1, 2, 5, 3, 4")]
     pub parameter_choice: ::core::option::Option<infer_parameter::ParameterChoice>,
 }
 /// Nested message and enum types in `InferParameter`.
 pub mod infer_parameter {
+    /// In the order in which JSON is read: the first one that a value can be.
+    #[derive(serde::Deserialize)]
+    #[serde(untagged, expecting = "a parameter that is no boolean, number or string")]
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum ParameterChoice {
         #[prost(bool, tag = "1")]
         BoolParam(bool),
         #[prost(int64, tag = "2")]
         Int64Param(i64),
+        #[prost(uint64, tag = "5")]
+        Uint64Param(u64),
         #[prost(string, tag = "3")]
         StringParam(::prost::alloc::string::String),
         #[prost(double, tag = "4")]
         DoubleParam(f64),
-        #[prost(uint64, tag = "5")]
-        Uint64Param(u64),
     }
 }
 /// The elements of a tensor, in row-major order, in the one field that is for its datatype.
@@ -173,8 +188,8 @@ pub struct ModelInferRequest {
     pub model_version: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub id: ::prost::alloc::string::String,
-    #[prost(map = "string, message", tag = "4")]
-    pub parameters: ::std::collections::HashMap<
+    #[prost(btree_map = "string, message", tag = "4")]
+    pub parameters: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
         InferParameter,
     >,
@@ -198,8 +213,8 @@ pub mod model_infer_request {
         pub datatype: ::prost::alloc::string::String,
         #[prost(int64, repeated, tag = "3")]
         pub shape: ::prost::alloc::vec::Vec<i64>,
-        #[prost(map = "string, message", tag = "4")]
-        pub parameters: ::std::collections::HashMap<
+        #[prost(btree_map = "string, message", tag = "4")]
+        pub parameters: ::prost::alloc::collections::BTreeMap<
             ::prost::alloc::string::String,
             super::InferParameter,
         >,
@@ -210,8 +225,8 @@ pub mod model_infer_request {
     pub struct InferRequestedOutputTensor {
         #[prost(string, tag = "1")]
         pub name: ::prost::alloc::string::String,
-        #[prost(map = "string, message", tag = "2")]
-        pub parameters: ::std::collections::HashMap<
+        #[prost(btree_map = "string, message", tag = "2")]
+        pub parameters: ::prost::alloc::collections::BTreeMap<
             ::prost::alloc::string::String,
             super::InferParameter,
         >,
@@ -225,8 +240,8 @@ pub struct ModelInferResponse {
     pub model_version: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub id: ::prost::alloc::string::String,
-    #[prost(map = "string, message", tag = "4")]
-    pub parameters: ::std::collections::HashMap<
+    #[prost(btree_map = "string, message", tag = "4")]
+    pub parameters: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
         InferParameter,
     >,
@@ -246,8 +261,8 @@ pub mod model_infer_response {
         pub datatype: ::prost::alloc::string::String,
         #[prost(int64, repeated, tag = "3")]
         pub shape: ::prost::alloc::vec::Vec<i64>,
-        #[prost(map = "string, message", tag = "4")]
-        pub parameters: ::std::collections::HashMap<
+        #[prost(btree_map = "string, message", tag = "4")]
+        pub parameters: ::prost::alloc::collections::BTreeMap<
             ::prost::alloc::string::String,
             super::InferParameter,
         >,
@@ -271,6 +286,7 @@ pub struct RepositoryIndexRequest {
     #[prost(bool, tag = "2")]
     pub ready: bool,
 }
+#[derive(serde::Serialize)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RepositoryIndexResponse {
     #[prost(message, repeated, tag = "1")]
@@ -278,6 +294,7 @@ pub struct RepositoryIndexResponse {
 }
 /// Nested message and enum types in `RepositoryIndexResponse`.
 pub mod repository_index_response {
+    #[derive(serde::Serialize)]
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct ModelIndex {
         #[prost(string, tag = "1")]
@@ -317,8 +334,8 @@ pub struct RepositoryModelLoadRequest {
     pub repository_name: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub model_name: ::prost::alloc::string::String,
-    #[prost(map = "string, message", tag = "3")]
-    pub parameters: ::std::collections::HashMap<
+    #[prost(btree_map = "string, message", tag = "3")]
+    pub parameters: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
         ModelRepositoryParameter,
     >,
@@ -331,8 +348,8 @@ pub struct RepositoryModelUnloadRequest {
     pub repository_name: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub model_name: ::prost::alloc::string::String,
-    #[prost(map = "string, message", tag = "3")]
-    pub parameters: ::std::collections::HashMap<
+    #[prost(btree_map = "string, message", tag = "3")]
+    pub parameters: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
         ModelRepositoryParameter,
     >,
@@ -347,6 +364,7 @@ pub struct ModelStatisticsRequest {
     #[prost(string, tag = "2")]
     pub version: ::prost::alloc::string::String,
 }
+#[derive(serde::Serialize)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StatisticDuration {
     #[prost(uint64, tag = "1")]
@@ -355,6 +373,7 @@ pub struct StatisticDuration {
     #[prost(uint64, tag = "2")]
     pub ns: u64,
 }
+#[derive(serde::Serialize)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct InferStatistics {
     #[prost(message, optional, tag = "1")]
@@ -374,7 +393,20 @@ pub struct InferStatistics {
     #[prost(message, optional, tag = "8")]
     pub cache_miss: ::core::option::Option<StatisticDuration>,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct InferBatchStatistics {
+    #[prost(uint64, tag = "1")]
+    pub batch_size: u64,
+    #[prost(message, optional, tag = "2")]
+    pub compute_input: ::core::option::Option<StatisticDuration>,
+    #[prost(message, optional, tag = "3")]
+    pub compute_infer: ::core::option::Option<StatisticDuration>,
+    #[prost(message, optional, tag = "4")]
+    pub compute_output: ::core::option::Option<StatisticDuration>,
+}
+#[derive(serde::Serialize)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ModelStatistics {
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
@@ -389,7 +421,11 @@ pub struct ModelStatistics {
     pub execution_count: u64,
     #[prost(message, optional, tag = "6")]
     pub inference_stats: ::core::option::Option<InferStatistics>,
+    /// None: the counts of a graph are not kept by the size of batches.
+    #[prost(message, repeated, tag = "7")]
+    pub batch_stats: ::prost::alloc::vec::Vec<InferBatchStatistics>,
 }
+#[derive(serde::Serialize)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ModelStatisticsResponse {
     #[prost(message, repeated, tag = "1")]
@@ -398,8 +434,8 @@ pub struct ModelStatisticsResponse {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TraceSettingRequest {
     /// Empty to ask.
-    #[prost(map = "string, message", tag = "1")]
-    pub settings: ::std::collections::HashMap<
+    #[prost(btree_map = "string, message", tag = "1")]
+    pub settings: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
         trace_setting_request::SettingValue,
     >,
@@ -414,16 +450,19 @@ pub mod trace_setting_request {
         pub value: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     }
 }
+#[derive(serde::Serialize)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TraceSettingResponse {
-    #[prost(map = "string, message", tag = "1")]
-    pub settings: ::std::collections::HashMap<
+    #[prost(btree_map = "string, message", tag = "1")]
+    pub settings: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
         trace_setting_response::SettingValue,
     >,
 }
 /// Nested message and enum types in `TraceSettingResponse`.
 pub mod trace_setting_response {
+    #[derive(serde::Serialize)]
+    #[serde(transparent)]
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct SettingValue {
         #[prost(string, repeated, tag = "1")]
@@ -433,8 +472,8 @@ pub mod trace_setting_response {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct LogSettingsRequest {
     /// Empty to ask.
-    #[prost(map = "string, message", tag = "1")]
-    pub settings: ::std::collections::HashMap<
+    #[prost(btree_map = "string, message", tag = "1")]
+    pub settings: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
         log_settings_request::SettingValue,
     >,
@@ -459,16 +498,19 @@ pub mod log_settings_request {
         }
     }
 }
+#[derive(serde::Serialize)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct LogSettingsResponse {
-    #[prost(map = "string, message", tag = "1")]
-    pub settings: ::std::collections::HashMap<
+    #[prost(btree_map = "string, message", tag = "1")]
+    pub settings: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
         log_settings_response::SettingValue,
     >,
 }
 /// Nested message and enum types in `LogSettingsResponse`.
 pub mod log_settings_response {
+    #[derive(serde::Serialize)]
+    #[serde(transparent)]
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct SettingValue {
         #[prost(oneof = "setting_value::ParameterChoice", tags = "1, 2, 3")]
@@ -476,6 +518,8 @@ pub mod log_settings_response {
     }
     /// Nested message and enum types in `SettingValue`.
     pub mod setting_value {
+        #[derive(serde::Serialize)]
+        #[serde(untagged)]
         #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
         pub enum ParameterChoice {
             #[prost(bool, tag = "1")]
@@ -795,7 +839,7 @@ pub mod grpc_inference_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ServerLiveSvc(inner);
-                        let codec = crate::grpc::codec::Codec::default();
+                        let codec = crate::kserve::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -841,7 +885,7 @@ pub mod grpc_inference_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ServerReadySvc(inner);
-                        let codec = crate::grpc::codec::Codec::default();
+                        let codec = crate::kserve::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -887,7 +931,7 @@ pub mod grpc_inference_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ModelReadySvc(inner);
-                        let codec = crate::grpc::codec::Codec::default();
+                        let codec = crate::kserve::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -936,7 +980,7 @@ pub mod grpc_inference_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ServerMetadataSvc(inner);
-                        let codec = crate::grpc::codec::Codec::default();
+                        let codec = crate::kserve::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -982,7 +1026,7 @@ pub mod grpc_inference_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ModelMetadataSvc(inner);
-                        let codec = crate::grpc::codec::Codec::default();
+                        let codec = crate::kserve::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1028,7 +1072,7 @@ pub mod grpc_inference_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ModelConfigSvc(inner);
-                        let codec = crate::grpc::codec::Codec::default();
+                        let codec = crate::kserve::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1074,7 +1118,7 @@ pub mod grpc_inference_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ModelInferSvc(inner);
-                        let codec = crate::grpc::codec::Codec::default();
+                        let codec = crate::kserve::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1126,7 +1170,7 @@ pub mod grpc_inference_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ModelStreamInferSvc(inner);
-                        let codec = crate::grpc::codec::Codec::default();
+                        let codec = crate::kserve::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1175,7 +1219,7 @@ pub mod grpc_inference_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RepositoryIndexSvc(inner);
-                        let codec = crate::grpc::codec::Codec::default();
+                        let codec = crate::kserve::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1224,7 +1268,7 @@ pub mod grpc_inference_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RepositoryModelLoadSvc(inner);
-                        let codec = crate::grpc::codec::Codec::default();
+                        let codec = crate::kserve::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1273,7 +1317,7 @@ pub mod grpc_inference_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RepositoryModelUnloadSvc(inner);
-                        let codec = crate::grpc::codec::Codec::default();
+                        let codec = crate::kserve::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1322,7 +1366,7 @@ pub mod grpc_inference_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ModelStatisticsSvc(inner);
-                        let codec = crate::grpc::codec::Codec::default();
+                        let codec = crate::kserve::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1368,7 +1412,7 @@ pub mod grpc_inference_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = LogSettingsSvc(inner);
-                        let codec = crate::grpc::codec::Codec::default();
+                        let codec = crate::kserve::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1414,7 +1458,7 @@ pub mod grpc_inference_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = TraceSettingSvc(inner);
-                        let codec = crate::grpc::codec::Codec::default();
+                        let codec = crate::kserve::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,

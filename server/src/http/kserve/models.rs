@@ -1,0 +1,130 @@
+//! Health for probes, what the graphs are, and the repository of models, as Triton's clients ask about
+//! it and change it. Live: the process answers, and nothing
+//! in it has failed for good. Ready: requests would be served, by one graph at least; or by the
+//! graph that is asked for, which means that it is available and its engines step.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::{Method, StatusCode, Uri},
+    response::{IntoResponse, Response},
+};
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::{Map, Value, json};
+
+use super::ModelQuestion;
+use crate::{
+    app::state::App,
+    errors::Failure,
+    http::{request::RequestBody, unknown_route},
+    kserve::{
+        self,
+        proto::{ModelStatisticsResponse, repository_index_response::ModelIndex},
+    },
+    run::RequestContext,
+    servable::Servable,
+};
+
+pub(super) async fn live(State(app): State<Arc<App>>) -> Response {
+    told(json!({}), "live", app.servables().beyond_help())
+}
+
+pub(in crate::http) async fn ready(State(app): State<Arc<App>>) -> Response {
+    told(json!({}), "ready", app.unready())
+}
+
+/// Answers a probe with one more field, which is true unless there is a reason against it.
+pub(in crate::http) fn told(mut body: Value, field: &str, reason: Option<String>) -> Response {
+    body[field] = reason.is_none().into();
+    let Some(reason) = reason else {
+        return Json(body).into_response();
+    };
+    body["reason"] = reason.into();
+    (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response()
+}
+
+/// Answers a question about a graph.
+pub(super) fn answer(
+    app: &App,
+    servable: &Servable,
+    question: ModelQuestion,
+) -> Result<Response, Failure> {
+    Ok(match question {
+        ModelQuestion::Ready => {
+            let reason = app.stopping().or_else(|| servable.unready());
+            told(json!({ "name": servable.name() }), "ready", reason)
+        }
+        ModelQuestion::Config => Json(kserve::config(servable)?).into_response(),
+        ModelQuestion::Statistics => {
+            let model_stats = vec![app.statistics.read(servable)];
+            Json(ModelStatisticsResponse { model_stats }).into_response()
+        }
+        ModelQuestion::Tracing => trace_settings(app).into_response(),
+        ModelQuestion::Metadata | ModelQuestion::Infer => {
+            Json(kserve::describe(servable)?).into_response()
+        }
+    })
+}
+
+/// Tells whether requests are traced. What can be a list is one, of what has one value the value.
+pub(super) fn trace_settings(app: &App) -> Json<Value> {
+    let settings = kserve::trace_settings(app.options.traces.as_ref()).settings;
+    let settings = settings.into_iter().map(|(name, setting)| {
+        let value = match &setting.value[..] {
+            [value] if name != "trace_level" => json!(value),
+            values => json!(values),
+        };
+        (name, value)
+    });
+    Json(settings.collect::<Map<_, _>>().into())
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "an object")]
+struct Index {
+    ready: bool,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "an object")]
+struct Change {
+    #[expect(clippy::zero_sized_map_values, reason = "a set reads no map")]
+    parameters: BTreeMap<String, IgnoredAny>,
+}
+
+/// The state of each graph.
+pub(super) async fn index(
+    State(app): State<Arc<App>>,
+    body: RequestBody,
+) -> Result<Json<Vec<ModelIndex>>, Failure> {
+    let Index { ready } = body.fields()?;
+    Ok(Json(kserve::index(&app.servables(), ready)))
+}
+
+/// `{name}/load` and `{name}/unload`.
+pub(super) async fn change(
+    State(app): State<Arc<App>>,
+    who: RequestContext,
+    Path(path): Path<String>,
+    method: Method,
+    uri: Uri,
+    body: RequestBody,
+) -> Result<Json<Value>, Failure> {
+    if path.ends_with("/unload") {
+        return Err(kserve::unload());
+    }
+    let Change { parameters } = body.fields()?;
+    let Some(name) = path.strip_suffix("/load") else {
+        return Err(unknown_route(method, uri).await);
+    };
+    kserve::load(
+        &app.runner.served,
+        who.key(),
+        name,
+        parameters.keys().next(),
+    )
+    .await?;
+    Ok(Json(json!({})))
+}

@@ -1,0 +1,158 @@
+//! What handlers read of a request: its sender, the parameters behind its path, and its body.
+
+use std::{convert::Infallible, sync::Arc};
+
+use axum::{
+    extract::{FromRequest, FromRequestParts, Request},
+    http::request::Parts,
+};
+use bytes::Bytes;
+use graphmill_calculators::payload::without_mark;
+use graphmill_engine::shortened;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Deserializer;
+
+use super::SHOWN_BYTES;
+use crate::{
+    app::state::App,
+    bodies::Share,
+    errors::{Cause, Failure},
+    observe::{self, Audit},
+    run::RequestContext,
+};
+
+impl FromRequestParts<Arc<App>> for RequestContext {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Failure> {
+        Self::read(&app.runner, &parts.extensions, &parts.headers)
+    }
+}
+
+impl RequestContext {
+    /// Writes the line of the audit log for what the sender wanted.
+    pub(crate) fn audit(&self, action: &str, subject: &str, outcome: &str, reason: Option<&str>) {
+        observe::audit(&Audit {
+            action,
+            actor: self.key().as_deref(),
+            subject,
+            outcome,
+            reason,
+        });
+    }
+}
+
+/// The body of a request, and what it has of the budget of all bodies.
+pub(super) struct RequestBody {
+    pub(super) bytes: Bytes,
+    pub(super) share: Arc<Share>,
+}
+
+impl FromRequest<Arc<App>> for RequestBody {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Failure> {
+        let (parts, body) = request.into_parts();
+        let share = app.bodies.share(&parts.extensions);
+        let reading = share.read(&parts.headers, body);
+        let bytes = app.runner.guard(None).wait(reading).await?;
+        Ok(Self { bytes, share })
+    }
+}
+
+impl RequestBody {
+    /// Reads the fields of a JSON object; an empty body is `{}`.
+    pub(super) fn fields<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        let is_empty = self.bytes.trim_ascii().is_empty();
+        let text = if is_empty { b"{}" } else { &*self.bytes };
+        read_json(text, "the body cannot be read")
+    }
+}
+
+/// Reads a JSON object. An error begins with `what`, and names the field that is wrong.
+pub(super) fn read_json<'a, T: Deserialize<'a>>(text: &'a [u8], what: &str) -> Result<T, Failure> {
+    let text = without_mark(text);
+    let refused = |why: String| Failure::new(Cause::BadRequest, format!("{what}: {why}"));
+    if text.trim_ascii_start().starts_with(b"[") {
+        // serde accepts a list of the fields' values.
+        return Err(refused("it is an array, not an object".to_owned()));
+    }
+    let mut json = Deserializer::from_slice(text);
+    let read = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let (path, error) = (error.path().to_string(), error.into_inner());
+        match &*shortened(&path, SHOWN_BYTES) {
+            _ if !error.is_data() => refused(error.to_string()).with_code("invalid_json"),
+            "." => refused(error.to_string()),
+            field => refused(format!("`{field}`: {error}")).of_field(field.to_owned()),
+        }
+    })?;
+    let ended = json.end();
+    ended.map_err(|error| refused(error.to_string()).with_code("invalid_json"))?;
+    Ok(read)
+}
+
+/// The parameters behind the `?` of a path, in their order.
+pub(super) struct Query(Vec<(String, String)>);
+
+impl<S: Sync> FromRequestParts<S> for Query {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let query = parts.uri.query().unwrap_or_default();
+        let pairs = form_urlencoded::parse(query.as_bytes());
+        Ok(Self(pairs.into_owned().collect()))
+    }
+}
+
+impl Query {
+    /// Refuses other parameters than these, so that a mistyped one is not taken for one that is left
+    /// out.
+    pub(super) fn check(&self, known: &[&'static str]) -> Result<(), Failure> {
+        let mut names = self.0.iter().map(|(name, _)| name);
+        let Some(name) = names.find(|name| !known.contains(&name.as_str())) else {
+            return Ok(());
+        };
+        let (name, known) = (shortened(name, SHOWN_BYTES), known.join("`, `"));
+        let message = format!("unknown parameter `{name}`: there are `{known}`");
+        Err(Failure::new(Cause::BadRequest, message).with_code("unsupported_parameter"))
+    }
+
+    fn values(&self, name: &'static str) -> impl Iterator<Item = &str> {
+        let of_name = self.0.iter().filter(move |(other, _)| other == name);
+        of_name.map(|(_, value)| value.as_str())
+    }
+
+    /// All values of a parameter.
+    pub(super) fn all(&self, name: &'static str) -> Vec<String> {
+        self.values(name).map(str::to_owned).collect()
+    }
+
+    /// The value of a parameter that may be given once.
+    pub(super) fn one(&self, name: &'static str) -> Result<Option<&str>, Failure> {
+        let mut values = self.values(name);
+        match (values.next(), values.next()) {
+            (_, Some(_)) => Err(wrong(name, "is given more than once")),
+            (only, None) => Ok(only),
+        }
+    }
+
+    /// A parameter that is `true` or `false`.
+    pub(super) fn boolean(&self, name: &'static str) -> Result<Option<bool>, Failure> {
+        match self.one(name)? {
+            None => Ok(None),
+            Some("true" | "1") => Ok(Some(true)),
+            Some("false" | "0") => Ok(Some(false)),
+            Some(_) => Err(wrong(name, "is neither `true` nor `false`")),
+        }
+    }
+}
+
+/// The failure of a parameter or field that is wrong.
+pub(super) fn wrong(name: &'static str, why: &str) -> Failure {
+    Failure::new(Cause::BadRequest, format!("`{name}` {why}")).of_field(name)
+}
+
+/// The failure of a parameter or field that is not there. `why`: what it is for.
+pub(super) fn missing(name: &'static str, why: &str) -> Failure {
+    wrong(name, &format!("is missing: {why}")).with_code("missing_required_parameter")
+}
