@@ -17,6 +17,7 @@ use crate::text::chat_template::ChatTemplate;
 const NAMES: [&str; 2] = ["zqfirstz", "zqotherz"];
 const KEYS: [&str; 2] = ["zqkeyonez", "zqkeytwoz"];
 const VALUES: [&str; 2] = ["zqworth", "zqvalue"];
+const ID: &str = "zqident01";
 const ANSWER: &str = "Zqanswerz";
 
 /// The pattern that a template writes calls by, if it can be told apart from text.
@@ -42,6 +43,7 @@ fn reads(spelling: &Spelling, text: &str, count: usize) -> bool {
     let openers = spelling.openers();
     let opener = openers.first().map_or("", |opener| &opener.text);
     let is_mark = opener.len() > 2 && !opener.chars().all(char::is_alphanumeric);
+    let is_mark = is_mark && !format!("{spelling:?}").contains(ID);
     let (true, Some(start)) = (is_mark, text.find(opener)) else {
         return false;
     };
@@ -76,7 +78,7 @@ fn rendered(template: &ChatTemplate, arguments: &Value, names: &[&str]) -> Optio
     };
     let call = |name: &&str| {
         let function = json!({"name": name, "arguments": arguments});
-        json!({"id": "zqident01", "type": "function", "function": function})
+        json!({"id": ID, "type": "function", "function": function})
     };
     let calls: Vec<_> = names.iter().map(call).collect();
     let text = render(json!({"role": "assistant", "content": "", "tool_calls": calls}))?;
@@ -130,7 +132,8 @@ type Core = (Range<usize>, Vec<Part>, String);
 fn core(text: &str, name: &str) -> Option<Core> {
     let named = text.find(name)?;
     let behind = named + name.len();
-    // An object with the name and the arguments.
+    // The largest object with the name and the arguments.
+    let mut found = None;
     for (start, _) in text[..named].rmatch_indices('{') {
         if let Scanned::Ends(end) = Scan::new(start).advance(text)
             && end > named
@@ -138,8 +141,11 @@ fn core(text: &str, name: &str) -> Option<Core> {
         {
             let is_llama = text[start..end].contains("\"parameters\"");
             let place = if is_llama { "$llama" } else { "$object" };
-            return Some((start..end, parts(place), String::new()));
+            found = Some((start..end, parts(place), String::new()));
         }
+    }
+    if found.is_some() {
+        return found;
     }
     let at = |word: &&str| text[behind..].find(*word).map(|at| behind + at);
     let [key, value, next, last] = [KEYS[0], VALUES[0], KEYS[1], VALUES[1]];

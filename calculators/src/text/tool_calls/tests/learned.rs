@@ -22,6 +22,12 @@ fn calls_as_json_are_known_by_their_marks() {
     let both = outcome("Ok.", [("f", "{\"x\": 1}"), ("g", "{}")]);
     assert_eq!(parse_as(&format, text), both);
 
+    // The whole of what clients send.
+    let whole =
+        "{% for call in message.tool_calls %}<call>{{ call | tojson }}</call>\n{% endfor %}";
+    let outer = "Ok. <call>{\"id\": \"1\", \"type\": \"function\", \"function\": {\"name\": \"f\", \"arguments\": {\"x\": 1}}}</call>\n<call>{\"name\": \"g\", \"arguments\": {}}</call>";
+    assert_eq!(parse_as(&learned(whole), outer), both);
+
     let list = "{% if message.tool_calls %}<|calls|>[{% for call in message.tool_calls %}{\"name\": \"{{ call.function.name }}\", \"parameters\": {{ call.function.arguments | tojson }}}{% if not loop.last %}, {% endif %}{% endfor %}]<|/calls|>{% endif %}";
     let text = "Ok. <|calls|>[{\"name\": \"f\", \"parameters\": {\"x\": 1}}, {\"name\": \"g\", \"parameters\": {}}]<|/calls|>";
     assert_eq!(parse_as(&learned(list), text), both);
@@ -52,7 +58,9 @@ fn a_template_of_one_call_or_none_is_no_worse() {
         outcome("", [("f", "{\"x\": 1}")])
     );
     let bare = "{% for call in message.tool_calls %}{{ call.function | tojson }}{% endfor %}";
-    for format in [learned(""), learned(bare)] {
+    // An id that the model would have to know.
+    let with_id = "{% for call in message.tool_calls %}<call>{{ call.id }}:{{ call.function | tojson }}</call>{% endfor %}";
+    for format in [learned(""), learned(bare), learned(with_id)] {
         let text = "{\"name\": \"f\", \"arguments\": {\"x\": 1}}";
         assert_eq!(parse_as(&format, text), outcome("", [("f", "{\"x\": 1}")]));
         assert_eq!(parse_as(&format, "{\"x\": 1}"), outcome("{\"x\": 1}", []));
