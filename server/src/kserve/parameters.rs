@@ -22,7 +22,7 @@ const FINAL_RESPONSE: &str = "triton_enable_empty_final_response";
 /// Names the priority level of a request, 1 for the first.
 const PRIORITY: &str = "priority";
 
-/// Tells what a client of MLServer made a tensor of, or makes of one. It changes no tensor.
+/// Tells what a client of `MLServer` made a tensor of, or makes of one. It changes no tensor.
 const CONTENT_TYPE: &str = "content_type";
 
 /// The content types whose tensors are what their datatypes say.
