@@ -23,7 +23,7 @@ pub(crate) const BINARY_OUTPUT: &str = "binary_data_output";
 /// Asks a stream to say when a request has all of its answers.
 pub(crate) const FINAL_RESPONSE: &str = "triton_enable_empty_final_response";
 
-/// Tells what a client of MLServer made a tensor of, or makes of one. It changes no tensor.
+/// Tells what a client of `MLServer` made a tensor of, or makes of one. It changes no tensor.
 pub(super) const CONTENT_TYPE: &str = "content_type";
 
 /// The content types whose tensors are what their datatypes say.

@@ -186,7 +186,7 @@ fn strip(schema: &mut Value, last_token: usize) {
                 }
             }
             if let Some(Value::String(part)) = part {
-                let parts = json!({ "type": "array", "items": components::reference(&part), "minItems": 1 });
+                let parts = json!({ "type": "array", "items": components::reference(&part) });
                 *schema = json!({ "oneOf": [schema, parts] });
             }
         }

@@ -106,7 +106,7 @@ impl Events {
 
     fn fail(self, mut out: BytesMut, failure: &Failure) -> Written {
         self.entry.failed(failure);
-        let place = (&*self.entry.0.id, self.named);
+        let place = (&*self.entry.id, self.named);
         dialect_errors::write_failure(self.dialect, &mut out, failure, place);
         if self.with_timings {
             write_timings(&mut out, &Timings::new(&self.entry, None));
