@@ -7,27 +7,27 @@
 
 use std::cmp::Ordering;
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Number, Value, json};
 
-use super::compiler::ConstraintError;
-use super::schema::each;
+use super::Place;
+use super::closing::each;
+use super::keywords::DATA;
+use super::multiples::{Divisor, check_common_multiple};
+use super::rewriting::{Keywords, is_of};
+use super::spelling::{exact_integer, exact_number, spell, spelled};
+use crate::constrain::compiler::ConstraintError;
 
 /// The largest integer of 16 digits that is one as a 64-bit floating-point number, too.
 const LARGEST: i64 = 9_999_999_999_999_998;
 /// The largest 64-bit integer that is one as a 64-bit floating-point number, too.
-const LARGEST_OF_ALL: i64 = i64::MAX - 1023;
+pub(super) const LARGEST_OF_ALL: i64 = i64::MAX - 1023;
 /// The largest bound of numbers that can have fractions.
 const LARGEST_BOUND: i64 = 100_000_000_000_000_000;
 /// Above it, the neighbors of integers are none as 64-bit floating-point numbers: what excludes
 /// an integer by adding 1 does not.
-const UNITS: f64 = 9_007_199_254_740_992.0;
+pub(super) const UNITS: f64 = 9_007_199_254_740_992.0;
 /// The smallest such bound above 0.
 const SMALLEST_BOUND: f64 = 1e-20;
-/// The largest number that others can be multiples of, leaving its decimal point out: each
-/// remainder is a state of the lexer.
-const LARGEST_DIVISOR: u64 = 4096;
-/// Maximum number of digits behind the decimal point of a divisor.
-const DIVISOR_DECIMALS: usize = 9;
 /// The most characters, elements or properties that a schema can count.
 const LARGEST_COUNT: u64 = 1 << 20;
 /// Keywords that count.
@@ -41,77 +41,132 @@ const COUNTS: [&str; 6] = [
 ];
 /// Keywords with which one value is described by several schemas.
 const COMBINING: [&str; 4] = ["allOf", "anyOf", "oneOf", "$ref"];
+/// Limits of the numbers of one schema.
+pub(super) struct Limits {
+    /// Whether there are integers, which are computed with 64 bits.
+    has_integers: bool,
+    divisors: Vec<Divisor>,
+}
 
-/// Holds all numbers of a schema within the limits.
-pub(super) fn hold(schema: &mut Value) -> Result<(), ConstraintError> {
-    let (mut has_integers, mut combines) = (false, false);
-    let mut divisors = Vec::new();
-    let mut held = Ok(());
-    each(schema, true, &mut |keywords, _| {
-        has_integers |= is_of(keywords, "integer");
-        combines |= COMBINING
-            .iter()
-            .any(|keyword| keywords.contains_key(*keyword));
-        if held.is_ok() {
-            held = hold_keywords(keywords, &mut divisors);
+impl Limits {
+    pub(super) fn new(has_integers: bool) -> Self {
+        let divisors = Vec::new();
+        Self {
+            has_integers,
+            divisors,
         }
-    });
-    held?;
-    if combines {
-        check_common_multiple(&divisors)?;
     }
-    let mut held = Ok(());
-    each(schema, true, &mut |keywords, _| {
-        for keyword in ["const", "enum"] {
-            if let (true, Some(value)) = (held.is_ok(), keywords.get_mut(keyword)) {
-                held = hold_data(keyword, value, has_integers);
+
+    /// Holds the numbers of one schema within the limits.
+    pub(super) fn hold(
+        &mut self,
+        keywords: &mut Keywords,
+        place: &Place,
+    ) -> Result<(), ConstraintError> {
+        let at = |error: ConstraintError| ConstraintError(format!("{}{place}", error.0));
+        self.hold_data(keywords).map_err(at)?;
+        self.hold_keywords(keywords).map_err(at)
+    }
+
+    /// Refuses divisors that can hold for one value and have no multiple.
+    pub(super) fn check_multiples(&self, schema: &mut Value) -> Result<(), ConstraintError> {
+        let mut combines = false;
+        each(schema, true, &mut |keywords, _| {
+            combines |= COMBINING
+                .iter()
+                .any(|keyword| keywords.contains_key(*keyword));
+        });
+        if combines {
+            check_common_multiple(&self.divisors)?;
+        }
+        Ok(())
+    }
+
+    fn hold_keywords(&mut self, keywords: &mut Keywords) -> Result<(), ConstraintError> {
+        for keyword in COUNTS {
+            hold_count(keywords, keyword)?;
+        }
+        if let Some(Value::Number(divisor)) = keywords.get("multipleOf") {
+            self.divisors.push(Divisor::read(divisor)?);
+        }
+        if is_of(keywords, "integer") && !is_of(keywords, "number") {
+            return bound_integer(keywords);
+        }
+        let exact = exact_number(keywords);
+        let near = hold_bounds(keywords);
+        let Some(exact) = exact else { return near };
+        spell(keywords, &exact, near);
+        Ok(())
+    }
+
+    /// Holds values that are given as they are: where one of them cannot be computed with, each is
+    /// an option for itself.
+    fn hold_data(&self, keywords: &mut Keywords) -> Result<(), ConstraintError> {
+        for keyword in DATA {
+            let values = match keywords.get_mut(keyword) {
+                Some(Value::Array(values)) if keyword == "enum" => values.as_mut_slice(),
+                Some(value) => std::slice::from_mut(value),
+                None => continue,
+            };
+            values.iter_mut().for_each(write_as_floating_point);
+            if values.iter().all(|value| self.is_exact(value)) {
+                continue;
             }
+            let failure = match &*values {
+                [value] => format!("`{keyword}` is {value}"),
+                values => format!("`{keyword}` is {}", json!(values)),
+            };
+            let mut options: Vec<Value> = values
+                .iter()
+                .map(|value| spelled(value, &failure))
+                .collect();
+            if let Some(kinds) = keywords.get("type") {
+                let kinds = kinds
+                    .as_array()
+                    .map_or(std::slice::from_ref(kinds), Vec::as_slice);
+                options.retain(|option| {
+                    kinds.iter().any(|kind| {
+                        *kind == option["type"] || kind == "number" && option["type"] == "integer"
+                    })
+                });
+            }
+            let mut others = keywords
+                .keys()
+                .filter(|other| !["type", "title", keyword].contains(&other.as_str()));
+            if let Some(other) = others.next() {
+                let value = &keywords[keyword];
+                let why = format!("is {value}, which cannot be held exactly beside `{other}`");
+                return Err(ConstraintError(format!("`{keyword}` {why}")));
+            }
+            keywords.clear();
+            keywords.insert("anyOf".to_owned(), options.into());
         }
-    });
-    held
-}
+        Ok(())
+    }
 
-fn hold_keywords(
-    keywords: &mut Map<String, Value>,
-    divisors: &mut Vec<Divisor>,
-) -> Result<(), ConstraintError> {
-    for keyword in COUNTS {
-        hold_count(keywords, keyword)?;
-    }
-    if let Some(Value::Number(divisor)) = keywords.get("multipleOf") {
-        divisors.push(Divisor::read(divisor)?);
-    }
-    if is_of(keywords, "integer") {
-        let most = if is_of(keywords, "number") {
-            LARGEST_BOUND
-        } else {
-            LARGEST_OF_ALL
-        };
-        return bound_integer(keywords, most);
-    }
-    for (keyword, side) in [
-        ("minimum", Side::Least),
-        ("exclusiveMinimum", Side::Least),
-        ("maximum", Side::Most),
-        ("exclusiveMaximum", Side::Most),
-    ] {
-        if let Some(Value::Number(bound)) = keywords.get_mut(keyword) {
-            hold_bound(keyword, bound, side)?;
+    /// Returns true if a value can be computed with.
+    fn is_exact(&self, value: &Value) -> bool {
+        match value {
+            Value::Array(values) => values.iter().all(|value| self.is_exact(value)),
+            Value::Object(values) => values.values().all(|value| self.is_exact(value)),
+            Value::Number(number) => {
+                let near = float(number);
+                let is_small = near.abs() < -(i64::MIN as f64);
+                match integer(number) {
+                    Some(integer) => is_small && near as i128 == integer,
+                    None => is_small || !self.has_integers,
+                }
+            }
+            // A grammar of texts has no way to write other control characters.
+            Value::String(text) => {
+                !text.contains(|c: char| c.is_control() && !"\n\r\t\u{8}\u{c}".contains(c))
+            }
+            Value::Null | Value::Bool(_) => true,
         }
     }
-    Ok(())
 }
 
-/// Returns true if the values of a schema can be of a type that it names.
-fn is_of(keywords: &Map<String, Value>, kind: &str) -> bool {
-    match keywords.get("type") {
-        Some(Value::Array(kinds)) => kinds.iter().any(|it| it == kind),
-        Some(it) => it == kind,
-        None => false,
-    }
-}
-
-fn refused<T>(
+pub(super) fn refused<T>(
     keyword: &str,
     value: impl std::fmt::Display,
     why: impl std::fmt::Display,
@@ -120,18 +175,18 @@ fn refused<T>(
 }
 
 /// A number that is written as an integer.
-fn integer(number: &Number) -> Option<i128> {
+pub(super) fn integer(number: &Number) -> Option<i128> {
     let signed = number.as_i64().map(i128::from);
     signed.or_else(|| number.as_u64().map(i128::from))
 }
 
-fn float(number: &Number) -> f64 {
+pub(super) fn float(number: &Number) -> f64 {
     number.as_f64().unwrap_or_default()
 }
 
 /// Quantity that a bound limits.
 #[derive(Copy, Clone, PartialEq, Eq)]
-enum Side {
+pub(super) enum Side {
     Least,
     Most,
 }
@@ -155,6 +210,24 @@ impl Side {
             Self::Most => 0.0 - bound,
         }
     }
+}
+
+/// Holds the bounds of numbers that can have fractions.
+fn hold_bounds(keywords: &mut Keywords) -> Result<(), ConstraintError> {
+    if is_of(keywords, "integer") {
+        return bound_integer_to(keywords, LARGEST_BOUND);
+    }
+    for (keyword, side) in [
+        ("minimum", Side::Least),
+        ("exclusiveMinimum", Side::Least),
+        ("maximum", Side::Most),
+        ("exclusiveMaximum", Side::Most),
+    ] {
+        if let Some(Value::Number(bound)) = keywords.get_mut(keyword) {
+            hold_bound(keyword, bound, side)?;
+        }
+    }
+    Ok(())
 }
 
 fn hold_bound(keyword: &str, bound: &mut Number, side: Side) -> Result<(), ConstraintError> {
@@ -183,8 +256,17 @@ fn hold_bound(keyword: &str, bound: &mut Number, side: Side) -> Result<(), Const
     Ok(())
 }
 
-/// Gives an integer bounds that are integers, and those that it lacks.
-fn bound_integer(keywords: &mut Map<String, Value>, most: i64) -> Result<(), ConstraintError> {
+/// Gives an integer bounds that are integers, and those that it lacks: exactly, and as near as can
+/// be computed with, for where that cannot be.
+fn bound_integer(keywords: &mut Keywords) -> Result<(), ConstraintError> {
+    let exact = exact_integer(keywords);
+    let near = bound_integer_to(keywords, LARGEST_OF_ALL);
+    let Some(exact) = exact else { return near };
+    spell(keywords, &exact, near);
+    Ok(())
+}
+
+fn bound_integer_to(keywords: &mut Keywords, most: i64) -> Result<(), ConstraintError> {
     let least_of = integer_bound(keywords, ["minimum", "exclusiveMinimum"], Side::Least);
     let most_of = integer_bound(keywords, ["maximum", "exclusiveMaximum"], Side::Most);
     let beyond = |bound: Option<i128>| match bound {
@@ -237,8 +319,8 @@ fn bound_integer(keywords: &mut Map<String, Value>, most: i64) -> Result<(), Con
 
 /// The bound of an integer on a side, if it has one: the closer one of both keywords. The exclusive
 /// one can be a boolean that says what the other is.
-fn integer_bound(
-    keywords: &Map<String, Value>,
+pub(super) fn integer_bound(
+    keywords: &Keywords,
     [inclusive, exclusive]: [&str; 2],
     side: Side,
 ) -> Option<i128> {
@@ -268,7 +350,7 @@ fn integer_bound(
     }
 }
 
-fn hold_count(keywords: &mut Map<String, Value>, keyword: &str) -> Result<(), ConstraintError> {
+fn hold_count(keywords: &mut Keywords, keyword: &str) -> Result<(), ConstraintError> {
     let Some(value) = keywords.get_mut(keyword) else {
         return Ok(());
     };
@@ -287,104 +369,14 @@ fn hold_count(keywords: &mut Map<String, Value>, keyword: &str) -> Result<(), Co
     Ok(())
 }
 
-/// Divisor of `multipleOf`: `digits` divided by ten to the power of `decimals`.
-struct Divisor {
-    digits: u64,
-    decimals: usize,
-}
-
-impl Divisor {
-    /// A lexer knows the remainder of what came so far, so there must not be many.
-    fn read(divisor: &Number) -> Result<Self, ConstraintError> {
-        let written = float(divisor).to_string();
-        let decimals = written
-            .split_once('.')
-            .map_or(0, |(_, decimals)| decimals.len());
-        let digits = written.replace('.', "").parse::<u64>();
-        match digits {
-            Ok(digits @ 1..=LARGEST_DIVISOR) if decimals <= DIVISOR_DECIMALS => {
-                Ok(Self { digits, decimals })
-            }
-            _ => refused(
-                "multipleOf",
-                divisor,
-                format_args!(
-                    "and can have digits from 1 to {LARGEST_DIVISOR}, {DIVISOR_DECIMALS} of them behind the point"
-                ),
-            ),
-        }
-    }
-}
-
-/// Refuses divisors whose common multiple is beyond 32 bits, or becomes so on the way.
-fn check_common_multiple(divisors: &[Divisor]) -> Result<(), ConstraintError> {
-    let scale = divisors.iter().map(|divisor| divisor.decimals).max();
-    let scale = scale.unwrap_or(0);
-    let scaled = |divisor: &Divisor| {
-        let zeros = (scale - divisor.decimals) as u32;
-        u128::from(divisor.digits) * 10_u128.pow(zeros)
-    };
-    let mut common = 1;
-    for divisor in divisors.iter().map(scaled) {
-        let product = common * divisor;
-        if product > u128::from(u32::MAX) {
-            let why = "the values of `multipleOf` have no common multiple that is small enough";
-            return Err(ConstraintError(why.to_owned()));
-        }
-        common = product / greatest_common_divisor(common, divisor);
-    }
-    Ok(())
-}
-
-fn greatest_common_divisor(a: u128, b: u128) -> u128 {
-    if b == 0 {
-        a
-    } else {
-        greatest_common_divisor(b, a % b)
-    }
-}
-
-/// Holds the numbers of a value that is given as it is.
-fn hold_data(keyword: &str, value: &mut Value, has_integers: bool) -> Result<(), ConstraintError> {
-    match value {
-        Value::Array(values) => values
-            .iter_mut()
-            .try_for_each(|value| hold_data(keyword, value, has_integers)),
-        Value::Object(values) => values
-            .values_mut()
-            .try_for_each(|value| hold_data(keyword, value, has_integers)),
-        Value::Number(number) => hold_number(keyword, number, has_integers),
-        Value::Null | Value::Bool(_) | Value::String(_) => Ok(()),
-    }
-}
-
-fn hold_number(
-    keyword: &str,
-    number: &mut Number,
-    has_integers: bool,
-) -> Result<(), ConstraintError> {
-    let near = float(number);
-    if integer(number).is_some_and(|integer| near as i128 != integer) {
-        let why = "is an integer that no 64-bit floating-point number is";
-        return Err(ConstraintError(format!("`{keyword}`: {number} {why}")));
-    }
-    // What a 64-bit integer is computed from is less.
-    if near.abs() < -(i64::MIN as f64) {
-        return Ok(());
-    }
-    // What comes of it is the shortest text that is read as the same floating-point number.
-    if integer(number).is_some_and(|integer| near.to_string() != integer.to_string()) {
-        let why = "is an integer that cannot be held exactly";
-        return Err(ConstraintError(format!("`{keyword}`: {number} {why}")));
-    }
-    if has_integers {
-        return Err(ConstraintError(format!(
-            "`{keyword}`: {number} is out of range: in a schema with integers, numbers can be from -{LARGEST_OF_ALL} to {LARGEST_OF_ALL}"
-        )));
-    }
-    // So written, it is not taken for a 64-bit integer.
-    if let Some(written) = Number::from_f64(near) {
+/// Writes integers beyond 64 bits so that they are not taken for such.
+fn write_as_floating_point(value: &mut Value) {
+    if let Value::Number(number) = value
+        && number.is_u64()
+        && float(number) as u128 == u128::from(number.as_u64().unwrap_or_default())
+        && float(number).to_string() == number.to_string()
+        && let Some(written) = Number::from_f64(float(number)).filter(|_| number.as_i64().is_none())
+    {
         *number = written;
     }
-    Ok(())
 }
