@@ -68,7 +68,7 @@ architectures: build ## compare what a tiny model of each architecture says alon
 
 nightly: ## what takes too long for every change: new cases of property tests, all features, sanitizers, damaged models, hostile constraints, long loads, all architectures
 	PROPTEST_RNG_SEED=$$RANDOM$$RANDOM $(MAKE) test
-	$(MAKE) lint-features sanitize fuzz-models pre-tokenizers soak architectures
+	$(MAKE) lint-features sanitize fuzz-models fuzz-constraints pre-tokenizers soak architectures
 
 bench: build ## measure models, the batching engine and the server: minutes; PEER_CMD='llama-server -m {model} --port {port} ...' compares
 	target/release/graphmill-bench suite --json target/bench-results/suite.json $(if $(PEER_CMD),--peer-cmd '$(PEER_CMD)') $(BENCH_ARGS)
