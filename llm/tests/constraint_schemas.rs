@@ -2,6 +2,8 @@
 //! of what cannot be.
 
 use crate::constraint::replying;
+use crate::constraint_suite::generate;
+use crate::speculating::markov;
 use graphmill_llm::{Constraint, LlmEngine};
 use serde_json::{Value, json};
 
@@ -165,6 +167,90 @@ fn what_cannot_be_exact_is_refused_with_its_place() {
 }
 
 #[test]
+fn what_a_keyword_cannot_have_is_refused_by_its_name() {
+    let engine = replying("{}");
+    for (keyword, value) in [
+        ("type", json!(5)),
+        ("type", json!(["string", 3])),
+        ("minimum", json!("x")),
+        ("exclusiveMaximum", json!("3")),
+        ("multipleOf", json!("2")),
+        ("multipleOf", json!(0)),
+        ("minLength", json!(-1)),
+        ("maxItems", json!(1.5)),
+        ("minContains", json!("1")),
+        ("pattern", json!(3)),
+        ("format", json!(null)),
+        ("required", json!("a")),
+        ("required", json!([1])),
+        ("dependentRequired", json!({"a": "b"})),
+        ("properties", json!([])),
+        ("patternProperties", json!("a")),
+        ("additionalProperties", json!("no")),
+        ("propertyNames", json!(["a"])),
+        ("items", json!("a")),
+        ("prefixItems", json!({})),
+        ("uniqueItems", json!(1)),
+        ("nullable", json!("yes")),
+        ("enum", json!("a")),
+        ("allOf", json!({})),
+        ("anyOf", json!([5])),
+        ("oneOf", json!({"a": true})),
+        ("not", json!(null)),
+        ("if", json!("a")),
+        ("$ref", json!(7)),
+        ("$defs", json!([])),
+    ] {
+        let schema = object(&json!({ keyword: value }));
+        let within = Constraint::Lark(format!("start: %json {schema}"));
+        for constraint in [Constraint::JsonSchema(schema.clone()), within] {
+            let error = engine.compile(&constraint).expect_err(keyword).to_string();
+            let names_it = error.contains(&format!("`{keyword}`"));
+            assert!(
+                names_it && error.contains("`#/properties/a"),
+                "{schema}: {error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn conditions_within_conditions_end() {
+    let engine = replying("{}");
+    // Each of the options leads to as many of the next.
+    let chain = |last: Value, keyword: &str| {
+        let mut definitions = json!({"d12": last});
+        for at in 0..12 {
+            let next = json!({"$ref": format!("#/$defs/d{}", at + 1)});
+            definitions[format!("d{at}")] = json!({ keyword: vec![next; 40] });
+        }
+        definitions
+    };
+    let first = json!({"$ref": "#/$defs/d0"});
+    for (last, keyword) in [
+        (json!({"const": 1}), "anyOf"),
+        (json!({"enum": []}), "anyOf"),
+        (json!({"anyOf": []}), "anyOf"),
+        (json!({"required": ["a"]}), "allOf"),
+    ] {
+        for mut schema in [
+            json!({"not": first}),
+            json!({"if": first, "then": {"required": ["a"]}}),
+            json!({"propertyNames": first}),
+            json!({"items": first, "uniqueItems": true}),
+            json!({"oneOf": [first, first]}),
+        ] {
+            schema["$defs"] = chain(last.clone(), keyword);
+            drop(engine.compile(&Constraint::JsonSchema(schema)));
+        }
+    }
+    let itself =
+        json!({"propertyNames": {"$ref": "#/$defs/a"}, "$defs": {"a": {"$ref": "#/$defs/a"}}});
+    drop(engine.compile(&Constraint::JsonSchema(itself)));
+    engine.compile(&Constraint::JsonObject).expect("has a turn");
+}
+
+#[test]
 fn no_reference_leads_around_the_limits() {
     let engine = replying("{}");
     let chain: serde_json::Map<String, Value> = (0..20_000)
@@ -296,6 +382,7 @@ fn conditions_and_lists_are_held() {
 #[test]
 fn generators_are_understood() {
     let engine = replying("{}");
+    let wild = markov(4096);
     for (generator, schema, text) in [
         (
             "pydantic",
@@ -336,5 +423,24 @@ fn generators_are_understood() {
     ] {
         println!("{generator}");
         check(&engine, &schema, &[text], &[]);
+        // What a standard validator knows.
+        let standard = match generator {
+            "OpenAPI 3.0" => {
+                json!({"properties": {"a": {"type": ["string", "null"]}, "b": {"type": ["object", "null"], "properties": {"c": {"type": "integer"}}}}, "required": ["a", "b"]})
+            }
+            _ => schema.clone(),
+        };
+        let validator = jsonschema::validator_for(&standard).expect("a schema");
+        let compiled = wild.compile(&Constraint::JsonSchema(schema));
+        let compiled = compiled.expect("can be compiled");
+        let texts = (0..40).filter_map(|seed| generate(&wild, &compiled, seed));
+        let values: Vec<Value> = texts
+            .take(4)
+            .map(|text| serde_json::from_str(&text).expect("JSON"))
+            .collect();
+        assert!(!values.is_empty(), "nothing is generated");
+        for value in values {
+            assert!(validator.is_valid(&value), "{value}");
+        }
     }
 }

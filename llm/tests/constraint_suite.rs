@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::speculating::{markov, start};
-use graphmill_llm::{Constraint, FinishReason, SamplingParams};
+use graphmill_llm::{CompiledConstraint, Constraint, FinishReason, LlmEngine, SamplingParams};
 use serde_json::Value;
 
 const PACKAGE: &str = "jsonschema==4.23.0";
@@ -23,6 +23,31 @@ fn fetch(folder: &Path) -> bool {
         .current_dir(folder)
         .output();
     output.is_ok_and(|output| output.status.success())
+}
+
+/// A text that is generated for a constraint, if it comes to an end.
+pub(crate) fn generate(
+    engine: &LlmEngine,
+    compiled: &CompiledConstraint,
+    seed: u64,
+) -> Option<String> {
+    let said = start(engine, |request| {
+        request.constraint = Some(compiled.clone());
+        request.sampling = SamplingParams {
+            temperature: 4.0,
+            seed: Some(seed),
+            // So that texts come to an end.
+            logit_bias: b"\"]}"
+                .map(|byte| (i32::from(byte), 14.0))
+                .into_iter()
+                .collect(),
+            ..SamplingParams::default()
+        };
+    });
+    let said = said.finish().0;
+    let bytes = said.tokens.iter().map(|token| *token as u8).collect();
+    let ends = said.finish == FinishReason::Stop;
+    ends.then(|| String::from_utf8(bytes).expect("UTF-8"))
 }
 
 #[test]
@@ -67,25 +92,9 @@ fn nothing_invalid_matches_a_schema_of_the_test_suite() {
                 .build(schema);
             let Ok(validator) = validator else { continue };
             for seed in 0..SEEDS {
-                let said = start(&engine, |request| {
-                    request.constraint = Some(compiled.clone());
-                    request.sampling = SamplingParams {
-                        temperature: 4.0,
-                        seed: Some(seed),
-                        // So that texts come to an end.
-                        logit_bias: b"\"]}"
-                            .map(|byte| (i32::from(byte), 14.0))
-                            .into_iter()
-                            .collect(),
-                        ..SamplingParams::default()
-                    };
-                });
-                let said = said.finish().0;
-                if said.finish != FinishReason::Stop {
+                let Some(text) = generate(&engine, &compiled, seed) else {
                     continue;
-                }
-                let bytes = said.tokens.iter().map(|token| *token as u8).collect();
-                let text = String::from_utf8(bytes).expect("UTF-8");
+                };
                 // The validator computes with floating-point numbers.
                 let is_long = |digits: &str| digits.len() > 15;
                 let no_digit = |c: char| !c.is_ascii_digit();

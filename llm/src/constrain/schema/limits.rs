@@ -2,19 +2,16 @@
 //! numbers and 64-bit integers: it does not check that these suffice, and recurses without end
 //! where they do not.
 //!
-//! A bound that is out of reach is replaced by the nearest one within reach that allows less; what
-//! would allow more, or something else, is refused.
+//! What is out of reach is [spelled](super::spelling), beside the nearest bound within reach that
+//! allows less; what would allow more, or something else, is refused.
 
 use std::cmp::Ordering;
 
 use serde_json::{Number, Value, json};
 
-use super::Place;
-use super::closing::each;
-use super::keywords::DATA;
-use super::multiples::{Divisor, check_common_multiple};
-use super::rewriting::{Keywords, is_of};
-use super::spelling::{exact_integer, exact_number, spell, spelled};
+use super::keywords::{COUNTS, Keywords, list, one_or_more, whole};
+use super::spelling::{EXACT, is_computable, is_of_type, range, spelled};
+use super::{Result, refused};
 use crate::constrain::compiler::ConstraintError;
 
 /// The largest integer of 16 digits that is one as a 64-bit floating-point number, too.
@@ -28,150 +25,146 @@ const LARGEST_BOUND: i64 = 100_000_000_000_000_000;
 pub(super) const UNITS: f64 = 9_007_199_254_740_992.0;
 /// The smallest such bound above 0.
 const SMALLEST_BOUND: f64 = 1e-20;
+/// The largest number that others can be multiples of, leaving its decimal point out: each
+/// remainder is a state of the lexer.
+const LARGEST_DIVISOR: u128 = 4096;
+/// Maximum number of digits behind the decimal point of a divisor.
+const DIVISOR_DECIMALS: usize = 9;
 /// The most characters, elements or properties that a schema can count.
 const LARGEST_COUNT: u64 = 1 << 20;
-/// Keywords that count.
-const COUNTS: [&str; 6] = [
-    "minLength",
-    "minItems",
-    "minProperties",
-    "maxLength",
-    "maxItems",
-    "maxProperties",
+
+/// Keywords that bound a number on a side, the second one excluding it, and the sign with which
+/// what they bound is bounded from below.
+type Side = (&'static str, &'static str, i8);
+pub(super) const SIDES: [Side; 2] = [
+    ("minimum", "exclusiveMinimum", 1),
+    ("maximum", "exclusiveMaximum", -1),
 ];
-/// Keywords with which one value is described by several schemas.
-const COMBINING: [&str; 4] = ["allOf", "anyOf", "oneOf", "$ref"];
-/// Limits of the numbers of one schema.
+
+/// Limits of the numbers of a whole schema.
+#[derive(Default)]
 pub(super) struct Limits {
-    /// Whether there are integers, which are computed with 64 bits.
-    has_integers: bool,
-    divisors: Vec<Divisor>,
+    /// True if a value is described by several schemas.
+    combines: bool,
+    /// The digits of numbers that others are multiples of, and how many are behind the point.
+    divisors: Vec<(u128, usize)>,
 }
 
 impl Limits {
-    pub(super) fn new(has_integers: bool) -> Self {
-        let divisors = Vec::new();
-        Self {
-            has_integers,
-            divisors,
-        }
-    }
-
     /// Holds the numbers of one schema within the limits.
-    pub(super) fn hold(
-        &mut self,
-        keywords: &mut Keywords,
-        place: &Place,
-    ) -> Result<(), ConstraintError> {
-        let at = |error: ConstraintError| ConstraintError(format!("{}{place}", error.0));
-        self.hold_data(keywords).map_err(at)?;
-        self.hold_keywords(keywords).map_err(at)
-    }
-
-    /// Refuses divisors that can hold for one value and have no multiple.
-    pub(super) fn check_multiples(&self, schema: &mut Value) -> Result<(), ConstraintError> {
-        let mut combines = false;
-        each(schema, true, &mut |keywords, _| {
-            combines |= COMBINING
-                .iter()
-                .any(|keyword| keywords.contains_key(*keyword));
-        });
-        if combines {
-            check_common_multiple(&self.divisors)?;
+    pub(super) fn hold(&mut self, keywords: &mut Keywords, place: &str) -> Result {
+        let mut combining = ["allOf", "anyOf", "$ref"].into_iter();
+        self.combines |= combining.any(|keyword| keywords.contains_key(keyword));
+        for keyword in COUNTS.split(' ') {
+            if let Some(value) = keywords.get_mut(keyword) {
+                hold_count(keyword, value, place)?;
+            }
         }
-        Ok(())
-    }
-
-    fn hold_keywords(&mut self, keywords: &mut Keywords) -> Result<(), ConstraintError> {
-        for keyword in COUNTS {
-            hold_count(keywords, keyword)?;
+        if let Some(divisor) = keywords.get("multipleOf").and_then(Value::as_number) {
+            self.divisors.push(digits(divisor, place)?);
         }
-        if let Some(Value::Number(divisor)) = keywords.get("multipleOf") {
-            self.divisors.push(Divisor::read(divisor)?);
+        for keyword in ["const", "enum"] {
+            hold_data(keywords, keyword, place)?;
         }
-        if is_of(keywords, "integer") && !is_of(keywords, "number") {
-            return bound_integer(keywords);
-        }
-        let exact = exact_number(keywords);
-        let near = hold_bounds(keywords);
+        let exact = range(keywords);
+        let near = match (is_of(keywords, "integer"), is_of(keywords, "number")) {
+            (true, false) => bound_integer(keywords, LARGEST_OF_ALL, place),
+            (true, true) => bound_integer(keywords, LARGEST_BOUND, place),
+            _ => bound_number(keywords, place),
+        };
         let Some(exact) = exact else { return near };
-        spell(keywords, &exact, near);
+        let of = |keyword: &str| keywords.get(keyword).and_then(Value::as_f64);
+        let bounds = of("minimum").zip(of("maximum"));
+        let why = match (near, bounds) {
+            (Err(why), _) => Some(why.0),
+            (_, Some((least, most))) if least > most => Some(format!(
+                "`minimum` and `maximum` are too near to each other at `#{place}`"
+            )),
+            _ => None,
+        };
+        keywords.insert(EXACT.to_owned(), json!([exact, why]));
         Ok(())
     }
 
-    /// Holds values that are given as they are: where one of them cannot be computed with, each is
-    /// an option for itself.
-    fn hold_data(&self, keywords: &mut Keywords) -> Result<(), ConstraintError> {
-        for keyword in DATA {
-            let values = match keywords.get_mut(keyword) {
-                Some(Value::Array(values)) if keyword == "enum" => values.as_mut_slice(),
-                Some(value) => std::slice::from_mut(value),
-                None => continue,
-            };
-            values.iter_mut().for_each(write_as_floating_point);
-            if values.iter().all(|value| self.is_exact(value)) {
-                continue;
+    /// Refuses divisors that can hold for one value and whose common multiple is beyond 32 bits, or
+    /// becomes so on the way.
+    pub(super) fn check_multiples(&self) -> Result {
+        let most = self.divisors.iter().map(|(_, decimals)| *decimals).max();
+        let mut common = 1;
+        for (digits, decimals) in self.divisors.iter().filter(|_| self.combines) {
+            let scale = 10_u128.pow((most.unwrap_or(0) - decimals) as u32);
+            let product = common * digits * scale;
+            if product > u128::from(u32::MAX) {
+                let why = "the values of `multipleOf` have no common multiple that is small enough";
+                return Err(ConstraintError(why.to_owned()));
             }
-            let failure = match &*values {
-                [value] => format!("`{keyword}` is {value}"),
-                values => format!("`{keyword}` is {}", json!(values)),
-            };
-            let mut options: Vec<Value> = values
-                .iter()
-                .map(|value| spelled(value, &failure))
-                .collect();
-            if let Some(kinds) = keywords.get("type") {
-                let kinds = kinds
-                    .as_array()
-                    .map_or(std::slice::from_ref(kinds), Vec::as_slice);
-                options.retain(|option| {
-                    kinds.iter().any(|kind| {
-                        *kind == option["type"] || kind == "number" && option["type"] == "integer"
-                    })
-                });
+            let (mut divisor, mut rest) = (common, digits * scale);
+            while rest > 0 {
+                (divisor, rest) = (rest, divisor % rest);
             }
-            let mut others = keywords
-                .keys()
-                .filter(|other| !["type", "title", keyword].contains(&other.as_str()));
-            if let Some(other) = others.next() {
-                let value = &keywords[keyword];
-                let why = format!("is {value}, which cannot be held exactly beside `{other}`");
-                return Err(ConstraintError(format!("`{keyword}` {why}")));
-            }
-            keywords.clear();
-            keywords.insert("anyOf".to_owned(), options.into());
+            common = product / divisor;
         }
         Ok(())
-    }
-
-    /// Returns true if a value can be computed with.
-    fn is_exact(&self, value: &Value) -> bool {
-        match value {
-            Value::Array(values) => values.iter().all(|value| self.is_exact(value)),
-            Value::Object(values) => values.values().all(|value| self.is_exact(value)),
-            Value::Number(number) => {
-                let near = float(number);
-                let is_small = near.abs() < -(i64::MIN as f64);
-                match integer(number) {
-                    Some(integer) => is_small && near as i128 == integer,
-                    None => is_small || !self.has_integers,
-                }
-            }
-            // A grammar of texts has no way to write other control characters.
-            Value::String(text) => {
-                !text.contains(|c: char| c.is_control() && !"\n\r\t\u{8}\u{c}".contains(c))
-            }
-            Value::Null | Value::Bool(_) => true,
-        }
     }
 }
 
-pub(super) fn refused<T>(
-    keyword: &str,
-    value: impl std::fmt::Display,
-    why: impl std::fmt::Display,
-) -> Result<T, ConstraintError> {
-    Err(ConstraintError(format!("`{keyword}` is {value}, {why}")))
+/// The digits of a number that others can be multiples of. A lexer knows the remainder of what came
+/// so far, so there must not be many.
+fn digits(divisor: &Number, place: &str) -> Result<(u128, usize)> {
+    let written = float(divisor).to_string();
+    let decimals = written.split_once('.');
+    let decimals = decimals.map_or(0, |(_, decimals)| decimals.len());
+    if let Ok(digits @ 1..=LARGEST_DIVISOR) = written.replace('.', "").parse()
+        && decimals <= DIVISOR_DECIMALS
+    {
+        return Ok((digits, decimals));
+    }
+    let why = format_args!(
+        "is {divisor}, and can have digits from 1 to {LARGEST_DIVISOR}, {DIVISOR_DECIMALS} of them behind the point"
+    );
+    refused("multipleOf", why, place)
+}
+
+/// Returns true if a schema names a type.
+pub(super) fn is_of(keywords: &Keywords, kind: &str) -> bool {
+    list(keywords, "type").iter().any(|it| it == kind)
+}
+
+/// Holds values that are given as they are: where one of them cannot be computed with, all are
+/// spelled.
+fn hold_data(keywords: &mut Keywords, keyword: &str, place: &str) -> Result {
+    let Some(value) = keywords.get(keyword) else {
+        return Ok(());
+    };
+    let values = if keyword == "enum" {
+        one_or_more(value)
+    } else {
+        std::slice::from_ref(value)
+    };
+    if values.iter().all(is_computable) {
+        return Ok(());
+    }
+    let shown = if values.len() == 1 { &values[0] } else { value };
+    let mut others = keywords
+        .keys()
+        .filter(|other| *other != "type" && *other != keyword);
+    if let Some(other) = others.next() {
+        let why = format_args!("is {shown}, which cannot be held exactly beside `{other}`");
+        return refused(keyword, why, place);
+    }
+    let kinds = list(keywords, "type");
+    let fits = |value: &&Value| kinds.is_empty() || kinds.iter().any(|it| is_of_type(value, it));
+    let options: Vec<_> = values.iter().filter(fits).map(spelled).collect();
+    if options.is_empty() {
+        return refused(keyword, "has no value of its `type`", place);
+    }
+    let exact = json!([
+        options.join(" | "),
+        format!("`{keyword}` is {shown} at `#{place}`")
+    ]);
+    keywords.clear();
+    keywords.insert(EXACT.to_owned(), exact);
+    Ok(())
 }
 
 /// A number that is written as an integer.
@@ -184,199 +177,104 @@ pub(super) fn float(number: &Number) -> f64 {
     number.as_f64().unwrap_or_default()
 }
 
-/// Quantity that a bound limits.
-#[derive(Copy, Clone, PartialEq, Eq)]
-pub(super) enum Side {
-    Least,
-    Most,
+/// The nearest floating-point number that is not less than an integer.
+fn above(bound: i128) -> f64 {
+    let near = bound as f64;
+    if (near as i128) < bound {
+        near.next_up()
+    } else {
+        near
+    }
 }
 
-impl Side {
-    /// The nearest floating-point number that allows no more than this integer.
-    fn nearest(self, bound: i128) -> f64 {
-        let near = bound as f64;
-        match self {
-            Self::Least if (near as i128) < bound => near.next_up(),
-            Self::Most if (near as i128) > bound => near.next_down(),
-            _ => near,
-        }
-    }
+/// The least integer on a side, if there is a bound: the closer one of both keywords.
+pub(super) fn integer_bound(keywords: &Keywords, side: Side) -> Option<i128> {
+    let (inclusive, exclusive, sign) = side;
+    let read = |keyword: &str, excludes: bool| {
+        let number = keywords.get(keyword)?.as_number()?;
+        let near = f64::from(sign) * float(number);
+        let bound = integer(number).map(|bound| i128::from(sign) * bound);
+        let steps = excludes && (bound.is_some() || near.fract() == 0.0);
+        Some(
+            bound
+                .unwrap_or(near.ceil() as i128)
+                .saturating_add(steps.into()),
+        )
+    };
+    read(inclusive, false).max(read(exclusive, true))
+}
 
-    /// The number as a lower bound; that of an upper one has the other sign.
-    fn turned(self, bound: f64) -> f64 {
-        match self {
-            Self::Least => bound,
-            // Without a sign of zero.
-            Self::Most => 0.0 - bound,
+/// Gives an integer bounds that are integers, and those that it lacks.
+fn bound_integer(keywords: &mut Keywords, most: i64, place: &str) -> Result {
+    let bounds = SIDES.map(|side| integer_bound(keywords, side));
+    let is_listed = keywords.contains_key("enum") || keywords.contains_key("const");
+    for (at, (inclusive, exclusive, sign)) in SIDES.into_iter().enumerate() {
+        let bound = match (bounds[at], bounds[1 - at]) {
+            (Some(bound), _) => bound,
+            (None, _) if is_listed => continue,
+            (None, Some(other)) if other >= i128::from(LARGEST) => (-most).into(),
+            (None, _) => (-LARGEST).into(),
+        };
+        if bound > i128::from(most) {
+            let keyword = [inclusive, exclusive]
+                .into_iter()
+                .find(|it| keywords.contains_key(*it));
+            return out_of_reach(keywords, keyword.unwrap_or(inclusive), most, place);
         }
+        let held = i64::from(sign) * above(bound.max((-most).into())) as i64;
+        keywords.insert(inclusive.to_owned(), held.into());
+        keywords.shift_remove(exclusive);
     }
+    Ok(())
 }
 
 /// Holds the bounds of numbers that can have fractions.
-fn hold_bounds(keywords: &mut Keywords) -> Result<(), ConstraintError> {
-    if is_of(keywords, "integer") {
-        return bound_integer_to(keywords, LARGEST_BOUND);
-    }
-    for (keyword, side) in [
-        ("minimum", Side::Least),
-        ("exclusiveMinimum", Side::Least),
-        ("maximum", Side::Most),
-        ("exclusiveMaximum", Side::Most),
-    ] {
-        if let Some(Value::Number(bound)) = keywords.get_mut(keyword) {
-            hold_bound(keyword, bound, side)?;
+fn bound_number(keywords: &mut Keywords, place: &str) -> Result {
+    for (inclusive, exclusive, sign) in SIDES {
+        for keyword in [inclusive, exclusive] {
+            let Some(bound) = keywords.get(keyword).and_then(Value::as_number) else {
+                continue;
+            };
+            let (written, most) = (float(bound), LARGEST_BOUND as f64);
+            let near = match integer(bound) {
+                Some(bound) => above(i128::from(sign) * bound),
+                None => f64::from(sign) * written,
+            };
+            let steps = keyword == exclusive && near.abs() >= UNITS;
+            let held = match if steps { near.next_up() } else { near } {
+                least if least > most => {
+                    return out_of_reach(keywords, keyword, LARGEST_BOUND, place);
+                }
+                least if least < -most => -most,
+                least if 0.0 < least && least < SMALLEST_BOUND => SMALLEST_BOUND,
+                least if -SMALLEST_BOUND < least && least < 0.0 => 0.0,
+                least => least,
+            };
+            // Without a sign of zero.
+            let held = 0.0 + f64::from(sign) * held;
+            if held.partial_cmp(&written) != Some(Ordering::Equal) {
+                keywords.insert(keyword.to_owned(), held.into());
+            }
         }
     }
     Ok(())
 }
 
-fn hold_bound(keyword: &str, bound: &mut Number, side: Side) -> Result<(), ConstraintError> {
-    let written = float(bound);
-    let near = integer(bound).map_or(written, |bound| side.nearest(bound));
-    let most = LARGEST_BOUND as f64;
-    let near = match side.turned(near) {
-        least if keyword.starts_with("exclusive") && least.abs() >= UNITS => least.next_up(),
-        least => least,
-    };
-    let held = match near {
-        least if least > most => {
-            let bounds = format_args!("and can be from -{LARGEST_BOUND} to {LARGEST_BOUND}");
-            return refused(keyword, &*bound, bounds);
-        }
-        least if least < -most => -most,
-        least if 0.0 < least && least < SMALLEST_BOUND => SMALLEST_BOUND,
-        least if -SMALLEST_BOUND < least && least < 0.0 => 0.0,
-        least => least,
-    };
-    let held = side.turned(held);
-    let changes = held.partial_cmp(&written) != Some(Ordering::Equal);
-    if let Some(held) = Number::from_f64(held).filter(|_| changes) {
-        *bound = held;
-    }
-    Ok(())
+fn out_of_reach(keywords: &Keywords, keyword: &str, most: i64, place: &str) -> Result {
+    let bound = &keywords[keyword];
+    refused(
+        keyword,
+        format_args!("is {bound}, and can be from -{most} to {most}"),
+        place,
+    )
 }
 
-/// Gives an integer bounds that are integers, and those that it lacks: exactly, and as near as can
-/// be computed with, for where that cannot be.
-fn bound_integer(keywords: &mut Keywords) -> Result<(), ConstraintError> {
-    let exact = exact_integer(keywords);
-    let near = bound_integer_to(keywords, LARGEST_OF_ALL);
-    let Some(exact) = exact else { return near };
-    spell(keywords, &exact, near);
-    Ok(())
-}
-
-fn bound_integer_to(keywords: &mut Keywords, most: i64) -> Result<(), ConstraintError> {
-    let least_of = integer_bound(keywords, ["minimum", "exclusiveMinimum"], Side::Least);
-    let most_of = integer_bound(keywords, ["maximum", "exclusiveMaximum"], Side::Most);
-    let beyond = |bound: Option<i128>| match bound {
-        Some(bound) if bound >= i128::from(LARGEST) => i128::from(most),
-        _ => i128::from(LARGEST),
-    };
-    let is_listed = keywords.contains_key("enum") || keywords.contains_key("const");
-    for (side, [inclusive, exclusive], bound, other) in [
-        (
-            Side::Least,
-            ["minimum", "exclusiveMinimum"],
-            least_of,
-            most_of,
-        ),
-        (
-            Side::Most,
-            ["maximum", "exclusiveMaximum"],
-            most_of,
-            least_of,
-        ),
-    ] {
-        let bound = match (bound, side) {
-            (Some(bound), _) => bound,
-            (None, _) if is_listed => continue,
-            (None, Side::Least) => -beyond(other.map(|most| -most)),
-            (None, Side::Most) => beyond(other),
-        };
-        let limit = i128::from(most);
-        let is_out = match side {
-            Side::Least => bound > limit,
-            Side::Most => bound < -limit,
-        };
-        if is_out {
-            let written = [inclusive, exclusive].into_iter();
-            let written = written.filter_map(|keyword| {
-                let bound = keywords.get(keyword)?;
-                Some(format!("`{keyword}` is {bound}"))
-            });
-            return Err(ConstraintError(format!(
-                "{}, and can be from -{most} to {most}",
-                written.collect::<Vec<_>>().join(" and ")
-            )));
-        }
-        let held = side.nearest(bound.clamp(-limit, limit)) as i64;
-        keywords.insert(inclusive.to_owned(), held.into());
-        keywords.remove(exclusive);
-    }
-    Ok(())
-}
-
-/// The bound of an integer on a side, if it has one: the closer one of both keywords. The exclusive
-/// one can be a boolean that says what the other is.
-pub(super) fn integer_bound(
-    keywords: &Keywords,
-    [inclusive, exclusive]: [&str; 2],
-    side: Side,
-) -> Option<i128> {
-    let read = |value: Option<&Value>, excludes: bool| {
-        let Some(Value::Number(number)) = value else {
-            return None;
-        };
-        let step = i128::from(excludes);
-        Some(match (integer(number), side) {
-            (Some(bound), Side::Least) => bound + step,
-            (Some(bound), Side::Most) => bound - step,
-            (None, Side::Least) if excludes => (float(number).floor() as i128).saturating_add(1),
-            (None, Side::Least) => float(number).ceil() as i128,
-            (None, Side::Most) if excludes => (float(number).ceil() as i128).saturating_sub(1),
-            (None, Side::Most) => float(number).floor() as i128,
-        })
-    };
-    let excludes = keywords.get(exclusive) == Some(&Value::Bool(true));
-    let bounds = [
-        read(keywords.get(inclusive), excludes),
-        read(keywords.get(exclusive), true),
-    ];
-    let bounds = bounds.into_iter().flatten();
-    match side {
-        Side::Least => bounds.max(),
-        Side::Most => bounds.min(),
-    }
-}
-
-fn hold_count(keywords: &mut Keywords, keyword: &str) -> Result<(), ConstraintError> {
-    let Some(value) = keywords.get_mut(keyword) else {
-        return Ok(());
-    };
-    let whole = |value: f64| (value >= 0.0 && value.fract() == 0.0).then_some(value as u64);
-    let Some(count) = value.as_u64().or_else(|| value.as_f64().and_then(whole)) else {
-        return refused(keyword, value, "and has to be a whole number from 0 on");
-    };
+fn hold_count(keyword: &str, value: &mut Value, place: &str) -> Result {
+    let count = whole(value).unwrap_or_default();
     if count > LARGEST_COUNT && keyword.starts_with("min") {
-        return refused(
-            keyword,
-            value,
-            format_args!("and can be at most {LARGEST_COUNT}"),
-        );
+        let why = format_args!("is {value}, and can be at most {LARGEST_COUNT}");
+        return refused(keyword, why, place);
     }
     *value = count.min(LARGEST_COUNT).into();
     Ok(())
-}
-
-/// Writes integers beyond 64 bits so that they are not taken for such.
-fn write_as_floating_point(value: &mut Value) {
-    if let Value::Number(number) = value
-        && number.is_u64()
-        && float(number) as u128 == u128::from(number.as_u64().unwrap_or_default())
-        && float(number).to_string() == number.to_string()
-        && let Some(written) = Number::from_f64(float(number)).filter(|_| number.as_i64().is_none())
-    {
-        *number = written;
-    }
 }

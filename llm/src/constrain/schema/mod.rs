@@ -1,6 +1,6 @@
 //! Prepares a JSON schema for llguidance. References are [resolved](references), keywords that it does
 //! not know are [rewritten](rewriting) by those that it does, numbers are [held](limits) within what
-//! it computes with, and what remains of integers beyond that is [written](exact) as a grammar of
+//! it computes with, and what remains of numbers beyond that is [written](exact) as a grammar of
 //! Lark around it. What none of them can hold is refused with its place in the schema.
 //!
 //! Unbounded parts of a schema are bounded, as in llama.cpp and xgrammar, because a model might
@@ -14,7 +14,8 @@ mod exact;
 mod exclusive;
 mod keywords;
 mod limits;
-mod multiples;
+mod names;
+mod parts;
 mod references;
 mod rewriting;
 mod spelling;
@@ -32,6 +33,8 @@ const WHITE_SPACE: &str = r"[ \t]|\r?\n[ \t]{0,40}";
 /// Escapes that strings are written with. Without `\u`, a name has one spelling, and no second
 /// value can hide behind another.
 const ESCAPES: &str = "nrbtf\\\"";
+/// Maximum nesting of schemas that are looked into for what they say together.
+const DEEPEST: usize = 12;
 
 /// A schema as llguidance is to read it.
 #[derive(Debug)]
@@ -42,65 +45,47 @@ pub(super) enum Prepared {
     Lark(String),
 }
 
-/// A pointer to a place in a schema.
-#[derive(Clone, Debug, Default)]
-struct Place(String);
-
-impl Place {
-    fn of(&self, name: &str) -> Self {
-        let name = name.replace('~', "~0").replace('/', "~1");
-        Self(format!("{}/{name}", self.0))
-    }
+/// The pointer to what is within a place.
+fn within(place: &str, name: &str) -> String {
+    format!("{place}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.as_str() {
-            "" => Ok(()),
-            pointer => write!(f, " at `#{pointer}`"),
-        }
-    }
-}
+type Result<T = ()> = std::result::Result<T, ConstraintError>;
 
-fn refused<T>(keyword: &str, why: impl fmt::Display, place: &Place) -> Result<T, ConstraintError> {
-    Err(ConstraintError(format!("`{keyword}` {why}{place}")))
+fn refused<T>(keyword: &str, why: impl fmt::Display, place: &str) -> Result<T> {
+    let at = if place.is_empty() {
+        String::new()
+    } else {
+        format!(" at `#{place}`")
+    };
+    Err(ConstraintError(format!("`{keyword}` {why}{at}")))
 }
 
 /// The schema as llguidance is to read it.
-pub(super) fn prepared(schema: &Value) -> Result<Prepared, ConstraintError> {
+pub(super) fn prepared(schema: &Value) -> Result<Prepared> {
     let options = json!({"whitespace_pattern": WHITE_SPACE, "json_allowed_escapes": ESCAPES});
     prepare(schema, Some(options), true)
 }
 
 /// A schema within a grammar of Lark, whose options and open objects stay as they are.
-pub(super) fn prepared_within(schema: &Value) -> Result<Prepared, ConstraintError> {
-    let options = schema
-        .get("x-guidance")
-        .filter(|options| options.is_object());
+pub(super) fn prepared_within(schema: &Value) -> Result<Prepared> {
+    let options = schema.get("x-guidance").filter(|it| it.is_object());
     prepare(schema, options.cloned(), false)
 }
 
-fn prepare(
-    schema: &Value,
-    options: Option<Value>,
-    closes: bool,
-) -> Result<Prepared, ConstraintError> {
+fn prepare(schema: &Value, options: Option<Value>, closes: bool) -> Result<Prepared> {
     match schema {
         Value::Object(_) | Value::Bool(true) => {}
         Value::Bool(false) => return Err(ConstraintError("no text can match".to_owned())),
         _ => return Err(ConstraintError("a schema is a JSON object".to_owned())),
     }
-    let resolved = references::resolve(schema)?;
-    let mut schema = match &resolved.schema {
-        Value::Bool(_) => json!({}),
-        schema => schema.clone(),
-    };
+    let (mut schema, places) = references::resolve(schema)?;
     if closes {
         closing::close_objects(&mut schema);
     }
-    rewriting::rewrite(&mut schema, &resolved)?;
+    rewriting::rewrite(&mut schema, &places)?;
     bounds::check_schema(&schema)?;
-    exact::write(schema, options, &resolved.places)
+    exact::write(schema, options, &places)
 }
 
 #[cfg(test)]

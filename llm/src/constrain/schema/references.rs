@@ -1,63 +1,98 @@
-//! Resolves the references of a schema, which are URIs, and takes what it does not demand anything
-//! with out of it: what is left consists of the root and of the schemas that references lead to,
-//! by number in `$defs`.
+//! Resolves the references of a schema, which are URIs, and takes what does not demand anything out
+//! of it: what is left consists of the root and of the schemas that references lead to, by number
+//! in `$defs`.
 
 use std::collections::HashMap;
 
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
-use super::keywords::{Kind, REFERENCES, kind};
-use super::{Place, refused};
+use super::keywords::{Keywords, Kind, check, each_part, kind};
+use super::limits::SIDES;
+use super::{Result, refused};
 use crate::constrain::compiler::ConstraintError;
 
 /// Most properties of one object: what may come next is a list of them.
 const MAX_PROPERTIES: usize = 1000;
 /// Maximum nesting of all definitions together: the compiler recurses along it.
 const MOST_LEVELS: usize = 16 << 10;
+/// Maximum number of schemas in all: the compiler has no more.
+const MOST_SCHEMAS: usize = 50_000;
 
-/// A schema whose references are resolved.
-pub(super) struct Resolved {
-    pub(super) schema: Value,
-    /// Where the schemas of `$defs` were, by their numbers.
-    pub(super) places: Vec<Place>,
-}
-
-/// Resolves all references of a schema.
-pub(super) fn resolve(root: &Value) -> Result<Resolved, ConstraintError> {
-    let mut resolver = Resolver {
-        document: Document::read(root),
-        numbers: HashMap::new(),
-        places: Vec::new(),
-        levels: 0,
-    };
+/// A schema with all references resolved, and the pointers to what is in its `$defs`.
+pub(super) fn resolve(root: &Value) -> Result<(Value, Vec<String>)> {
+    let mut resolver = Resolver::default();
+    let mut document = root.clone();
+    resolver.parts.insert(String::new(), String::new());
+    resolver.read(&mut document, "", "")?;
+    resolver.document = document;
     let mut schema = resolver.definition("")?;
     let mut definitions = Map::new();
-    while let Some(place) = resolver.places.get(definitions.len()).cloned() {
-        let definition = resolver.definition(&place.0)?;
+    while let Some(pointer) = resolver.pointers.get(definitions.len()).cloned() {
+        let definition = resolver.definition(&pointer)?;
         definitions.insert(definitions.len().to_string(), definition);
     }
-    if let (Some(keywords), false) = (schema.as_object_mut(), definitions.is_empty()) {
-        keywords.insert("$defs".to_owned(), Value::Object(definitions));
+    if schema == Value::Bool(true) {
+        schema = json!({});
     }
-    let places = resolver.places;
-    Ok(Resolved { schema, places })
+    if !definitions.is_empty() {
+        schema["$defs"] = definitions.into();
+    }
+    Ok((schema, resolver.pointers))
 }
 
-struct Resolver<'a> {
-    document: Document<'a>,
-    /// By pointers.
+#[derive(Default)]
+struct Resolver {
+    document: Value,
+    /// Pointers by URIs, which have a fragment if they are anchors.
+    parts: HashMap<String, String>,
+    dynamic_anchors: Vec<String>,
+    /// Numbers of what references lead to, by pointers.
     numbers: HashMap<String, usize>,
-    places: Vec<Place>,
+    pointers: Vec<String>,
+    /// Nesting of all definitions together, and of the one that is read.
     levels: usize,
+    deepest: usize,
+    schemas: usize,
 }
 
-impl Resolver<'_> {
-    fn definition(&mut self, pointer: &str) -> Result<Value, ConstraintError> {
-        let schema = self.document.root.pointer(pointer).unwrap_or(&Value::Null);
-        let mut deepest = 0;
-        let base = self.document.base(pointer).to_owned();
-        let schema = self.schema(schema, &base, &Place(pointer.to_owned()), 1, &mut deepest)?;
-        self.levels += deepest;
+impl Resolver {
+    /// Collects the URIs of the parts of a document, and completes those of its references.
+    fn read(&mut self, schema: &mut Value, base: &str, place: &str) -> Result {
+        let Value::Object(keywords) = schema else {
+            return Ok(());
+        };
+        let mut base = base.to_owned();
+        if let Some(id) = keywords.get("$id").and_then(Value::as_str) {
+            let id = join(&base, id.strip_suffix('#').unwrap_or(id));
+            let (uri, _) = id.split_once('#').unwrap_or((&id, ""));
+            uri.clone_into(&mut base);
+            self.parts.insert(id, place.to_owned());
+        }
+        for keyword in ["$anchor", "$dynamicAnchor"] {
+            if let Some(Value::String(anchor)) = keywords.get(keyword) {
+                self.parts
+                    .insert(format!("{base}#{anchor}"), place.to_owned());
+                if keyword == "$dynamicAnchor" {
+                    self.dynamic_anchors.push(anchor.clone());
+                }
+            }
+        }
+        for keyword in ["$ref", "$dynamicRef", "$recursiveRef"] {
+            if let Some(Value::String(reference)) = keywords.get_mut(keyword) {
+                *reference = join(&base, reference);
+            }
+        }
+        each_part(keywords, place, &mut |_, schema, place| {
+            self.read(schema, &base, place)
+        })
+    }
+
+    fn definition(&mut self, pointer: &str) -> Result<Value> {
+        let mut schema = self.document.pointer(pointer).cloned().unwrap_or_default();
+        self.deepest = 0;
+        self.schema(&mut schema, "$ref", pointer, 1)?;
+        self.levels += self.deepest;
         if self.levels > MOST_LEVELS {
             let why = "its definitions have too many levels together: nest them less";
             return Err(ConstraintError(why.to_owned()));
@@ -65,242 +100,115 @@ impl Resolver<'_> {
         Ok(schema)
     }
 
-    fn schema(
-        &mut self,
-        schema: &Value,
-        base: &str,
-        place: &Place,
-        level: usize,
-        deepest: &mut usize,
-    ) -> Result<Value, ConstraintError> {
-        *deepest = level.max(*deepest);
+    fn schema(&mut self, schema: &mut Value, at: &str, place: &str, level: usize) -> Result {
+        self.deepest = level.max(self.deepest);
+        self.schemas += 1;
+        if self.schemas > MOST_SCHEMAS {
+            let why = format!("it has more than {MOST_SCHEMAS} schemas with those it refers to");
+            return Err(ConstraintError(why));
+        }
         let keywords = match schema {
             Value::Object(keywords) => keywords,
-            Value::Bool(_) => return Ok(schema.clone()),
-            _ => {
-                let message = format!("{schema} is no schema, which is a JSON object{place}");
-                return Err(ConstraintError(message));
-            }
+            Value::Bool(_) => return Ok(()),
+            other => return refused(at, format_args!("has {other}, which is no schema"), place),
         };
-        let base = match keywords.get("$id") {
-            Some(Value::String(id)) => &join(base, id),
-            _ => base,
-        };
-        let mut resolved = Map::new();
-        for (keyword, value) in keywords {
-            let place = place.of(keyword);
-            let mut each =
-                |value: &Value, place: &Place| self.schema(value, base, place, level + 1, deepest);
-            let value = match (kind(keyword), value) {
-                (Kind::Annotation, _) => continue,
-                (Kind::Reference, value) => {
-                    let number = self.number(keyword, value, base, &place)?;
+        for (keyword, value) in std::mem::take(keywords) {
+            check(&keyword, &value, place)?;
+            match (kind(&keyword), value) {
+                (Kind::Annotation, _) => {}
+                (Kind::Named, _) if ["$defs", "definitions"].contains(&&*keyword) => {}
+                (Kind::Reference, Value::String(reference)) => {
+                    let number = self.number(&keyword, &reference, place)?;
                     let target = json!(format!("#/$defs/{number}"));
-                    if let Some(other) = resolved.insert("$ref".to_owned(), target) {
-                        return refused(keyword, format_args!("beside {other}"), &place);
+                    if let Some(other) = keywords.insert("$ref".to_owned(), target) {
+                        return refused(&keyword, format_args!("stands beside {other}"), place);
                     }
-                    continue;
                 }
-                (Kind::Schemas, Value::Array(schemas)) => {
-                    let schemas = schemas.iter().enumerate();
-                    let each = schemas.map(|(at, schema)| each(schema, &place.of(&at.to_string())));
-                    Value::Array(each.collect::<Result<_, _>>()?)
+                (_, value) => {
+                    keywords.insert(keyword, value);
                 }
-                (Kind::Schemas, schema) => each(schema, &place)?,
-                (Kind::Named, Value::Object(schemas)) => {
-                    if keyword == "properties" && schemas.len() > MAX_PROPERTIES {
-                        let count = schemas.len();
-                        return Err(ConstraintError(format!(
-                            "an object has {count} properties, and can have {MAX_PROPERTIES}"
-                        )));
-                    }
-                    let schemas = schemas.iter().map(|(name, schema)| match schema {
-                        Value::Array(_) if keyword == "dependencies" => {
-                            Ok((name.clone(), schema.clone()))
-                        }
-                        schema => Ok((name.clone(), each(schema, &place.of(name))?)),
-                    });
-                    Value::Object(schemas.collect::<Result<_, ConstraintError>>()?)
-                }
-                (Kind::Named, _) => return refused(keyword, "is no object", &place),
-                (Kind::Data | Kind::Plain, value) => value.clone(),
-            };
-            resolved.insert(keyword.clone(), value);
+            }
         }
-        Ok(Value::Object(resolved))
+        renew(keywords);
+        let properties = keywords.get("properties").and_then(Value::as_object);
+        let count = properties.map_or(0, Map::len);
+        if count > MAX_PROPERTIES {
+            let why = format!("an object has {count} properties, and can have {MAX_PROPERTIES}");
+            return Err(ConstraintError(why));
+        }
+        each_part(keywords, place, &mut |keyword, schema, place| {
+            self.schema(schema, keyword, place, level + 1)
+        })
     }
 
     /// The number of what a reference leads to.
-    fn number(
-        &mut self,
-        keyword: &str,
-        reference: &Value,
-        base: &str,
-        place: &Place,
-    ) -> Result<usize, ConstraintError> {
-        let Value::String(reference) = reference else {
-            return refused(keyword, "is no text", place);
-        };
-        if keyword != "$ref" && !self.document.is_static(reference) {
+    fn number(&mut self, keyword: &str, reference: &str, place: &str) -> Result<usize> {
+        let (uri, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+        let anchors = self.dynamic_anchors.iter();
+        if keyword != "$ref" && anchors.filter(|anchor| *anchor == fragment).count() > 1 {
             return refused(keyword, "depends on how it is reached", place);
         }
-        let target = self.document.find(base, reference);
-        let target = target.filter(|target| self.document.root.pointer(target).is_some());
-        let Some(target) = target else {
+        let fragment = percent_decode_str(fragment).decode_utf8_lossy();
+        let pointer = if fragment.is_empty() || fragment.starts_with('/') {
+            let part = self.parts.get(uri);
+            part.map(|part| format!("{part}{fragment}"))
+        } else {
+            self.parts.get(&format!("{uri}#{fragment}")).cloned()
+        };
+        let exists = |pointer: &String| self.document.pointer(pointer).is_some();
+        let Some(pointer) = pointer.filter(exists) else {
             return refused(
                 keyword,
                 format_args!("`{reference}` leads to nothing"),
                 place,
             );
         };
-        let next = self.places.len();
-        let number = *self.numbers.entry(target.clone()).or_insert(next);
+        let next = self.pointers.len();
+        let number = *self.numbers.entry(pointer.clone()).or_insert(next);
         if number == next {
-            self.places.push(Place(target));
+            self.pointers.push(pointer);
         }
         Ok(number)
     }
 }
 
-/// A schema with the URIs of its parts.
-struct Document<'a> {
-    root: &'a Value,
-    /// Pointers by URIs, which have a fragment if they are anchors.
-    parts: HashMap<String, String>,
-    /// Base URIs by pointers, the inner ones behind the outer ones.
-    bases: Vec<(String, String)>,
-    dynamic_anchors: HashMap<&'a str, usize>,
-}
-
-impl<'a> Document<'a> {
-    fn read(root: &'a Value) -> Self {
-        let mut document = Self {
-            root,
-            parts: HashMap::from([(String::new(), String::new())]),
-            bases: vec![(String::new(), String::new())],
-            dynamic_anchors: HashMap::new(),
-        };
-        document.add(root, "", "");
-        document
-    }
-
-    fn add(&mut self, schema: &'a Value, base: &str, pointer: &str) {
-        let Value::Object(keywords) = schema else {
-            return;
-        };
-        let mut base = base.to_owned();
-        match keywords.get("$id") {
-            Some(Value::String(id)) if id.starts_with('#') => {
-                self.parts.insert(format!("{base}{id}"), pointer.to_owned());
-            }
-            Some(Value::String(id)) => {
-                base = join(&base, id);
-                self.parts.insert(base.clone(), pointer.to_owned());
-                self.bases.push((pointer.to_owned(), base.clone()));
-            }
-            _ => {}
-        }
-        for keyword in ["$anchor", "$dynamicAnchor"] {
-            if let Some(Value::String(anchor)) = keywords.get(keyword) {
-                self.parts
-                    .insert(format!("{base}#{anchor}"), pointer.to_owned());
-                if keyword == "$dynamicAnchor" {
-                    *self.dynamic_anchors.entry(anchor).or_default() += 1;
-                }
-            }
-        }
-        for (keyword, value) in keywords {
-            let place = Place(pointer.to_owned()).of(keyword);
-            let is_named = matches!(kind(keyword), Kind::Named) || is_definitions(keyword);
-            match value {
-                Value::Object(schemas) if is_named => {
-                    for (name, schema) in schemas {
-                        self.add(schema, &base, &place.of(name).0);
-                    }
-                }
-                Value::Array(schemas) if matches!(kind(keyword), Kind::Schemas) => {
-                    for (at, schema) in schemas.iter().enumerate() {
-                        self.add(schema, &base, &place.of(&at.to_string()).0);
-                    }
-                }
-                schema if matches!(kind(keyword), Kind::Schemas) => {
-                    self.add(schema, &base, &place.0);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// Returns true if a dynamic reference can lead to one place only.
-    fn is_static(&self, reference: &str) -> bool {
-        let anchor = reference.split_once('#').map_or("", |(_, anchor)| anchor);
-        self.dynamic_anchors
-            .get(anchor)
-            .is_none_or(|count| *count == 1)
-    }
-
-    fn base(&self, pointer: &str) -> &str {
-        let is_within = |(outer, _): &&(String, String)| {
-            let rest = pointer.strip_prefix(outer.as_str());
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        let base = self.bases.iter().rev().find(is_within);
-        base.map_or("", |(_, base)| base)
-    }
-
-    /// The pointer of what a reference leads to.
-    fn find(&self, base: &str, reference: &str) -> Option<String> {
-        let (uri, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-        let uri = join(base, uri);
-        let fragment = decoded(fragment)?;
-        if fragment.is_empty() || fragment.starts_with('/') {
-            return Some(format!("{}{fragment}", self.parts.get(&uri)?));
-        }
-        self.parts.get(&format!("{uri}#{fragment}")).cloned()
-    }
-}
-
-fn is_definitions(keyword: &str) -> bool {
-    matches!(keyword, "$defs" | "definitions")
-}
-
-/// Reads a URI, without an empty fragment, as one that is relative to another.
+/// Completes a URI that is relative to another.
 fn join(base: &str, uri: &str) -> String {
-    let uri = uri.strip_suffix('#').unwrap_or(uri);
     let scheme = uri.split_once(':').map_or("", |(scheme, _)| scheme);
     let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-    if !scheme.is_empty() && scheme.chars().all(is_scheme) {
-        return uri.to_owned();
-    }
     let authority = base.find("://").map_or(0, |at| at + 3);
     let path = base[authority..].find('/').map(|at| at + authority);
-    match (uri, path) {
-        ("", _) => base.to_owned(),
-        (uri, path) if uri.starts_with('/') => {
-            format!("{}{uri}", &base[..path.unwrap_or(base.len())])
-        }
-        (uri, Some(_)) => format!("{}{uri}", &base[..=base.rfind('/').unwrap_or(0)]),
-        (uri, None) if authority > 0 => format!("{base}/{uri}"),
-        (uri, None) => uri.to_owned(),
-    }
+    let kept = match path {
+        _ if !scheme.is_empty() && scheme.chars().all(is_scheme) => "",
+        _ if uri.is_empty() || uri.starts_with('#') => base,
+        path if uri.starts_with('/') => &base[..path.unwrap_or(base.len())],
+        Some(_) => &base[..=base.rfind('/').unwrap_or(0)],
+        None if authority > 0 => return format!("{base}/{uri}"),
+        None => "",
+    };
+    format!("{kept}{uri}")
 }
 
-/// The text of a fragment with percent escapes.
-fn decoded(fragment: &str) -> Option<String> {
-    let mut parts = fragment.split('%');
-    let mut bytes = parts.next()?.as_bytes().to_vec();
-    for part in parts {
-        let code = part.get(..2)?;
-        bytes.push(u8::from_str_radix(code, 16).ok()?);
-        bytes.extend_from_slice(&part.as_bytes()[2..]);
+/// Writes what older versions of JSON Schema had as it is now: lists of `items`, and bounds that
+/// are excluded by a boolean.
+fn renew(keywords: &mut Keywords) {
+    if keywords.get("items").is_some_and(Value::is_array) {
+        let first = keywords.shift_remove("items").unwrap_or_default();
+        keywords.insert("prefixItems".to_owned(), first);
+        let others = keywords.shift_remove("additionalItems");
+        keywords.extend(others.map(|others| ("items".to_owned(), others)));
     }
-    String::from_utf8(bytes).ok()
+    for (inclusive, exclusive, _) in SIDES {
+        if let Some(excludes) = keywords.get(exclusive).and_then(Value::as_bool) {
+            keywords.shift_remove(exclusive);
+            let bound = excludes.then(|| keywords.shift_remove(inclusive)).flatten();
+            keywords.extend(bound.map(|bound| (exclusive.to_owned(), bound)));
+        }
+    }
 }
 
 /// The schema that a resolved reference leads to.
-pub(super) fn target<'a>(root: &'a Value, keywords: &Map<String, Value>) -> Option<&'a Value> {
-    let Some(Value::String(reference)) = keywords.get(REFERENCES[0]) else {
-        return None;
-    };
+pub(super) fn target<'a>(root: &'a Value, keywords: &Keywords) -> Option<&'a Value> {
+    let reference = keywords.get("$ref")?.as_str()?;
     root.pointer(reference.strip_prefix('#')?)
 }
