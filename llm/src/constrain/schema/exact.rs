@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::keywords::{Keywords, list, whole};
 use super::limits::SIDES;
+use super::sharing::share;
 use super::spelling::{EXACT, spelled};
 use super::{Prepared, Result, WHITE_SPACE, refused, within};
 use crate::constrain::compiler::ConstraintError;
@@ -39,6 +40,7 @@ pub(super) fn write(
     if definitions.is_object() {
         schema["$defs"] = definitions;
     }
+    share(&mut schema);
     if let Some(options) = options {
         schema["x-guidance"] = options;
     }

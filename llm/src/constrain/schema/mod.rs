@@ -18,6 +18,7 @@ mod names;
 mod parts;
 mod references;
 mod rewriting;
+mod sharing;
 mod spelling;
 
 use std::fmt;
