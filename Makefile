@@ -5,7 +5,7 @@ PORT ?= 8000
 GRAPHMILL := target/release/graphmill
 CARGO ?= cargo
 
-.PHONY: help setup build program web demo serve test rust-tests client-tests nightly-clients fuzz-models pre-tokenizers soak architectures nightly bench bench-engine package-binary deb wheel image proto fmt lint lint-features sanitize doc ci clean
+.PHONY: help setup build program web demo serve test rust-tests client-tests nightly-clients fuzz-models fuzz-constraints pre-tokenizers soak architectures nightly bench bench-engine package-binary deb wheel image proto fmt lint lint-features sanitize doc ci clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -52,6 +52,11 @@ FUZZ_SEED ?= $(shell date +%s)
 fuzz-models: setup ## damage model files in FUZZ_MODELS ways, made from FUZZ_SEED, and have the server load them: minutes
 	GRAPHMILL_FUZZ_MODELS=$(FUZZ_MODELS) GRAPHMILL_FUZZ_SEED=$(FUZZ_SEED) cargo test --release --workspace --test suite models::fuzz -- --nocapture
 
+FUZZ_SECONDS ?= 600
+fuzz-constraints: ## compile hostile schemas, regular expressions and grammars for FUZZ_SECONDS; needs a nightly compiler and cargo-fuzz
+	cargo fuzz --version > /dev/null 2>&1 || cargo install --locked cargo-fuzz
+	cargo +nightly fuzz run constrain -- -max_total_time=$(FUZZ_SECONDS) -timeout=30 -rss_limit_mb=4096
+
 pre-tokenizers: setup ## tokenize ordinary and hostile texts with each name of a pre-tokenizer, and compare with llama.cpp: minutes
 	GRAPHMILL_PRE_TOKENIZERS=all cargo test --release --workspace --test suite llama::pre_tokenizers -- --nocapture
 
@@ -66,9 +71,9 @@ architectures: build ## compare what a tiny model of each architecture says alon
 	@scripts/setup.sh --tests
 	.venv/bin/python tests/architectures/check.py
 
-nightly: ## what takes too long for every change: new cases of property tests, all features, sanitizers, damaged models, long loads, all architectures, large clients
+nightly: ## what takes too long for every change: new cases of property tests, all features, sanitizers, damaged models, hostile constraints, long loads, all architectures, large clients
 	PROPTEST_RNG_SEED=$$RANDOM$$RANDOM $(MAKE) test
-	$(MAKE) lint-features sanitize fuzz-models pre-tokenizers soak architectures nightly-clients
+	$(MAKE) lint-features sanitize fuzz-models fuzz-constraints pre-tokenizers soak architectures nightly-clients
 
 bench: build ## measure models, the batching engine and the server: minutes; PEER_CMD='llama-server -m {model} --port {port} ...' compares
 	target/release/graphmill-bench suite --json target/bench-results/suite.json $(if $(PEER_CMD),--peer-cmd '$(PEER_CMD)') $(BENCH_ARGS)

@@ -136,7 +136,7 @@ fn tools_and_large_schemas_as_people_have_them_pass() {
 fn what_is_too_large_is_said_in_words() {
     let plain = |number| {
         let property = |at| (format!("p{at}"), json!({"type": "string"}));
-        let properties: Value = Value::Object((0..10).map(property).collect());
+        let properties: Value = Value::Object((0..20).map(property).collect());
         let schema = json!({"type": "object", "properties": properties});
         let name = Constraint::Text(format!("tool{number} "));
         Constraint::Sequence(vec![name, Constraint::JsonSchema(schema)])

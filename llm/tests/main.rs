@@ -6,6 +6,8 @@ mod checkpoints;
 mod constraint;
 mod constraint_bounds;
 mod constraint_limits;
+mod constraint_schemas;
+mod constraint_suite;
 mod embedding;
 mod engine;
 mod gap_marks;

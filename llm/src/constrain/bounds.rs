@@ -26,16 +26,8 @@ const FORMAT_CASES: u64 = 8;
 const LENGTH_CASES: u64 = 2;
 /// Names of properties that are told apart; with more, all are taken for one.
 const MOST_NAMES: usize = 256;
-/// Keywords of the parts that describe the same value.
-const ALL: &str = "allOf";
-const ANY: [&str; 2] = ["anyOf", "oneOf"];
-/// Keywords of what a value contains: schemas, and schemas by name.
-const CONTAINED: [&str; 4] = [
-    "items",
-    "prefixItems",
-    "additionalProperties",
-    "additionalItems",
-];
+/// Keywords of what a value contains whatever its name.
+const CONTAINED: [&str; 3] = ["items", "prefixItems", "additionalProperties"];
 
 /// The cases of an expression.
 fn cases(expression: &str) -> u64 {
@@ -54,7 +46,7 @@ pub(super) fn check_length(text: &str, what: &str) -> Result<(), ConstraintError
     )))
 }
 
-/// Checks a schema.
+/// Checks a schema that is [prepared](super::schema) so far.
 pub(super) fn check_schema(schema: &Value) -> Result<(), ConstraintError> {
     let mut walk = Walk {
         root: schema,
@@ -162,21 +154,19 @@ impl<'a> Walk<'a> {
         let mut cases = Cases::one();
         Self::texts(keywords, &mut cases)?;
         self.contained(keywords, &mut cases)?;
-        if let Some(Value::Array(parts)) = keywords.get(ALL) {
+        if let Some(Value::Array(parts)) = keywords.get("allOf") {
             for part in parts {
                 self.parts += 1;
                 cases.add(&self.schema(part)?, u64::saturating_mul);
             }
         }
-        for keyword in ANY {
-            if let Some(Value::Array(options)) = keywords.get(keyword) {
-                let mut any = Cases::one();
-                for option in options {
-                    self.parts += 1;
-                    any.add(&self.schema(option)?, u64::max);
-                }
-                cases.add(&any, u64::saturating_mul);
+        if let Some(Value::Array(options)) = keywords.get("anyOf") {
+            let mut any = Cases::one();
+            for option in options {
+                self.parts += 1;
+                any.add(&self.schema(option)?, u64::max);
             }
+            cases.add(&any, u64::saturating_mul);
         }
         if let Some(Value::String(target)) = keywords.get("$ref") {
             self.parts += 1;
@@ -184,11 +174,9 @@ impl<'a> Walk<'a> {
                 cases.add(&target, u64::saturating_mul);
             }
         }
-        for keyword in ["$defs", "definitions"] {
-            if let Some(Value::Object(schemas)) = keywords.get(keyword) {
-                for schema in schemas.values() {
-                    self.schema(schema)?;
-                }
+        if let Some(Value::Object(schemas)) = keywords.get("$defs") {
+            for schema in schemas.values() {
+                self.schema(schema)?;
             }
         }
         if cases.most() > MOST_CASES {

@@ -40,7 +40,7 @@ const LONGEST: usize = 1 << 20;
 /// what is touched takes memory, but all of it is address space.
 const MIN_STACK_BYTES: usize = 8 << 20;
 const MAX_STACK_BYTES: usize = 256 << 20;
-const STACK_BYTES_OF_EACH: usize = 512;
+const STACK_BYTES_OF_EACH: usize = 1024;
 /// An estimate of what a compiled constraint takes: with every one, for each byte of it as JSON,
 /// and for what the lexer worked out.
 const KEPT_BYTES: u64 = 256 << 10;

@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 use super::compiler::ConstraintError;
 use super::constraint::{Constraint, ReasoningMarks};
+use super::schema::{self, Prepared};
 use super::vocabulary::{Piece, Vocabulary};
-use super::{bounds, gbnf, limits, schema};
+use super::{bounds, gbnf};
 
 /// Most bytes of a regular expression. What is optional in it is tried in all combinations, so time
 /// grows with the square.
@@ -39,12 +40,8 @@ fn add(
     grammars: &mut Vec<GrammarWithLexer>,
 ) -> Result<String, ConstraintError> {
     let grammar = match constraint {
-        Constraint::JsonSchema(schema) => {
-            GrammarWithLexer::from_json_schema(schema::prepared(schema)?)
-        }
-        Constraint::JsonObject => {
-            GrammarWithLexer::from_json_schema(schema::prepared(&json!({"type": "object"}))?)
-        }
+        Constraint::JsonSchema(schema) => of_schema(schema::prepared(schema)?),
+        Constraint::JsonObject => of_schema(schema::prepared(&json!({"type": "object"}))?),
         Constraint::Regex(regex) if regex.is_empty() => {
             return Err(ConstraintError(
                 "the regular expression is empty".to_owned(),
@@ -80,6 +77,13 @@ fn add(
         ..grammar
     });
     Ok(name)
+}
+
+fn of_schema(schema: Prepared) -> GrammarWithLexer {
+    match schema {
+        Prepared::Json(schema) => GrammarWithLexer::from_json_schema(schema),
+        Prepared::Lark(text) => GrammarWithLexer::from_lark(text),
+    }
 }
 
 /// A constraint within a rule of Lark. What is composed of others is written out, so that texts
@@ -171,23 +175,26 @@ fn within<'a>(text: &'a str, longest: usize, what: &str) -> Result<&'a str, Cons
 /// Marker before a schema in a grammar of Lark.
 const SCHEMA: &str = "%json";
 
-/// A grammar of Lark with the numbers of its schemas [within limits](limits::hold).
+/// A grammar of Lark with its schemas [prepared](schema::prepared_within).
 fn with_schemas_held(text: &str) -> Result<String, ConstraintError> {
     let mut held = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(SCHEMA) {
         let (before, after) = rest.split_at(at + SCHEMA.len());
-        held.push_str(before);
         rest = after;
         let mut values = serde_json::Deserializer::from_str(after).into_iter::<Value>();
         // What is no JSON is no schema; that is for the compiler to say.
-        if let Some(Ok(mut schema)) = values.next() {
-            bounds::check_schema(&schema)?;
-            limits::hold(&mut schema)?;
-            held.push(' ');
-            held.push_str(&schema.to_string());
-            rest = &after[values.byte_offset()..];
-        }
+        let Some(Ok(schema)) = values.next() else {
+            held.push_str(before);
+            continue;
+        };
+        held.push_str(&before[..at]);
+        let written = match schema::prepared_within(&schema)? {
+            Prepared::Json(schema) => format!("{SCHEMA} {schema}"),
+            Prepared::Lark(text) => format!("%lark {{\n{text}\n}}"),
+        };
+        held.push_str(&written);
+        rest = &after[values.byte_offset()..];
     }
     held.push_str(rest);
     Ok(held)

@@ -17,7 +17,6 @@ mod compiling;
 mod constraint;
 mod gbnf;
 mod grammar;
-mod limits;
 mod matching;
 mod numbers;
 mod reasoning_limit;

@@ -72,6 +72,25 @@ async fn what_cannot_be_enforced_is_a_400_before_any_event() {
         (reply.status, &reply.json()["error"]["param"]),
         (400, &json!("guided_regex"))
     );
+    for (keyword, value) in [
+        ("minimum", json!("x")),
+        ("type", json!(5)),
+        ("required", json!("a")),
+    ] {
+        let mut body = question("chat", "number");
+        body["guided_json"] = json!({ "properties": { "n": { keyword: value } } });
+        let reply = server.chat(&body).await;
+        let error = &reply.json()["error"];
+        assert_eq!(
+            (reply.status, &error["param"]),
+            (400, &json!("guided_json"))
+        );
+        let message = error["message"].as_str().expect("words");
+        assert!(
+            message.contains(&format!("`{keyword}` is {value}")),
+            "{message}"
+        );
+    }
     let mut body = question("chat", "number");
     body["guided_choice"] = json!(["{\"n\": 1", "2"]);
     body["max_tokens"] = 64.into();

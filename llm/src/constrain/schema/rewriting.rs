@@ -1,0 +1,203 @@
+//! Rewrites keywords that llguidance does not know by those that it does, each by one rule.
+//!
+//! What a rule allows may be less than what the schema does, and is never more.
+
+#![expect(
+    clippy::needless_pass_by_value,
+    clippy::unnecessary_wraps,
+    reason = "rules are in one table"
+)]
+
+use serde_json::{Map, Value, json};
+
+use super::keywords::{Keywords, each_part};
+use super::limits::Limits;
+use super::{Result, conditions, elements, exclusive, names, refused, within};
+
+/// Rewrites a keyword, which is taken out of its schema, with its value.
+type Rule = fn(&mut Keywords, Value, &Node) -> Result;
+
+/// Rules in their order. What one leads to may be for others behind it.
+const RULES: [(&str, Rule); 15] = [
+    ("nullable", nullable),
+    ("dependencies", conditions::dependent),
+    ("dependentRequired", conditions::dependent),
+    ("dependentSchemas", conditions::dependent),
+    ("if", conditions::condition),
+    ("not", conditions::negation),
+    ("oneOf", exclusive::one_of),
+    ("propertyNames", names::property_names),
+    ("unevaluatedProperties", names::unevaluated_properties),
+    ("unevaluatedItems", names::unevaluated_items),
+    ("contains", elements::contains),
+    ("uniqueItems", elements::unique_items),
+    ("pattern", look_ahead),
+    ("format", format),
+    ("minProperties", names::least_properties),
+];
+/// Keywords that demand nothing without another, whose rule has taken them into account.
+const IDLE: &str = "then else additionalItems minContains maxContains";
+/// Keywords of schemas of the same value.
+const PARTS: [&str; 2] = ["allOf", "anyOf"];
+/// The formats that texts are held to. All others are annotations.
+const FORMATS: &str = "date-time time date duration email hostname ipv4 ipv6 uuid uri";
+
+/// Context of the schema of a value.
+pub(super) struct Node<'a> {
+    /// The whole schema as it was.
+    pub(super) root: &'a Value,
+    pub(super) place: &'a str,
+    /// Other schemas of the same value, around this one.
+    pub(super) around: &'a [&'a Keywords],
+}
+
+impl<'a> Node<'a> {
+    /// The schemas of the same value, with one within the others.
+    pub(super) fn around_with(&self, keywords: &'a Keywords) -> Vec<&'a Keywords> {
+        self.around.iter().copied().chain([keywords]).collect()
+    }
+}
+
+/// Rewrites a schema in place, and holds its numbers. The places are those of its `$defs`.
+pub(super) fn rewrite(schema: &mut Value, places: &[String]) -> Result {
+    let root = schema.clone();
+    let limits = Limits::default();
+    let mut rewriter = Rewriter {
+        root: &root,
+        limits,
+    };
+    let mut definitions = schema
+        .as_object_mut()
+        .and_then(|root| root.shift_remove("$defs"));
+    rewriter.schema(schema, "", &[])?;
+    let each = definitions.as_mut().and_then(Value::as_object_mut);
+    for (definition, place) in each.into_iter().flat_map(Map::values_mut).zip(places) {
+        rewriter.schema(definition, place, &[])?;
+    }
+    if let Some(definitions) = definitions {
+        schema["$defs"] = definitions;
+    }
+    rewriter.limits.check_multiples()
+}
+
+struct Rewriter<'a> {
+    root: &'a Value,
+    limits: Limits,
+}
+
+impl Rewriter<'_> {
+    fn schema(&mut self, schema: &mut Value, place: &str, around: &[&Keywords]) -> Result {
+        let Value::Object(keywords) = schema else {
+            return Ok(());
+        };
+        let root = self.root;
+        let node = Node {
+            root,
+            place,
+            around,
+        };
+        for (keyword, rule) in RULES {
+            if let Some(value) = keywords.shift_remove(keyword) {
+                rule(keywords, value, &node)?;
+            }
+        }
+        for keyword in IDLE.split(' ') {
+            keywords.shift_remove(keyword);
+        }
+        self.limits.hold(keywords, place)?;
+        for keyword in PARTS {
+            let Some(mut parts) = keywords.get_mut(keyword).map(Value::take) else {
+                continue;
+            };
+            let around = node.around_with(keywords);
+            let place = within(place, keyword);
+            for (at, part) in parts.as_array_mut().into_iter().flatten().enumerate() {
+                self.schema(part, &within(&place, &at.to_string()), &around)?;
+            }
+            keywords[keyword] = parts;
+        }
+        each_part(keywords, place, &mut |keyword, schema, place| {
+            if PARTS.contains(&keyword) {
+                Ok(())
+            } else {
+                self.schema(schema, place, &[])
+            }
+        })
+    }
+}
+
+/// Adds a schema that holds, too.
+pub(super) fn demand(keywords: &mut Keywords, schema: Value) {
+    let all = keywords.entry("allOf").or_insert_with(|| json!([]));
+    if let Value::Array(all) = all {
+        all.push(schema);
+    }
+}
+
+/// Returns true if a schema demands nothing.
+pub(super) fn is_open(schema: &Value) -> bool {
+    schema == &Value::Bool(true) || schema == &json!({})
+}
+
+/// Adds `null`, for which the older versions of Open API have no type.
+fn nullable(keywords: &mut Keywords, adds: Value, _: &Node) -> Result {
+    if adds == Value::Bool(true) && keywords.contains_key("type") {
+        let others = Value::Object(std::mem::take(keywords));
+        keywords.insert("anyOf".to_owned(), json!([others, {"type": "null"}]));
+    }
+    Ok(())
+}
+
+/// Patterns that have to match ahead are patterns of the same text.
+fn look_ahead(keywords: &mut Keywords, pattern: Value, node: &Node) -> Result {
+    let whole = pattern.as_str().unwrap_or_default();
+    let mut patterns = Vec::new();
+    let mut rest = whole.strip_prefix('^').unwrap_or_default();
+    while let Some((ahead, behind)) = rest.strip_prefix("(?=").and_then(split_group) {
+        patterns.push(json!({"pattern": format!("^(?:{ahead})")}));
+        rest = behind;
+    }
+    let is_ahead = !patterns.is_empty();
+    let rest = if is_ahead { rest } else { whole };
+    let plain = rest.replace(r"\\", "").replace(r"\(", "");
+    let mut around = ["(?=", "(?!", "(?<=", "(?<!"].into_iter();
+    // An alternative that stands beside one would be one for itself.
+    if around.any(|around| plain.contains(around)) || is_ahead && plain.contains('|') {
+        let why = "looks around, other than ahead with `(?=` where it begins with `^`";
+        return refused("pattern", why, node.place);
+    }
+    if !is_ahead {
+        keywords.insert("pattern".to_owned(), pattern);
+        return Ok(());
+    }
+    patterns.push(json!({"pattern": format!("^{rest}")}));
+    for pattern in patterns {
+        demand(keywords, pattern);
+    }
+    Ok(())
+}
+
+/// Splits a pattern into the rest of a group and what is behind it.
+fn split_group(pattern: &str) -> Option<(&str, &str)> {
+    let (mut depth, mut in_class, mut is_escaped) = (1, false, false);
+    let end = pattern.bytes().position(|byte| {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = true,
+            b'[' => in_class = true,
+            b']' => in_class = false,
+            b'(' if !in_class => depth += 1,
+            b')' if !in_class => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    })?;
+    Some((&pattern[..end], &pattern[end + 1..]))
+}
+
+fn format(keywords: &mut Keywords, format: Value, _: &Node) -> Result {
+    if FORMATS.split(' ').any(|known| format == known) {
+        keywords.insert("format".to_owned(), format);
+    }
+    Ok(())
+}
