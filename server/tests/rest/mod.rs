@@ -4,6 +4,7 @@
 mod actor;
 mod adapters;
 mod agents;
+mod beyond_limits;
 mod bodies;
 mod cancel;
 mod chains;
@@ -56,6 +57,7 @@ mod reload;
 mod residence;
 mod rollback;
 mod room;
+mod round_trips;
 mod routes;
 mod service;
 mod sharing;
