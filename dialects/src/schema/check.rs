@@ -92,8 +92,10 @@ fn check_branches(
 fn tags(branch: &Value) -> Option<impl Iterator<Item = &str>> {
     let tag = &branch["properties"]["type"];
     let only = tag.get("const").map(std::slice::from_ref);
-    let any = branch["x-tags"].as_array().or(tag["enum"].as_array());
-    let tags = only.or(any.map(Vec::as_slice))?;
+    let listed = |all: &'_ Value| all.as_array().map(Vec::as_slice);
+    let tags = listed(&branch["x-tags"])
+        .or(only)
+        .or(listed(&tag["enum"]))?;
     Some(tags.iter().filter_map(Value::as_str))
 }
 

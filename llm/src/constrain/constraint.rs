@@ -8,6 +8,8 @@ use serde_json::Value;
 pub enum Constraint {
     /// JSON that validates against this schema.
     JsonSchema(Value),
+    /// Nothing: a text cannot be held to what was asked, for this reason, which a compile gives.
+    Refused(String),
     /// Any JSON object.
     JsonObject,
     /// This regular expression, in the syntax of the crate `regex`.
@@ -74,7 +76,8 @@ impl Constraint {
             Self::Optional(part) => part.has_json(),
             Self::Repeated { each, separator } => each.has_json() || separator.has_json(),
             Self::TextWith { then, .. } | Self::AfterReasoning { then, .. } => then.has_json(),
-            Self::Regex(_)
+            Self::Refused(_)
+            | Self::Regex(_)
             | Self::Choice(_)
             | Self::Gbnf(_)
             | Self::Lark(_)

@@ -40,6 +40,7 @@ fn add(
     grammars: &mut Vec<GrammarWithLexer>,
 ) -> Result<String, ConstraintError> {
     let grammar = match constraint {
+        Constraint::Refused(why) => return Err(ConstraintError(why.clone())),
         Constraint::JsonSchema(schema) => of_schema(schema::prepared(schema)?),
         Constraint::JsonObject => of_schema(schema::prepared(&json!({"type": "object"}))?),
         Constraint::Regex(regex) if regex.is_empty() => {

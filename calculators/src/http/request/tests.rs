@@ -268,7 +268,7 @@ fn refusals_name_the_field() {
         (json!({"min_p": -0.1}), "min_p"),
         (json!({"top_k": -2}), "top_k"),
         (json!({"top_k": 1.5}), "top_k"),
-        (json!({"seed": -1}), "seed"),
+        (json!({"seed": -2}), "seed"),
         (json!({"presence_penalty": 3}), "presence_penalty"),
         (json!({"frequency_penalty": -3}), "frequency_penalty"),
         (json!({"repetition_penalty": 0}), "repetition_penalty"),

@@ -7,8 +7,20 @@ use super::grammar::{sequence, text};
 use super::schema::{self, Keywords, Kinds};
 use super::spelling::Parameter;
 
-/// Keywords of objects that are not taken apart. The compiler of grammars has a message for each.
-const REFUSED: &str = "$ref not if then else dependentSchemas dependentRequired dependencies propertyNames unevaluatedProperties $dynamicRef";
+/// Keywords of objects that are not taken apart.
+const REFUSED: [&str; 11] = [
+    "$ref",
+    "not",
+    "if",
+    "then",
+    "else",
+    "dependentSchemas",
+    "dependentRequired",
+    "dependencies",
+    "propertyNames",
+    "unevaluatedProperties",
+    "$dynamicRef",
+];
 
 /// An object of arguments, or one within them.
 pub(super) struct Object {
@@ -27,11 +39,10 @@ type Written = (Vec<(Constraint, bool)>, Option<Constraint>);
 pub(super) fn any_of(schema: &Value, each: impl Fn(&Object) -> Option<Constraint>) -> Constraint {
     let objects = schema::alternatives(schema, schema);
     Constraint::any_of(objects.iter().filter_map(|keywords| {
-        if REFUSED
-            .split(' ')
-            .any(|keyword| keywords.contains_key(keyword))
-        {
-            return Some(Constraint::JsonSchema(schema.clone()));
+        let mut refused = REFUSED.iter();
+        if let Some(keyword) = refused.find(|keyword| keywords.contains_key(**keyword)) {
+            let why = format!("`{keyword}` cannot be held where the model's calls are not JSON");
+            return Some(Constraint::Refused(why));
         }
         each(&Object::of(keywords))
     }))

@@ -1,10 +1,10 @@
 //! Calls of tools in the text of a model: how models write them, and the node that reads them.
 //!
-//! A family of models is a row of the [`table`], whose [patterns](spelling) say how it writes calls.
-//! A pattern that no row has is [`learned`] from the chat template. All else is shared: [`parser`]
+//! A family of models is a row of the `table`, whose patterns (`spelling`) say how it writes calls.
+//! A pattern that no row has is `learned` from the chat template. All else is shared: `parser`
 //! holds text back, forwards calls in pieces, and returns text that turns out not to be a call;
-//! [`read`] follows a pattern through the text, and goes on where it stopped, so that the division
-//! of a text into chunks makes no difference, and no text is read twice; [`grammar`] writes what a
+//! `read` follows a pattern through the text, and goes on where it stopped, so that the division
+//! of a text into chunks makes no difference, and no text is read twice; `grammar` writes what a
 //! pattern demands.
 
 mod arguments;
