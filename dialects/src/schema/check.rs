@@ -92,10 +92,9 @@ fn check_branches(
 fn tags(branch: &Value) -> Option<impl Iterator<Item = &str>> {
     let tag = &branch["properties"]["type"];
     let only = tag.get("const").map(std::slice::from_ref);
-    let listed = |all: &'_ Value| all.as_array().map(Vec::as_slice);
-    let tags = listed(&branch["x-tags"])
-        .or(only)
-        .or(listed(&tag["enum"]))?;
+    let left_out = branch["x-tags"].as_array().map(Vec::as_slice);
+    let any = tag["enum"].as_array().map(Vec::as_slice);
+    let tags = left_out.or(only).or(any)?;
     Some(tags.iter().filter_map(Value::as_str))
 }
 
