@@ -261,7 +261,7 @@ fn what_cannot_be_held_is_refused() {
         json!({"properties": {"a": {}}, "not": {"required": ["a"]}}),
         json!({"$ref": "#/$defs/none"}),
         json!({"properties": {"a": {"enum": ["</parameter>"]}}, "required": ["a"]}),
-        json!({"properties": {"a": {"type": "array", "items": {"not": {}}}}}),
+        json!({"properties": {"a": {"type": "array", "contains": {"not": {}}}}, "required": ["a"]}),
     ] {
         assert!(
             compiled(&engine, "qwen3coder", "", &schema).is_err(),
