@@ -71,7 +71,7 @@ def test_a_conversation_goes_on_from_a_call(client):
 def test_a_demanded_call_comes_whatever_the_question_is(client, choice):
     arguments = {"tools": [CALCULATOR, WEATHER], "tool_choice": choice, "parallel_tool_calls": False}
     answer = ask(client, GREETING, **arguments)
-    assert answer.finish_reason == "tool_calls"
+    assert answer.finish_reason == ("tool_calls" if choice == "required" else "stop")
     (call,) = answer.message.tool_calls
     assert call.function.name in (["calculator", "get_weather"] if choice == "required" else ["get_weather"])
     assert all(isinstance(value, str) for value in json.loads(call.function.arguments).values())
