@@ -45,7 +45,7 @@ fn readable(text: &str) -> Option<String> {
 pub(super) struct Readable {
     /// The beginning of an escape or of a number.
     held: String,
-    /// Whether the text before that ends within a string.
+    /// True if the text before that ends within a string.
     in_string: bool,
 }
 

@@ -43,7 +43,7 @@ impl Limits {
             .or(self.max_tokens))
     }
 
-    /// Most tokens of each choice where that is less than the request says.
+    /// Returns the most tokens of each choice, where that is less than the request says.
     pub(super) fn lowered(self, params: &GenerationParams) -> Option<u32> {
         let limit = self.max_tokens?;
         (params.max_tokens? > limit).then_some(limit)

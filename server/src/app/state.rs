@@ -204,7 +204,7 @@ pub(crate) struct Described {
     pub(crate) models: Vec<(String, Vec<&'static str>)>,
     /// A graph of tensors, and the body of a run of it.
     pub(crate) run: Option<(String, Value)>,
-    /// What all models that chat read beside text: `image`, `audio`.
+    /// The media that all models for chat read beside text: `image`, `audio`.
     pub(crate) reads: Vec<&'static str>,
     /// Sizes of the smallest vocabularies, of models that generate and of those that embed.
     pub(crate) vocabularies: [usize; 2],

@@ -21,8 +21,8 @@ use ring::digest::{SHA256, digest};
 
 use super::operation::{Answer, Group, Operation, Side};
 
-/// What the page may do: nothing but ask the server that it came from, with code and styles that
-/// came from there, too.
+/// The content security policy of the page. It may do nothing but ask the server that it came from,
+/// with code and styles that came from there, too.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -90,19 +90,19 @@ async fn answer(
     (always, of_content, file.bytes).into_response()
 }
 
-/// Whether the client has the file as it is.
+/// Returns true if the client has the file as it is.
 fn is_known(file: &File, headers: &HeaderMap) -> bool {
     listed(headers, header::IF_NONE_MATCH).any(|tag| tag == "*" || tag == file.etag)
 }
 
-/// What a header lists, between commas.
+/// The elements of a header's list, between commas.
 fn listed(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
     let all = headers.get_all(name).into_iter();
     let all = all.filter_map(|value| value.to_str().ok());
     all.flat_map(|value| value.split(',')).map(str::trim)
 }
 
-/// Whether the client reads what is compressed so. Who names it with a weight of 0 does not.
+/// Returns true if the client reads this compression, which a weight of 0 rules out.
 fn takes_gzip(headers: &HeaderMap) -> bool {
     listed(headers, header::ACCEPT_ENCODING).any(|coding| {
         let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));

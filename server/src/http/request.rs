@@ -1,4 +1,4 @@
-//! What handlers read of a request: its sender, the parameters behind its path, and its body.
+//! Parts of a request that handlers read: its sender, the parameters behind its path, and its body.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -105,8 +105,8 @@ impl<S: Sync> FromRequestParts<S> for Query {
 }
 
 impl Query {
-    /// Refuses other parameters than these, so that a mistyped one is not taken for one that is left
-    /// out.
+    /// Refuses other parameters than these, so that a mistyped one is not taken for one that is
+    /// left out.
     pub(super) fn check(&self, known: &[&'static str]) -> Result<(), Failure> {
         let mut names = self.0.iter().map(|(name, _)| name);
         let Some(name) = names.find(|name| !known.contains(&name.as_str())) else {

@@ -16,7 +16,7 @@ pub(super) struct Explanation {
     pub(super) prompts: Vec<Value>,
     /// Prompts that the engine has said nothing about yet.
     pub(super) awaited: usize,
-    /// Most cells that the others can take.
+    /// The most cells that the others can take.
     pub(super) cells: u64,
 }
 

@@ -213,7 +213,7 @@ fn read_out(document: Document) -> String {
     head.chain(texts).collect::<Vec<_>>().join("\n")
 }
 
-/// What a search found, as a text.
+/// Writes a result of a search as a text.
 fn list(found: SearchResult) -> String {
     let texts = found.content.into_iter().map(|part| part.text);
     let head = [found.title, found.source].into_iter();

@@ -16,10 +16,10 @@ use crate::http::{
 };
 use crate::payload::{HttpResponse, JsonBody, RequestInput, TextChunk, TextRequest, ToolChoice};
 
-/// What a summary of this server begins with in `encrypted_content`: those of others are secret.
+/// The beginning of a summary of this server in `encrypted_content`: those of others are secret.
 const MARK: &str = "graphmill:";
 
-/// What the model is asked.
+/// The request to the model.
 const QUESTION: &str = "Sum up this conversation for an assistant that goes on with the work and sees nothing else of it: \
 the goals and wishes of the user, what was decided and done, the files, commands and facts that matter, and what comes next. \
 Answer with the summary and nothing else.";

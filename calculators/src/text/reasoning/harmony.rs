@@ -12,7 +12,7 @@ use crate::text::tool_calls::grammar::{sequence, text};
 const START: &str = "<|start|>";
 const CHANNEL: &str = "<|channel|>";
 const MESSAGE: &str = "<|message|>";
-/// What a message may begin with.
+/// Marks that a message may begin with.
 const BEGINS: [&str; 5] = [START, CHANNEL, MESSAGE, "to=", "assistant"];
 
 /// Messages of a model, each a head, a mark and a content.
@@ -21,10 +21,11 @@ pub(super) struct Harmony {
     /// The heads of reasoning and of answers, without the role.
     reasoning: &'static str,
     answer: &'static str,
-    /// What ends reasoning, and what can end a message. The beginning of the next does too.
+    /// Marks that end reasoning, and those that can end a message. The beginning of the next does
+    /// too.
     end: &'static str,
     ends: &'static [&'static str],
-    /// What the head of a call has; none where the tool parser does without the head.
+    /// Content of the head of a call; none where the tool parser does without the head.
     call: Option<&'static str>,
 }
 
@@ -181,7 +182,8 @@ impl HarmonyParser {
         Some(place)
     }
 
-    /// Whether a message is to nobody who reads it: to the model itself, or a tool of its own.
+    /// Returns true if a message is to nobody who reads it: to the model itself, or a tool of its
+    /// own.
     fn is_aside(&self, head: &str) -> bool {
         let recipient = head.split("to=").nth(1).map(str::trim);
         recipient.is_some_and(|to| self.harmony.call.is_some() || to == "self")

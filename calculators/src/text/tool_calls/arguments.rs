@@ -35,7 +35,7 @@ pub(super) struct Member(String, Value, bool);
 /// The members, and whether each has to be there, and one with any other name.
 type Written = (Vec<(Constraint, bool)>, Option<Constraint>);
 
-/// What matches one of the objects that a schema describes.
+/// Returns a constraint that matches one of the objects that a schema describes.
 pub(super) fn any_of(schema: &Value, each: impl Fn(&Object) -> Option<Constraint>) -> Constraint {
     let objects = schema::alternatives(schema, schema);
     Constraint::any_of(objects.iter().filter_map(|keywords| {

@@ -34,13 +34,13 @@ enum Form {
 #[derive(Debug)]
 struct Field {
     key: String,
-    /// Whether the value is text or JSON, where the text says so.
+    /// True if the value is text, false if it is JSON, none where the text does not say.
     is_text: Option<bool>,
     kinds: Option<Kinds>,
-    /// Where the value begins.
+    /// Position at which the value begins.
     start: usize,
     scan: Option<Scan>,
-    /// How far the end was searched for.
+    /// Position up to which the end was searched for.
     seen: usize,
     ends: Ends,
 }
@@ -240,7 +240,7 @@ impl Field {
         Ok((value, stop + parameter.end.len()))
     }
 
-    /// Where a mark is that comes next.
+    /// Returns the position of a mark that comes next.
     fn search(&mut self, mark: &str, text: &str) -> Read<usize> {
         if let Some(found) = text[self.seen..].find(mark) {
             return Ok(self.seen + found);

@@ -12,7 +12,7 @@ use super::values::GEMMA_QUOTE;
 /// describes, and in others.
 pub(super) const ROOM: usize = 4096;
 const FREE_ROOM: usize = 2;
-/// Most elements that there have to be.
+/// The most elements that can be demanded.
 const MOST_COUNTED: u64 = 64;
 
 /// An object; none if its nesting goes beyond the room.

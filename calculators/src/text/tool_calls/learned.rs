@@ -38,7 +38,7 @@ fn arguments() -> Value {
     json!({KEYS[0]: VALUES[0], KEYS[1]: VALUES[1]})
 }
 
-/// Whether the calls are read by the pattern, which begins as no other text does.
+/// True if the calls are read by the pattern, which begins as no other text does.
 fn reads(spelling: &Spelling, text: &str, count: usize) -> bool {
     let openers = spelling.openers();
     let opener = openers.first().map_or("", |opener| &opener.text);
@@ -69,7 +69,7 @@ fn reads(spelling: &Spelling, text: &str, count: usize) -> bool {
     calls.iter().zip(&NAMES).all(is_right)
 }
 
-/// What a template makes of a message with these calls, without what it makes of other messages.
+/// Renders a message with these calls, without what it makes of other messages.
 fn rendered(template: &ChatTemplate, arguments: &Value, names: &[&str]) -> Option<String> {
     let render = |message: Value| {
         let messages = json!([{"role": "user", "content": "Hi"}, message]);
@@ -191,7 +191,7 @@ fn common_start<'a>(one: &'a str, other: &str) -> &'a str {
     &one[..ends.find(whole).unwrap_or(0)]
 }
 
-/// Whether a mark, white space or a bracket begins there, and not the middle of a word.
+/// Returns true if a mark, white space or a bracket begins there, and not the middle of a word.
 fn starts_word(text: &str, at: usize) -> bool {
     mark(&text[at..]).is_some()
         || text[at..].starts_with(|c: char| !c.is_alphanumeric() && !"_>|".contains(c))

@@ -37,14 +37,14 @@ pub(crate) struct Family {
     ids: Ids,
 }
 
-/// How a model writes calls of tools.
+/// The form of a model's calls of tools.
 #[derive(Debug)]
 pub(crate) struct Format {
     /// The first one that fits a text is what it is read by.
     spellings: Vec<Spelling>,
     /// The one that a grammar demands.
     demanded: usize,
-    /// What may begin a call.
+    /// The texts that may begin a call.
     openers: Vec<Opener>,
     ids: Ids,
 }

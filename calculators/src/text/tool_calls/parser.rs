@@ -46,7 +46,7 @@ pub(crate) struct CallParser {
 
 /// Calls that are being read.
 struct Section {
-    /// Where the opener ends, behind white space.
+    /// End of the opener, behind white space.
     opened: usize,
     reading: Reading,
     /// Bytes of arguments that were passed on, for each call whose beginning was.

@@ -49,7 +49,7 @@ const RECIPIENT: &str = "to=functions.";
 /// with it, and is not read again.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
-    /// Where the opener is.
+    /// Position of the opener.
     opener: usize,
     /// The pattern that is followed, by its number.
     spelling: usize,
@@ -58,7 +58,7 @@ pub(super) struct Reading {
     /// The phase, and the next part of it.
     phase: usize,
     index: usize,
-    /// Whether the calls stand in a section.
+    /// True if the calls stand in a section.
     wrapped: bool,
     /// The calls so far; the last one may be incomplete.
     pub(super) calls: Vec<Call>,
@@ -66,12 +66,12 @@ pub(super) struct Reading {
     call: Current,
 }
 
-/// What is known of the call that is read now.
+/// The known parts of the call that is read now.
 #[derive(Debug, Default)]
 struct Current {
     name: String,
     id: Option<String>,
-    /// Whether its arguments were begun.
+    /// True if its arguments were begun.
     begun: bool,
     object: Option<Scan>,
     arguments: Option<(usize, Scan)>,
@@ -81,7 +81,7 @@ struct Current {
 /// The phase of a call, behind that of the section's beginning and before that of its end.
 const CALL: usize = 1;
 
-/// Where a word ends that comes next, behind white space.
+/// Returns the end of a word that comes next, behind white space.
 pub(super) fn word(text: &str, at: usize, word: &str) -> Read<usize> {
     let rest = text[at..].trim_start();
     if rest.starts_with(word) {
@@ -93,7 +93,7 @@ pub(super) fn word(text: &str, at: usize, word: &str) -> Read<usize> {
     }
 }
 
-/// Where the words of a pattern end that come next.
+/// Returns the end of the words of a pattern that come next.
 pub(super) fn words(text: &str, at: usize, pattern: &str) -> Read<usize> {
     // Between tags there may be white space as well.
     let words = pattern.split_whitespace();
@@ -159,7 +159,7 @@ impl Reading {
         }
     }
 
-    /// Whether no other call follows; goes on to it if there is one.
+    /// Returns true if no other call follows; goes on to it if there is one.
     fn is_last(&mut self, spelling: &Spelling, input: Input<'_>) -> Read<bool> {
         let comes = |at, next: &str| input.settled(words(input.text, at, next));
         let first = spelling.call.first().and_then(literal);

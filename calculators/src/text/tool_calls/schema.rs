@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// Most schemas that a schema is taken apart into, and most that are looked at on the way.
+/// The most schemas that a schema is taken apart into, and most that are looked at on the way.
 const MOST_ALTERNATIVES: usize = 64;
 const MOST_STEPS: usize = 500;
 /// Keywords that compose schemas, and those beside which definitions stand.
@@ -102,7 +102,7 @@ pub(super) fn listed(value: &Value) -> Vec<Value> {
     }
 }
 
-/// What is in both lists, where whole numbers are numbers as well.
+/// Returns the elements of both lists, where whole numbers are numbers as well.
 fn common(ones: &[Value], others: &[Value]) -> Option<Value> {
     let number = Value::from("number");
     let holds = |all: &[Value], one: &Value| {
@@ -177,7 +177,7 @@ impl Kinds {
         self.0 & 1 != 0
     }
 
-    /// Whether there are types whose values contain others.
+    /// Returns true if there are types whose values contain others.
     pub(super) fn has_nested(self) -> bool {
         self.0 & 0b110_0000 != 0
     }
@@ -189,7 +189,7 @@ impl Kinds {
         names.map(|(_, name)| *name).collect()
     }
 
-    /// What a text means as a value: the JSON in it, if that may be, or itself.
+    /// Returns the value that a text stands for: the JSON in it, if that may be, or itself.
     pub(super) fn value(self, text: &str) -> Value {
         let json = match text.trim() {
             // Templates in Python write them so.

@@ -30,9 +30,9 @@ pub(super) struct Pattern {
     pub(super) parameter: &'static str,
     /// Text of the chat templates that teach this pattern among those of its family.
     pub(super) taught_by: &'static str,
-    /// Whether nothing marks a call, so that its name decides, and its place before all text.
+    /// True if nothing marks a call, so that its name decides, and its place before all text.
     pub(super) bare: bool,
-    /// Whether an answer has only one call.
+    /// True if an answer has only one call.
     pub(super) single: bool,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct Parameter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Opener {
     pub(super) text: String,
-    /// Whether it begins calls only where nothing but white space comes before it.
+    /// True if it begins calls only where nothing but white space comes before it.
     pub(super) at_start: bool,
 }
 
@@ -126,8 +126,8 @@ impl From<&Pattern> for Spelling {
 }
 
 impl Spelling {
-    /// What begins calls: the first text of the section, or of a call outside of one if that is a
-    /// mark.
+    /// The text that begins calls: the first text of the section, or of a call outside of one if
+    /// that is a mark.
     pub(super) fn openers(&self) -> Vec<Opener> {
         let opener = |text: &str, at_start| Opener {
             text: text.to_owned(),

@@ -4,7 +4,7 @@ use super::Family;
 use super::spelling::Pattern;
 use crate::text::formats::{Formats, Named};
 
-/// Where ids of calls come from.
+/// The source of the ids of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ids {
     /// Made up, with `call_` before.

@@ -25,7 +25,7 @@ impl Tools {
         self.0.contains_key(name)
     }
 
-    /// What a parameter's value may be.
+    /// Returns the types that a parameter's value may have.
     pub(super) fn kinds(&self, tool: &str, parameter: &str) -> Kinds {
         let Some(root) = self.0.get(tool) else {
             return Kinds::ANY;

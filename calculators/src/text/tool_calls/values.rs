@@ -6,7 +6,7 @@ use serde_json::{Number, Value};
 
 use super::read::{Read, Stop};
 
-/// How values are written.
+/// Forms of written values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Syntax {
     Python,

@@ -12,7 +12,7 @@ use super::limits::SIDES;
 use super::{Result, refused};
 use crate::constrain::compiler::ConstraintError;
 
-/// Most properties of one object: what may come next is a list of them.
+/// The most properties of one object: what may come next is a list of them.
 const MAX_PROPERTIES: usize = 1000;
 /// Maximum nesting of all definitions together: the compiler recurses along it.
 const MOST_LEVELS: usize = 16 << 10;

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 /// it, and `x-reads` names what a model has to read for a part of a message.
 const COMPONENTS: &str = include_str!("components.json");
 
-/// What the document refers to, with the parts of messages that take no more than `reads` of a
-/// model.
+/// The schemas that the document refers to, with the parts of messages that take no more than
+/// `reads` of a model.
 pub(super) fn components(reads: &[&str]) -> Value {
     let components: Map<String, Value> =
         serde_json::from_str(COMPONENTS).expect("the file is part of the program");

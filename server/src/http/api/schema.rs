@@ -17,7 +17,7 @@ pub(super) struct Known<'a> {
     pub(super) models: &'a [(String, Vec<&'static str>)],
     /// A graph of tensors that a run can be shown for, and the body of the run.
     pub(super) run: Option<&'a (String, Value)>,
-    /// What all models that chat read beside text: `image`, `audio`.
+    /// The media that all models for chat read beside text: `image`, `audio`.
     pub(super) reads: &'a [&'static str],
     /// Tokens of the smallest vocabulary of a model that generates.
     pub(super) vocabulary: usize,
@@ -194,8 +194,8 @@ fn strip(schema: &mut Value, last_token: usize) {
     }
 }
 
-/// The schema of one value. Generators of clients take lists of strings for `enum`, and no values of
-/// other types.
+/// The schema of one value. Generators of clients take lists of strings for `enum`, and no values
+/// of other types.
 fn exactly(value: &Value) -> Value {
     match value {
         Value::Array(values) => json!({
@@ -228,8 +228,8 @@ pub(super) fn one_of(names: &[&str]) -> Value {
     }
 }
 
-/// The rules of fields that need another one, each as two ways out: the other field is there, or this
-/// one asks for nothing. `needs` has fields with the switch that each needs.
+/// The rules of fields that need another one, each as two ways out: the other field is there, or
+/// this one asks for nothing. `needs` has fields with the switch that each needs.
 fn rules(properties: &Map<String, Value>, needs: &[(&str, &str)]) -> Map<String, Value> {
     let with =
         |name: &str, value: Value| json!({ "properties": { name: value }, "required": [name] });
