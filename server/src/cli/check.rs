@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::{
     Format, registry, report,
-    source::{self, ModelFlags, Source},
+    source::{self, ModelFlags, Source, triton},
 };
 use crate::{
     config::{self, diagnostics, subgraphs::Named},
@@ -177,6 +177,8 @@ fn has_ending(file: &Path, ending: &str) -> bool {
 fn file(path: &Path, bench: &Bench) -> Vec<Checked> {
     if has_ending(path, "json") {
         config_and_graphs(path, bench)
+    } else if path.file_name().is_some_and(|name| name == triton::FILE) {
+        triton_model(path, bench)
     } else if has_ending(path, "gguf") {
         vec![model(path, bench)]
     } else {
@@ -210,6 +212,29 @@ fn model(file: &Path, bench: &Bench) -> Checked {
             ..Checked::of(file)
         },
     }
+}
+
+/// A model of Triton's repository, and the graph of each of its versions.
+fn triton_model(file: &Path, bench: &Bench) -> Vec<Checked> {
+    let whole = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let folder = whole.parent().unwrap_or(Path::new(""));
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let loaded = triton::load(folder, &name);
+    let mut all = vec![Checked {
+        sources: loaded.sources,
+        diagnostics: loaded.diagnostics,
+        ..Checked::of(file)
+    }];
+    for entry in loaded.graphs {
+        let text = entry.text.as_deref().unwrap_or_default();
+        let (environment, named) = (&bench.environment, &bench.named);
+        let compiled = compile_text(&entry.file, text, &entry.base, environment, named);
+        all.push(Checked {
+            graph: Some(entry.id()),
+            ..compiled_graph(file, compiled)
+        });
+    }
+    all
 }
 
 /// A configuration, and each of its graphs, those too that it lists beside mistakes.

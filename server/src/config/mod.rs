@@ -23,6 +23,7 @@ mod schema;
 pub(crate) mod subgraphs;
 mod text;
 mod versions;
+pub(crate) use versions::numbered as version_folders;
 
 use std::{
     borrow::Cow,

@@ -251,7 +251,11 @@ impl Feeding {
 
     /// Clients may name the outputs, as Triton's do: all of them.
     fn check_outputs(&self, asked: &[String]) -> Result<(), Failure> {
-        let outputs = || self.feeder.plan.graph_outputs();
+        let plan = &self.feeder.plan;
+        let outputs = || {
+            plan.graph_outputs()
+                .map(|stream| crate::tensors::output_name(plan, stream))
+        };
         let is_asked = |output: &str| asked.iter().any(|it| it == output);
         if asked.is_empty() || (outputs().count() == asked.len() && outputs().all(is_asked)) {
             return Ok(());

@@ -187,7 +187,9 @@ pub(crate) fn check_version(asked: &str, version: &str, what: &str) -> Result<()
 
 /// Refuses outputs that the graph does not have.
 fn check_outputs(wanted: &[String], plan: &Plan) -> Result<(), Failure> {
-    let names: Vec<&str> = plan.graph_outputs().collect();
+    let names: Vec<&str> = (plan.graph_outputs())
+        .map(|stream| tensors::output_name(plan, stream))
+        .collect();
     let is_unknown = |name: &String| !names.contains(&name.as_str());
     let Some(position) = wanted.iter().position(is_unknown) else {
         return Ok(());
@@ -253,19 +255,23 @@ pub(crate) fn packets(
     let mut packets: Vec<(String, Packet)> = Vec::with_capacity(given.len());
     for (name, tensor) in given {
         let field = format!("inputs.{}", shortened(&name, SHOWN_BYTES));
-        if !plan.graph_inputs().any(|input| input == name) {
-            let names = plan.graph_inputs().collect::<Vec<_>>().join("`, `");
+        let Some(stream) = tensors::input_stream(plan, &name) else {
+            let names = plan
+                .graph_inputs()
+                .map(|stream| tensors::input_name(plan, stream));
+            let names = names.collect::<Vec<_>>().join("`, `");
             let why = format!("the graph has no such input; there are `{names}`");
             return Err(wrong(field, why));
-        }
-        if packets.iter().any(|(other, _)| *other == name) {
+        };
+        if packets.iter().any(|(other, _)| *other == stream) {
             return Err(wrong(field, "the input is given twice"));
         }
-        let packet = tensors::to_packet(plan, &name, tensor);
-        packets.push((name, packet.map_err(|why| wrong(field, why))?));
+        let packet = tensors::to_packet(plan, stream, tensor);
+        packets.push((stream.to_owned(), packet.map_err(|why| wrong(field, why))?));
     }
     let is_missing = |input: &&str| !packets.iter().any(|(name, _)| name == input);
     if whole && let Some(missing) = plan.graph_inputs().find(is_missing) {
+        let missing = tensors::input_name(plan, missing);
         let failure = wrong(format!("inputs.{missing}"), "the input is missing");
         return Err(failure.with_code("missing_required_parameter"));
     }

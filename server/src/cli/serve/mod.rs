@@ -192,7 +192,7 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
     }
     let source = arguments.sources.resolve(given)?;
     if arguments.sources.emit_graph {
-        let graph = sources::Sources::emitted(&source, &arguments.model)?;
+        let graph = arguments.sources.emitted(&source, &arguments.model)?;
         // Fails when the reader has read enough, as `head` does.
         let _ = io::stdout().write_all(graph.as_bytes());
         return Ok(ExitCode::SUCCESS);

@@ -30,7 +30,7 @@ pub(super) struct Sources {
     pub(super) model_name: Option<String>,
     /// Folder of folders, each with a graph or a model. Serves all of them that can be served, or only
     /// `--model_name`.
-    #[arg(help_heading = heading::MODELS, long, value_name = "FOLDER")]
+    #[arg(help_heading = heading::MODELS, long, visible_alias = "model_repository", value_name = "FOLDER")]
     pub(super) model_repository_path: Option<PathBuf>,
     /// Prints the graph that the model would be served on, and exits.
     #[arg(help_heading = heading::MODELS, long)]
@@ -84,8 +84,10 @@ impl Sources {
             }),
             [(_, "config_path", file)] => Ok(Source::Configuration((*file).to_owned())),
             [(_, "model_repository_path", root)] => match &self.model_name {
-                Some(name) => Source::of(&root.join(name)),
-                None => Source::repository(root),
+                Some(name) if !root.join(name).join(source::triton::FILE).is_file() => {
+                    Source::of(&root.join(name))
+                }
+                _ => Source::repository(root),
             },
             [(_, _, path)] => Source::of(path),
             [(first, ..), (second, ..), ..] => Err(format!(
@@ -109,10 +111,14 @@ impl Sources {
             }
             Source::Repository(root) => {
                 refuse(flags.any()?, source)?;
-                let found = source::all_in(root)?;
-                for why in &found.left_out {
+                let mut found = source::all_in(root)?;
+                for why in found.left_out.iter().chain(&found.notes) {
                     tracing::warn!("{why}");
                 }
+                found
+                    .config
+                    .graphs
+                    .retain(|graph| name.is_none_or(|name| graph.name == name));
                 Ok(Some(found.config))
             }
             Source::Configuration(file) => {
@@ -125,8 +131,22 @@ impl Sources {
     }
 
     /// The graph of a model.
-    pub(super) fn emitted(source: &Source, flags: &ModelFlags) -> Result<String, String> {
+    pub(super) fn emitted(&self, source: &Source, flags: &ModelFlags) -> Result<String, String> {
         match source {
+            Source::Repository(root) if self.model_name.is_some() => {
+                let found = source::all_in(root)?;
+                let name = self.model_name.as_deref();
+                let graph = found
+                    .config
+                    .graphs
+                    .into_iter()
+                    .rev()
+                    .find(|graph| Some(graph.name.as_str()) == name);
+                let text = graph
+                    .and_then(|graph| graph.text)
+                    .map(|text| text.to_string());
+                text.ok_or_else(|| found.left_out.join("; "))
+            }
             Source::Model(model) => source::text(model, source::kind(model, flags)?, flags),
             other => Err(format!(
                 "`--emit_graph` is for models, and {} has its own graph",

@@ -4,6 +4,7 @@
 mod graph;
 mod options;
 mod repository;
+pub(super) mod triton;
 
 use std::{
     env, fs,

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use super::{ModelFlags, Source, graph_in, one_graph, one_model};
+use super::{ModelFlags, Source, graph_in, one_graph, one_model, triton};
 use crate::config::Config;
 
 /// Contents of a repository.
@@ -10,6 +10,8 @@ use crate::config::Config;
 pub(in crate::cli) struct Repository {
     /// All graphs and models that can be served, by the names of their folders.
     pub(in crate::cli) config: Config,
+    /// What has no effect in the files of models.
+    pub(in crate::cli) notes: Vec<String>,
     /// Reasons for which folders with a graph or a model are left out.
     pub(in crate::cli) left_out: Vec<String>,
 }
@@ -21,7 +23,7 @@ pub(in crate::cli) struct Repository {
 pub(in crate::cli) fn all_in(root: &Path) -> Result<Repository, String> {
     let mut all = Repository::default();
     for name in folders_in(root)? {
-        match one_in(root, &name) {
+        match one_in(root, &name, &mut all.notes) {
             Ok(one) => all.config.graphs.extend(one.graphs),
             Err(why) => all.left_out.push(format!("`{name}` is left out: {why}")),
         }
@@ -42,11 +44,26 @@ pub(in crate::cli) fn all_in(root: &Path) -> Result<Repository, String> {
 }
 
 /// Returns the configuration of one folder of a repository.
-fn one_in(root: &Path, name: &str) -> Result<Config, String> {
+fn one_in(root: &Path, name: &str, notes: &mut Vec<String>) -> Result<Config, String> {
     let folder = root.join(name);
     // A `config.json` beside a graph is for those who serve the folder by itself.
     if let Some(file) = graph_in(&folder) {
         return one_graph(&file, &folder, Some(name));
+    }
+    if folder.join(triton::FILE).is_file() {
+        let loaded = triton::load(&folder, name);
+        notes.extend(loaded.warnings());
+        let errors = loaded.errors();
+        let graphs = loaded.graphs;
+        let config = Config {
+            graphs,
+            ..Config::default()
+        };
+        return if errors.is_empty() {
+            Ok(config)
+        } else {
+            Err(errors.join("; "))
+        };
     }
     match Source::of(&folder)? {
         Source::Graph { file, base } => one_graph(&file, &base, Some(name)),
@@ -79,7 +96,11 @@ fn look(root: &Path, folder: &Path, found: &mut Vec<String>) -> Result<(), Strin
         let is_model = path.extension().is_some_and(|end| end == "gguf");
         if path.is_dir() {
             folders.push(path);
-        } else if is_model || path.file_name().is_some_and(|name| name == "graph.pbtxt") {
+        } else if is_model
+            || path
+                .file_name()
+                .is_some_and(|name| name == "graph.pbtxt" || name == triton::FILE)
+        {
             is_served = true;
         }
     }

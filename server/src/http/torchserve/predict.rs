@@ -222,6 +222,7 @@ mod tests {
 
     fn port(datatype: Datatype, shape: &[i64]) -> Port {
         Port {
+            stream: "x".to_owned(),
             name: "x".to_owned(),
             datatype: Some(datatype),
             shape: shape.to_vec(),
