@@ -16,4 +16,5 @@ mod schema;
 mod settings;
 mod support;
 mod top;
+#[cfg(feature = "onnx")]
 mod triton;

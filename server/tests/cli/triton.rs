@@ -75,7 +75,7 @@ fn repository(configs: &[(&str, &str)]) -> TempDir {
     root
 }
 
-fn infer(server: &Server, model: &str, input: &str, rows: usize) -> (u16, Value) {
+fn infer(server: &Server, model: &str, input: &str, rows: usize) -> Value {
     let data = vec![0.5; rows * 256];
     let input =
         json!({"name": input, "datatype": "FP32", "shape": [rows, 1, 16, 16], "data": data});
@@ -101,17 +101,15 @@ fn models_and_ensembles_of_a_repository_are_served() {
         "{log}"
     );
 
-    let (status, answer) = infer(&server, "digits", "image", 3);
-    assert_eq!(
-        (status, &answer["outputs"][0]["shape"]),
-        (200, &json!([3, 10])),
-        "{answer}"
-    );
+    let answer = infer(&server, "digits", "image", 3);
+    assert_eq!(answer["outputs"][0]["shape"], json!([3, 10]), "{answer}");
     assert_eq!(answer["model_version"], "3");
-    assert_eq!(infer(&server, "digits/versions/1", "image", 1).0, 200);
-    assert_eq!(infer(&server, "digits/versions/2", "image", 1).0, 404);
-    let (status, answer) = infer(&server, "digits", "image", 5);
-    assert_eq!(status, 400, "{answer}");
+    let answer = infer(&server, "digits/versions/1", "image", 1);
+    assert_eq!(answer["model_version"], "1", "{answer}");
+    let answer = infer(&server, "digits/versions/2", "image", 1);
+    assert_eq!(answer["code"], "model_not_found", "{answer}");
+    let answer = infer(&server, "digits", "image", 5);
+    assert!(answer["error"].is_string(), "{answer}");
 
     let metadata = server.get("/v2/models/both");
     let names = |side: &str| -> Vec<Value> {
@@ -120,14 +118,12 @@ fn models_and_ensembles_of_a_repository_are_served() {
     };
     assert_eq!(names("inputs"), ["INPUT__0"]);
     assert_eq!(names("outputs"), ["1st.scores", "1st_scores"]);
-    let (status, answer) = infer(&server, "both", "INPUT__0", 2);
-    assert_eq!(status, 200, "{answer}");
+    let answer = infer(&server, "both", "INPUT__0", 2);
     let outputs = &answer["outputs"];
     assert_eq!(outputs[0]["name"], "1st.scores");
     assert_eq!(outputs[0]["data"], outputs[1]["data"]);
     // The stream has another name, which requests do not see.
-    let (status, answer) = infer(&server, "both", "input__0", 2);
-    assert_eq!(status, 400, "{answer}");
+    let answer = infer(&server, "both", "input__0", 2);
     assert!(
         answer["error"]
             .as_str()
@@ -136,8 +132,8 @@ fn models_and_ensembles_of_a_repository_are_served() {
     );
 
     let body = json!({"text_input": "Hello", "max_tokens": 2});
-    let (status, answer) = server.post("/v2/models/text/generate", &body);
-    assert_eq!(status, 200, "{answer}");
+    let answer = server.post("/v2/models/text/generate", &body);
+    assert!(answer["text_output"].is_string(), "{answer}");
 }
 
 #[test]
