@@ -21,7 +21,7 @@ use crate::{
     errors::{Cause, Failure},
     keys::Settlement,
     kserve::{
-        self, FINAL_RESPONSE, Label, SequenceControl, Sequences, Settings,
+        self, FINAL_RESPONSE, Label, SequenceControl, Sequences, Settings, WantedOutput,
         proto::{
             InferParameter, ModelInferRequest, ModelInferResponse, ModelStreamInferResponse,
             infer_parameter::ParameterChoice,
@@ -250,13 +250,17 @@ impl Feeding {
     }
 
     /// Clients may name the outputs, as Triton's do: all of them.
-    fn check_outputs(&self, asked: &[String]) -> Result<(), Failure> {
+    fn check_outputs(&self, asked: &[WantedOutput]) -> Result<(), Failure> {
+        if let Some(output) = asked.iter().find(|output| output.classes > 0) {
+            let why = "a stream has the packets of outputs as they are, and no classes";
+            return Err(kserve::wrong(format!("outputs.{}", output.name), why));
+        }
         let plan = &self.feeder.plan;
         let outputs = || {
             plan.graph_outputs()
                 .map(|stream| crate::tensors::output_name(plan, stream))
         };
-        let is_asked = |output: &str| asked.iter().any(|it| it == output);
+        let is_asked = |output: &str| asked.iter().any(|it| it.name == output);
         if asked.is_empty() || (outputs().count() == asked.len() && outputs().all(is_asked)) {
             return Ok(());
         }

@@ -7,7 +7,8 @@ use graphmill_calculators::tensor::{Datatype, shape_of};
 use graphmill_engine::{Packet, Plan, Summary, Timestamp, shortened};
 
 use super::{
-    Label, Parameters, SHOWN_BYTES, SequenceControl, Sequences, Settings, find_version,
+    Label, Parameters, SHOWN_BYTES, SequenceControl, Sequences, Settings, WantedOutput,
+    find_version,
     parameters::{CONTENT_TYPE, check_content_type},
     proto::InferParameter,
     sequences::Sequence,
@@ -28,7 +29,7 @@ pub(crate) struct RunRequest {
     pub(crate) parameters: Parameters,
     pub(crate) inputs: Tensors,
     /// The outputs that are wanted; all if empty.
-    pub(crate) outputs: Vec<String>,
+    pub(crate) outputs: Vec<WantedOutput>,
 }
 
 /// Result of a run.
@@ -186,32 +187,33 @@ pub(crate) fn check_version(asked: &str, version: &str, what: &str) -> Result<()
 }
 
 /// Refuses outputs that the graph does not have.
-fn check_outputs(wanted: &[String], plan: &Plan) -> Result<(), Failure> {
+fn check_outputs(wanted: &[WantedOutput], plan: &Plan) -> Result<(), Failure> {
     let names: Vec<&str> = (plan.graph_outputs())
         .map(|stream| tensors::output_name(plan, stream))
         .collect();
-    let is_unknown = |name: &String| !names.contains(&name.as_str());
+    let is_unknown = |output: &WantedOutput| !names.contains(&output.name.as_str());
     let Some(position) = wanted.iter().position(is_unknown) else {
         return Ok(());
     };
-    let unknown = shortened(&wanted[position], SHOWN_BYTES);
+    let unknown = shortened(&wanted[position].name, SHOWN_BYTES);
     let names = names.join("`, `");
     let why = format!("the graph has no output `{unknown}`; there are `{names}`");
     Err(wrong(format!("outputs[{position}].name"), why))
 }
 
 /// Of all tensors those that are wanted, in that order.
-fn choose(tensors: Tensors, wanted: &[String]) -> Result<Tensors, Failure> {
+fn choose(tensors: Tensors, wanted: &[WantedOutput]) -> Result<Tensors, Failure> {
     if wanted.is_empty() {
         return Ok(tensors);
     }
-    let choose = |name: &String| {
-        let found = tensors.iter().find(|(other, _)| other == name);
-        found.cloned().ok_or_else(|| {
-            let name = shortened(name, SHOWN_BYTES);
+    let choose = |output: &WantedOutput| {
+        let found = tensors.iter().find(|(other, _)| *other == output.name);
+        let (name, tensor) = found.ok_or_else(|| {
+            let name = shortened(&output.name, SHOWN_BYTES);
             let why = format!("the graph's output `{name}` has no packet");
             Failure::new(Cause::NoAnswer, why)
-        })
+        })?;
+        Ok((name.clone(), output.take(tensor)?))
     };
     wanted.iter().map(choose).collect()
 }

@@ -111,6 +111,32 @@ fn models_and_ensembles_of_a_repository_are_served() {
     let answer = infer(&server, "digits", "image", 5);
     assert!(answer["error"].is_string(), "{answer}");
 
+    // The classes of each row with the highest scores, as Triton tells them.
+    let image = vec![0.5; 2 * 256];
+    let input =
+        json!({"name": "image", "datatype": "FP32", "shape": [2, 1, 16, 16], "data": image});
+    let mut body = json!({"inputs": [input], "outputs": [{"name": "scores"}]});
+    let ask = |body: &Value| server.post("/v2/models/digits/infer", body)["outputs"][0].clone();
+    let scores = ask(&body)["data"].clone();
+    let scores: Vec<f64> = serde_json::from_value(scores).expect("numbers");
+    body["outputs"][0]["parameters"] = json!({"classification": 3});
+    let classes = ask(&body);
+    assert_eq!(classes["shape"], json!([2, 3]), "{classes}");
+    let mut best: Vec<usize> = (0..10).collect();
+    best.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
+    let best = best[..3]
+        .iter()
+        .map(|class| json!(format!("{:.6}:{class}", scores[*class] as f32)));
+    let best: Vec<Value> = best.collect();
+    assert_eq!(classes["data"].as_array().expect("a list")[..3], best);
+    body["outputs"][0]["parameters"] = json!({"classification": "3"});
+    let refused = server.post("/v2/models/digits/infer", &body);
+    let said = refused["error"].as_str().unwrap_or_default();
+    assert!(
+        said.contains("outputs[0].parameters.classification"),
+        "{refused}"
+    );
+
     let metadata = server.get("/v2/models/both");
     let names = |side: &str| -> Vec<Value> {
         let tensors = metadata[side].as_array().expect("a list").iter();
