@@ -111,7 +111,7 @@ impl Calculator for Embed {
             let (texts, dimensions) = request.form.field_names();
             self.check_dimensions(request.dimensions, dimensions)?;
             drop(claim_room(0)?);
-            let one = request.input.len() == 1 && texts == "input";
+            let one = request.input.len() == 1 && texts != "texts";
             let field = |index: usize| {
                 if one {
                     texts.to_owned()

@@ -9,8 +9,8 @@ pub use graphmill_engine::registry::inventory;
 use super::dialect::{Dialect, Family, Target};
 use super::inspect::tokenizer::Tokenizer;
 use super::{
-    chat, completions, embeddings, fields, generate, messages, request, rerank, responses,
-    transcriptions,
+    chat, completions, embeddings, fields, generate, messages, ollama::Ollama, request, rerank,
+    responses, transcriptions,
 };
 use crate::payload::HttpRequestPayload;
 
@@ -29,6 +29,10 @@ const ALL: &[&dyn Dialect] = &[
     &embeddings::Embeddings,
     &embeddings::CohereEmbeddings,
     &rerank::Rerank,
+    &Ollama::CHAT,
+    &Ollama::GENERATE,
+    &Ollama::EMBED,
+    &Ollama::EMBEDDINGS,
 ];
 
 /// A dialect of another crate.

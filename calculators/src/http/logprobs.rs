@@ -1,7 +1,7 @@
 //! Log probabilities in the answers of chats and completions.
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::wire::number;
 use crate::payload::TextLogprob;
@@ -50,6 +50,11 @@ impl<'a> ChatLogprobs<'a> {
     pub(super) fn of_chunk(tokens: &'a [TextLogprob]) -> Option<Self> {
         let logprobs = Self::new(tokens);
         (!logprobs.content.is_empty()).then_some(logprobs)
+    }
+
+    /// The tokens, each as an object of its own.
+    pub(super) fn listed(&self) -> Vec<Value> {
+        self.content.iter().map(|token| json!(token)).collect()
     }
 }
 

@@ -6,7 +6,7 @@
 //! of chats beside their own, `generate` those of `completions`, and all answers are written from
 //! the same chunks of text.
 //! `embeddings`, Cohere's `embed` and `rerank` are dialects that have nodes of their own, `tokenize`
-//! and `detokenize` are questions to the nodes for text.
+//! and `detokenize` are questions to the nodes for text. `ollama` has dialects of both kinds.
 //!
 //! Every refusal names the field it is about, by its JSON path.
 
@@ -24,6 +24,7 @@ pub mod inspect;
 mod logprobs;
 mod messages;
 mod named_events;
+mod ollama;
 mod params;
 mod parts;
 mod prompts;

@@ -117,6 +117,16 @@ impl LanguageModel {
         &self.formats
     }
 
+    /// Returns true if calls of tools are told from its text.
+    pub fn calls_tools(&self) -> bool {
+        self.formats.tool_calls().is_some()
+    }
+
+    /// Returns true if its reasoning is told from its text.
+    pub fn reasons(&self) -> bool {
+        self.formats.reasoning().is_some()
+    }
+
     /// What a request may have of images and sounds.
     pub(crate) fn media(&self) -> MediaLimits {
         self.media

@@ -6,22 +6,35 @@ use super::Prompt;
 
 /// The form of the answer to a request for vectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VectorForm {
-    /// The answer's id in Cohere's form, which has lists of vectors by how they are written; none in
-    /// OpenAI's, which has one list.
-    pub id: Option<Arc<str>>,
-    /// True if there are numbers.
-    pub float: bool,
-    /// True if there is base64 of little-endian 32-bit floats.
-    pub base64: bool,
+pub enum VectorForm {
+    /// OpenAI's: one list.
+    OpenAI {
+        /// True for base64 of little-endian 32-bit floats.
+        base64: bool,
+    },
+    /// Cohere's: lists of vectors by how they are written.
+    Cohere {
+        /// The answer's id.
+        id: Arc<str>,
+        /// True if there are numbers.
+        float: bool,
+        /// True if there is base64 of little-endian 32-bit floats.
+        base64: bool,
+    },
+    /// Ollama's: one list.
+    Ollama {
+        /// True for the vector of one text, without a list.
+        is_one: bool,
+    },
 }
 
 impl VectorForm {
     /// The names that a request of this form has for the texts, and for the length of a vector.
     pub fn field_names(&self) -> (&'static str, &'static str) {
-        match self.id {
-            None => ("input", "dimensions"),
-            Some(_) => ("texts", "output_dimension"),
+        match self {
+            Self::OpenAI { .. } | Self::Ollama { is_one: false } => ("input", "dimensions"),
+            Self::Cohere { .. } => ("texts", "output_dimension"),
+            Self::Ollama { is_one: true } => ("prompt", "dimensions"),
         }
     }
 }

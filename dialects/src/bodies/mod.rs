@@ -13,6 +13,7 @@ pub mod completions;
 pub mod generate;
 pub mod length;
 pub mod messages;
+pub mod ollama;
 pub mod output;
 pub mod prompts;
 pub mod responses;
@@ -54,6 +55,14 @@ pub const EMBEDDINGS: &str = "embeddings";
 pub const EMBED: &str = "embed";
 /// The endpoint that says how well documents answer a query.
 pub const RERANK: &str = "rerank";
+/// Ollama's endpoint of conversations.
+pub const OLLAMA_CHAT: &str = "api/chat";
+/// Ollama's endpoint of prompts.
+pub const OLLAMA_GENERATE: &str = "api/generate";
+/// Ollama's endpoint that makes vectors of texts.
+pub const OLLAMA_EMBED: &str = "api/embed";
+/// Ollama's endpoint that makes a vector of a text.
+pub const OLLAMA_EMBEDDINGS: &str = "api/embeddings";
 
 /// Sampling fields that nothing reads.
 const SAMPLING: &[Plain] = &plain! {
@@ -121,6 +130,15 @@ pub(crate) fn all() -> Vec<Endpoint> {
         .and(transcriptions::PLAIN);
     let tokenize = Endpoint::new(TOKENIZE).with::<prompts::Tokenize>();
     let tokenize = tokenize.beside(&chat, &[], &[]).and(prompts::PLAIN);
+    let ollama = |own: Endpoint, without: &[&str]| {
+        let own = own.with::<ollama::Common>().with::<ollama::Limit>();
+        own.beside(&chat, ollama::LISTED, without)
+    };
+    let ollama_chat = Endpoint::new(OLLAMA_CHAT).with::<ollama::Chat>();
+    let ollama_chat = ollama(ollama_chat, ollama::WITHOUT);
+    let ollama_generate = Endpoint::new(OLLAMA_GENERATE).with::<ollama::Generate>();
+    let without = [ollama::WITHOUT, ollama::WITHOUT_TOOLS].concat();
+    let ollama_generate = ollama(ollama_generate, &without).and(ollama::GENERATE);
     let (embed, rerank) = (Endpoint::new(EMBED), Endpoint::new(RERANK));
     let embeddings = Endpoint::new(EMBEDDINGS).with::<vectors::Embeddings>();
     let (whole, streamed) = (
@@ -141,6 +159,10 @@ pub(crate) fn all() -> Vec<Endpoint> {
         embeddings.and(vectors::EMBEDDINGS),
         embed.with::<vectors::Embed>().and(vectors::EMBED),
         rerank.with::<vectors::Rerank>().and(vectors::RERANK),
+        ollama_chat,
+        ollama_generate,
+        Endpoint::new(OLLAMA_EMBED).with::<ollama::Embed>(),
+        Endpoint::new(OLLAMA_EMBEDDINGS).with::<ollama::Embeddings>(),
     ]
 }
 

@@ -7,10 +7,12 @@ mod api;
 mod cancel;
 pub(crate) mod dialect_errors;
 mod example;
+mod frames;
 mod graph;
 pub(crate) mod kserve;
 pub(crate) mod media;
 mod observe;
+mod ollama;
 mod openai;
 mod operation;
 mod ovms;
@@ -59,6 +61,7 @@ fn operations(web: bool) -> Vec<Operation> {
     let dialects = [
         graph::routes::operations(),
         openai::operations(),
+        ollama::operations(),
         ovms::operations(),
         kserve::operations(),
         torchserve::operations(),

@@ -164,6 +164,12 @@ impl RequestContext {
         caller.is_none_or(|caller| caller.sees(graph, adapter))
     }
 
+    /// Returns true if the caller is an operator.
+    pub(crate) fn operates(&self) -> bool {
+        let caller = self.caller.as_deref();
+        caller.map_or(self.runner.is_open, Caller::administers)
+    }
+
     /// Settles the account of the caller's key when it is dropped.
     pub(crate) fn settlement(&self) -> Option<Settlement> {
         self.caller.clone().map(Settlement)
@@ -176,6 +182,7 @@ impl RequestContext {
             caller.is_tallied(Arc::clone(&tally));
         }
         Account {
+            received: Some(self.arrived),
             tally,
             tenant: owner::tenant(self.caller.as_ref(), self.owner.as_ref()),
             terms: self.caller.as_ref().map(Caller::terms),
@@ -194,8 +201,7 @@ impl RequestContext {
                 return Err(Failure::new(Cause::BadRequest, message));
             }
         };
-        let caller = self.caller.as_deref();
-        if !caller.map_or(self.runner.is_open, Caller::administers) {
+        if !self.operates() {
             let message = format!("the header `{RECORD}` needs a key with the scope `admin`");
             return Err(Failure::new(Cause::Forbidden, message));
         }

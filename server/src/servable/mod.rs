@@ -34,7 +34,7 @@ pub(crate) use demand::{Patience, Ready};
 pub(crate) use last_good::{Keeper, LastGood};
 pub(crate) use load::{Compiled, answers, compile, compile_text, request_stream, response_stream};
 pub(crate) use loading::{look_for_models, watch_files};
-pub(crate) use models::{INFER, Named};
+pub(crate) use models::{INFER, LATEST, Named};
 pub use reload::ReloadPolicy;
 pub(crate) use reload_watch::reload_on_change;
 pub(crate) use served::Served;

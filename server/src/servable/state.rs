@@ -10,7 +10,7 @@ use std::{
 };
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use graphmill_engine::{Plan, Resource};
+use graphmill_engine::{FileStamps, Plan, Resource};
 use tokio::sync::watch;
 
 use super::{
@@ -185,6 +185,11 @@ impl Servable {
     /// What it was last made of; nothing before that.
     pub(super) fn made(&self) -> Arc<Made> {
         self.made.load_full()
+    }
+
+    /// The files that it was last made of; none before that.
+    pub(crate) fn files(&self) -> FileStamps {
+        self.made().seen.clone()
     }
 
     /// The text of its graph file, where that is known.

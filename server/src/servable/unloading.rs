@@ -25,6 +25,7 @@ const LOOK_AT_USE: Duration = Duration::from_millis(5);
 
 /// Why an unused graph is unloaded.
 pub(super) const WHEN_IDLE: &str = "unloaded when idle";
+const ON_REQUEST: &str = "unloaded because a request asked for it";
 
 /// Unloads graphs that have had no request for as long as their entries say, until the server is
 /// gone.
@@ -48,7 +49,12 @@ pub(crate) async fn unload_idle(served: Weak<Served>) {
 impl Servables {
     fn unload_due(&self, now: Instant) {
         for servable in self.iter().filter(|servable| servable.is_due(now)) {
-            servable.unload(|| servable.is_due(now), WHEN_IDLE);
+            let reason = if servable.usage.leaves() {
+                ON_REQUEST
+            } else {
+                WHEN_IDLE
+            };
+            servable.unload(|| servable.is_due(now), reason);
         }
     }
 
@@ -80,12 +86,29 @@ impl Servables {
 }
 
 impl Servable {
-    /// Whether it has been idle for as long as it may.
+    /// Has it unloaded once it is unused, where the next request has it loaded again.
+    pub(crate) fn leave(&self) {
+        if self.loads_on_demand() {
+            self.usage.leave();
+        }
+    }
+
+    /// The time after which it is unloaded if no request comes, where it is.
+    pub(crate) fn time_to_unload(&self) -> Option<Duration> {
+        let time = self.idle_unload()?;
+        let unused = if self.is_unused() {
+            self.usage.last().elapsed()
+        } else {
+            Duration::ZERO
+        };
+        Some(time.saturating_sub(unused))
+    }
+
+    /// Whether it has been idle for as long as it may, or is asked to leave.
     fn is_due(&self, now: Instant) -> bool {
         let is_idle = |time| self.usage.is_idle(time, now);
-        self.available_since().is_some()
-            && self.idle_unload().is_some_and(is_idle)
-            && self.is_unused()
+        let may_leave = self.usage.leaves() || self.idle_unload().is_some_and(is_idle);
+        self.available_since().is_some() && may_leave && self.is_unused()
     }
 
     /// Whether it can leave and come back with the next request.

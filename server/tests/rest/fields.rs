@@ -8,7 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use graphmill_dialects::{
     bodies::{
         CHAT, COMPACT, COMPLETIONS, DETOKENIZE, EMBED, EMBEDDINGS, GENERATE, GENERATE_STREAM,
-        MESSAGES, RERANK, RESPONSES, TOKENIZE, TRANSCRIPTIONS,
+        MESSAGES, OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_EMBEDDINGS, OLLAMA_GENERATE, RERANK, RESPONSES,
+        TOKENIZE, TRANSCRIPTIONS,
     },
     schema,
 };
@@ -21,7 +22,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/field
 
 const HEAD: &str = "# Request fields
 
-What the bodies of each endpoint may have; `both` are `chat/completions` and `completions`. `generate` and `generate_stream` are read as completions. `responses`, `messages` and `audio/transcriptions` are read as chats, and take the fields of chat that they do not list,
+What the bodies of each endpoint may have; `both` are `chat/completions` and `completions`. `generate` and `generate_stream` are read as completions. `responses`, `messages`, `audio/transcriptions`, `api/chat` and `api/generate` are read as chats, and take the fields of chat that they do not list,
 too. A form (`multipart/form-data`) of `audio/transcriptions` has the same fields as its JSON. `null` is the same as no field. A field that is not listed is accepted, has no effect, and is named
 in the answer's header `x-ignored-fields`, with 31 others at most. A field of completions is refused in chats, and the other way round, where it asks for something.
 
@@ -91,6 +92,10 @@ pub(crate) fn good(endpoint: &str) -> Value {
         EMBEDDINGS => json!({ "model": "embed", "input": "Hi" }),
         EMBED => json!({ "model": "embed", "texts": ["Hi"] }),
         RERANK => json!({ "model": "rank", "query": "Hi", "documents": ["Hello!", "Bye!"] }),
+        OLLAMA_CHAT => with(question("chat", "Hi"), &json!({ "stream": false })),
+        OLLAMA_GENERATE => json!({ "model": "chat", "prompt": "Hi", "stream": false }),
+        OLLAMA_EMBED => json!({ "model": "embed", "input": "Hi" }),
+        OLLAMA_EMBEDDINGS => json!({ "model": "embed", "prompt": "Hi" }),
         other => panic!("no good request of `{other}` is known"),
     }
 }
@@ -110,6 +115,7 @@ pub(crate) fn with(mut body: Value, fields: &Value) -> Value {
 async fn post(server: &TestServer, endpoint: &str, body: &Value) -> Reply {
     let path = match endpoint {
         GENERATE | GENERATE_STREAM => format!("/v2/models/chat/{endpoint}"),
+        of_ollama if of_ollama.starts_with("api/") => format!("/{endpoint}"),
         endpoint => format!("/v1/{endpoint}"),
     };
     read(server.post(&path, body.to_string())).await
@@ -132,6 +138,10 @@ async fn what_is_refused_is_named() {
         EMBEDDINGS,
         EMBED,
         RERANK,
+        OLLAMA_CHAT,
+        OLLAMA_GENERATE,
+        OLLAMA_EMBED,
+        OLLAMA_EMBEDDINGS,
     ] {
         if !is_served(endpoint) {
             continue;
@@ -203,6 +213,10 @@ async fn a_whole_number_may_have_a_fraction_of_nothing() {
         (EMBEDDINGS, r#"{"input": [5.0, 6.0], "dimensions": 16.0}"#),
         (EMBED, r#"{"output_dimension": 1.6e1}"#),
         (RERANK, r#"{"top_n": 1.0}"#),
+        (
+            OLLAMA_CHAT,
+            r#"{"options": {"num_predict": 2.0, "seed": 7.0, "top_k": 4e1, "num_ctx": 8192.0}}"#,
+        ),
     ] {
         let fields = serde_json::from_str(fields).expect("JSON");
         let reply = post(&server, endpoint, &with(good(endpoint), &fields)).await;
@@ -232,6 +246,8 @@ async fn minus_one_is_no_limit() {
         (COMPLETIONS, json!({ "max_tokens": -1 })),
         (RESPONSES, json!({ "max_output_tokens": -1 })),
         (MESSAGES, json!({ "max_tokens": -1 })),
+        (OLLAMA_CHAT, json!({ "options": { "num_predict": -1 } })),
+        (OLLAMA_CHAT, json!({ "options": { "num_predict": -2 } })),
     ] {
         let reply = post(&server, endpoint, &with(good(endpoint), &fields)).await;
         assert_eq!(reply.status, 200, "{fields}: {}", reply.text);

@@ -39,6 +39,7 @@ mod memory_limit;
 mod metrics;
 mod observe;
 mod offline;
+mod ollama;
 mod page;
 mod prompts;
 mod queue_bounds;

@@ -1,9 +1,11 @@
 //! `EmbeddingsRequestCalculator` and `EmbeddingsResponseCalculator`: OpenAI's embeddings endpoint,
-//! and Cohere's embed.
+//! Cohere's embed, and Ollama's endpoints for vectors.
 
 mod cohere;
 
 pub(super) use cohere::CohereEmbeddings;
+
+use std::time::Instant;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use graphmill_dialects::bodies::{EMBEDDINGS, vectors};
@@ -19,7 +21,7 @@ use super::{
     dialect::{Dialect, Family, Purpose, Route},
     dialect_table,
     fields::{self, missing},
-    prompts,
+    ollama, prompts,
 };
 use crate::payload::{
     Embeddings as Vectors, EmbeddingsRequest as Request, HttpRequestPayload, HttpResponse,
@@ -99,11 +101,7 @@ fn read(body: &JsonBody, _: &str) -> Result<Request> {
         input: prompts::read(body, "input", MAX_TEXTS, 0)?.into(),
         dimensions: own.dimensions,
         truncate: None,
-        form: VectorForm {
-            id: None,
-            float: !base64,
-            base64,
-        },
+        form: VectorForm::OpenAI { base64 },
         ignored: fields.unknown.into(),
     })
 }
@@ -122,8 +120,8 @@ fn read(body: &JsonBody, _: &str) -> Result<Request> {
 ///   output_stream: "HTTP_RESPONSE_PAYLOAD:output"
 /// }
 /// ```
-#[derive(Default)]
 pub struct EmbeddingsResponse {
+    opened: Instant,
     answered: bool,
 }
 
@@ -141,7 +139,10 @@ impl Calculator for EmbeddingsResponse {
     }
 
     fn open(_: &NoOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
-        Ok(Self::default())
+        Ok(Self {
+            opened: Instant::now(),
+            answered: false,
+        })
     }
 
     fn process(
@@ -153,13 +154,23 @@ impl Calculator for EmbeddingsResponse {
             return Err(body::second_request(cx.time()));
         }
         if let (Some(request), Some(embeddings)) = (cx.get(request), cx.get(embeddings)) {
-            let packets = match &request.form.id {
-                None => body::answer(&Answer::new(request, embeddings), &request.ignored)?,
-                Some(id) => {
-                    let answer = cohere::Answer::new(id, request, embeddings);
-                    body::answer(&answer, &request.ignored)?
+            let ignored = &request.ignored;
+            let packets = match &request.form {
+                VectorForm::OpenAI { base64 } => {
+                    body::answer(&Answer::new(request, embeddings, *base64), ignored)
                 }
-            };
+                VectorForm::Cohere { id, float, base64 } => {
+                    let form = (&**id, *float, *base64);
+                    body::answer(&cohere::Answer::new(form, request, embeddings), ignored)
+                }
+                VectorForm::Ollama { is_one: true } => {
+                    body::answer(&ollama::Vector::new(embeddings), ignored)
+                }
+                VectorForm::Ollama { is_one: false } => {
+                    let clock = ollama::Clock::new(cx.run(), self.opened);
+                    body::answer(&ollama::Vectors::new(request, embeddings, &clock), ignored)
+                }
+            }?;
             for (timestamp, packet) in (0..).zip(packets) {
                 cx.emit_at(response, timestamp, packet);
             }
@@ -203,12 +214,12 @@ fn base64(vector: &[f32]) -> String {
 }
 
 impl<'a> Answer<'a> {
-    fn new(request: &'a Request, embeddings: &'a Vectors) -> Self {
+    fn new(request: &'a Request, embeddings: &'a Vectors, base64: bool) -> Self {
         let item = |(index, vector): (usize, &'a Vec<f32>)| Item {
             object: "embedding",
             index,
-            embedding: if request.form.base64 {
-                Vector::Base64(base64(vector))
+            embedding: if base64 {
+                Vector::Base64(self::base64(vector))
             } else {
                 Vector::Numbers(vector)
             },

@@ -15,17 +15,19 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use graphmill_calculators::{
-    http::dialect::{Family, Purpose, Target},
+    http::dialect::{Dialect, Family, Framing, Purpose, Target},
     payload::{HttpRequestPayload, HttpResponse},
 };
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 mod body;
+mod residence;
 pub(super) mod routes;
 mod stream;
 
 use body::ParsedBody;
+use residence::Residence;
 use stream::Events;
 
 use crate::{
@@ -33,7 +35,6 @@ use crate::{
     bodies::Share,
     errors::{Cause, Failure},
     http::{
-        sse,
         timings::{self, SERVER_TIMING, Timings},
         unknown_route,
     },
@@ -135,12 +136,27 @@ pub(crate) async fn any_path(
 async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<Response, Failure> {
     let who = &head.who;
     let graph = who.choose(name)?.servable;
+    let dialect = head.target.map(|target| target.dialect);
     let streams = body.json.short("stream").and_then(Value::as_bool);
+    let streams = streams.or_else(|| dialect.map(|dialect| dialect.streams_by_default()));
     who.entry.model(graph.name(), streams == Some(true));
+    let residence = Residence::read(&head, &graph, &body.json)?;
+    if residence.unloads
+        && let Some(answer) = residence.answer(&body.json)?
+    {
+        graph.leave();
+        return Ok(answer);
+    }
     let prompt_field = body.prompt_field();
     let deadline = who.deadline(body.timeout());
     let ready = who.available(name, deadline).await?;
     let servable = Arc::clone(&ready.servable);
+    if residence.unloads {
+        servable.leave();
+    }
+    if let Some(answer) = residence.answer(&body.json)? {
+        return Ok(answer);
+    }
     let body = with_images(app, &head, deadline, body).await?;
     let request = who.entry.trace.as_ref();
     let trace = request.and_then(|request| {
@@ -181,15 +197,16 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
                 entry: head.who.entry,
                 _settlement: settlement,
                 keep_alive: app.options.keep_alive,
-                dialect: head.target.map(|target| target.dialect),
+                dialect,
+                framing: dialect.map_or(Framing::Events, Dialect::framing),
                 with_timings,
                 named: 0,
             };
-            sse::response(events.into_body())
+            events.into_response()
         }
     };
     response.headers_mut().extend(headers);
-    Ok(response)
+    Ok(residence.tell(response))
 }
 
 /// Fetches the images of a request for text.

@@ -26,6 +26,18 @@ pub(super) async fn list(
     who: RequestContext,
     headers: HeaderMap,
 ) -> Json<Value> {
+    let models = visible(&app, &who);
+    let data: Vec<Value> = models.iter().map(form(&headers)).collect();
+    if !headers.contains_key(ANTHROPIC) {
+        return Json(json!({ "object": "list", "data": data }));
+    }
+    // All models are one page.
+    let (first, last) = (models.first().map(Model::id), models.last().map(Model::id));
+    Json(json!({ "data": data, "has_more": false, "first_id": first, "last_id": last }))
+}
+
+/// The graphs and adapters that a request may name now, by name.
+pub(in crate::http) fn visible(app: &App, who: &RequestContext) -> Vec<Model> {
     let servables = app.servables();
     // A graph with versions, under its own name and under those of its versions.
     let newest = servables.versioned().filter_map(|graph| {
@@ -50,13 +62,7 @@ pub(super) async fn list(
             adapter,
         }));
     }
-    let data: Vec<Value> = models.iter().map(form(&headers)).collect();
-    if !headers.contains_key(ANTHROPIC) {
-        return Json(json!({ "object": "list", "data": data }));
-    }
-    // All models are one page.
-    let (first, last) = (models.first().map(Model::id), models.last().map(Model::id));
-    Json(json!({ "data": data, "has_more": false, "first_id": first, "last_id": last }))
+    models
 }
 
 pub(super) async fn one(
@@ -94,16 +100,16 @@ fn form(headers: &HeaderMap) -> fn(&Model) -> Value {
 }
 
 /// A graph, or an adapter of its model.
-struct Model {
+pub(in crate::http) struct Model {
     /// The name of the graph, or of a version of it.
     name: String,
-    servable: Arc<Servable>,
-    adapter: Option<Arc<str>>,
+    pub(in crate::http) servable: Arc<Servable>,
+    pub(in crate::http) adapter: Option<Arc<str>>,
 }
 
 impl Model {
     /// What the `model` of a request says.
-    fn id(&self) -> String {
+    pub(in crate::http) fn id(&self) -> String {
         let graph = &self.name;
         match &self.adapter {
             None => graph.clone(),
