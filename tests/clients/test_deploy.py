@@ -42,6 +42,7 @@ EVERYTHING = {
 }
 MODEL = (ROOT / "demos/tiny_chat/model.gguf").read_bytes()
 DOWNLOAD = {"model": {"url": "http://models.example.com:8080/tiny/model.gguf?download=true", "sha256": hashlib.sha256(MODEL).hexdigest()}}
+NAMED = {"model": {"source": "org/model-GGUF:Q8_0"}, "env": [{"name": "HF_TOKEN", "value": "secret"}]}
 GRAPHS = {
     "config.json": json.dumps({"model_config_list": [], "mediapipe_config_list": [{"name": "chat", "base_path": ".", "graph_path": "chat.pbtxt"}]}),
     "chat.pbtxt": (ROOT / "deploy/kserve/graph.pbtxt").read_text().replace("/mnt/models", "/usr/share/graphmill/demos/tiny_chat"),
@@ -50,6 +51,7 @@ VARIANTS = {
     "defaults": {},
     "a download": DOWNLOAD,
     "a download into a claim": {"replicas": 2, "model": {"url": "https://models.example.com/model.gguf", "existingClaim": "models"}},
+    "a model by name": NAMED,
     "a configuration": {"config": GRAPHS, "networkPolicy": {"enabled": False}, "serviceAccount": {"create": False}},
     "everything": EVERYTHING,
 }
@@ -128,7 +130,7 @@ def test_what_the_chart_makes_is_valid(values):
     kinds = {"Deployment", "Service", "PodDisruptionBudget"}
     kinds |= {"ServiceAccount", "NetworkPolicy"} if "networkPolicy" not in values else {"ConfigMap"}
     kinds |= {"HorizontalPodAutoscaler", "ServiceMonitor", "Ingress"} if "ingress" in values else set()
-    kinds |= {"PersistentVolumeClaim"} if values is DOWNLOAD else set()
+    kinds |= {"PersistentVolumeClaim"} if values in (DOWNLOAD, NAMED) else set()
     assert manifests.keys() == kinds
     for kind, manifest in manifests.items():
         if kind not in FOREIGN:
@@ -147,6 +149,9 @@ def test_what_the_chart_makes_is_valid(values):
         ({"config": {"graph.pbtxt": ""}}, "config.json is required"),
         ({"model": {"url": "hf.co/some/model"}}, "model.url"),
         ({"model": {"sha256": "none"}}, "model.sha256"),
+        ({"model": {"source": "org"}}, "model.source"),
+        ({"model": {**DOWNLOAD["model"], **NAMED["model"]}}, "both say what to download"),
+        ({**NAMED, "replicas": 2}, "several pods need a volume that several nodes can mount"),
         ({**DOWNLOAD, "replicas": 2}, "several pods need a volume that several nodes can mount"),
         ({**DOWNLOAD, "autoscaling": {"enabled": True}}, "several pods need a volume that several nodes can mount"),
     ],
@@ -174,6 +179,7 @@ def test_pods_reach_what_they_ask_and_no_more():
     assert ports({}) == [53, 53, 4317, 4318]
     assert ports(DOWNLOAD) == [53, 53, 4317, 4318, 8080]
     assert ports(VARIANTS["a download into a claim"])[-1] == 443
+    assert ports(NAMED)[-1] == 443
     assert ports({"extraArgs": ["--allowed_media_domains", "a.example.com"]})[-1] == 443
     assert ports(EVERYTHING)[-1] == 443
 
@@ -214,6 +220,46 @@ def test_the_init_container_downloads_the_model_once(tmp_path):
     file.write_bytes(b"another")
     assert run(SHA256="").returncode == 0 and file.read_bytes() == b"another"
     assert run().returncode == 0 and file.read_bytes() == MODEL
+    listener.shutdown()
+
+
+class Hub(http.server.BaseHTTPRequestHandler):
+    """A hub with one model, for whoever has the token."""
+
+    asked = []
+
+    def do_GET(self):
+        Hub.asked.append(self.path)
+        commit, name = "0" * 40, "tiny-Q8_0.gguf"
+        lfs = {"sha256": DOWNLOAD["model"]["sha256"], "size": len(MODEL), "pointerSize": 134}
+        info = {"sha": commit, "siblings": [{"rfilename": name, "size": len(MODEL), "blobId": commit, "lfs": lfs}]}
+        has_token = self.headers["authorization"] == "Bearer secret"
+        self.send_response(200 if has_token else 401)
+        self.end_headers()
+        self.wfile.write(json.dumps(info).encode() if self.path.startswith("/api/models/org/model-GGUF/") else MODEL)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_the_init_container_pulls_a_model_that_the_server_finds_offline(tmp_path):
+    listener = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    threading.Thread(target=listener.serve_forever, daemon=True).start()
+    (download,) = pod(NAMED)["initContainers"]
+    assert download["image"] == container(NAMED)["image"]
+
+    def environment(of):
+        given = {entry["name"]: entry["value"].replace("/models", str(tmp_path / "models")) for entry in of["env"]}
+        return {**os.environ, **given, "HF_ENDPOINT": f"http://127.0.0.1:{listener.server_port}"}
+
+    pulled = subprocess.run([BINARY, *download["args"]], env=environment(download), capture_output=True, text=True, timeout=60)
+    assert pulled.returncode == 0, pulled.stderr
+    asked = len(Hub.asked)
+    words = [word.replace("=8000", f"={free_port()}").replace("0.0.0.0", "127.0.0.1") for word in container(NAMED)["args"]]
+    for path in (tmp_path / "models").rglob("*"):
+        path.chmod(0o555)
+    with serving(words, tmp_path, environment(container(NAMED))):
+        assert len(Hub.asked) == asked == 2
     listener.shutdown()
 
 

@@ -192,6 +192,8 @@ fn of_source(source: &Source, bench: &Bench) -> Vec<Checked> {
         Source::Graph { file, base } => vec![graph(file, base, bench)],
         Source::Model(file) => vec![model(file, bench)],
         Source::Repository(root) => folder(root, bench),
+        // What is checked is here.
+        Source::Named(_) => Vec::new(),
     }
 }
 

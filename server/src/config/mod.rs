@@ -15,6 +15,7 @@
 
 pub mod codes;
 pub mod diagnostics;
+mod maker;
 mod member;
 mod observation;
 mod resolve;
@@ -40,6 +41,7 @@ use graphmill_grammar::{
 };
 use serde::{Deserialize, Serialize};
 
+pub use maker::Maker;
 pub use observation::{Observation, Redaction};
 use text::Text;
 
@@ -93,6 +95,8 @@ pub struct GraphEntry {
     /// The graph itself, where it was made for a model and no file has it, or where a kept one
     /// counts instead of the file.
     pub text: Option<Arc<str>>,
+    /// Makes the graph where its model is got ready first. [`text`](Self::text) counts more.
+    pub maker: Option<Maker>,
     /// The subgraphs beside the graph, where kept ones count instead of the files.
     pub beside: Option<Arc<[Subgraph]>>,
     /// When it is in memory, and who needs it.
@@ -121,6 +125,7 @@ impl GraphEntry {
             base,
             file,
             text: None,
+            maker: None,
             beside: None,
             serving: Serving::default(),
         }

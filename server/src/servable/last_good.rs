@@ -269,6 +269,7 @@ impl SavedGraph {
             subconfig: self.subconfig,
             serving: self.serving,
             text: self.text,
+            maker: None,
             beside: Some(subgraphs(self.beside)?.into()),
         })
     }

@@ -176,8 +176,10 @@ pub(super) fn compile_entry(
     environment: &Environment,
 ) -> Result<Compiled, String> {
     let (file, base, named) = (&entry.file, &entry.base, Named::default());
-    let Some(text) = &entry.text else {
-        return compile(file, base, environment, &named);
+    let text = match (&entry.text, &entry.maker) {
+        (Some(text), _) => Arc::clone(text),
+        (None, Some(maker)) => maker.graph()?,
+        (None, None) => return compile(file, base, environment, &named),
     };
     let contents = text.as_bytes().to_vec();
     let Some(beside) = &entry.beside else {

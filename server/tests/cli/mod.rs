@@ -7,13 +7,16 @@ mod describe;
 mod documents;
 mod folders;
 mod help;
+mod hub;
 mod one_command;
 #[cfg(feature = "onnx")]
 mod onnx;
+mod quantize;
 mod remote;
 mod repository;
 mod schema;
 mod settings;
+mod stand_in_hub;
 mod support;
 mod top;
 #[cfg(feature = "onnx")]

@@ -32,7 +32,8 @@ use conversation::{Conversation, Heard, Said};
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// Model, graph or config.json to serve for this conversation alone, or URL of a running server.
+    /// Model (a file, or `org/repo` of Hugging Face), graph or config.json to serve for this
+    /// conversation alone, or URL of a running server.
     #[arg(value_name = "MODEL|URL", default_value = USUAL_URL)]
     whom: String,
     /// Name of the model on the server [default: its first model].
@@ -145,7 +146,8 @@ fn serve(arguments: &Arguments, runtime: &Runtime) -> Result<Server, String> {
 
 fn configuration(arguments: &Arguments) -> Result<Config, String> {
     let source = Source::of(Path::new(&arguments.whom))?;
-    if let (false, Some(flag)) = (matches!(source, Source::Model(_)), arguments.model.any()?) {
+    let is_model = matches!(source, Source::Model(_) | Source::Named(_));
+    if let (false, Some(flag)) = (is_model, arguments.model.any()?) {
         let whom = &arguments.whom;
         return Err(format!(
             "`--{flag}` is for a model file, and `{whom}` has a graph of its own"
@@ -153,6 +155,7 @@ fn configuration(arguments: &Arguments) -> Result<Config, String> {
     }
     match source {
         Source::Model(model) => source::one_model(&model, None, &arguments.model),
+        Source::Named(order) => source::one_named(&order, None, &arguments.model),
         Source::Graph { file, base } => source::one_graph(&file, &base, None),
         Source::Repository(root) => {
             let found = source::all_in(&root)?;

@@ -21,8 +21,8 @@ const IDLE_SEQUENCES: &str =
     "--sequence_idle_seconds says how long a sequence may be without a request";
 const NO_FILES: &str =
     "requests cannot name files here: images are fetched from --allowed_media_domains alone";
-const NO_PULL: &str =
-    "models are not downloaded: put the .gguf file there and name it by --model_path";
+const NO_CONVERSION: &str = "models are not converted: `--quantization 4bit` or `8bit`, or a name such as org/repo:Q8_0, \
+                            says which weights are served";
 
 /// Flags without effect, and why they have none.
 const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
@@ -118,12 +118,8 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
 
 /// Flags that cannot be left out without serving something else, and why they are refused.
 const REFUSED: &[(&str, Form, &str)] = &[
-    ("pull", Alone, NO_PULL),
-    ("source_model", WithValue, NO_PULL),
-    ("gguf_filename", WithValue, NO_PULL),
-    ("overwrite_models", Alone, NO_PULL),
-    ("weight_format", WithValue, NO_PULL),
-    ("extra_quantization_params", WithValue, NO_PULL),
+    ("weight_format", WithValue, NO_CONVERSION),
+    ("extra_quantization_params", WithValue, NO_CONVERSION),
     (
         "source_loras",
         WithValue,

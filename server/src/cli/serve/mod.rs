@@ -26,7 +26,7 @@ use super::{
     ending, heading,
     listening::{self, Listening},
     progress, report, service,
-    source::{ModelFlags, Source},
+    source::{ModelFlags, SamplingFlags, Source},
     telemetry::Telemetry,
 };
 use crate::{
@@ -113,6 +113,8 @@ pub(super) struct Arguments {
     #[command(flatten)]
     model: ModelFlags,
     #[command(flatten)]
+    sampling: SamplingFlags,
+    #[command(flatten)]
     editing: repository::Editing,
     #[command(flatten)]
     accepted: accepted::Accepted,
@@ -123,6 +125,7 @@ pub(super) struct Arguments {
 
 const EXAMPLES: &str = "Examples:
   graphmill serve model.gguf
+  graphmill serve org/repo:Q4_K_M
   graphmill serve graphs/chat --model_name chat --rest_port 9000 --port 9001
   graphmill serve --config_path config.json --rest_bind_address 0.0.0.0 --api_key_file keys.json
   graphmill serve model.gguf --emit_graph > graph.pbtxt
@@ -190,22 +193,29 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
     if let Some(message) = arguments.accepted.refusal() {
         return Err(message);
     }
-    let source = arguments.sources.resolve(given)?;
-    if arguments.sources.emit_graph {
-        let graph = arguments.sources.emitted(&source, &arguments.model)?;
-        // Fails when the reader has read enough, as `head` does.
-        let _ = io::stdout().write_all(graph.as_bytes());
-        return Ok(ExitCode::SUCCESS);
-    }
     ending::prepare().map_err(|error| format!("cannot listen for signals: {error}"))?;
     log::start(
         arguments.log_level,
         arguments.log_format,
         arguments.log_path.as_deref(),
     )?;
+    // A variable that is misspelled may be why there is nothing to serve.
+    environment::warn(&Cli::command(), given);
+    let source = arguments.sources.resolve(given)?;
+    if arguments.sources.pull {
+        return sources::Sources::pulled(&source);
+    }
+    let mut flags = arguments.model.clone();
+    flags.sampling = arguments.sampling.clone();
+    if arguments.sources.emit_graph {
+        let graph = arguments.sources.emitted(&source, &flags)?;
+        // Fails when the reader has read enough, as `head` does.
+        let _ = io::stdout().write_all(graph.as_bytes());
+        return Ok(ExitCode::SUCCESS);
+    }
     let config = match arguments.loading.rolled_back(&source)? {
         Some(kept) => Some(kept),
-        None => arguments.sources.configuration(&source, &arguments.model)?,
+        None => arguments.sources.configuration(&source, &flags)?,
     };
     let Some(config) = config else {
         return Ok(ExitCode::FAILURE);
@@ -227,7 +237,6 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
         sources::shown(&source)
     );
     arguments.accepted.warn();
-    environment::warn(&Cli::command(), given);
     if arguments.model_trial == Switch::On {
         trial::begin();
     }
@@ -243,7 +252,9 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
         wait_for_models: arguments.wait_for_models,
         config_path: match &source {
             Source::Configuration(file) => Some(file.clone()),
-            Source::Graph { .. } | Source::Model(_) | Source::Repository(_) => None,
+            Source::Graph { .. } | Source::Model(_) | Source::Named(_) | Source::Repository(_) => {
+                None
+            }
         },
         poll: Duration::from_secs(arguments.file_system_poll_wait_seconds.into()),
         ..Options::new(config, ([127, 0, 0, 1], 0).into())

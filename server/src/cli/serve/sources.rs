@@ -1,30 +1,46 @@
 //! The flags that say what is served.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::{ArgMatches, Args, parser::ValueSource};
 
 use crate::{
     cli::{
-        heading, report,
-        source::{self, ModelFlags, Source},
+        heading, models, report,
+        source::{self, ModelFlags, Source, Wanted},
     },
     config::{self, Config},
+    hub::Order,
 };
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Sources {
-    /// Model (`.gguf`), graph (`.pbtxt`), config.json, or folder with one of them [default: the
-    /// current folder].
+    /// Model (`.gguf`), graph (`.pbtxt`), config.json, folder with one of them, or model of Hugging
+    /// Face (`org/repo`, `org/repo:Q4_K_M`) [default: the current folder].
     #[arg(value_name = "MODEL")]
     model: Option<PathBuf>,
     /// config.json that lists the graphs.
     #[arg(help_heading = heading::MODELS, long, value_name = "FILE")]
     config_path: Option<PathBuf>,
     /// The same as MODEL.
-    #[arg(help_heading = heading::MODELS, long, value_name = "PATH")]
+    #[arg(help_heading = heading::MODELS, long, visible_aliases = ["model_id", "hf_repo"], value_name = "PATH")]
     model_path: Option<PathBuf>,
+    /// Model of Hugging Face, downloaded into `--model_repository_path` if that is given.
+    #[arg(help_heading = heading::MODELS, long, value_name = "NAME")]
+    source_model: Option<PathBuf>,
+    /// File of the repository, where the name of a model says none.
+    #[arg(help_heading = heading::MODELS, long, visible_alias = "hf_file", value_name = "FILE")]
+    gguf_filename: Option<String>,
+    /// Downloads files again that are there.
+    #[arg(help_heading = heading::MODELS, long)]
+    overwrite_models: bool,
+    /// Downloads the model, prints where it is, and exits.
+    #[arg(help_heading = heading::MODELS, long)]
+    pub(super) pull: bool,
     /// Model name in requests [default: the file name].
     #[arg(help_heading = heading::MODELS, long, value_name = "NAME")]
     pub(super) model_name: Option<String>,
@@ -59,6 +75,7 @@ impl Sources {
         let all = [
             ("MODEL", "model", &self.model),
             ("--model_path", "model_path", &self.model_path),
+            ("--source_model", "source_model", &self.source_model),
             ("--config_path", "config_path", &self.config_path),
             (
                 "--model_repository_path",
@@ -78,7 +95,10 @@ impl Sources {
         if named.is_empty() {
             named = from(ValueSource::EnvVariable);
         }
-        match named.as_slice() {
+        if named.iter().any(|(_, id, _)| *id == "source_model") {
+            named.retain(|(_, id, _)| *id != "model_repository_path");
+        }
+        let mut source = match named.as_slice() {
             [] => Source::of(Path::new(".")).map_err(|why| {
                 format!("{why} (`graphmill serve MODEL` names a model, a graph or a folder)")
             }),
@@ -93,6 +113,42 @@ impl Sources {
             [(first, ..), (second, ..), ..] => Err(format!(
                 "{first} and {second} both say what to serve: use one of them"
             )),
+        }?;
+        self.order(&mut source)?;
+        Ok(source)
+    }
+
+    /// Adds what flags say of a model that is downloaded, and refuses them for anything else.
+    fn order(&self, source: &mut Source) -> Result<(), String> {
+        let given = [
+            ("gguf_filename", self.gguf_filename.is_some()),
+            ("overwrite_models", self.overwrite_models),
+            ("pull", self.pull),
+        ];
+        let Source::Named(order) = source else {
+            return match given.iter().find(|(_, given)| *given) {
+                None => Ok(()),
+                Some((flag, _)) => Err(format!(
+                    "`--{flag}` is for a model of Hugging Face, such as org/repo, and {} is here",
+                    shown(source)
+                )),
+            };
+        };
+        order.name.wanted = self.gguf_filename.clone().or(order.name.wanted.take());
+        order.again = self.overwrite_models;
+        let of_source = self
+            .source_model
+            .as_ref()
+            .and(self.model_repository_path.as_ref());
+        order.folder = of_source.map(|root| root.join(&order.name.repository));
+        Ok(())
+    }
+
+    /// Downloads what is to be served, and does not serve it.
+    pub(super) fn pulled(source: &Source) -> Result<ExitCode, String> {
+        match source {
+            Source::Named(order) => models::pulled(order),
+            other => Err(format!("there is nothing to download for {}", shown(other))),
         }
     }
 
@@ -105,6 +161,7 @@ impl Sources {
         let name = self.model_name.as_deref();
         match source {
             Source::Model(model) => source::one_model(model, name, flags).map(Some),
+            Source::Named(order) => source::one_named(order, name, flags).map(Some),
             Source::Graph { file, base } => {
                 refuse(flags.any()?, source)?;
                 source::one_graph(file, base, name).map(Some)
@@ -147,7 +204,12 @@ impl Sources {
                     .map(|text| text.to_string());
                 text.ok_or_else(|| found.left_out.join("; "))
             }
-            Source::Model(model) => source::text(model, source::kind(model, flags)?, flags),
+            Source::Model(model) => {
+                models::shown_while(|| source::text_of_wanted(&Wanted::File(model.clone()), flags))
+            }
+            Source::Named(order) => {
+                models::shown_while(|| source::text_of_wanted(&Wanted::Named(order.clone()), flags))
+            }
             other => Err(format!(
                 "`--emit_graph` is for models, and {} has its own graph",
                 shown(other)
@@ -162,11 +224,13 @@ fn is_json(path: &Path) -> bool {
 
 /// A source as it is told of.
 pub(super) fn shown(source: &Source) -> String {
-    let (Source::Configuration(path)
-    | Source::Graph { file: path, .. }
-    | Source::Model(path)
-    | Source::Repository(path)) = source;
-    format!("`{}`", path.display())
+    match source {
+        Source::Named(Order { name, .. }) => format!("`{name}`"),
+        Source::Configuration(path)
+        | Source::Graph { file: path, .. }
+        | Source::Model(path)
+        | Source::Repository(path) => format!("`{}`", path.display()),
+    }
 }
 
 fn refuse(flag: Option<&str>, source: &Source) -> Result<(), String> {

@@ -6,7 +6,8 @@ use graphmill_llm::ModelKind;
 
 use super::ModelFlags;
 
-/// Each is the whole graph, with its options to come in the place of `OPTIONS`.
+/// Each is the whole graph, with its options to come in the place of `OPTIONS`, and those of the node
+/// that reads requests, if there are any, in the place of `SAMPLING`.
 const CHAT: &str = r#"input_stream: "HTTP_REQUEST_PAYLOAD:input"
 output_stream: "HTTP_RESPONSE_PAYLOAD:output"
 
@@ -32,8 +33,16 @@ node {
 OPTIONS
     }
   }
-}
+SAMPLING}
 "#;
+
+/// Options of the node that reads requests.
+const SAMPLING: &str = "  node_options {
+    [type.googleapis.com/graphmill.OpenAIRequestCalculatorOptions] {
+OPTIONS
+    }
+  }
+";
 
 const EMBEDDINGS: &str = r#"input_stream: "REQUEST_PAYLOAD:input"
 output_stream: "RESPONSE_PAYLOAD:output"
@@ -83,10 +92,17 @@ pub(in crate::cli) fn text(
         .ok_or_else(|| format!("the path `{shown}` is not UTF-8"))?;
     let mut options = vec![("models_path", quoted(path))];
     options.extend(flags.options(kind)?);
-    let lines: Vec<String> = options
-        .iter()
-        .map(|(field, value)| format!("      {field}: {value}"))
-        .collect();
+    let with = |template: &str, options: &[(&str, String)]| {
+        let lines: Vec<String> = options
+            .iter()
+            .map(|(field, value)| format!("      {field}: {value}"))
+            .collect();
+        template.replacen("OPTIONS", &lines.join("\n"), 1)
+    };
+    let sampling = match flags.sampling(kind)? {
+        none if none.is_empty() => String::new(),
+        sampling => with(SAMPLING, &sampling),
+    };
     let graph = match kind {
         ModelKind::Generates => CHAT,
         ModelKind::Embeds => EMBEDDINGS,
@@ -94,10 +110,8 @@ pub(in crate::cli) fn text(
     };
     let head = "# Written by `graphmill serve --emit_graph`. To change it, save it as graph.pbtxt \
                 and serve its folder.\n\n";
-    Ok(format!(
-        "{head}{}",
-        graph.replacen("OPTIONS", &lines.join("\n"), 1)
-    ))
+    let graph = graph.replacen("SAMPLING", &sampling, 1);
+    Ok(format!("{head}{}", with(&graph, &options)))
 }
 
 /// A string of the text format.

@@ -3,8 +3,12 @@
 
 mod graph;
 mod options;
+mod quantized;
+mod ready;
 mod repository;
+mod sampling;
 pub(super) mod triton;
+mod weights;
 
 use std::{
     env, fs,
@@ -16,9 +20,14 @@ use graphmill_llm::{BackendKind, ModelKind, kind_of};
 
 pub(super) use graph::text;
 pub(super) use options::ModelFlags;
+pub(super) use ready::{Wanted, text as text_of_wanted};
 pub(super) use repository::all_in;
+pub(super) use sampling::SamplingFlags;
 
-use crate::config::{self, Config, GraphEntry};
+use crate::{
+    config::{self, Config, GraphEntry, Maker},
+    hub::{Cache, ModelName, Order},
+};
 
 /// What the file of a configuration is called where nothing else is said.
 const CONFIG_FILE: &str = "config.json";
@@ -34,6 +43,8 @@ pub(super) enum Source {
     Graph { file: PathBuf, base: PathBuf },
     /// A model file, on the graph that suits it.
     Model(PathBuf),
+    /// A model by its name, on the graph that suits it.
+    Named(Order),
     /// The graphs and models in the folders of this one.
     Repository(PathBuf),
 }
@@ -45,6 +56,13 @@ impl Source {
             return Self::in_folder(path);
         }
         if !path.exists() {
+            if let Some(name) = ModelName::of(path) {
+                return Ok(Self::Named(Order {
+                    name,
+                    folder: None,
+                    again: false,
+                }));
+            }
             let here = env::current_dir().unwrap_or_default();
             let relative = if path.is_relative() {
                 format!(" (relative to `{}`)", here.display())
@@ -53,9 +71,8 @@ impl Source {
             };
             return Err(format!(
                 "cannot find `{}`{relative}: expected a `.gguf` file, a folder with one, a \
-                 `{GRAPH_FILE}` or a `{CONFIG_FILE}`{}",
-                path.display(),
-                how_to_get(path)
+                 `{GRAPH_FILE}`, a `{CONFIG_FILE}`, or the name of a model, `org/repo`",
+                path.display()
             ));
         }
         if is_model(path) {
@@ -126,30 +143,6 @@ fn graph_in(folder: &Path) -> Option<PathBuf> {
     versions.into_iter().find(|file| file.is_file())
 }
 
-/// A hint for a path that is written as the name of a model on Hugging Face: `Qwen/Qwen3-0.6B`.
-fn how_to_get(path: &Path) -> String {
-    let name = path.to_str().unwrap_or_default();
-    let is_name = |part: &str| {
-        !part.is_empty()
-            && !part.starts_with('.')
-            && part
-                .chars()
-                .all(|it| it.is_ascii_alphanumeric() || "-_.".contains(it))
-    };
-    let is_model = name
-        .split_once('/')
-        .is_some_and(|(owner, model)| is_name(owner) && is_name(model));
-    if !is_model || SERVED_ENDINGS.iter().any(|ending| name.ends_with(ending)) {
-        return String::new();
-    }
-    "; models are not downloaded: get a `.gguf` file from a repository that has some, with \
-     `hf download OWNER/NAME-GGUF FILE.gguf --local-dir .`, and serve that file"
-        .to_owned()
-}
-
-/// The endings of files that can be served.
-const SERVED_ENDINGS: [&str; 3] = [".gguf", ".pbtxt", ".json"];
-
 /// Whether a file is the configuration of a server, rather than that of a model.
 fn lists_graphs(file: &Path) -> bool {
     read_text(file).is_ok_and(|text| text.contains("_config_list\""))
@@ -203,13 +196,43 @@ pub(super) fn one_model(
     flags: &ModelFlags,
 ) -> Result<Config, String> {
     let name = named(name, model.file_stem())?;
-    let text = text(model, kind(model, flags)?, flags)?;
+    flags.warn_of_dtype();
     let base = model.parent().unwrap_or(Path::new("")).to_owned();
+    if flags.quantization().is_some() {
+        return Ok(later(name, base, Wanted::File(model.to_owned()), flags));
+    }
+    let text = text(model, kind(model, flags)?, flags)?;
     let file = PathBuf::from(format!("graph of {}", model.display()));
     Ok(alone(GraphEntry {
         text: Some(text.into()),
         ..GraphEntry::new(name, base, file)
     }))
+}
+
+/// The configuration of a model that is fetched when its graph is loaded. Requests call it by its
+/// repository.
+pub(super) fn one_named(
+    order: &Order,
+    name: Option<&str>,
+    flags: &ModelFlags,
+) -> Result<Config, String> {
+    let repository = &order.name.repository;
+    let name = named(name, Some(repository.as_ref()))?;
+    // What is wrong with flags is told before anything is fetched.
+    flags.any()?;
+    let base = Cache::of_environment()?.folder(repository);
+    Ok(later(name, base, Wanted::Named(order.clone()), flags))
+}
+
+/// The configuration of a model that is got ready when its graph is loaded.
+fn later(name: String, base: PathBuf, wanted: Wanted, flags: &ModelFlags) -> Config {
+    let file = PathBuf::from(format!("graph of {name}"));
+    let flags = flags.clone();
+    let maker = Maker::new(move || text_of_wanted(&wanted, &flags));
+    alone(GraphEntry {
+        maker: Some(maker),
+        ..GraphEntry::new(name, base, file)
+    })
 }
 
 /// What a model is for: as the command line says, or else as the file does.
@@ -272,6 +295,7 @@ mod tests {
                 | Source::Graph { file, .. }
                 | Source::Model(file)
                 | Source::Repository(file) => file,
+                Source::Named(order) => panic!("{order:?}"),
             };
             assert_eq!(found, folder.path().join(expected));
         }

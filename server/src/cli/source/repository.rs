@@ -68,6 +68,7 @@ fn one_in(root: &Path, name: &str, notes: &mut Vec<String>) -> Result<Config, St
     match Source::of(&folder)? {
         Source::Graph { file, base } => one_graph(&file, &base, Some(name)),
         Source::Model(model) => one_model(&model, Some(name), &ModelFlags::default()),
+        Source::Named(order) => Err(format!("`{}` is no folder", order.name)),
         Source::Configuration(file) | Source::Repository(file) => Err(format!(
             "`{}` lists graphs of its own: serve it with --config_path",
             file.display()
