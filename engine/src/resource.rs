@@ -22,6 +22,9 @@ use crate::{
     packet::TypeInfo,
 };
 
+/// The code of errors about files that are there in full, and that nothing can be loaded from.
+pub const INVALID_RESOURCE: &str = "invalid_resource";
+
 /// Something that is shared between sessions and plans.
 pub trait Resource: Send + Sync + Sized + 'static {
     /// Everything that decides what is loaded. Two equal specs share one resource.
@@ -41,6 +44,9 @@ pub trait Resource: Send + Sync + Sized + 'static {
     }
 
     /// Loads it. May take long; happens while a plan is compiled, never in a session.
+    ///
+    /// # Errors
+    /// With the code [`INVALID_RESOURCE`] if it cannot be loaded from these files whatever happens.
     fn load(spec: &Self::Spec, files: &dyn FileSource) -> Result<Self>;
 }
 

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use graphmill_engine::{Error, FileSource, Kind, Resource, Result};
+use graphmill_engine::{Error, FileSource, INVALID_RESOURCE, Kind, Resource, Result};
 use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
 use graphmill_llm::{
     BackendKind, Health, LlmEngine, LlmEngineSpec, LoadError, SpecError, Supervised, VisionSpec,
@@ -384,5 +384,10 @@ fn adapter_option(at: usize) -> String {
 }
 
 fn not_loaded(error: LoadError) -> Error {
-    Error::unavailable(error.to_string()).with_source(error)
+    let is_wrong = matches!(error, LoadError::Script { .. });
+    let failed = Error::unavailable(error.to_string()).with_source(error);
+    if is_wrong {
+        return failed.with_code(INVALID_RESOURCE);
+    }
+    failed
 }

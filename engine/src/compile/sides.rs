@@ -10,6 +10,7 @@ use crate::{
     contract::{Arity, Group, PortSpec, ResourceNeed},
     error::Error,
     registry::environment::Loading,
+    resource::INVALID_RESOURCE,
     tags::TagEntry,
 };
 
@@ -331,7 +332,11 @@ fn failed(draft: &Draft<'_>, side: &DraftSide, defined: (u16, u16), error: &Erro
     let (_, port) = definition(draft, defined);
     let option = place_of(error, &draft.nodes[usize::from(defined.0)]);
     let message = format!("cannot load resource `{}`: {error}", side.name);
-    Diagnostic::error(&sides::RESOURCE_FAILED, option.unwrap_or(port), message)
+    let code = match error.code.as_deref() {
+        Some(INVALID_RESOURCE) => &sides::RESOURCE_INVALID,
+        _ => &sides::RESOURCE_FAILED,
+    };
+    Diagnostic::error(code, option.unwrap_or(port), message)
 }
 
 /// The option that an error names.

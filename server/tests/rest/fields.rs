@@ -190,6 +190,8 @@ async fn a_whole_number_may_have_a_fraction_of_nothing() {
             r#"{"max_tokens": 2.0, "n": 1e0, "seed": 7.0, "top_k": -1.0}"#,
         ),
         (CHAT, r#"{"seed": -1}"#),
+        (CHAT, r#"{"seed": 9223372036854775808}"#),
+        (COMPLETIONS, r#"{"seed": 18446744073709551615}"#),
         (
             CHAT,
             r#"{"max_completion_tokens": 2e0, "logit_bias": [[5.0, 1]]}"#,
@@ -225,7 +227,7 @@ async fn a_whole_number_may_have_a_fraction_of_nothing() {
     for (fields, code) in [
         (json!({ "max_tokens": 2.5 }), "invalid_type"),
         (json!({ "max_tokens": 1e300 }), "invalid_value"),
-        (json!({ "seed": 1.8e19 }), "invalid_value"),
+        (json!({ "seed": 1.9e19 }), "invalid_value"),
     ] {
         let reply = post(&server, CHAT, &with(good(CHAT), &fields)).await;
         let found = (reply.status, reply.json()["error"]["code"].clone());
