@@ -47,7 +47,7 @@ impl<'a> ChatLogprobs<'a> {
     }
 
     /// As [`new`](Self::new), where there are any: what a chunk of a stream says.
-    pub(super) fn of_chunk(tokens: &'a [TextLogprob]) -> Option<Self> {
+    pub(super) fn from_chunk(tokens: &'a [TextLogprob]) -> Option<Self> {
         let logprobs = Self::new(tokens);
         (!logprobs.content.is_empty()).then_some(logprobs)
     }
@@ -90,7 +90,7 @@ impl TextLogprobs {
     }
 
     /// Makes those of a chunk, where there are any.
-    pub(super) fn of_chunk(tokens: &[TextLogprob], begins: usize) -> Option<Self> {
+    pub(super) fn from_chunk(tokens: &[TextLogprob], begins: usize) -> Option<Self> {
         let mut logprobs = Self::default();
         logprobs.extend(tokens, begins);
         (!tokens.is_empty()).then_some(logprobs)

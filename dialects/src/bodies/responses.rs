@@ -34,7 +34,7 @@ pub struct Responses {
     /// Choice of a call.
     #[schemars(schema_with = "tools::choice", extend("x-unsupported" = "`function`, `custom` and `allowed_tools` are"))]
     pub tool_choice: Option<Value>,
-    /// `reasoning.encrypted_content` changes nothing: what is thought is sent as it is.
+    /// Changes nothing: what is thought is sent as it is (`reasoning.encrypted_content`), and there are no calls of the provider's tools whose parts it could ask for.
     #[schemars(schema_with = "include")]
     pub include: Option<Vec<String>>,
     /// `include_obfuscation` changes nothing: the last event has the counts, and nothing is obscured.
@@ -146,8 +146,9 @@ pub enum Item {
     /// Calls of the provider's tools and their results, which are left out.
     #[serde(other)]
     #[schemars(extend("x-tags" = [
-        "apply_patch_call*", "code_interpreter_call", "computer_call*", "file_search_call", "image_generation_call",
-        "local_shell_call*", "mcp_*", "shell_call*", "tool_search_call", "web_search_call",
+        "apply_patch_call*", "code_interpreter_call", "compaction_summary", "computer_call*", "context_compaction", "file_search_call",
+        "ghost_snapshot", "image_generation_call", "local_shell_call*", "mcp_*", "program*", "shell_call*", "tool_search_call",
+        "web_search_call",
     ]))]
     OfProvider,
 }
@@ -308,9 +309,16 @@ fn input(generator: &mut SchemaGenerator) -> Schema {
 }
 
 fn include(_: &mut SchemaGenerator) -> Schema {
-    let known = "reasoning.encrypted_content";
+    let known = [
+        "reasoning.encrypted_content",
+        "code_interpreter_call.outputs",
+        "computer_call_output.output.image_url",
+        "file_search_call.results",
+        "web_search_call.action.sources",
+        "web_search_call.results",
+    ];
     json_schema!({
-        "type": "array", "maxItems": 64, "items": { "enum": [known], "x-only": true },
-        "x-shown": { "type": "array", "maxItems": 64, "items": { "const": known } },
+        "type": "array", "maxItems": 64, "items": { "enum": known, "x-only": true },
+        "x-shown": { "type": "array", "maxItems": 64, "items": { "enum": known } },
     })
 }
