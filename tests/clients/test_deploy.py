@@ -22,6 +22,7 @@ import yaml
 
 from conftest import BINARY, MODEL as MODEL_NAME, ROOT, free_port
 from test_docs import anchors, command_line
+from test_hub import hub
 
 MANIFESTS = sorted((ROOT / "deploy/kserve").glob("*.yaml"))
 CHART = ROOT / "deploy/helm/graphmill"
@@ -223,44 +224,20 @@ def test_the_init_container_downloads_the_model_once(tmp_path):
     listener.shutdown()
 
 
-class Hub(http.server.BaseHTTPRequestHandler):
-    """A hub with one model, for whoever has the token."""
-
-    asked = []
-
-    def do_GET(self):
-        Hub.asked.append(self.path)
-        commit, name = "0" * 40, "tiny-Q8_0.gguf"
-        lfs = {"sha256": DOWNLOAD["model"]["sha256"], "size": len(MODEL), "pointerSize": 134}
-        info = {"sha": commit, "siblings": [{"rfilename": name, "size": len(MODEL), "blobId": commit, "lfs": lfs}]}
-        has_token = self.headers["authorization"] == "Bearer secret"
-        self.send_response(200 if has_token else 401)
-        self.end_headers()
-        self.wfile.write(json.dumps(info).encode() if self.path.startswith("/api/models/org/model-GGUF/") else MODEL)
-
-    def log_message(self, *_):
-        pass
-
-
 def test_the_init_container_pulls_a_model_that_the_server_finds_offline(tmp_path):
-    listener = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    threading.Thread(target=listener.serve_forever, daemon=True).start()
     (download,) = pod(NAMED)["initContainers"]
     assert download["image"] == container(NAMED)["image"]
-
-    def environment(of):
-        given = {entry["name"]: entry["value"].replace("/models", str(tmp_path / "models")) for entry in of["env"]}
-        return {**os.environ, **given, "HF_ENDPOINT": f"http://127.0.0.1:{listener.server_port}"}
-
-    pulled = subprocess.run([BINARY, *download["args"]], env=environment(download), capture_output=True, text=True, timeout=60)
-    assert pulled.returncode == 0, pulled.stderr
-    asked = len(Hub.asked)
     words = [word.replace("=8000", f"={free_port()}").replace("0.0.0.0", "127.0.0.1") for word in container(NAMED)["args"]]
-    for path in (tmp_path / "models").rglob("*"):
-        path.chmod(0o555)
-    with serving(words, tmp_path, environment(container(NAMED))):
-        assert len(Hub.asked) == asked == 2
-    listener.shutdown()
+    with hub(tmp_path) as (environment, asked):
+
+        def with_variables(of):
+            return environment | {entry["name"]: entry["value"].replace("/models", str(tmp_path)) for entry in of["env"]}
+
+        pulled = subprocess.run([BINARY, *download["args"]], env=with_variables(download), capture_output=True, text=True, timeout=60)
+        assert pulled.returncode == 0, pulled.stderr
+        asked.clear()
+        with serving(words, tmp_path, with_variables(container(NAMED))):
+            assert not asked
 
 
 @contextlib.contextmanager

@@ -95,7 +95,7 @@ pub struct GraphEntry {
     /// The graph itself, where it was made for a model and no file has it, or where a kept one
     /// counts instead of the file.
     pub text: Option<Arc<str>>,
-    /// Makes the graph where its model is got ready first. [`text`](Self::text) counts more.
+    /// Makes the graph where its model is got ready first; a `text` counts more.
     pub maker: Option<Maker>,
     /// The subgraphs beside the graph, where kept ones count instead of the files.
     pub beside: Option<Arc<[Subgraph]>>,

@@ -4,7 +4,7 @@
 use std::{
     env, fs,
     io::{self, ErrorKind},
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
 };
 
 use super::{
@@ -111,22 +111,17 @@ impl Cache {
         fs::rename(new, refs.join("main"))
     }
 
-    /// The newest snapshot that is here, and its files.
-    pub(super) fn files(&self, repository: &str) -> Option<(PathBuf, Vec<RepositoryFile>)> {
-        let commit = fs::read_to_string(self.folder(repository).join("refs/main")).ok()?;
-        let commit = Path::new(commit.trim());
-        let is_name = matches!(
-            commit.components().collect::<Vec<_>>()[..],
-            [Component::Normal(_)]
-        );
-        let snapshot = self.folder(repository).join("snapshots").join(commit);
-        let files = is_name.then(|| files_in(&snapshot))?;
-        let file = |(path, size)| RepositoryFile {
-            path,
-            size,
-            sum: None,
+    /// The snapshots that are here with their files, that of `main` first.
+    pub(super) fn snapshots(&self, repository: &str) -> Vec<(PathBuf, Vec<RepositoryFile>)> {
+        let folder = self.folder(repository);
+        let main = fs::read_to_string(folder.join("refs/main")).unwrap_or_default();
+        let mut snapshots = folders_in(&folder.join("snapshots")).unwrap_or_default();
+        snapshots.sort_by_key(|snapshot| !snapshot.ends_with(main.trim()));
+        let files = |snapshot: PathBuf| {
+            let files = repository_files(&snapshot);
+            (snapshot, files)
         };
-        Some((snapshot, files.into_iter().map(file).collect()))
+        snapshots.into_iter().map(files).collect()
     }
 
     /// Lists the files of models in all repositories and snapshots.
@@ -181,15 +176,7 @@ impl Cache {
             return Ok(before);
         }
         let mut links = Vec::new();
-        for snapshot in folders_in(&folder.join("snapshots")).map_err(failed)? {
-            let files = files_in(&snapshot)
-                .into_iter()
-                .map(|(path, size)| RepositoryFile {
-                    path,
-                    size,
-                    sum: None,
-                });
-            let files: Vec<_> = files.collect();
+        for (snapshot, files) in self.snapshots(&name.repository) {
             // A snapshot without the model keeps its files.
             if let Ok(choice) = super::choice::choose(&files, name) {
                 links.extend(choice.model.iter().map(|file| snapshot.join(&file.path)));
@@ -241,9 +228,19 @@ fn folders_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
+/// The files below a folder, as those of a repository.
+pub(super) fn repository_files(folder: &Path) -> Vec<RepositoryFile> {
+    let file = |(path, size)| RepositoryFile {
+        path,
+        size,
+        sum: None,
+    };
+    files_in(folder).into_iter().map(file).collect()
+}
+
 /// The files below a folder that are there and whole: paths in it, and bytes. What cannot be read
 /// is left out.
-pub(super) fn files_in(folder: &Path) -> Vec<(String, u64)> {
+fn files_in(folder: &Path) -> Vec<(String, u64)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(inner) = folders.pop() {

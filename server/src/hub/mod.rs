@@ -20,8 +20,8 @@ use std::{
 use tokio::runtime::Builder;
 
 pub(crate) use cache::{Cache, CachedFile};
-use cache::{files_in, given, place_in};
-use choice::{RepositoryFile, choose};
+use cache::{given, place_in, repository_files};
+use choice::choose;
 use client::{Client, Failure, Listing};
 use download::Wanted;
 pub(crate) use name::ModelName;
@@ -53,8 +53,7 @@ pub(crate) fn fetch(order: &Order) -> Result<Fetched, String> {
     runtime.block_on(fetch_files(order))
 }
 
-/// As [`fetch`], for a caller that does something else meanwhile.
-pub(crate) async fn fetch_files(order: &Order) -> Result<Fetched, String> {
+async fn fetch_files(order: &Order) -> Result<Fetched, String> {
     let cache = Cache::of_environment()?;
     let name = &order.name;
     let is_set = |value: String| ["1", "true", "yes", "on"].contains(&&*value.to_lowercase());
@@ -82,32 +81,30 @@ pub(crate) async fn fetch_files(order: &Order) -> Result<Fetched, String> {
 /// The token of the user's account: that of the environment, or that which `hf auth login` keeps.
 fn token(cache: &Cache) -> Option<String> {
     let named = given("HF_TOKEN").or_else(|| given("HUGGING_FACE_HUB_TOKEN"));
-    named.or_else(|| {
+    let kept = || {
         let path = given("HF_TOKEN_PATH").map(PathBuf::from);
-        let path = path.unwrap_or_else(|| cache.home().join("token"));
-        let token = std::fs::read_to_string(path).ok()?;
-        Some(token.trim().to_owned()).filter(|token| !token.is_empty())
-    })
+        std::fs::read_to_string(path.unwrap_or_else(|| cache.home().join("token"))).ok()
+    };
+    let token = named.or_else(kept)?.trim().to_owned();
+    Some(token).filter(|token| !token.is_empty())
 }
 
 /// What is here of a model, without asking anybody.
 fn here(order: &Order, cache: &Cache) -> Option<Result<Fetched, String>> {
-    let (folder, files) = match &order.folder {
-        None => cache.files(&order.name.repository)?,
-        Some(folder) => {
-            let files = files_in(folder).into_iter();
-            let file = |(path, size)| RepositoryFile {
-                path,
-                size,
-                sum: None,
-            };
-            (folder.clone(), files.map(file).collect())
-        }
+    let places = match &order.folder {
+        None => cache.snapshots(&order.name.repository),
+        Some(folder) => vec![(folder.clone(), repository_files(folder))],
     };
-    Some(choose(&files, &order.name).map(|choice| Fetched {
-        model: folder.join(&choice.model[0].path),
-        projector: choice.projector.map(|file| folder.join(&file.path)),
-    }))
+    let places = places.iter().filter(|(_, files)| !files.is_empty());
+    let chosen = places.map(|(folder, files)| {
+        choose(files, &order.name).map(|choice| Fetched {
+            model: folder.join(&choice.model[0].path),
+            projector: choice.projector.map(|file| folder.join(&file.path)),
+        })
+    });
+    let mut chosen: Vec<_> = chosen.collect();
+    let at = chosen.iter().position(Result::is_ok).unwrap_or(0);
+    (at < chosen.len()).then(|| chosen.swap_remove(at))
 }
 
 async fn fetch_listed(

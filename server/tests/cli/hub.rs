@@ -297,6 +297,12 @@ fn the_cache_serves_without_the_hub() {
     let said = fails(&hub, home.path(), &["pull", &other], &offline);
     assert!(said.contains("has no `Q4_K_M`"), "{said}");
     assert_eq!(hub.state().requests.len(), asked);
+    // What an earlier commit had is here, too.
+    let newer = folder(home.path()).join("snapshots/ffff");
+    fs::create_dir(&newer).expect("writable");
+    fs::write(folder(home.path()).join("refs/main"), "ffff").expect("writable");
+    let output = run_with(&hub, home.path(), &["pull", REPOSITORY], &offline);
+    assert_eq!(text(&output.stdout), printed, "{}", text(&output.stderr));
 }
 
 #[test]
@@ -422,4 +428,41 @@ fn the_flags_of_other_servers_name_models_too() {
         said.contains("`--pull` is for a model of Hugging Face"),
         "{said}"
     );
+}
+
+/// One projector is found beside the model, and the better one of two is named in its graph.
+#[cfg(feature = "vision")]
+#[test]
+fn a_model_that_reads_images_gets_its_projector() {
+    use crate::rest::random_projector::{Kind, MODEL_WIDTH, make};
+
+    let home = home();
+    let model = fs::read(MODEL).expect("there");
+    let projector = make(home.path(), Kind::Square, MODEL_WIDTH, 4.0);
+    let projector = fs::read(projector).expect("made");
+    for others in [&[][..], &["mmproj-F32.gguf"]] {
+        let names = [&["m.gguf", "mmproj-F16.gguf"], others].concat();
+        let file = |name: &&'static str| match *name {
+            "m.gguf" => (*name, &model[..]),
+            _ => (*name, &projector[..]),
+        };
+        let files: Vec<(&str, &[u8])> = names.iter().map(file).collect();
+        let hub = Hub::start(&files);
+        let mut server = serve(&hub, home.path(), &[REPOSITORY]);
+        server.says("ready after");
+        let models = server.get("/v3/models");
+        assert_eq!(
+            models["data"][0]["input_modalities"],
+            json!(["text", "image"]),
+            "{models}"
+        );
+        assert_eq!(
+            hub.state()
+                .requests
+                .iter()
+                .filter(|it| it.path.contains("F32"))
+                .count(),
+            0
+        );
+    }
 }

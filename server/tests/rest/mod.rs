@@ -50,7 +50,7 @@ mod quotas;
 mod random_model;
 #[cfg(feature = "vision")]
 #[path = "../../../llm/tests/llama/random_projector.rs"]
-mod random_projector;
+pub(crate) mod random_projector;
 mod recovery;
 mod reference;
 mod refusals;

@@ -45,6 +45,12 @@ pub(super) fn of(model: &Path, kind: &str) -> Result<PathBuf, String> {
     let lock = File::create(folder.join("lock")).map_err(failed)?;
     lock.lock().map_err(failed)?;
     if !copy.is_file() {
+        // What a process has left that was killed.
+        for entry in fs::read_dir(&folder).map_err(failed)?.flatten() {
+            if entry.path().extension().is_some_and(|end| end == "part") {
+                fs::remove_file(entry.path()).map_err(failed)?;
+            }
+        }
         write(model, &copy, kind)?;
         link_companions(model, &folder).map_err(failed)?;
     }
