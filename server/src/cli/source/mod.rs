@@ -2,6 +2,9 @@
 //! graph that suits it.
 
 mod graph;
+mod models;
+#[cfg(feature = "onnx")]
+mod onnx;
 mod options;
 mod repository;
 
@@ -13,7 +16,7 @@ use std::{
 use graphmill_engine::read_text;
 use graphmill_llm::{BackendKind, ModelKind, kind_of};
 
-pub(super) use graph::text;
+pub(super) use models::models_in_folder;
 pub(super) use options::ModelFlags;
 pub(super) use repository::all_in;
 
@@ -35,6 +38,8 @@ pub(super) enum Source {
     Model(PathBuf),
     /// The graphs and models in the folders of this one.
     Repository(PathBuf),
+    /// The models in this folder, each found and dropped while the server runs.
+    Models(PathBuf),
 }
 
 impl Source {
@@ -67,8 +72,19 @@ impl Source {
                 base: path.parent().unwrap_or(Path::new("")).to_owned(),
             }),
             _ => Err(format!(
-                "cannot serve `{}`: expected a `.gguf` file, a `.pbtxt` graph or a `{CONFIG_FILE}`",
+                "cannot serve `{}`: expected a `.gguf` or `.onnx` file, a `.pbtxt` graph or a `{CONFIG_FILE}`",
                 path.display()
+            )),
+        }
+    }
+
+    /// The models in `root`.
+    pub(super) fn models(root: &Path) -> Result<Self, String> {
+        match fs::read_dir(root) {
+            Ok(_) => Ok(Self::Models(root.to_owned())),
+            Err(error) => Err(format!(
+                "cannot read the folder `{}`: {error}",
+                root.display()
             )),
         }
     }
@@ -147,7 +163,7 @@ fn how_to_get(path: &Path) -> String {
 }
 
 /// The endings of files that can be served.
-const SERVED_ENDINGS: [&str; 3] = [".gguf", ".pbtxt", ".json"];
+const SERVED_ENDINGS: [&str; 4] = [".gguf", ".onnx", ".pbtxt", ".json"];
 
 /// Whether a file is the configuration of a server, rather than that of a model.
 fn lists_graphs(file: &Path) -> bool {
@@ -158,7 +174,12 @@ fn is_model(path: &Path) -> bool {
     let is_gguf = path
         .extension()
         .is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"));
-    is_gguf || BackendKind::of(path) == BackendKind::Scripted
+    is_gguf || is_onnx(path) || BackendKind::of(path) == BackendKind::Scripted
+}
+
+fn is_onnx(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|ending| ending.eq_ignore_ascii_case("onnx"))
 }
 
 fn models_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
@@ -202,17 +223,48 @@ pub(super) fn one_model(
     flags: &ModelFlags,
 ) -> Result<Config, String> {
     let name = named(name, model.file_stem())?;
-    let text = text(model, kind(model, flags)?, flags)?;
+    Ok(alone(entry_of(model, name, text(model, flags)?)))
+}
+
+/// The graph that suits a model.
+pub(super) fn text(model: &Path, flags: &ModelFlags) -> Result<String, String> {
+    if !is_onnx(model) {
+        return graph::text(model, kind(model, flags)?, flags);
+    }
+    match flags.any()? {
+        None => of_onnx(model),
+        Some(flag) => Err(format!(
+            "`--{flag}` is for language models, and `{}` is a model in ONNX",
+            model.display()
+        )),
+    }
+}
+
+#[cfg(feature = "onnx")]
+fn of_onnx(model: &Path) -> Result<String, String> {
+    onnx::text(model)
+}
+
+#[cfg(not(feature = "onnx"))]
+fn of_onnx(model: &Path) -> Result<String, String> {
+    let shown = model.display();
+    Err(format!(
+        "cannot serve `{shown}`: this build has no ONNX models (the feature `onnx`)"
+    ))
+}
+
+/// The entry of a model on the graph with this text.
+fn entry_of(model: &Path, name: String, text: String) -> GraphEntry {
     let base = model.parent().unwrap_or(Path::new("")).to_owned();
     let file = PathBuf::from(format!("graph of {}", model.display()));
-    Ok(alone(GraphEntry {
+    GraphEntry {
         text: Some(text.into()),
         ..GraphEntry::new(name, base, file)
-    }))
+    }
 }
 
 /// What a model is for: as the command line says, or else as the file does.
-pub(super) fn kind(model: &Path, flags: &ModelFlags) -> Result<ModelKind, String> {
+fn kind(model: &Path, flags: &ModelFlags) -> Result<ModelKind, String> {
     match flags.task {
         Some(task) => Ok(task.kind()),
         None => kind_of(model).map_err(|error| error.to_string()),
@@ -270,6 +322,7 @@ mod tests {
                 Source::Configuration(file)
                 | Source::Graph { file, .. }
                 | Source::Model(file)
+                | Source::Models(file)
                 | Source::Repository(file) => file,
             };
             assert_eq!(found, folder.path().join(expected));

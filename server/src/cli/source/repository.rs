@@ -51,10 +51,12 @@ fn one_in(root: &Path, name: &str) -> Result<Config, String> {
     match Source::of(&folder)? {
         Source::Graph { file, base } => one_graph(&file, &base, Some(name)),
         Source::Model(model) => one_model(&model, Some(name), &ModelFlags::default()),
-        Source::Configuration(file) | Source::Repository(file) => Err(format!(
-            "`{}` lists graphs of its own: serve it with --config_path",
-            file.display()
-        )),
+        Source::Configuration(file) | Source::Models(file) | Source::Repository(file) => {
+            Err(format!(
+                "`{}` lists graphs of its own: serve it with --config_path",
+                file.display()
+            ))
+        }
     }
 }
 
