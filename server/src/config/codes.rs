@@ -14,6 +14,7 @@ pub const ALL: &[&Code] = &[
     &SUBGRAPH,
     &TWO_FILES,
     &VERSIONS,
+    &ALIAS,
 ];
 
 /// The configuration file cannot be read.
@@ -119,4 +120,14 @@ pub static VERSIONS: Code = Code {
                   that the policy serves.",
     wrong: r#"{"model_config_list": [{"config": {"name": "chat", "model_version_policy": {"all": {}}}}]}"#,
     right: r#"{"model_config_list": [{"config": {"name": "chat"}}]}"#,
+};
+
+/// An alias that another graph has, or that cannot be a name.
+pub static ALIAS: Code = Code {
+    number: 911,
+    title: "an alias cannot be used",
+    explanation: "`aliases` of a graph are further names that the `model` of a request may say. An alias is given once, is no name \
+                  of a graph, and can have what a name can: slashes, but no control characters and no segments `.` or `..`.",
+    wrong: r#"{"model_config_list": [{"config": {"name": "chat", "aliases": ["gpt-4o", "gpt-4o"]}}]}"#,
+    right: r#"{"model_config_list": [{"config": {"name": "chat", "aliases": ["gpt-4o", "gpt-4o-mini"]}}]}"#,
 };

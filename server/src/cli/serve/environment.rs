@@ -28,11 +28,12 @@ const OTHERS: [&str; 4] = [
 ];
 
 /// The arguments that say what is served.
-const SOURCES: [&str; 4] = [
+const SOURCES: [&str; 5] = [
     "model",
     "config_path",
     "model_path",
     "model_repository_path",
+    "models_dir",
 ];
 
 /// Has the flags of a command take their values from the environment, too.
