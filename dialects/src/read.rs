@@ -197,7 +197,7 @@ impl<'de> Deserializer<'de> for Remaining<'_> {
 
 /// Returns true if a field's value, whatever the field, leaves everything as it is without the
 /// field.
-fn asks_for_nothing(value: &Value) -> bool {
+pub fn asks_for_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Bool(value) => !value,

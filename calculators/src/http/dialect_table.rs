@@ -9,8 +9,8 @@ pub use graphmill_engine::registry::inventory;
 use super::dialect::{Dialect, Family, Target};
 use super::inspect::tokenizer::Tokenizer;
 use super::{
-    chat, completions, embeddings, fields, generate, messages, ollama::Ollama, request, rerank,
-    responses, transcriptions,
+    chat, completions, embeddings, fields, generate, messages, ollama::Ollama, openllm, request,
+    rerank, responses, transcriptions,
 };
 use crate::payload::HttpRequestPayload;
 
@@ -22,6 +22,8 @@ const ALL: &[&dyn Dialect] = &[
     &responses::Compact,
     &messages::Messages,
     &transcriptions::Transcriptions,
+    &openllm::OpenLlm::WHOLE,
+    &openllm::OpenLlm::STREAM,
     &generate::Generate::WHOLE,
     &generate::Generate::STREAM,
     &Tokenizer::TOKENIZE,

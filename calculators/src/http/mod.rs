@@ -1,7 +1,7 @@
 //! Nodes that read and write the dialects of HTTP: what a request may say, and how an answer looks.
 //!
 //! Each dialect is a folder: OpenAI's `chat/completions`, `completions` and `responses`,
-//! Anthropic's `messages`, KServe's `generate`, OpenAI's `audio/transcriptions`. All of them
+//! Anthropic's `messages`, KServe's `generate`, OpenLLM's, OpenAI's `audio/transcriptions`. All of them
 //! implement [`dialect::Dialect`]. `responses`, `messages` and `audio/transcriptions` have the fields
 //! of chats beside their own, `generate` those of `completions`, and all answers are written from
 //! the same chunks of text.
@@ -25,6 +25,7 @@ mod logprobs;
 mod messages;
 mod named_events;
 mod ollama;
+mod openllm;
 mod params;
 mod parts;
 mod prompts;

@@ -37,6 +37,11 @@ pub trait Dialect: Debug + Sync {
         Place::Behind(PREFIXES)
     }
 
+    /// Returns true if a request may leave `model` out, and means the only graph of its family.
+    fn needs_no_model(&self) -> bool {
+        false
+    }
+
     /// The field of a file, which is Base64 in JSON, where requests can be forms
     /// (`multipart/form-data`); none where they are JSON alone.
     fn file_field(&self) -> Option<&'static str> {

@@ -26,6 +26,8 @@ pub struct EchoedText {
 /// A token of a text, with its log probability.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TextLogprob {
+    /// The token.
+    pub token: Token,
     /// The place where the token begins in the text, in characters. A token that goes on with a
     /// character begins where that does.
     pub offset: usize,

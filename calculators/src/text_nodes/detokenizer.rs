@@ -191,6 +191,7 @@ impl Choice {
     fn note(&mut self, vocab: &dyn Vocab, token: Token, logprob: Option<&TokenLogprob>) {
         let top = logprob.map_or(&[][..], |logprob| &logprob.top);
         self.logprobs.push(TextLogprob {
+            token,
             offset: self.characters,
             bytes: spelling(vocab, token),
             logprob: logprob.map(|logprob| logprob.logprob),

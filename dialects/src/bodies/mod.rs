@@ -14,6 +14,7 @@ pub mod generate;
 pub mod length;
 pub mod messages;
 pub mod ollama;
+pub mod openllm;
 pub mod output;
 pub mod prompts;
 pub mod responses;
@@ -45,6 +46,10 @@ pub const TRANSCRIPTIONS: &str = "audio/transcriptions";
 pub const GENERATE: &str = "generate";
 /// The same as a stream.
 pub const GENERATE_STREAM: &str = "generate_stream";
+/// OpenLLM's endpoint that continues a text: its path is `generate`, as another one's is.
+pub const OPENLLM: &str = "openllm/generate";
+/// The same as a stream.
+pub const OPENLLM_STREAM: &str = "openllm/generate_stream";
 /// The endpoint that shows the tokens of a text.
 pub const TOKENIZE: &str = "tokenize";
 /// The endpoint that shows the text of tokens.
@@ -110,6 +115,13 @@ pub(crate) fn all() -> Vec<Endpoint> {
             .beside(&Endpoint::new("").with::<generate::PathFields>(), &[], &[])
             .and(&generate::plain(stream))
     };
+    let openllm = |name, stream| {
+        Endpoint::new(name)
+            .with::<openllm::OpenLlm>()
+            .beside(&completions, &[], &[])
+            .akin(CHAT)
+            .and(&openllm::plain(stream))
+    };
     let responses = Endpoint::new(RESPONSES)
         .with::<responses::Responses>()
         .beside(&chat, responses::LISTED, &["messages"])
@@ -141,6 +153,8 @@ pub(crate) fn all() -> Vec<Endpoint> {
     let ollama_generate = ollama(ollama_generate, &without).and(ollama::GENERATE);
     let (embed, rerank) = (Endpoint::new(EMBED), Endpoint::new(RERANK));
     let embeddings = Endpoint::new(EMBEDDINGS).with::<vectors::Embeddings>();
+    let [openllm, openllm_stream] =
+        [(OPENLLM, &["false"]), (OPENLLM_STREAM, &["true"])].map(|(name, it)| openllm(name, it));
     let (whole, streamed) = (
         generate(GENERATE, &["false"]),
         generate(GENERATE_STREAM, &["true"]),
@@ -153,6 +167,8 @@ pub(crate) fn all() -> Vec<Endpoint> {
         messages,
         whole,
         streamed,
+        openllm,
+        openllm_stream,
         transcriptions,
         tokenize,
         Endpoint::new(DETOKENIZE).with::<prompts::Detokenize>(),

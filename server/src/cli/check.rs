@@ -191,7 +191,7 @@ fn of_source(source: &Source, bench: &Bench) -> Vec<Checked> {
         Source::Configuration(file) => config_and_graphs(file, bench),
         Source::Graph { file, base } => vec![graph(file, base, bench)],
         Source::Model(file) => vec![model(file, bench)],
-        Source::Repository(root) => folder(root, bench),
+        Source::Models(root) | Source::Repository(root) => folder(root, bench),
         // What is checked is here.
         Source::Named(_) => Vec::new(),
     }

@@ -14,6 +14,7 @@ pub const ALL: &[&Code] = &[
     &SUBGRAPH,
     &TWO_FILES,
     &VERSIONS,
+    &ALIAS,
     &TRITON,
 ];
 
@@ -122,9 +123,19 @@ pub static VERSIONS: Code = Code {
     right: r#"{"model_config_list": [{"config": {"name": "chat"}}]}"#,
 };
 
+/// An alias that another graph has, or that cannot be a name.
+pub static ALIAS: Code = Code {
+    number: 911,
+    title: "an alias cannot be used",
+    explanation: "`aliases` of a graph are further names that the `model` of a request may say. An alias is given once, is no name \
+                  of a graph, and can have what a name can: slashes, but no control characters and no segments `.` or `..`.",
+    wrong: r#"{"model_config_list": [{"config": {"name": "chat", "aliases": ["gpt-4o", "gpt-4o"]}}]}"#,
+    right: r#"{"model_config_list": [{"config": {"name": "chat", "aliases": ["gpt-4o", "gpt-4o-mini"]}}]}"#,
+};
+
 /// A model of Triton that cannot be served as its configuration says.
 pub static TRITON: Code = Code {
-    number: 911,
+    number: 912,
     title: "a model configuration of Triton is refused or has no effect",
     explanation: "A folder of `--model_repository_path` with a `config.pbtxt` is a model of Triton: ONNX models, GGUF models, and ensembles of \
                   ONNX models become graphs, which `serve --model_repository_path FOLDER --model_name NAME --emit_graph` prints. A field \

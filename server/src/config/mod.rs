@@ -13,6 +13,7 @@
 //! graph that cannot be loaded is no error of this file: it is reported with its own diagnostics,
 //! and the other graphs are served.
 
+pub(crate) mod aliases;
 pub mod codes;
 pub mod diagnostics;
 mod maker;
@@ -20,6 +21,7 @@ mod member;
 mod observation;
 mod resolve;
 pub(crate) use resolve::wrong_name;
+mod lister;
 mod schema;
 pub(crate) mod subgraphs;
 mod text;
@@ -41,6 +43,7 @@ use graphmill_grammar::{
 };
 use serde::{Deserialize, Serialize};
 
+pub use lister::Lister;
 pub use maker::Maker;
 pub use observation::{Observation, Redaction};
 use text::Text;
@@ -84,6 +87,8 @@ impl Config {
 pub struct GraphEntry {
     /// What the `model` of a request says; may contain `/`.
     pub name: String,
+    /// Further names that a request may say, unique over all graphs.
+    pub aliases: Vec<String>,
     /// The number of its folder, where a graph has versions.
     pub version: Option<u64>,
     /// The folder that paths in the graph's node options are relative to.
@@ -113,6 +118,12 @@ pub struct Serving {
     /// After which time without a request it is unloaded; zero: never. Without it, the server's
     /// default counts.
     pub idle_unload: Option<Duration>,
+    /// Time for an answer where its request says none.
+    pub response_timeout: Option<Duration>,
+    /// Whether a reload replaces it alone: it is loaded later, and keeps no other graph from being
+    /// served.
+    #[serde(default)]
+    pub independent: bool,
 }
 
 impl GraphEntry {
@@ -120,6 +131,7 @@ impl GraphEntry {
     pub fn new(name: String, base: PathBuf, file: PathBuf) -> Self {
         Self {
             name,
+            aliases: Vec::new(),
             version: None,
             subconfig: base.join("subconfig.json"),
             base,

@@ -57,7 +57,7 @@ pub(super) async fn answer(
     let settings = Settings::read(&first.parameters, ready.plan())?;
     who.entry.model(ready.servable.name(), true);
     let (sides, priority) = (&settings.sides, settings.priority);
-    let deadline = who.deadline(settings.timeout);
+    let deadline = who.deadline(who.time_for(&ready.servable, settings.timeout));
     let run = Run::open_tensors(who, ready, sides, priority, deadline, Driver::Task)?;
     let unanswered = Arc::<Mutex<OpenMessages>>::default();
     let feeding = Feeding {

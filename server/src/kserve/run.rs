@@ -49,8 +49,9 @@ pub(crate) async fn available(
     name: &str,
     version: &str,
 ) -> Result<Ready, Failure> {
-    let (name, _) = find_version(|name| who.find(name), name, version)?;
-    let ready = who.available(&name, who.deadline(None)).await?;
+    let (name, graph) = find_version(|name| who.find(name), name, version)?;
+    let deadline = who.deadline(who.time_for(&graph, None));
+    let ready = who.available(&name, deadline).await?;
     if tensors::is_served(&ready.plan).unwrap_or(false) {
         return Ok(ready);
     }
@@ -75,7 +76,7 @@ pub(crate) async fn run(
     check_outputs(&request.outputs, ready.plan())?;
     let settings = Settings::read(&request.parameters, ready.plan())?;
     who.entry.model(ready.servable.name(), false);
-    let deadline = who.deadline(settings.timeout);
+    let deadline = who.deadline(who.time_for(&ready.servable, settings.timeout));
     let (sides, priority) = (&settings.sides, settings.priority);
     let mut run = Run::open_tensors(who, ready, sides, priority, deadline, Driver::Reader)?;
     let packets = packets(&run.plan, request.inputs, true)?;
@@ -139,6 +140,11 @@ async fn part_of_sequence(
     if part.starts {
         hold.begins();
     }
+    let within = match who.find(&sequence.name) {
+        Ok(named) => who.time_for(&named.servable, settings.timeout),
+        // A reload has taken it away.
+        Err(_) => settings.timeout,
+    };
     let fed = async {
         sequence.feeder.push(packets, time, None).await?;
         if part.ends {
@@ -147,7 +153,7 @@ async fn part_of_sequence(
         }
         sequence.run.collect(Some(&sequence.feeder)).await
     };
-    let tensors = who.guard(settings.timeout).wait(fed).await?;
+    let tensors = who.guard(within).wait(fed).await?;
     who.entry.answers();
     let label = sequence.label.clone();
     if part.ends || sequence.run.has_ended() {

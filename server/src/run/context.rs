@@ -18,7 +18,7 @@ use crate::{
     listen::{Exchange, time_allowed},
     observe::{request_id::Id, trace::RequestTrace},
     owner::{self, Owner},
-    servable::{Choice, Named, Patience, Ready, Servables, Served},
+    servable::{Choice, Named, Patience, Ready, Servable, Servables, Served},
     sessions::{RecordingOptions, Sessions},
     stage::Stage,
 };
@@ -146,6 +146,12 @@ impl RequestContext {
     pub(crate) fn deadline(&self, within: Option<Duration>) -> Option<Instant> {
         let shorter = self.allowed.into_iter().chain(within).min();
         shorter.and_then(|time| self.arrived.checked_add(time))
+    }
+
+    /// Time for the answer of a graph: as the request says, or else as the graph's entry does.
+    pub(crate) fn time_for(&self, graph: &Servable, within: Option<Duration>) -> Option<Duration> {
+        let usual = graph.response_timeout().filter(|_| self.allowed.is_none());
+        within.or(usual)
     }
 
     /// Guards waits until that deadline.

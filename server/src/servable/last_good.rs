@@ -70,6 +70,9 @@ struct SavedObservation {
 #[serde(deny_unknown_fields)]
 struct SavedGraph {
     name: String,
+    /// Absent in files of programs that had none.
+    #[serde(default)]
+    aliases: Vec<String>,
     version: Option<u64>,
     base: PathBuf,
     file: PathBuf,
@@ -245,6 +248,7 @@ impl SavedGraph {
     fn of(entry: GraphEntry) -> io::Result<Self> {
         Ok(Self {
             name: entry.name,
+            aliases: entry.aliases,
             version: entry.version,
             base: path::absolute(entry.base)?,
             file: path::absolute(entry.file)?,
@@ -263,6 +267,7 @@ impl SavedGraph {
     fn entry(self) -> Result<GraphEntry, String> {
         Ok(GraphEntry {
             name: self.name,
+            aliases: self.aliases,
             version: self.version,
             base: self.base,
             file: self.file,

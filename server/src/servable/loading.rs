@@ -142,7 +142,7 @@ impl Servables {
         loaded
     }
 
-    fn has_failed(&self, entry: &GraphEntry, failed: &Failed) {
+    pub(super) fn has_failed(&self, entry: &GraphEntry, failed: &Failed) {
         let servable = self.of(entry);
         let is_awaited = !servable.is_settled() || !servable.loads_on_demand();
         if failed.lacks_files && self.waits && is_awaited {

@@ -4,6 +4,7 @@
 //! A list is immutable, and a reload puts another one in its place; a graph's state changes behind
 //! it in one atomic swap. So a request sees one state from beginning to end.
 
+mod default;
 mod demand;
 mod health;
 mod last_good;
@@ -44,7 +45,7 @@ pub(crate) use usage::InUse;
 pub(crate) use versions::Choice;
 
 use crate::{
-    config::{Config, GraphEntry, Observation},
+    config::{Config, GraphEntry, Lister, Observation},
     errors::{Cause, Failure},
 };
 use state::Changed;
@@ -55,6 +56,10 @@ pub(crate) struct Settings {
     pub(crate) config: Config,
     /// The file that lists the graphs, if there is one.
     pub(crate) config_path: Option<PathBuf>,
+    /// Lists the graphs where no file does.
+    pub(crate) lister: Option<Lister>,
+    /// Most graphs in memory of those that are loaded on demand.
+    pub(crate) models_max: Option<usize>,
     /// Whether graphs wait for files that are missing.
     pub(crate) waits: bool,
     /// After which time without a request graphs are unloaded that do not say so themselves.
@@ -72,6 +77,8 @@ pub(crate) struct Servables {
     by_name: BTreeMap<String, Arc<Servable>>,
     /// Graphs with versions, by their names.
     versions: BTreeMap<String, Versions>,
+    /// Names of graphs and of versions, by their aliases.
+    aliases: BTreeMap<String, String>,
     /// Lists them in the order in which they are loaded.
     config: Config,
     /// What the program brings, without the subgraphs of the configuration.
@@ -81,6 +88,8 @@ pub(crate) struct Servables {
     pub(crate) waits: bool,
     /// After which time without a request graphs are unloaded that do not say so themselves.
     idle_unload: Option<Duration>,
+    /// Most graphs in memory of those that are loaded on demand.
+    models_max: Option<usize>,
     changed: Changed,
     /// When those that wait and have their files are tried again.
     attempts: Mutex<BTreeMap<String, loading::Attempts>>,
@@ -94,11 +103,13 @@ impl Servables {
         Self {
             by_name: BTreeMap::new(),
             versions: BTreeMap::new(),
+            aliases: BTreeMap::new(),
             config: Config::default(),
             registry,
             environment,
             waits: settings.waits,
             idle_unload: settings.idle_unload,
+            models_max: settings.models_max,
             changed,
             attempts: Mutex::default(),
         }
@@ -112,11 +123,13 @@ impl Servables {
         Self {
             by_name: BTreeMap::new(),
             versions: BTreeMap::new(),
+            aliases: BTreeMap::new(),
             config: Config::default(),
             registry,
             environment: self.environment.clone().with_registry(registered),
             waits: self.waits,
             idle_unload: self.idle_unload,
+            models_max: self.models_max,
             changed: Arc::clone(&self.changed),
             attempts: Mutex::default(),
         }
@@ -129,6 +142,13 @@ impl Servables {
             serving.idle_unload = serving.idle_unload.or(self.idle_unload);
             let servable = Servable::new(entry.clone(), serving, Arc::clone(&self.changed));
             self.put(Arc::new(servable));
+            for alias in &entry.aliases {
+                self.aliases.insert(alias.clone(), entry.name.clone());
+                if let Some(version) = entry.version {
+                    self.aliases
+                        .insert(format!("{alias}@{version}"), entry.id());
+                }
+            }
         }
         self.versions = versions::of(&config);
         self.config = config;
@@ -224,6 +244,11 @@ impl Servables {
     /// By name, to keep.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Servable>> {
         self.by_name.values()
+    }
+
+    /// The name of the graph of an alias; any other name as it is.
+    pub(crate) fn without_alias<'a>(&'a self, name: &'a str) -> &'a str {
+        self.aliases.get(name).map_or(name, String::as_str)
     }
 
     fn get(&self, name: &str) -> Option<&Arc<Servable>> {

@@ -39,6 +39,8 @@ pub(crate) struct Servable {
     state: ArcSwap<State>,
     /// Whether nothing waits for its first load any more.
     settled: AtomicBool,
+    /// Set while it is out of memory because an operator says so: a request has it loaded again.
+    sleeps: AtomicBool,
     /// Held while the state changes because of what it is.
     changing: Mutex<()>,
     changed: Changed,
@@ -121,6 +123,7 @@ impl Servable {
             serving,
             state: ArcSwap::from_pointee(State::Listed),
             settled: AtomicBool::new(serving.on_demand),
+            sleeps: AtomicBool::new(false),
             changing: Mutex::default(),
             changed,
             made: ArcSwap::default(),
@@ -162,9 +165,33 @@ impl Servable {
         self.serving.optional
     }
 
+    /// Further names of the graph.
+    pub(crate) fn aliases(&self) -> &[String] {
+        &self.entry.aliases
+    }
+
+    /// Whether it is listed whatever becomes of it, as it keeps no other graph from being served.
+    pub(crate) fn is_independent(&self) -> bool {
+        self.serving.independent
+    }
+
+    /// Time for an answer where its request says none.
+    pub(crate) fn response_timeout(&self) -> Option<Duration> {
+        self.serving.response_timeout
+    }
+
     /// Whether a request has it loaded.
     pub(crate) fn loads_on_demand(&self) -> bool {
-        self.serving.on_demand || self.idle_unload().is_some()
+        self.serving.on_demand || self.idle_unload().is_some() || self.sleeps()
+    }
+
+    /// Whether it is out of memory because an operator says so.
+    pub(crate) fn sleeps(&self) -> bool {
+        self.sleeps.load(Relaxed)
+    }
+
+    pub(super) fn falls_asleep(&self) {
+        self.sleeps.store(true, Relaxed);
     }
 
     /// Whether it is not loaded with the server.
@@ -313,6 +340,7 @@ impl Servable {
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_secs());
         self.last_failure.store(None);
+        self.sleeps.store(false, Relaxed);
         self.usage.touch();
         self.becomes(State::Available(Available { plan, since }));
     }

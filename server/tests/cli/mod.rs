@@ -8,6 +8,7 @@ mod documents;
 mod folders;
 mod help;
 mod hub;
+mod models_dir;
 mod one_command;
 #[cfg(feature = "onnx")]
 mod onnx;

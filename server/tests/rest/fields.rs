@@ -8,8 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use graphmill_dialects::{
     bodies::{
         CHAT, COMPACT, COMPLETIONS, DETOKENIZE, EMBED, EMBEDDINGS, GENERATE, GENERATE_STREAM,
-        MESSAGES, OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_EMBEDDINGS, OLLAMA_GENERATE, RERANK, RESPONSES,
-        TOKENIZE, TRANSCRIPTIONS,
+        MESSAGES, OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_EMBEDDINGS, OLLAMA_GENERATE, OPENLLM,
+        OPENLLM_STREAM, RERANK, RESPONSES, TOKENIZE, TRANSCRIPTIONS,
     },
     schema,
 };
@@ -22,7 +22,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/field
 
 const HEAD: &str = "# Request fields
 
-What the bodies of each endpoint may have; `both` are `chat/completions` and `completions`. `generate` and `generate_stream` are read as completions. `responses`, `messages`, `audio/transcriptions`, `api/chat` and `api/generate` are read as chats, and take the fields of chat that they do not list,
+What the bodies of each endpoint may have; `both` are `chat/completions` and `completions`. `generate` and `generate_stream`, also those of OpenLLM, are read as completions. `responses`, `messages`, `audio/transcriptions`, `api/chat` and `api/generate` are read as chats, and take the fields of chat that they do not list,
 too. A form (`multipart/form-data`) of `audio/transcriptions` has the same fields as its JSON. `null` is the same as no field. A field that is not listed is accepted, has no effect, and is named
 in the answer's header `x-ignored-fields`, with 31 others at most. A field of completions is refused in chats, and the other way round, where it asks for something.
 
@@ -87,6 +87,7 @@ pub(crate) fn good(endpoint: &str) -> Value {
             json!({ "model": "hears", "file": file, "max_tokens": 3 })
         }
         GENERATE | GENERATE_STREAM => json!({ "text_input": "Hi" }),
+        OPENLLM | OPENLLM_STREAM => json!({ "model": "chat", "prompt": "Hi" }),
         TOKENIZE => json!({ "model": "chat", "text": "Hi" }),
         DETOKENIZE => json!({ "model": "chat", "tokens": [72, 105] }),
         EMBEDDINGS => json!({ "model": "embed", "input": "Hi" }),
@@ -112,13 +113,18 @@ pub(crate) fn with(mut body: Value, fields: &Value) -> Value {
     body
 }
 
-async fn post(server: &TestServer, endpoint: &str, body: &Value) -> Reply {
-    let path = match endpoint {
+pub(crate) fn path(endpoint: &str) -> String {
+    match endpoint {
         GENERATE | GENERATE_STREAM => format!("/v2/models/chat/{endpoint}"),
         of_ollama if of_ollama.starts_with("api/") => format!("/{endpoint}"),
+        OPENLLM => "/v1/generate".to_owned(),
+        OPENLLM_STREAM => "/v1/generate_stream".to_owned(),
         endpoint => format!("/v1/{endpoint}"),
-    };
-    read(server.post(&path, body.to_string())).await
+    }
+}
+
+async fn post(server: &TestServer, endpoint: &str, body: &Value) -> Reply {
+    read(server.post(&path(endpoint), body.to_string())).await
 }
 
 #[tokio::test]

@@ -29,14 +29,17 @@ mod images;
 mod isolation;
 mod keys;
 mod kserve;
+mod listeners;
 mod loading;
 mod logging;
 #[cfg(feature = "vision")]
 mod media;
 #[cfg(feature = "vision")]
 mod media_nodes;
+mod memory_by_hand;
 mod memory_limit;
 mod metrics;
+mod names;
 mod observe;
 mod offline;
 mod ollama;

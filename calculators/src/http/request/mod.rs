@@ -178,7 +178,8 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
         purpose = question::read_purpose(&payload.uri)?;
     }
     let json = body::json(payload)?;
-    if !purpose.needs_no_model() && !json.has("model") {
+    let needs_no_model = purpose.needs_no_model() || dialect.needs_no_model();
+    if !needs_no_model && !json.has("model") {
         return Err(missing("model"));
     }
     let since = SystemTime::now().duration_since(UNIX_EPOCH);

@@ -162,6 +162,7 @@ fn configuration(arguments: &Arguments) -> Result<Config, String> {
             found.left_out.iter().for_each(|why| report::note(why));
             Ok(found.config)
         }
+        Source::Models(root) => Ok(source::models_in_folder(&root)),
         Source::Configuration(file) => {
             let loaded = config::load(&file);
             report::show(&loaded.sources, &loaded.diagnostics);

@@ -35,6 +35,7 @@ const SOURCES: [&str; 5] = [
     "model_path",
     "source_model",
     "model_repository_path",
+    "models_dir",
 ];
 
 /// Variables that count without the prefix, too, where nothing but `MODEL_PATH` says what is served:

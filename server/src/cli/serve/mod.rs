@@ -128,6 +128,7 @@ const EXAMPLES: &str = "Examples:
   graphmill serve org/repo:Q4_K_M
   graphmill serve graphs/chat --model_name chat --rest_port 9000 --port 9001
   graphmill serve --config_path config.json --rest_bind_address 0.0.0.0 --api_key_file keys.json
+  graphmill serve --models_dir ~/models --models_max 2
   graphmill serve model.gguf --emit_graph > graph.pbtxt
 
 Each flag can be set by a variable, such as GRAPHMILL_REST_PORT for --rest_port. Flags can be
@@ -220,7 +221,8 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
     let Some(config) = config else {
         return Ok(ExitCode::FAILURE);
     };
-    if config.graphs.is_empty() && !arguments.wait_for_models {
+    let may_be_empty = arguments.wait_for_models || matches!(source, Source::Models(_));
+    if config.graphs.is_empty() && !may_be_empty {
         return Err(format!(
             "there is nothing to serve: {} lists no graph (--wait_for_models runs all the same)",
             sources::shown(&source)
@@ -250,12 +252,6 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
         graph_edits: arguments.allow_graph_edits,
         media_hosts: arguments.allowed_media_domains.clone(),
         wait_for_models: arguments.wait_for_models,
-        config_path: match &source {
-            Source::Configuration(file) => Some(file.clone()),
-            Source::Graph { .. } | Source::Model(_) | Source::Named(_) | Source::Repository(_) => {
-                None
-            }
-        },
         poll: Duration::from_secs(arguments.file_system_poll_wait_seconds.into()),
         ..Options::new(config, ([127, 0, 0, 1], 0).into())
     };
@@ -271,6 +267,7 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
         );
     }
     arguments.access.apply(&mut options)?;
+    arguments.sources.apply(&source, &mut options)?;
     arguments.loading.apply(&mut options);
     arguments.sequences.apply(&mut options);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -331,6 +328,7 @@ async fn serve(options: Options, started: Instant, prints_address: bool) -> Resu
         listening::warn_of_strangers(server.addresses());
         listening::warn_of_strangers(server.grpc_addresses());
         listening::warn_of_strangers(server.management_addresses());
+        listening::warn_of_strangers(server.metrics_addresses());
     }
     ending::orderly(patience).map_err(unheard)?;
     let _signs = service::watchdog();

@@ -8,18 +8,19 @@ use std::{
 use clap::{ArgMatches, Args, parser::ValueSource};
 
 use crate::{
+    app::state::Options,
     cli::{
         heading, models, report,
         source::{self, ModelFlags, Source, Wanted},
     },
-    config::{self, Config},
+    config::{self, Config, GraphEntry, Lister},
     hub::Order,
 };
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Sources {
-    /// Model (`.gguf`), graph (`.pbtxt`), config.json, folder with one of them, or model of Hugging
+    /// Model (`.gguf`, `.onnx`), graph (`.pbtxt`), config.json, folder with one of them, or model of Hugging
     /// Face (`org/repo`, `org/repo:Q4_K_M`) [default: the current folder].
     #[arg(value_name = "MODEL")]
     model: Option<PathBuf>,
@@ -48,6 +49,20 @@ pub(super) struct Sources {
     /// `--model_name`.
     #[arg(help_heading = heading::MODELS, long, visible_alias = "model_repository", value_name = "FOLDER")]
     pub(super) model_repository_path: Option<PathBuf>,
+    /// Folder of models. Each model in it and each folder in it that has a model or a graph is served
+    /// under its own name, loaded by its first request, and found or dropped while the
+    /// server runs.
+    #[arg(help_heading = heading::MODELS, long, value_name = "FOLDER")]
+    models_dir: Option<PathBuf>,
+    /// Further names of the one model or graph in requests, separated by commas.
+    #[arg(help_heading = heading::MODELS, long, value_name = "NAME", value_delimiter = ',')]
+    alias: Vec<String>,
+    /// Answers requests that name no graph, or one that is not served, with the only graph that can,
+    /// or with NAME.
+    ///
+    /// Answers tell the name of the graph in `model`.
+    #[arg(help_heading = heading::MODELS, long, value_name = "NAME", num_args = 0..=1, default_missing_value = "true")]
+    any_model: Option<String>,
     /// Prints the graph that the model would be served on, and exits.
     #[arg(help_heading = heading::MODELS, long)]
     pub(super) emit_graph: bool,
@@ -82,6 +97,7 @@ impl Sources {
                 "model_repository_path",
                 &self.model_repository_path,
             ),
+            ("--models_dir", "models_dir", &self.models_dir),
         ];
         let from = |wanted: ValueSource| -> Vec<(&str, &str, &Path)> {
             let named = all
@@ -103,6 +119,7 @@ impl Sources {
                 format!("{why} (`graphmill serve MODEL` names a model, a graph or a folder)")
             }),
             [(_, "config_path", file)] => Ok(Source::Configuration((*file).to_owned())),
+            [(_, "models_dir", root)] => Source::models(root),
             [(_, "model_repository_path", root)] => match &self.model_name {
                 Some(name) if !root.join(name).join(source::triton::FILE).is_file() => {
                     Source::of(&root.join(name))
@@ -159,12 +176,39 @@ impl Sources {
         flags: &ModelFlags,
     ) -> Result<Option<Config>, String> {
         let name = self.model_name.as_deref();
+        let is_single = matches!(
+            source,
+            Source::Model(_) | Source::Named(_) | Source::Graph { .. }
+        );
+        if !self.alias.is_empty() && !is_single {
+            return Err(format!(
+                "`--alias` names one model or graph, and {} has several: an entry of config.json has `aliases`",
+                shown(source)
+            ));
+        }
         match source {
-            Source::Model(model) => source::one_model(model, name, flags).map(Some),
-            Source::Named(order) => source::one_named(order, name, flags).map(Some),
+            Source::Model(model) => {
+                let config = source::one_model(model, name, flags)?;
+                self.with_aliases(config).map(Some)
+            }
+            Source::Named(order) => {
+                let config = source::one_named(order, name, flags)?;
+                self.with_aliases(config).map(Some)
+            }
             Source::Graph { file, base } => {
                 refuse(flags.any()?, source)?;
-                source::one_graph(file, base, name).map(Some)
+                let config = source::one_graph(file, base, name)?;
+                self.with_aliases(config).map(Some)
+            }
+            Source::Models(root) => {
+                if let Some(flag) = name.map(|_| "model_name").or(flags.any()?) {
+                    return Err(format!(
+                        "`--{flag}` (or its variable) is for one model, and {} has several: a folder in it with a \
+                         graph.pbtxt, which `serve MODEL --emit_graph` begins, has options of its own",
+                        shown(source)
+                    ));
+                }
+                Ok(Some(source::models_in_folder(root)))
             }
             Source::Repository(root) => {
                 refuse(flags.any()?, source)?;
@@ -185,6 +229,49 @@ impl Sources {
                 Ok(loaded.config)
             }
         }
+    }
+
+    fn with_aliases(&self, mut config: Config) -> Result<Config, String> {
+        for graph in &mut config.graphs {
+            graph.aliases.clone_from(&self.alias);
+        }
+        match config::aliases::wrong(&config.graphs).into_iter().next() {
+            Some((_, why)) => Err(format!("`--alias`: {why}")),
+            None => Ok(config),
+        }
+    }
+
+    /// Says in the options what is listed anew, and what answers for any name.
+    pub(super) fn apply(&self, source: &Source, options: &mut Options) -> Result<(), String> {
+        match source {
+            Source::Configuration(file) => options.config_path = Some(file.clone()),
+            Source::Models(root) => {
+                let root = root.clone();
+                options.lister = Some(Lister::new(move || source::models_in_folder(&root)));
+                // Models may come.
+                options.wait_for_models = true;
+            }
+            Source::Graph { .. } | Source::Model(_) | Source::Named(_) | Source::Repository(_) => {}
+        }
+        match self.any_model.as_deref() {
+            None | Some("false" | "0") => {}
+            Some("true" | "1") => options.any_model = true,
+            Some(name) => {
+                let mut graphs = options.config.graphs.iter();
+                let is_it = |graph: &GraphEntry| {
+                    graph.name == name || graph.aliases.iter().any(|alias| alias == name)
+                };
+                if options.lister.is_none() && !graphs.any(is_it) {
+                    return Err(format!(
+                        "`--any_model {name}` is the name of no graph in {}: without a name it stands behind the model",
+                        shown(source)
+                    ));
+                }
+                options.any_model = true;
+                options.default_model = Some(name.to_owned());
+            }
+        }
+        Ok(())
     }
 
     /// The graph of a model.
@@ -229,6 +316,7 @@ pub(super) fn shown(source: &Source) -> String {
         Source::Configuration(path)
         | Source::Graph { file: path, .. }
         | Source::Model(path)
+        | Source::Models(path)
         | Source::Repository(path) => format!("`{}`", path.display()),
     }
 }

@@ -79,18 +79,20 @@ OPTIONS
 "#;
 
 /// Writes the graph of a model, whose file it names by its whole path.
-pub(in crate::cli) fn text(
+pub(super) fn text(model: &Path, kind: ModelKind, flags: &ModelFlags) -> Result<String, String> {
+    text_with(model, kind, flags, None)
+}
+
+/// The same, of a model that generates with a projector: its file, or `none`.
+pub(super) fn text_with(
     model: &Path,
     kind: ModelKind,
     flags: &ModelFlags,
+    projector: Option<&str>,
 ) -> Result<String, String> {
-    let shown = model.display();
-    let whole = std::path::absolute(model)
-        .map_err(|error| format!("cannot find the folder of `{shown}`: {error}"))?;
-    let path = whole
-        .to_str()
-        .ok_or_else(|| format!("the path `{shown}` is not UTF-8"))?;
-    let mut options = vec![("models_path", quoted(path))];
+    let mut options = vec![("models_path", quoted(&whole_path(model)?))];
+    let projector = projector.filter(|_| kind == ModelKind::Generates);
+    options.extend(projector.map(|projector| ("mmproj", quoted(projector))));
     options.extend(flags.options(kind)?);
     let with = |template: &str, options: &[(&str, String)]| {
         let lines: Vec<String> = options
@@ -112,6 +114,15 @@ pub(in crate::cli) fn text(
                 and serve its folder.\n\n";
     let graph = graph.replacen("SAMPLING", &sampling, 1);
     Ok(format!("{head}{}", with(&graph, &options)))
+}
+
+/// The path of a model from the root on.
+pub(super) fn whole_path(model: &Path) -> Result<String, String> {
+    let shown = model.display();
+    let whole = std::path::absolute(model)
+        .map_err(|error| format!("cannot find the folder of `{shown}`: {error}"))?;
+    let path = whole.to_str().map(str::to_owned);
+    path.ok_or_else(|| format!("the path `{shown}` is not UTF-8"))
 }
 
 /// A string of the text format.

@@ -2,6 +2,9 @@
 //! graph that suits it.
 
 mod graph;
+mod models;
+#[cfg(feature = "onnx")]
+mod onnx;
 mod options;
 mod quantized;
 mod ready;
@@ -18,7 +21,7 @@ use std::{
 use graphmill_engine::read_text;
 use graphmill_llm::{BackendKind, ModelKind, kind_of};
 
-pub(super) use graph::text;
+pub(super) use models::models_in_folder;
 pub(super) use options::ModelFlags;
 pub(super) use ready::{Wanted, text as text_of_wanted};
 pub(super) use repository::all_in;
@@ -47,6 +50,8 @@ pub(super) enum Source {
     Named(Order),
     /// The graphs and models in the folders of this one.
     Repository(PathBuf),
+    /// The models in this folder, each found and dropped while the server runs.
+    Models(PathBuf),
 }
 
 impl Source {
@@ -85,8 +90,19 @@ impl Source {
                 base: path.parent().unwrap_or(Path::new("")).to_owned(),
             }),
             _ => Err(format!(
-                "cannot serve `{}`: expected a `.gguf` file, a `.pbtxt` graph or a `{CONFIG_FILE}`",
+                "cannot serve `{}`: expected a `.gguf` or `.onnx` file, a `.pbtxt` graph or a `{CONFIG_FILE}`",
                 path.display()
+            )),
+        }
+    }
+
+    /// The models in `root`.
+    pub(super) fn models(root: &Path) -> Result<Self, String> {
+        match fs::read_dir(root) {
+            Ok(_) => Ok(Self::Models(root.to_owned())),
+            Err(error) => Err(format!(
+                "cannot read the folder `{}`: {error}",
+                root.display()
             )),
         }
     }
@@ -152,7 +168,12 @@ fn is_model(path: &Path) -> bool {
     let is_gguf = path
         .extension()
         .is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"));
-    is_gguf || BackendKind::of(path) == BackendKind::Scripted
+    is_gguf || is_onnx(path) || BackendKind::of(path) == BackendKind::Scripted
+}
+
+fn is_onnx(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|ending| ending.eq_ignore_ascii_case("onnx"))
 }
 
 fn models_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
@@ -196,17 +217,49 @@ pub(super) fn one_model(
     flags: &ModelFlags,
 ) -> Result<Config, String> {
     let name = named(name, model.file_stem())?;
-    flags.warn_of_dtype();
-    let base = model.parent().unwrap_or(Path::new("")).to_owned();
     if flags.quantization().is_some() {
+        let base = model.parent().unwrap_or(Path::new("")).to_owned();
         return Ok(later(name, base, Wanted::File(model.to_owned()), flags));
     }
-    let text = text(model, kind(model, flags)?, flags)?;
+    flags.warn_of_dtype();
+    Ok(alone(entry_of(model, name, text(model, flags)?)))
+}
+
+/// The graph that suits a model.
+pub(super) fn text(model: &Path, flags: &ModelFlags) -> Result<String, String> {
+    if !is_onnx(model) {
+        return graph::text(model, kind(model, flags)?, flags);
+    }
+    match flags.any()? {
+        None => of_onnx(model),
+        Some(flag) => Err(format!(
+            "`--{flag}` is for language models, and `{}` is a model in ONNX",
+            model.display()
+        )),
+    }
+}
+
+#[cfg(feature = "onnx")]
+fn of_onnx(model: &Path) -> Result<String, String> {
+    onnx::text(model)
+}
+
+#[cfg(not(feature = "onnx"))]
+fn of_onnx(model: &Path) -> Result<String, String> {
+    let shown = model.display();
+    Err(format!(
+        "cannot serve `{shown}`: this build has no ONNX models (the feature `onnx`)"
+    ))
+}
+
+/// The entry of a model on the graph with this text.
+fn entry_of(model: &Path, name: String, text: String) -> GraphEntry {
+    let base = model.parent().unwrap_or(Path::new("")).to_owned();
     let file = PathBuf::from(format!("graph of {}", model.display()));
-    Ok(alone(GraphEntry {
+    GraphEntry {
         text: Some(text.into()),
         ..GraphEntry::new(name, base, file)
-    }))
+    }
 }
 
 /// The configuration of a model that is fetched when its graph is loaded. Requests call it by its
@@ -236,7 +289,7 @@ fn later(name: String, base: PathBuf, wanted: Wanted, flags: &ModelFlags) -> Con
 }
 
 /// What a model is for: as the command line says, or else as the file does.
-pub(super) fn kind(model: &Path, flags: &ModelFlags) -> Result<ModelKind, String> {
+fn kind(model: &Path, flags: &ModelFlags) -> Result<ModelKind, String> {
     match flags.task {
         Some(task) => Ok(task.kind()),
         None => kind_of(model).map_err(|error| error.to_string()),
@@ -294,6 +347,7 @@ mod tests {
                 Source::Configuration(file)
                 | Source::Graph { file, .. }
                 | Source::Model(file)
+                | Source::Models(file)
                 | Source::Repository(file) => file,
                 Source::Named(order) => panic!("{order:?}"),
             };

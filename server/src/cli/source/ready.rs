@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use graphmill_llm::projector_beside;
 
-use super::{ModelFlags, graph, kind, quantized};
+use super::{ModelFlags, quantized};
 use crate::hub::{self, Order};
 
 /// A model that is got ready.
@@ -27,7 +27,7 @@ pub(in crate::cli) fn text(wanted: &Wanted, flags: &ModelFlags) -> Result<String
         Some(kind) => quantized::of(&model, kind)?,
         None => model,
     };
-    graph::text(&model, kind(&model, &flags)?, &flags)
+    super::text(&model, &flags)
 }
 
 fn named(order: &Order, flags: &mut ModelFlags) -> Result<PathBuf, String> {

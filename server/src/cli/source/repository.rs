@@ -69,10 +69,12 @@ fn one_in(root: &Path, name: &str, notes: &mut Vec<String>) -> Result<Config, St
         Source::Graph { file, base } => one_graph(&file, &base, Some(name)),
         Source::Model(model) => one_model(&model, Some(name), &ModelFlags::default()),
         Source::Named(order) => Err(format!("`{}` is no folder", order.name)),
-        Source::Configuration(file) | Source::Repository(file) => Err(format!(
-            "`{}` lists graphs of its own: serve it with --config_path",
-            file.display()
-        )),
+        Source::Configuration(file) | Source::Models(file) | Source::Repository(file) => {
+            Err(format!(
+                "`{}` lists graphs of its own: serve it with --config_path",
+                file.display()
+            ))
+        }
     }
 }
 

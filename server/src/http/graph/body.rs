@@ -70,6 +70,13 @@ impl ParsedBody {
         Ok(())
     }
 
+    /// Names the graph that answers.
+    pub(super) fn names(&mut self, graph: &str) {
+        if let Some(json) = Arc::get_mut(&mut self.json) {
+            json.insert("model", graph.into());
+        }
+    }
+
     /// The field that holds the prompt.
     pub(super) fn prompt_field(&self) -> Option<&'static str> {
         ["messages", "prompt", "input", "text_input", "file"]

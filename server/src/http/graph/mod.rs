@@ -15,9 +15,13 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use graphmill_calculators::{
-    http::dialect::{Dialect, Family, Framing, Purpose, Target},
+    http::{
+        dialect::{Dialect, Family, Framing, Purpose, Target},
+        dialect_table,
+    },
     payload::{HttpRequestPayload, HttpResponse},
 };
+use graphmill_dialects::bodies;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
@@ -86,17 +90,80 @@ pub(crate) async fn endpoint(
     request: Request,
 ) -> Result<Response, Failure> {
     let (head, body) = read(&app, request).await?;
-    let body = body?;
-    let purpose = head.target.and_then(|target| target.purpose);
-    let is_unnamed = purpose.is_some_and(Purpose::needs_no_model) && !body.json.has("model");
+    let mut body = body?;
+    let name = choose_graph(&app, &head, &mut body, app.options.any_model)?;
+    answer(&app, &name, head, body).await
+}
+
+/// Fields that tell the dialects of `/invocations` apart.
+const INVOCATIONS: [(&str, &str); 4] = [
+    ("messages", bodies::CHAT),
+    ("prompt", bodies::COMPLETIONS),
+    ("documents", bodies::RERANK),
+    ("input", bodies::EMBEDDINGS),
+];
+
+/// SageMaker's path, whose clients need not name the graph.
+pub(crate) async fn invocation(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response, Failure> {
+    let (mut head, body) = read(&app, request).await?;
+    let mut body = body?;
+    let found = INVOCATIONS.iter().find(|(field, _)| body.json.has(field));
+    let dialect =
+        found.and_then(|(_, name)| dialect_table::all().find(|it| it.endpoint() == *name));
+    let dialect = dialect.ok_or_else(|| {
+        let fields = INVOCATIONS
+            .map(|(field, _)| format!("`{field}`"))
+            .join(", ");
+        let message =
+            format!("the body has none of the fields {fields}, which say what it asks for");
+        Failure::new(Cause::BadRequest, message).with_code("missing_required_parameter")
+    })?;
+    let purpose = Some(Purpose::Answer);
+    head.target = Some(Target { dialect, purpose });
+    let name = choose_graph(&app, &head, &mut body, true)?;
+    answer(&app, &name, head, body).await
+}
+
+/// The name of the graph for a request: the one that the body says. Where it says none, or one that
+/// is not served, the one that answers such requests, if it may be any or the dialect needs none. That
+/// is put into the body.
+fn choose_graph(
+    app: &App,
+    head: &Head,
+    body: &mut ParsedBody,
+    may_be_any: bool,
+) -> Result<String, Failure> {
     let servables = app.servables();
     let sees = |graph: &str| head.who.sees(graph, None);
-    let unnamed = is_unnamed.then(|| servables.unnamed(sees)).flatten();
-    let name = match unnamed {
-        Some(servable) => servable.name().to_owned(),
-        None => body.model()?.to_owned(),
+    let purpose = head.target.and_then(|target| target.purpose);
+    if purpose.is_some_and(Purpose::needs_no_model)
+        && !body.json.has("model")
+        && let Some(only) = servables.unnamed(sees)
+    {
+        return Ok(only.name().to_owned());
+    }
+    let default = head
+        .target
+        .filter(|target| may_be_any || target.dialect.needs_no_model());
+    let Some(target) = default else {
+        return body.model().map(str::to_owned);
     };
-    answer(&app, &name, head, body).await
+    let is_served = |name: &str| {
+        let sees = |graph: &str, adapter: Option<&str>| head.who.sees(graph, adapter);
+        servables.find(name, &Choice::Newest, sees).is_ok()
+    };
+    match body.model() {
+        Ok(name) if is_served(name) => return Ok(name.to_owned()),
+        Err(failure) if failure.code() == Some("invalid_type") => return Err(failure),
+        Ok(_) | Err(_) => {}
+    }
+    let preferred = app.options.default_model.as_deref();
+    let graph = servables.default_for(target.dialect.endpoint(), preferred, sees)?;
+    body.names(graph.graph());
+    Ok(graph.graph().to_owned())
 }
 
 /// A path of a dialect that names the graph, and perhaps its version.
@@ -148,7 +215,7 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
         return Ok(answer);
     }
     let prompt_field = body.prompt_field();
-    let deadline = who.deadline(body.timeout());
+    let deadline = who.deadline(who.time_for(&graph, body.timeout()));
     let ready = who.available(name, deadline).await?;
     let servable = Arc::clone(&ready.servable);
     if residence.unloads {

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     app::state::App,
     errors::Failure,
+    http::residence,
     run::RequestContext,
     servable::{Choice, Named, Servable},
 };
@@ -50,7 +51,8 @@ pub(in crate::http) fn visible(app: &App, who: &RequestContext) -> Vec<Model> {
     let mut named: Vec<(String, Arc<Servable>)> = newest.chain(all).collect();
     named.sort_by(|one, other| one.0.cmp(&other.0));
     let mut models = Vec::new();
-    for (name, servable) in named.into_iter().filter(|(_, it)| it.answers()) {
+    let is_listed = |it: &Servable| it.answers() || it.is_independent();
+    for (name, servable) in named.into_iter().filter(|(_, it)| is_listed(it)) {
         let adapters = servable.adapters().into_iter();
         let adapters = adapters.map(|adapter| Some(adapter.into()));
         let all = [None].into_iter().chain(adapters);
@@ -71,16 +73,19 @@ pub(super) async fn one(
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Failure> {
     let Named { servable, adapter } = who.find(&name)?;
-    if !servable.answers() {
+    if !servable.answers() && !servable.is_independent() {
         servable.plan()?;
     }
+    let servables = who.servables();
+    let name = servables.without_alias(&name);
     let graph = match &adapter {
         Some(adapter) if **adapter == *name => servable.name(),
         Some(adapter) => {
             let graph = name.strip_suffix(&**adapter);
-            graph.and_then(|it| it.strip_suffix(':')).unwrap_or(&name)
+            let graph = graph.and_then(|it| it.strip_suffix(':'));
+            graph.map_or(name, |graph| servables.without_alias(graph))
         }
-        None => &name,
+        None => name,
     };
     let model = Model {
         name: graph.to_owned(),
@@ -126,8 +131,12 @@ impl Model {
 fn object(model: &Model) -> Value {
     let mut object = json!({
         "id": model.id(), "object": "model", "created": model.since(), "owned_by": "graphmill",
-        "state": model.servable.state_name().as_str(),
+        "state": model.servable.state_name().as_str(), "status": residence::status(&model.servable),
     });
+    let aliases = model.servable.aliases();
+    if !aliases.is_empty() && model.adapter.is_none() {
+        object["aliases"] = json!(aliases);
+    }
     // vLLM's name for it, which clients read to know how much they can send.
     if let Some(tokens) = model.servable.context_length() {
         object["max_model_len"] = tokens.into();

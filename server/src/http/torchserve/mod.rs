@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use super::{
     operation::{Answer, Group, OF_GRAPHS, Operation, Side},
     request::Query,
+    residence,
 };
 use crate::{
     app::state::App,
@@ -59,7 +60,9 @@ pub(super) fn operations() -> Vec<Operation> {
 
 /// Whether failures under a path are told as TorchServe's clients expect.
 pub(super) fn owns(path: &str) -> bool {
-    let of_models = path.strip_prefix("/models");
+    let of_models = path
+        .strip_prefix("/models")
+        .filter(|_| !residence::owns(path));
     path.starts_with("/predictions/")
         || of_models.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -444,7 +444,8 @@ impl Reader<'_> {
             (parameter.key.as_str(), value.as_str())
         });
         let flags = ModelFlags::default();
-        let text = super::kind(file, &flags).and_then(|kind| super::text(file, kind, &flags));
+        let text =
+            super::kind(file, &flags).and_then(|kind| super::graph::text(file, kind, &flags));
         let text = text
             .map_err(|why| self.wrong(model.tree.head(), why))
             .ok()?;
