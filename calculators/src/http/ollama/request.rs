@@ -171,7 +171,7 @@ fn complete(
     params.constraint = match common.format {
         None => None,
         Some(Value::String(name)) if name.is_empty() => None,
-        Some(Value::String(_)) => Some(structured::of("format", Constraint::JsonObject)),
+        Some(Value::String(_)) => Some(structured::asked_by("format", Constraint::JsonObject)),
         Some(schema) => Some(structured::schema("format", schema, allowance)?),
     };
     Ok(params)
