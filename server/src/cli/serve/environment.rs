@@ -29,7 +29,7 @@ const OTHERS: [&str; 4] = [
 ];
 
 /// The arguments that say what is served.
-const SOURCES: [&str; 5] = [
+const SOURCES: [&str; 6] = [
     "model",
     "config_path",
     "model_path",
