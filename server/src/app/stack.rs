@@ -37,8 +37,8 @@ pub(super) fn rest(app: &Arc<App>, audience: Side, site: Site) -> Router {
 }
 
 /// The whole service of a listener for gRPC.
-pub(super) fn grpc(app: &Arc<App>, site: Site, rest_port: u16) -> Router {
-    let routes = grpc::routes(app);
+pub(super) fn grpc(app: &Arc<App>, audience: Side, site: Site, rest_port: u16) -> Router {
+    let routes = grpc::routes(app, audience);
     stacked(
         app,
         routes,

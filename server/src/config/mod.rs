@@ -15,6 +15,7 @@
 
 pub mod codes;
 pub mod diagnostics;
+pub(crate) mod edit;
 mod member;
 mod observation;
 mod resolve;
