@@ -16,3 +16,4 @@ mod schema;
 mod settings;
 mod support;
 mod top;
+mod torchserve;

@@ -3,6 +3,7 @@
 mod accepted;
 pub(super) mod environment;
 mod loading;
+pub(super) mod properties;
 mod repository;
 mod sequences;
 mod sources;
@@ -164,7 +165,8 @@ fn size(text: &str) -> Result<usize, String> {
         .ok_or_else(|| "expected a number of bytes above 0 that this machine can count".to_owned())
 }
 
-pub(super) fn run(arguments: &Arguments, given: &ArgMatches) -> ExitCode {
+/// Serves. `warnings` are of settings outside of the command line.
+pub(super) fn run(arguments: &Arguments, given: &ArgMatches, warnings: &[String]) -> ExitCode {
     if arguments.help_ovms {
         // Fails when the reader has read enough, as `head` does.
         let _ = io::stdout().write_all(accepted::listed().as_bytes());
@@ -176,7 +178,7 @@ pub(super) fn run(arguments: &Arguments, given: &ArgMatches) -> ExitCode {
             Err(message) => fail(&message),
         };
     }
-    match try_run(arguments, given) {
+    match try_run(arguments, given, warnings) {
         Ok(code) => code,
         Err(message) => fail(&message),
     }
@@ -196,7 +198,11 @@ impl Arguments {
 }
 
 /// The error is told in one line; diagnostics have been shown.
-fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String> {
+fn try_run(
+    arguments: &Arguments,
+    given: &ArgMatches,
+    warnings: &[String],
+) -> Result<ExitCode, String> {
     let started = Instant::now();
     if let Some(message) = arguments.accepted.refusal() {
         return Err(message);
@@ -238,6 +244,9 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
         sources::shown(&source)
     );
     arguments.accepted.warn();
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
     environment::warn(&Cli::command(), given);
     if arguments.model_trial == Switch::On {
         trial::begin();

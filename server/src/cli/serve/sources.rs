@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Sources {
-    /// Model (`.gguf`), graph (`.pbtxt`), config.json, or folder with one of them [default: the
+    /// Model (`.gguf`), graph (`.pbtxt`), config.json, archive (`.gmar`), or folder with one of them [default: the
     /// current folder].
     #[arg(value_name = "MODEL")]
     model: Option<PathBuf>,
@@ -30,8 +30,15 @@ pub(super) struct Sources {
     pub(super) model_name: Option<String>,
     /// Folder of folders, each with a graph or a model. Serves all of them that can be served, or only
     /// `--model_name`.
-    #[arg(help_heading = heading::MODELS, long, value_name = "FOLDER")]
+    #[arg(help_heading = heading::MODELS, long, alias = "model_store", value_name = "FOLDER")]
     pub(super) model_repository_path: Option<PathBuf>,
+    /// Names of folders in `--model_repository_path`, separated by commas: only these are served.
+    /// `NAME=PATH` gives one a name; `all` serves all of them.
+    #[arg(help_heading = heading::MODELS, long, value_name = "NAME", value_delimiter = ',', requires = "model_repository_path", conflicts_with = "model_name")]
+    models: Vec<String>,
+    /// `config.properties` of TorchServe. The same as to serve this file.
+    #[arg(help_heading = heading::MODELS, long, value_name = "FILE")]
+    ts_config: Option<PathBuf>,
     /// Prints the graph that the model would be served on, and exits.
     #[arg(help_heading = heading::MODELS, long)]
     pub(super) emit_graph: bool,
@@ -109,7 +116,12 @@ impl Sources {
             }
             Source::Repository(root) => {
                 refuse(flags.any()?, source)?;
-                let found = source::all_in(root)?;
+                let names = self.models.iter().map(|name| name.trim());
+                let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+                let found = match names.as_slice() {
+                    [] | ["all"] => source::all_in(root)?,
+                    names => source::named_in(root, names)?,
+                };
                 for why in &found.left_out {
                     tracing::warn!("{why}");
                 }

@@ -15,8 +15,9 @@ use graphmill_llm::{BackendKind, ModelKind, kind_of};
 
 pub(super) use graph::text;
 pub(super) use options::ModelFlags;
-pub(super) use repository::all_in;
+pub(super) use repository::{all_in, named_in};
 
+use super::archive;
 use crate::config::{self, Config, GraphEntry};
 
 /// What the file of a configuration is called where nothing else is said.
@@ -61,6 +62,12 @@ impl Source {
             return Ok(Self::Model(path.to_owned()));
         }
         match path.extension().and_then(|ending| ending.to_str()) {
+            Some(archive::ENDING) => Self::of(&archive::unpacked(path)?),
+            Some("mar") => Err(format!(
+                "cannot serve `{}`: archives of TorchServe are code in Python; \
+                 docs/reference/torchserve.md says how their models are served",
+                path.display()
+            )),
             Some("json") => Ok(Self::Configuration(path.to_owned())),
             Some("pbtxt") => Ok(Self::Graph {
                 file: path.to_owned(),
@@ -147,7 +154,7 @@ fn how_to_get(path: &Path) -> String {
 }
 
 /// The endings of files that can be served.
-const SERVED_ENDINGS: [&str; 3] = [".gguf", ".pbtxt", ".json"];
+const SERVED_ENDINGS: [&str; 4] = [".gguf", ".pbtxt", ".json", ".gmar"];
 
 /// Whether a file is the configuration of a server, rather than that of a model.
 fn lists_graphs(file: &Path) -> bool {

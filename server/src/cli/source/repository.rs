@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use super::{ModelFlags, Source, graph_in, one_graph, one_model};
-use crate::config::Config;
+use crate::config::{self, Config};
 
 /// Contents of a repository.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(in crate::cli) struct Repository {
 pub(in crate::cli) fn all_in(root: &Path) -> Result<Repository, String> {
     let mut all = Repository::default();
     for name in folders_in(root)? {
-        match one_in(root, &name) {
+        match one_in(&root.join(&name), &name) {
             Ok(one) => all.config.graphs.extend(one.graphs),
             Err(why) => all.left_out.push(format!("`{name}` is left out: {why}")),
         }
@@ -41,14 +41,34 @@ pub(in crate::cli) fn all_in(root: &Path) -> Result<Repository, String> {
     Err(format!("there is nothing to serve in `{shown}`: {why}"))
 }
 
-/// Returns the configuration of one folder of a repository.
-fn one_in(root: &Path, name: &str) -> Result<Config, String> {
-    let folder = root.join(name);
-    // A `config.json` beside a graph is for those who serve the folder by itself.
-    if let Some(file) = graph_in(&folder) {
-        return one_graph(&file, &folder, Some(name));
+/// Looks for some folders of a repository: `name`, or `name=path` for one under another name.
+///
+/// # Errors
+/// One that cannot be served.
+pub(in crate::cli) fn named_in(root: &Path, names: &[&str]) -> Result<Repository, String> {
+    let mut all = Repository::default();
+    for given in names {
+        let (name, path) = given.split_once('=').unwrap_or((given, given));
+        let (name, path) = (name.trim(), root.join(path.trim()));
+        if let Some(why) = config::wrong_name(name) {
+            return Err(format!("`--models {given}`: the name {why}"));
+        }
+        if all.config.graphs.iter().any(|graph| graph.name == name) {
+            return Err(format!("`--models` names `{name}` twice"));
+        }
+        let one = one_in(&path, name).map_err(|why| format!("`--models {given}`: {why}"))?;
+        all.config.graphs.extend(one.graphs);
     }
-    match Source::of(&folder)? {
+    Ok(all)
+}
+
+/// Returns the configuration of one folder of a repository.
+fn one_in(folder: &Path, name: &str) -> Result<Config, String> {
+    // A `config.json` beside a graph is for those who serve the folder by itself.
+    if let Some(file) = graph_in(folder) {
+        return one_graph(&file, folder, Some(name));
+    }
+    match Source::of(folder)? {
         Source::Graph { file, base } => one_graph(&file, &base, Some(name)),
         Source::Model(model) => one_model(&model, Some(name), &ModelFlags::default()),
         Source::Configuration(file) | Source::Repository(file) => Err(format!(
