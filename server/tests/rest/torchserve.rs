@@ -515,6 +515,11 @@ async fn models_are_listed_in_pages_and_described() {
         (ping.status, &ping.json()["status"]),
         (200, &json!("Healthy"))
     );
+    for method in [reqwest::Method::GET, reqwest::Method::OPTIONS] {
+        let url = format!("{}/api-description", server.url);
+        let described = read(server.client.request(method, url)).await.json();
+        assert!(described["paths"].is_object(), "{described}");
+    }
     let all = server.get("/models").await.json();
     assert_eq!(all["models"].as_array().map(Vec::len), Some(5), "{all}");
     let mut names = Vec::new();
