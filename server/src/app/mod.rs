@@ -80,6 +80,7 @@ pub struct Server {
     app: Arc<App>,
     addresses: Vec<SocketAddr>,
     grpc_addresses: Vec<SocketAddr>,
+    grpc_management_addresses: Vec<SocketAddr>,
     management_addresses: Vec<SocketAddr>,
     metrics_addresses: Vec<SocketAddr>,
     stage: watch::Sender<Stage>,
@@ -135,12 +136,14 @@ impl Server {
         let (grpc_listeners, grpc_addresses) = listen_at(&options.grpc)?;
         let (management_listeners, management_addresses) = listen_at(&options.management)?;
         let (metrics_listeners, metrics_addresses) = listen_at(&options.metrics)?;
+        let (operator_listeners, operator_addresses) = listen_at(&options.grpc_management)?;
         let hosts = &options.allowed_hosts;
         let site_at = |addresses, origins| Site::new(addresses, hosts, origins);
         let public_site = site_at(&addresses, &options.allowed_origins);
         let grpc_site = site_at(&grpc_addresses, &[]);
         let management_site = site_at(&management_addresses, &[]);
         let metrics_site = site_at(&metrics_addresses, &[]);
+        let operator_site = site_at(&operator_addresses, &[]);
         let clients = Arc::new(Connections::new(options.limits.clone()));
         let operators = Arc::new(Connections::new(options.limits.of_management()));
         let connections = [
@@ -169,6 +172,7 @@ impl Server {
             ),
             media: media.transpose().map_err(StartError::Media)?,
             document: Document::default(),
+            changing: tokio::sync::Mutex::default(),
             options,
             metrics: Arc::new(Metrics::new(&served, connections, &sequences)),
             statistics: Statistics::default(),
@@ -196,8 +200,15 @@ impl Server {
             serving.spawn(listen::accept(socket, None, by, routes));
         }
         accept(&mut serving, listeners, &clients, public);
-        let grpc = stack::grpc(&app, grpc_site, rest_port);
+        let grpc_audience = if operator_listeners.is_empty() {
+            audience
+        } else {
+            Side::Public
+        };
+        let grpc = stack::grpc(&app, grpc_audience, grpc_site, rest_port);
         accept(&mut serving, grpc_listeners, &clients, grpc);
+        let operator_grpc = stack::grpc(&app, Side::Both, operator_site, rest_port);
+        accept(&mut managing, operator_listeners, &operators, operator_grpc);
         let management = stack::rest(&app, Side::Management, management_site);
         accept(&mut managing, management_listeners, &operators, management);
         let scrapes = stack::metrics(&app, metrics_site);
@@ -232,6 +243,7 @@ impl Server {
             app,
             addresses,
             grpc_addresses,
+            grpc_management_addresses: operator_addresses,
             management_addresses,
             metrics_addresses,
             stage,
@@ -251,6 +263,11 @@ impl Server {
     /// Where it listens for gRPC, if at all.
     pub fn grpc_addresses(&self) -> &[SocketAddr] {
         &self.grpc_addresses
+    }
+
+    /// Where it listens for gRPC of operators, if apart.
+    pub fn grpc_management_addresses(&self) -> &[SocketAddr] {
+        &self.grpc_management_addresses
     }
 
     /// Where it listens for operators, if apart.

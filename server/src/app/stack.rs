@@ -75,8 +75,8 @@ fn without_prefix(mut request: Request, prefix: Option<&str>) -> Request {
 }
 
 /// The whole service of a listener for gRPC.
-pub(super) fn grpc(app: &Arc<App>, site: Site, rest_port: u16) -> Router {
-    let routes = grpc::routes(app);
+pub(super) fn grpc(app: &Arc<App>, audience: Side, site: Site, rest_port: u16) -> Router {
+    let routes = grpc::routes(app, audience);
     stacked(
         app,
         routes,

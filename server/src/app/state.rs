@@ -52,6 +52,9 @@ pub struct Options {
     pub api_prefix: Option<String>,
     /// Where to listen for gRPC; nowhere if empty.
     pub grpc: Vec<SocketAddr>,
+    /// The token that ends the texts of predictions, which then come in pieces unless a request
+    /// says otherwise.
+    pub end_of_stream_token: Option<String>,
     /// The longest silence in a stream of events, which a comment then breaks.
     pub keep_alive: Duration,
     /// How long the server goes on to serve when it is told to stop, while it says that it is not
@@ -68,6 +71,8 @@ pub struct Options {
     pub management: Vec<SocketAddr>,
     /// Where to listen for scrapers alone; nowhere if empty.
     pub metrics: Vec<SocketAddr>,
+    /// Where to listen for gRPC of operators, apart from clients; nowhere if empty.
+    pub grpc_management: Vec<SocketAddr>,
     /// How many connections there may be, and how long clients may take.
     pub limits: Limits,
     /// How many sequences of requests there may be.
@@ -82,6 +87,8 @@ pub struct Options {
     pub web: bool,
     /// Whether operators may write the files of graphs.
     pub graph_edits: bool,
+    /// The folder whose folders operators may register as graphs; without it, none.
+    pub registration: Option<PathBuf>,
     /// Whether graphs whose model is missing are loaded once it is there.
     pub wait_for_models: bool,
     /// How long a request for a graph that is not available waits for it to be loaded.
@@ -172,6 +179,8 @@ pub(crate) struct App {
     /// What fetches images, if there are hosts that it may fetch from.
     pub(crate) media: Option<Media>,
     pub(crate) document: Document,
+    /// Held by the operator who changes the configuration.
+    pub(crate) changing: tokio::sync::Mutex<()>,
     pub(crate) started: Instant,
 }
 

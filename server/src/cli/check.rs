@@ -15,7 +15,7 @@ use graphmill_grammar::{Diagnostic, SourceMap, diag::has_errors, render};
 use serde_json::{Value, json};
 
 use super::{
-    Format, registry, report,
+    Format, archive, registry, report,
     source::{self, ModelFlags, Source, triton},
 };
 use crate::{
@@ -26,7 +26,7 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// Graph files, models, a config.json with all of its graphs, or folders of them.
+    /// Graph files, models, archives, a config.json with all of its graphs, or folders of them.
     #[arg(default_value = ".", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Explains a code such as GM0301, with an example, instead of checking files.
@@ -181,6 +181,14 @@ fn file(path: &Path, bench: &Bench) -> Vec<Checked> {
         triton_model(path, bench)
     } else if has_ending(path, "gguf") {
         vec![model(path, bench)]
+    } else if has_ending(path, archive::ENDING) {
+        match Source::of(path) {
+            Ok(source) => of_source(&source, bench),
+            Err(why) => vec![Checked {
+                error: Some(why),
+                ..Checked::of(path)
+            }],
+        }
     } else {
         vec![graph(path, path.parent().unwrap_or(Path::new("")), bench)]
     }

@@ -48,6 +48,11 @@ pub(super) struct Listening {
         default_value = "127.0.0.1"
     )]
     grpc_bind_address: Vec<String>,
+    /// Separate port for what operators ask by gRPC, such as TorchServe's management API.
+    ///
+    /// It has the addresses of `--grpc_bind_address`. What operators ask is then refused at `--port`.
+    #[arg(help_heading = heading::NETWORK, long, value_name = "PORT", value_parser = value_parser!(u16).range(1..))]
+    grpc_management_port: Option<u16>,
     /// Separate port for health, metrics, status and configuration.
     ///
     /// It stays reachable when the other port has no connection left. Metrics, status and
@@ -113,6 +118,10 @@ impl Listening {
         if let Some(port) = grpc_port.filter(|port| *port != 0) {
             options.grpc = resolve(&self.grpc_bind_address, port, "--grpc_bind_address")?;
         }
+        if let Some(port) = self.grpc_management_port {
+            let hosts = &self.grpc_bind_address;
+            options.grpc_management = resolve(hosts, port, "--grpc_bind_address")?;
+        }
         if let Some(port) = self.management_port {
             let hosts = &self.management_bind_address;
             options.management = resolve(hosts, port, "--management_bind_address")?;
@@ -125,6 +134,7 @@ impl Listening {
         let ports = [
             ("--rest_port", &options.addresses),
             ("--port", &options.grpc),
+            ("--grpc_management_port", &options.grpc_management),
             ("--management_port", &options.management),
             ("--metrics_address", &options.metrics),
         ];
@@ -169,6 +179,7 @@ pub(super) fn told(server: &Server, scheme: &str) -> String {
     let listeners = [
         (server.addresses(), "REST"),
         (server.grpc_addresses(), "gRPC"),
+        (server.grpc_management_addresses(), "gRPC of operators"),
         (
             server.management_addresses(),
             "health, metrics, status and config",

@@ -2,6 +2,7 @@
 //! Server, or with dashes.
 
 mod access;
+mod archive;
 mod below;
 mod calculators;
 mod chat;
@@ -84,7 +85,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "describe",
         ],
     ),
-    ("Set up", &["key", "schema", "completions"]),
+    ("Set up", &["pack", "key", "schema", "completions"]),
 ];
 
 #[derive(Debug, Subcommand)]
@@ -133,6 +134,8 @@ enum Verb {
     Calculators(calculators::Arguments),
     /// Describe a calculator: ports, types, options, when it runs.
     Describe(describe::Arguments),
+    /// Pack a folder with a graph and its models into one file that can be served.
+    Pack(archive::pack::Arguments),
     /// Generate an API key and its entry for the key file.
     Key(key::Arguments),
     /// Print a shell's completion script.
@@ -178,6 +181,10 @@ pub fn main() -> ExitCode {
     });
     let mut arguments = normalized(std::env::args_os());
     server::add_default(&mut arguments);
+    let warnings = match serve::properties::expand(&mut arguments) {
+        Ok(warnings) => warnings,
+        Err(message) => return report::exit_code(Err(message)),
+    };
     let mut matches = command(false).get_matches_from(&arguments);
     if serve::environment::counts_bare(&matches) {
         matches = command(true).get_matches_from(&arguments);
@@ -204,7 +211,11 @@ pub fn main() -> ExitCode {
     let status = match &cli.verb {
         Verb::Serve(arguments) => {
             let given = matches.subcommand_matches("serve");
-            serve::run(arguments, given.expect("clap has found the verb"))
+            serve::run(
+                arguments,
+                given.expect("clap has found the verb"),
+                &warnings,
+            )
         }
         Verb::Chat(arguments) => chat::run(arguments),
         Verb::Pull(arguments) => models::pull(arguments),
@@ -225,6 +236,7 @@ pub fn main() -> ExitCode {
         Verb::Schema => schema::run(),
         Verb::Calculators(arguments) => calculators::run(arguments),
         Verb::Describe(arguments) => describe::run(arguments),
+        Verb::Pack(arguments) => archive::pack::run(arguments),
         Verb::Key(arguments) => key::run(arguments),
         Verb::Completions(arguments) => completions::run(arguments),
     };

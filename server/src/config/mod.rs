@@ -16,6 +16,7 @@
 pub(crate) mod aliases;
 pub mod codes;
 pub mod diagnostics;
+pub(crate) mod edit;
 mod maker;
 mod member;
 mod observation;

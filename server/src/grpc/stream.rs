@@ -45,7 +45,7 @@ pub(super) async fn answer(
     if let Some(exchange) = &who.entry.exchange {
         exchange.is_open_ended();
     }
-    let (first, share) = call.next().await?.ok_or_else(|| {
+    let (first, share) = call.next::<ModelInferRequest>().await?.ok_or_else(|| {
         let why = "the stream ended before its first message, which names the graph";
         Failure::new(Cause::BadRequest, why)
     })?;

@@ -38,7 +38,7 @@ use graphmill_engine::shortened;
 use graphmill_grammar::suggest;
 
 use crate::app::state::App;
-pub(crate) use graph::routes::Targets;
+pub(crate) use graph::{first_response, routes::Targets, when_to_retry};
 pub(crate) use operation::Side;
 use operation::{Answer, Group, Operation};
 

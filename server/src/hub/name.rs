@@ -20,7 +20,7 @@ const HOSTS: [&str; 4] = [
 ];
 
 /// The endings of files that are served: a path with one is no name.
-const SERVED_ENDINGS: [&str; 3] = [".gguf", ".pbtxt", ".json"];
+const SERVED_ENDINGS: [&str; 6] = [".gguf", ".onnx", ".pbtxt", ".json", ".gmar", ".mar"];
 
 impl ModelName {
     /// Reads what was written in the place of a path, if it has the form of a name.

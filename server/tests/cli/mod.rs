@@ -20,5 +20,6 @@ mod settings;
 mod stand_in_hub;
 mod support;
 mod top;
+mod torchserve;
 #[cfg(feature = "onnx")]
 mod triton;

@@ -82,6 +82,7 @@ mod tiny_model;
 mod tls;
 mod tokens;
 mod torchserve;
+mod torchserve_grpc;
 mod toy_dialect;
 mod traces;
 #[cfg(feature = "vision")]

@@ -1,4 +1,4 @@
-//! Flags of `OpenVINO` Model Server that mean nothing here: a line each in the log, and the command
+//! Flags of `OpenVINO` Model Server and of TorchServe that mean nothing here: a line each in the log, and the command
 //! line works. Those that would have to change what is served are refused.
 
 use std::sync::LazyLock;
@@ -19,6 +19,9 @@ const OF_GRPC: &str = "connections of gRPC have neither threads nor memory of th
 const CLASSIC: &str = "it is about classic OpenVINO models, which are not served";
 const IDLE_SEQUENCES: &str =
     "--sequence_idle_seconds says how long a sequence may be without a request";
+const NO_SNAPSHOTS: &str = "what is served is what the configuration says";
+const KEYS: &str = "--api_key_file says who may do what";
+const LOG: &str = "--log_level, --log_format and --log_path say what is logged";
 const NO_FILES: &str =
     "requests cannot name files here: images are fetched from --allowed_media_domains alone";
 const NO_CONVERSION: &str = "models are not converted: `--quantization 4bit` or `8bit`, or a name such as org/repo:Q8_0, \
@@ -114,6 +117,17 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
         WithValue,
         IDLE_SEQUENCES,
     ),
+    // Of TorchServe.
+    ("start", Alone, "`serve` starts the server"),
+    ("foreground", Alone, "the server stays in the foreground"),
+    ("ncs", Alone, NO_SNAPSHOTS),
+    ("no_config_snapshots", Alone, NO_SNAPSHOTS),
+    ("disable_token_auth", Alone, KEYS),
+    ("enable_model_api", Alone, KEYS),
+    ("log_config", WithValue, LOG),
+    ("cpp_log_config", WithValue, LOG),
+    ("workflow_store", WithValue, "a workflow is a graph here"),
+    ("plugins_path", WithValue, "nodes are written in Rust"),
 ];
 
 /// Flags that cannot be left out without serving something else, and why they are refused.
@@ -125,6 +139,7 @@ const REFUSED: &[(&str, Form, &str)] = &[
         WithValue,
         "adapters are named in a graph (lora_adapters), which --emit_graph begins",
     ),
+    ("stop", Alone, "SIGTERM stops a server"),
     (
         "configure",
         Alone,
@@ -195,7 +210,9 @@ pub(super) fn listed() -> String {
     let width = width.unwrap_or_default();
     let line = |(name, _, why): &(&str, Form, &str)| format!("  --{name:width$}  {why}\n");
     let lines: String = WITHOUT_EFFECT.iter().map(line).collect();
-    format!("Flags of OpenVINO Model Server that are accepted and have no effect:\n{lines}")
+    format!(
+        "Flags of OpenVINO Model Server and TorchServe that are accepted and have no effect:\n{lines}"
+    )
 }
 
 fn argument(&(name, form, why): &(&'static str, Form, &'static str)) -> Arg {

@@ -20,8 +20,8 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Sources {
-    /// Model (`.gguf`, `.onnx`), graph (`.pbtxt`), config.json, folder with one of them, or model of Hugging
-    /// Face (`org/repo`, `org/repo:Q4_K_M`) [default: the current folder].
+    /// Model (`.gguf`, `.onnx`), graph (`.pbtxt`), config.json, archive (`.gmar`), folder with one of
+    /// them, or model of Hugging Face (`org/repo`, `org/repo:Q4_K_M`) [default: the current folder].
     #[arg(value_name = "MODEL")]
     model: Option<PathBuf>,
     /// config.json that lists the graphs.
@@ -47,7 +47,7 @@ pub(super) struct Sources {
     pub(super) model_name: Option<String>,
     /// Folder of folders, each with a graph or a model. Serves all of them that can be served, or only
     /// `--model_name`.
-    #[arg(help_heading = heading::MODELS, long, visible_alias = "model_repository", value_name = "FOLDER")]
+    #[arg(help_heading = heading::MODELS, long, visible_alias = "model_repository", alias = "model_store", value_name = "FOLDER")]
     pub(super) model_repository_path: Option<PathBuf>,
     /// Folder of models. Each model in it and each folder in it that has a model or a graph is served
     /// under its own name, loaded by its first request, and found or dropped while the
@@ -63,6 +63,13 @@ pub(super) struct Sources {
     /// Answers tell the name of the graph in `model`.
     #[arg(help_heading = heading::MODELS, long, value_name = "NAME", num_args = 0..=1, default_missing_value = "true")]
     any_model: Option<String>,
+    /// Names of folders in `--model_repository_path`, separated by commas: only these are served.
+    /// `NAME=PATH` gives one a name; `all` serves all of them.
+    #[arg(help_heading = heading::MODELS, long, value_name = "NAME", value_delimiter = ',', requires = "model_repository_path", conflicts_with = "model_name")]
+    models: Vec<String>,
+    /// `config.properties` of TorchServe. The same as to serve this file.
+    #[arg(help_heading = heading::MODELS, long, value_name = "FILE")]
+    ts_config: Option<PathBuf>,
     /// Prints the graph that the model would be served on, and exits.
     #[arg(help_heading = heading::MODELS, long)]
     pub(super) emit_graph: bool,
@@ -212,7 +219,12 @@ impl Sources {
             }
             Source::Repository(root) => {
                 refuse(flags.any()?, source)?;
-                let mut found = source::all_in(root)?;
+                let names = self.models.iter().map(|name| name.trim());
+                let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+                let mut found = match names.as_slice() {
+                    [] | ["all"] => source::all_in(root)?,
+                    names => source::named_in(root, names)?,
+                };
                 for why in found.left_out.iter().chain(&found.notes) {
                     tracing::warn!("{why}");
                 }

@@ -24,9 +24,10 @@ use graphmill_llm::{BackendKind, ModelKind, kind_of};
 pub(super) use models::models_in_folder;
 pub(super) use options::ModelFlags;
 pub(super) use ready::{Wanted, text as text_of_wanted};
-pub(super) use repository::all_in;
+pub(super) use repository::{all_in, named_in};
 pub(super) use sampling::SamplingFlags;
 
+use super::archive;
 use crate::{
     config::{self, Config, GraphEntry, Maker},
     hub::{Cache, ModelName, Order},
@@ -84,6 +85,12 @@ impl Source {
             return Ok(Self::Model(path.to_owned()));
         }
         match path.extension().and_then(|ending| ending.to_str()) {
+            Some(archive::ENDING) => Self::of(&archive::unpacked(path)?),
+            Some("mar") => Err(format!(
+                "cannot serve `{}`: archives of TorchServe are code in Python; \
+                 docs/reference/torchserve.md says how their models are served",
+                path.display()
+            )),
             Some("json") => Ok(Self::Configuration(path.to_owned())),
             Some("pbtxt") => Ok(Self::Graph {
                 file: path.to_owned(),

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use super::{ModelFlags, Source, graph_in, one_graph, one_model, triton};
-use crate::config::Config;
+use crate::config::{self, Config};
 
 /// Contents of a repository.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ pub(in crate::cli) struct Repository {
 pub(in crate::cli) fn all_in(root: &Path) -> Result<Repository, String> {
     let mut all = Repository::default();
     for name in folders_in(root)? {
-        match one_in(root, &name, &mut all.notes) {
+        match one_in(&root.join(&name), &name, &mut all.notes) {
             Ok(one) => all.config.graphs.extend(one.graphs),
             Err(why) => all.left_out.push(format!("`{name}` is left out: {why}")),
         }
@@ -43,15 +43,36 @@ pub(in crate::cli) fn all_in(root: &Path) -> Result<Repository, String> {
     Err(format!("there is nothing to serve in `{shown}`: {why}"))
 }
 
+/// Looks for some folders of a repository: `name`, or `name=path` for one under another name.
+///
+/// # Errors
+/// One that cannot be served.
+pub(in crate::cli) fn named_in(root: &Path, names: &[&str]) -> Result<Repository, String> {
+    let mut all = Repository::default();
+    for given in names {
+        let (name, path) = given.split_once('=').unwrap_or((given, given));
+        let (name, path) = (name.trim(), root.join(path.trim()));
+        if let Some(why) = config::wrong_name(name) {
+            return Err(format!("`--models {given}`: the name {why}"));
+        }
+        if all.config.graphs.iter().any(|graph| graph.name == name) {
+            return Err(format!("`--models` names `{name}` twice"));
+        }
+        let one = one_in(&path, name, &mut all.notes)
+            .map_err(|why| format!("`--models {given}`: {why}"))?;
+        all.config.graphs.extend(one.graphs);
+    }
+    Ok(all)
+}
+
 /// Returns the configuration of one folder of a repository.
-fn one_in(root: &Path, name: &str, notes: &mut Vec<String>) -> Result<Config, String> {
-    let folder = root.join(name);
+fn one_in(folder: &Path, name: &str, notes: &mut Vec<String>) -> Result<Config, String> {
     // A `config.json` beside a graph is for those who serve the folder by itself.
-    if let Some(file) = graph_in(&folder) {
-        return one_graph(&file, &folder, Some(name));
+    if let Some(file) = graph_in(folder) {
+        return one_graph(&file, folder, Some(name));
     }
     if folder.join(triton::FILE).is_file() {
-        let loaded = triton::load(&folder, name);
+        let loaded = triton::load(folder, name);
         notes.extend(loaded.warnings());
         let errors = loaded.errors();
         let graphs = loaded.graphs;
@@ -65,7 +86,7 @@ fn one_in(root: &Path, name: &str, notes: &mut Vec<String>) -> Result<Config, St
             Err(errors.join("; "))
         };
     }
-    match Source::of(&folder)? {
+    match Source::of(folder)? {
         Source::Graph { file, base } => one_graph(&file, &base, Some(name)),
         Source::Model(model) => one_model(&model, Some(name), &ModelFlags::default()),
         Source::Named(order) => Err(format!("`{}` is no folder", order.name)),

@@ -25,7 +25,7 @@ use graphmill_dialects::bodies;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
-mod body;
+pub(super) mod body;
 mod residence;
 pub(super) mod routes;
 mod stream;
@@ -234,7 +234,7 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
     // Before the answer's end is sent: the next request may follow at once.
     let settlement = who.settlement();
     let mut run = Run::open_http(who, ready, payload, deadline, trace).await?;
-    let (headers, first) = begin(&mut run).await.map_err(|failure| {
+    let (headers, first) = first_response(&mut run).await.map_err(|failure| {
         let failure = failure.of_prompt(prompt_field);
         when_to_retry(failure, &servable, who.caller.as_deref())
     })?;
@@ -313,7 +313,7 @@ fn payload(head: &Head, body: ParsedBody, adapter: Option<Arc<str>>) -> HttpRequ
 }
 
 /// Waits for the headers that an answer begins with, and the packet behind them.
-async fn begin(run: &mut Run) -> Result<(HeaderMap, HttpResponse), Failure> {
+pub(crate) async fn first_response(run: &mut Run) -> Result<(HeaderMap, HttpResponse), Failure> {
     let mut headers = HeaderMap::new();
     loop {
         match run.next_response().await? {
@@ -330,7 +330,11 @@ async fn begin(run: &mut Run) -> Result<(HeaderMap, HttpResponse), Failure> {
 
 /// Says when a request that found no room may find some: when the limit of its key has it again, or
 /// when the queue of the model has been worked off, as far as what waits is its own or others'.
-fn when_to_retry(failure: Failure, servable: &Servable, caller: Option<&Caller>) -> Failure {
+pub(crate) fn when_to_retry(
+    failure: Failure,
+    servable: &Servable,
+    caller: Option<&Caller>,
+) -> Failure {
     match failure.cause {
         Cause::RateLimited => {
             let wait = caller.and_then(Caller::retry_after);

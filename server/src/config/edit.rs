@@ -4,7 +4,7 @@ use std::{
     fmt, fs,
     io::{ErrorKind, Write as _},
     ops::Range,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use graphmill_engine::read_text;
@@ -24,11 +24,22 @@ const LISTS: [&str; 2] = [LIST, "mediapipe_config_list"];
 /// What a configuration is made from where there is none.
 const EMPTY: &str = "{\n  \"model_config_list\": []\n}\n";
 
+/// Adds a graph of this folder to a configuration file.
+pub(crate) fn add(file: &Path, name: &str, folder: &Path) -> Result<(), String> {
+    if !folder.is_dir() {
+        return Err(format!("`{}` is no folder", folder.display()));
+    }
+    let base = relative(folder, file)?;
+    change(file, |text| added(text, name, &base))
+}
+
+/// Removes the graph of this name from a configuration file.
+pub(crate) fn remove(file: &Path, name: &str) -> Result<(), String> {
+    change(file, |text| removed(text, name))
+}
+
 /// Changes a configuration file atomically: a concurrent reader gets the old one or the new one.
-pub(super) fn change(
-    file: &Path,
-    change: impl FnOnce(&str) -> Result<String, String>,
-) -> Result<(), String> {
+fn change(file: &Path, change: impl FnOnce(&str) -> Result<String, String>) -> Result<(), String> {
     let shown = file.display();
     let text = match read_text(file) {
         Ok(text) => text,
@@ -46,7 +57,8 @@ pub(super) fn change(
     replace(file, &changed).map_err(|error| format!("cannot write `{shown}`: {error}"))
 }
 
-fn replace(file: &Path, text: &str) -> std::io::Result<()> {
+/// Writes a configuration file in the place of another.
+pub(crate) fn replace(file: &Path, text: &str) -> std::io::Result<()> {
     // Through a link, so that the link stays.
     let file = &file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let mut name = file.file_name().unwrap_or_default().to_owned();
@@ -69,7 +81,7 @@ fn replace(file: &Path, text: &str) -> std::io::Result<()> {
 }
 
 /// The text with a graph more.
-pub(super) fn added(text: &str, name: &str, base: &str) -> Result<String, String> {
+fn added(text: &str, name: &str, base: &str) -> Result<String, String> {
     let lists = Lists::of(text)?;
     if lists
         .entries()
@@ -108,7 +120,7 @@ pub(super) fn added(text: &str, name: &str, base: &str) -> Result<String, String
 }
 
 /// The text without the graph of this name.
-pub(super) fn removed(text: &str, name: &str) -> Result<String, String> {
+fn removed(text: &str, name: &str) -> Result<String, String> {
     let lists = Lists::of(text)?;
     for list in &lists.0 {
         let is_it = |entry: &Entry| entry.name.as_deref() == Some(name);
@@ -125,6 +137,26 @@ pub(super) fn removed(text: &str, name: &str) -> Result<String, String> {
         return Ok(spliced(text, range, ""));
     }
     Err(format!("there is no graph `{name}` in it"))
+}
+
+/// How a configuration names a folder: relative to its own where it is inside of that.
+fn relative(folder: &Path, config: &Path) -> Result<String, String> {
+    let whole = |path: &Path| {
+        path.canonicalize()
+            .map_err(|error| format!("cannot find `{}`: {error}", path.display()))
+    };
+    let home = match config.parent() {
+        Some(parent) if parent != Path::new("") => whole(parent)?,
+        _ => whole(Path::new("."))?,
+    };
+    let folder = whole(folder)?;
+    let path = match folder.strip_prefix(&home) {
+        Ok(inside) if inside == Path::new("") => PathBuf::from("."),
+        Ok(inside) => inside.to_owned(),
+        Err(_) => folder,
+    };
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| format!("the path `{}` is not UTF-8", path.display()))
 }
 
 fn spliced(text: &str, range: Range<usize>, with: &str) -> String {
