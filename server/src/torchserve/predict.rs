@@ -19,7 +19,7 @@ use crate::{
     bodies::Share,
     errors::Failure,
     kserve::{
-        self, Parameters, RunRequest, Settings,
+        self, Parameters, RunRequest, Settings, WantedOutput,
         proto::{InferParameter, infer_parameter::ParameterChoice},
         wrong,
     },
@@ -123,6 +123,7 @@ pub(crate) async fn predict(
             text => {
                 let outputs = text
                     .filter(|_| usually || asked.streams)
+                    .map(|name| WantedOutput { name, classes: 0 })
                     .into_iter()
                     .collect();
                 let request = RunRequest {
