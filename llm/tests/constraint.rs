@@ -57,7 +57,7 @@ type Held = (Constraint, &'static str);
 #[test]
 fn marks_are_told_by_special_tokens_anywhere_in_them() {
     let up_to = |text: Option<&str>| Constraint::TextUpTo {
-        text: text.map(str::to_owned),
+        text: text.map(str::to_owned).into_iter().collect(),
         end: "</|D|p>".to_owned(),
     };
     let text = |text: &str| Constraint::Text(text.to_owned());

@@ -39,9 +39,9 @@ pub enum Constraint {
     Mark(String),
     /// A text, up to the first such mark and with it.
     TextUpTo {
-        /// Expression that the text before the end matches, in the Lark dialect of llguidance; any
-        /// text if none.
-        text: Option<String>,
+        /// Expressions in the Lark dialect of llguidance, all of which the text before the end
+        /// matches; any text does if there are none.
+        text: Vec<String>,
         /// The mark, and white space before it that belongs to it.
         end: String,
     },
@@ -77,7 +77,7 @@ impl Constraint {
     /// Any text, up to the first such mark and with it.
     pub fn text_up_to(mark: &str) -> Self {
         Self::TextUpTo {
-            text: None,
+            text: Vec::new(),
             end: mark.to_owned(),
         }
     }

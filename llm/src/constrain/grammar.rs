@@ -127,20 +127,23 @@ fn expression(
         Constraint::Mark(mark) => Ok(mark_of(mark, vocabulary)),
         Constraint::TextUpTo { text, end } => {
             let number = rules.len();
-            let all = text.as_deref().unwrap_or(ANY_TEXT);
-            let all = within(all, LONGEST_GRAMMAR, "an expression")?;
-            bounds::check_lark(all)?;
+            bounds::check_all(text)?;
+            let mut all = vec![ANY_TEXT];
+            if !text.is_empty() {
+                all = text.iter().map(String::as_str).collect();
+            }
             if let Some((before, control)) = divided(end, vocabulary) {
-                rules.push(format!("TEXT{number}: {}", ended(all, before)));
+                let all = all.join(" & ");
+                rules.push(format!("TEXT{number}: {}", ended(&all, before)));
                 return Ok(format!("TEXT{number} {control}"));
             }
             let mark = quoted(end.trim());
             let end = quoted(end);
-            let without = match text {
-                Some(_) => format!(" & ~(/(?s:.*)/ {mark} /(?s:.*)/)"),
-                None => String::new(),
-            };
-            rules.push(format!("TEXT{number}: {all}{without}"));
+            let without = format!("~(/(?s:.*)/ {mark} /(?s:.*)/)");
+            if !text.is_empty() {
+                all.push(&without);
+            }
+            rules.push(format!("TEXT{number}: {}", all.join(" & ")));
             rules.push(format!("text{number}[lazy]: TEXT{number} {end}"));
             Ok(format!("text{number}"))
         }

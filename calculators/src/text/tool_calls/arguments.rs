@@ -215,13 +215,10 @@ pub(super) fn texts(schema: &Value, root: &Value, end: &str, mark: &str) -> Vec<
             let value = |value: &str| sequence([Constraint::Text(value.to_owned()), text(end)]);
             texts.extend(values.map(value));
         } else {
-            texts.push(match expression(&keywords) {
-                Some(text) => Constraint::TextUpTo {
-                    text: Some(text),
-                    end: end.to_owned(),
-                },
-                None => Constraint::text_up_to(mark),
-            });
+            let text = expressions(&keywords);
+            let end = if text.is_empty() { mark } else { end };
+            let end = end.to_owned();
+            texts.push(Constraint::TextUpTo { text, end });
         }
     }
     texts
@@ -264,8 +261,8 @@ fn xml(
     })
 }
 
-/// An expression of Lark for texts whose pattern, format or length a schema gives.
-fn expression(keywords: &Keywords) -> Option<String> {
+/// Expressions of Lark for the pattern, the format and the length that a schema gives texts.
+fn expressions(keywords: &Keywords) -> Vec<String> {
     let all = |keyword: &str| {
         keywords
             .get(keyword)
@@ -282,7 +279,7 @@ fn expression(keywords: &Keywords) -> Option<String> {
         let most = most.map_or_else(String::new, |most| most.to_string());
         all.push(format!("/(?s:.{{{},{most}}})/", least.unwrap_or(0)));
     }
-    (!all.is_empty()).then(|| all.join(" & "))
+    all
 }
 
 /// A regular expression of Lark for the texts that have a pattern somewhere in them.
@@ -295,6 +292,14 @@ fn searched(pattern: &str) -> String {
         Some(rest) if !rest.ends_with('\\') => (rest, ""),
         _ => (rest, "(?s:.*)"),
     };
-    let rest = rest.replace("\\/", "/").replace('/', "\\/");
-    format!("/{before}(?:{}){after}/", rest.replace('\n', "\\n"))
+    let (mut escaped, mut is_escaped) = (String::new(), false);
+    for c in rest.chars() {
+        match c {
+            '/' if !is_escaped => escaped.push_str("\\/"),
+            '\n' => escaped.push_str("\\n"),
+            c => escaped.push(c),
+        }
+        is_escaped = c == '\\' && !is_escaped;
+    }
+    format!("/{before}(?:{escaped}){after}/")
 }

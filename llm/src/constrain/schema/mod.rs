@@ -68,12 +68,15 @@ pub(super) fn prepare(schema: &Value) -> Result<Notation> {
     prepare_as(schema, Some(options), true)
 }
 
-/// The schema without annotations, whose references all lead to its `$defs`.
+/// The schema without annotations, whose references all lead to its `$defs`, and in which what
+/// patterns look ahead for are patterns of their own.
 ///
 /// # Errors
 /// A reference that leads to nothing, and a keyword with a value that it cannot have.
 pub fn resolved(schema: &Value) -> Result<Value> {
-    references::resolve(schema).map(|(schema, _)| schema)
+    let (mut schema, _) = references::resolve(schema)?;
+    rewriting::split_patterns(&mut schema, "")?;
+    Ok(schema)
 }
 
 /// A schema within a grammar of Lark, whose options and open objects stay as they are.

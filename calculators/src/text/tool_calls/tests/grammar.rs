@@ -229,6 +229,8 @@ fn schemas_of_arguments_one_by_one_are_taken_apart() {
     );
     let texts = json!({"properties": {
         "code": {"type": "string", "pattern": "^[a-z]{2}/[0-9]$"},
+        "sum": {"type": "string", "pattern": "^(?!^[-+.]*$)(?=..)[+-]?\\d*\\.?\\d*$"},
+        "path": {"type": "string", "pattern": "^(a\\\\/|b\\/|c/)$"},
         "short": {"type": "string", "minLength": 2, "maxLength": 3},
         "part": {"type": "string", "pattern": "b+"},
         "ends": {"enum": ["</parameter>", "ok"]},
@@ -243,9 +245,15 @@ fn schemas_of_arguments_one_by_one_are_taken_apart() {
                 ("ends", "ok"),
             ],
             &[("short", "ab")],
+            &[("path", "a\\/")],
+            &[("path", "b/")],
+            &[("sum", "-.5")],
         ],
         &[
             &[("code", "ab/12")],
+            &[("path", "a/")],
+            &[("sum", "-.")],
+            &[("sum", "5")],
             &[("short", "a")],
             &[("short", "abcd")],
             &[("part", "ac")],
