@@ -58,7 +58,7 @@ fn operations(web: bool) -> Vec<Operation> {
             .answers(Answer::Text(&metrics::CONTENT_TYPES)).on(Side::Management),
         Operation::get("/health", kserve::ready).about(Group::Server, "The same as `/v2/health/ready`, where many look").answers(Answer::Health),
         Operation::post("/invocations", graph::invocation).about(Group::Generation, "A chat, a completion, embeddings or a reranking by its fields, as SageMaker sends it")
-            .answers(Answer::Any).refuses(operation::OF_GRAPHS),
+            .answers(Answer::Any).refuses(operation::OF_GRAPHS).listed(false),
         Operation::get("/v1/health", kserve::ready).about(Group::Server, "The same as `/v2/health/ready`, where many look")
             .answers(Answer::Health).listed(false),
     ];

@@ -23,6 +23,7 @@ use crate::{
 const OF_A_GRAPH: &[Cause] = &[
     Cause::BadRequest,
     Cause::UnknownModel,
+    Cause::NotFound,
     Cause::GraphFailed,
     Cause::NoMemory,
     Cause::QueueFull,

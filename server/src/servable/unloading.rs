@@ -11,7 +11,7 @@ use graphmill_engine::Plan;
 use graphmill_llm::room;
 use tokio::{task::spawn_blocking, time::sleep};
 
-use super::{Servable, Servables, Served};
+use super::{Servable, Servables, Served, StateName};
 use crate::{
     config::GraphEntry,
     errors::{Cause, Failure},
@@ -161,21 +161,27 @@ impl Servable {
         plan.map_or(Ok(()), |plan| let_go(plan, patience))
     }
 
-    /// Takes it out of memory on the word of an operator, once its requests have ended. The next
-    /// request loads it again.
+    /// Takes it out of memory on the word of an operator, once its requests have ended, if it is there.
+    /// The next request loads it again.
     ///
     /// # Errors
-    /// If it is not in memory, or if requests run on for too long: then it stays.
+    /// If it is on its way there or has failed, or if requests run on for too long: then it stays.
     pub(crate) fn put_to_sleep(&self) -> Result<(), Failure> {
         let name = self.name();
         let may = || {
             self.falls_asleep();
             true
         };
-        let plan = self.take_plan(may).ok_or_else(|| {
-            let why = format!("the model `{name}` is not loaded");
-            Failure::new(Cause::BadRequest, why).of_field("model")
-        })?;
+        let Some(plan) = self.take_plan(may) else {
+            if matches!(
+                self.state_name(),
+                StateName::Listed | StateName::Unloaded | StateName::Unloading
+            ) {
+                return Ok(());
+            }
+            let why = format!("the graph `{name}` is not loaded");
+            return Err(Failure::new(Cause::NotFound, why).of_field("model"));
+        };
         if let Err(plan) = let_go(plan, DRAIN_AT_MOST) {
             self.becomes_available(plan);
             let seconds = DRAIN_AT_MOST.as_secs();

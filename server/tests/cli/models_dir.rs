@@ -111,6 +111,7 @@ fn an_empty_folder_waits_for_models_and_what_does_not_fit_is_refused() {
             &[MODEL, "--alias", "model"],
             "an alias of `model` and the name of a graph",
         ),
+        (&["--any_model", MODEL], "put the flag behind the model"),
         (&[MODEL, "--any_model", "other"], "is the name of no graph"),
     ] {
         let output = graphmill(&[&["serve", "--rest_port", "0"], flags].concat());

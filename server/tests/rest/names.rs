@@ -235,6 +235,8 @@ async fn openllm_clients_find_the_only_model() {
         assert_eq!(reply.status, 400, "{name}: {}", reply.text);
         assert!(reply.text.contains(name), "{}", reply.text);
     }
+    let other = json!({ "model": "nobody", "prompt": "abc" });
+    assert_eq!(post(&server, "/v1/generate", &other).await.status, 404);
     let adapted = json!({ "prompt": "abc", "adapter_name": "mine" });
     assert_eq!(post(&server, "/v1/generate", &adapted).await.status, 400);
 }

@@ -121,20 +121,24 @@ impl Sources {
         if named.iter().any(|(_, id, _)| *id == "source_model") {
             named.retain(|(_, id, _)| *id != "model_repository_path");
         }
-        let mut source = match named.as_slice() {
-            [] => Source::of(Path::new(".")).map_err(|why| {
+        let taken = self.any_model.as_deref();
+        let mut source = match (named.as_slice(), taken.filter(|it| Path::new(it).is_file())) {
+            ([], Some(model)) => Err(format!(
+                "`--any_model {model}` names the graph that answers, and no model: put the flag behind the model"
+            )),
+            ([], None) => Source::of(Path::new(".")).map_err(|why| {
                 format!("{why} (`graphmill serve MODEL` names a model, a graph or a folder)")
             }),
-            [(_, "config_path", file)] => Ok(Source::Configuration((*file).to_owned())),
-            [(_, "models_dir", root)] => Source::models(root),
-            [(_, "model_repository_path", root)] => match &self.model_name {
+            ([(_, "config_path", file)], _) => Ok(Source::Configuration((*file).to_owned())),
+            ([(_, "models_dir", root)], _) => Source::models(root),
+            ([(_, "model_repository_path", root)], _) => match &self.model_name {
                 Some(name) if !root.join(name).join(source::triton::FILE).is_file() => {
                     Source::of(&root.join(name))
                 }
                 _ => Source::repository(root),
             },
-            [(_, _, path)] => Source::of(path),
-            [(first, ..), (second, ..), ..] => Err(format!(
+            ([(_, _, path)], _) => Source::of(path),
+            ([(first, ..), (second, ..), ..], _) => Err(format!(
                 "{first} and {second} both say what to serve: use one of them"
             )),
         }?;

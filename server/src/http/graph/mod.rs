@@ -91,7 +91,7 @@ pub(crate) async fn endpoint(
 ) -> Result<Response, Failure> {
     let (head, body) = read(&app, request).await?;
     let mut body = body?;
-    let name = choose_graph(&app, &head, &mut body, app.options.any_model)?;
+    let name = choose_graph(&app, &head, &mut body, false)?;
     answer(&app, &name, head, body).await
 }
 
@@ -128,13 +128,13 @@ pub(crate) async fn invocation(
 }
 
 /// The name of the graph for a request: the one that the body says. Where it says none, or one that
-/// is not served, the one that answers such requests, if it may be any or the dialect needs none. That
-/// is put into the body.
+/// is not served, the one that answers such requests, if the server allows that; where it says none,
+/// also if the path or the dialect needs none. That is put into the body.
 fn choose_graph(
     app: &App,
     head: &Head,
     body: &mut ParsedBody,
-    may_be_any: bool,
+    needs_no_model: bool,
 ) -> Result<String, Failure> {
     let servables = app.servables();
     let sees = |graph: &str| head.who.sees(graph, None);
@@ -145,9 +145,12 @@ fn choose_graph(
     {
         return Ok(only.name().to_owned());
     }
-    let default = head
-        .target
-        .filter(|target| may_be_any || target.dialect.needs_no_model());
+    let is_named = body.json.has("model");
+    let may_be_any = |target: &Target| {
+        let needs_none = needs_no_model || target.dialect.needs_no_model();
+        app.options.any_model || needs_none && !is_named
+    };
+    let default = head.target.filter(may_be_any);
     let Some(target) = default else {
         return body.model().map(str::to_owned);
     };
