@@ -456,6 +456,12 @@ fn a_model_that_reads_images_gets_its_projector() {
             json!(["text", "image"]),
             "{models}"
         );
+        let mut server = serve(&hub, home.path(), &[REPOSITORY, "--mmproj", "none"]);
+        server.says("ready after");
+        let models = server.get("/v3/models");
+        let model = &models["data"][0];
+        assert_eq!(model["id"], REPOSITORY, "{models}");
+        assert_eq!(model["input_modalities"], Value::Null, "{models}");
         assert_eq!(
             hub.state()
                 .requests

@@ -107,7 +107,8 @@ pub(in crate::cli) struct ModelFlags {
     /// Jinja file in place of the model's chat template.
     #[arg(long, value_name = "FILE")]
     pub(super) chat_template_file: Option<PathBuf>,
-    /// Projector of a model that reads images or sounds [default: the one beside the model].
+    /// Projector of a model that reads images or sounds, or `none` [default: the one beside the
+    /// model].
     #[arg(long, value_name = "FILE")]
     pub(super) mmproj: Option<PathBuf>,
     /// What requests leave open; `serve` alone has flags for it.
@@ -219,7 +220,10 @@ impl ModelFlags {
         let string = |text: &Option<String>| text.as_deref().map(quoted);
         let draft = path(self.draft_source_model.as_ref(), "draft_source_model")?;
         let template = path(self.chat_template_file.as_ref(), "chat_template_file")?;
-        let projector = path(self.mmproj.as_ref(), "mmproj")?;
+        let projector = match &self.mmproj {
+            Some(none) if none.as_os_str() == "none" => Some(quoted("none")),
+            file => path(file.as_ref(), "mmproj")?,
+        };
         let knobs = self.knobs()?;
         let given = [
             (
