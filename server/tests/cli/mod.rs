@@ -13,6 +13,7 @@ mod onnx;
 mod remote;
 mod repository;
 mod schema;
+mod scripted;
 mod settings;
 mod support;
 mod top;
