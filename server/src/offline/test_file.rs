@@ -260,10 +260,11 @@ impl Bench {
         let mut lines = Vec::new();
         for (at, written) in case.input.iter().enumerate() {
             let line = reader.line(written.clone());
-            let line = line.map_err(|why| format!("`input`, element {}: {why}", at + 1))?;
+            let number = at + 1;
+            let line = line.map_err(|why| format!("`input`, element {number}: {why}"))?;
             match line {
                 Line::Side { name, packet } => sides = sides.with_packet(name, packet),
-                line => lines.push(line),
+                line => lines.push((number, line)),
             }
         }
         let patience = Patience {
@@ -364,7 +365,11 @@ impl Case {
         };
         match (end, &self.error, &self.stuck) {
             (End::Done, None, None) => Ok(()),
-            (End::Failed(error), Some(_), _) if matches(&self.error, &error.to_string()) => Ok(()),
+            (End::Failed(error) | End::Refused(_, error), Some(_), _)
+                if matches(&self.error, &error.to_string()) =>
+            {
+                Ok(())
+            }
             (End::Stuck(why), _, Some(_)) if matches(&self.stuck, why) => Ok(()),
             (End::Done, Some(error), _) => Err(format!(
                 "the graph was expected to fail with\n- {error}\n  but ended well\n"
@@ -372,7 +377,7 @@ impl Case {
             (End::Done, None, Some(stuck)) => Err(format!(
                 "the graph was expected to get stuck with\n- {stuck}\n  but ended well\n"
             )),
-            (End::Failed(error), Some(wanted), _) => Err(format!(
+            (End::Failed(error) | End::Refused(_, error), Some(wanted), _) => Err(format!(
                 "the graph failed in another way\n- {wanted}\n+ {error}\n"
             )),
             (End::Failed(error), None, _) => Err(format!("the graph failed: {error}\n")),
@@ -381,6 +386,9 @@ impl Case {
             )),
             (End::Stuck(why), _, None) => Err(format!("{why}\n")),
             (End::BadLine(problem), ..) => Err(format!("`input`: {problem}\n")),
+            (End::Refused(number, problem), ..) => {
+                Err(format!("`input`, element {number}: {problem}\n"))
+            }
             (End::Interrupted, ..) => Err("interrupted\n".to_owned()),
         }
     }

@@ -7,6 +7,7 @@ mod describe;
 mod documents;
 mod folders;
 mod help;
+mod lines;
 mod one_command;
 #[cfg(feature = "onnx")]
 mod onnx;
