@@ -155,9 +155,7 @@ fn size(text: &str) -> Result<usize, String> {
 
 pub(super) fn run(arguments: &Arguments, given: &ArgMatches) -> ExitCode {
     if arguments.help_ovms {
-        // Fails when the reader has read enough, as `head` does.
-        let _ = io::stdout().write_all(accepted::listed().as_bytes());
-        return ExitCode::SUCCESS;
+        return report::exit_code(report::print(&accepted::listed()));
     }
     if let Some(done) = arguments.instead_of_serving() {
         return match done {
@@ -192,10 +190,10 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
     }
     let source = arguments.sources.resolve(given)?;
     if arguments.sources.emit_graph {
-        let graph = sources::Sources::emitted(&source, &arguments.model)?;
-        // Fails when the reader has read enough, as `head` does.
-        let _ = io::stdout().write_all(graph.as_bytes());
-        return Ok(ExitCode::SUCCESS);
+        let Some(graph) = sources::Sources::emitted(&source, &arguments.model)? else {
+            return Ok(ExitCode::FAILURE);
+        };
+        return report::print(&graph);
     }
     ending::prepare().map_err(|error| format!("cannot listen for signals: {error}"))?;
     log::start(

@@ -3,13 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Args, parser::ValueSource};
+use graphmill_engine::{Environment, Registry};
+use graphmill_grammar::diag::has_errors;
 
 use crate::{
     cli::{
         heading, report,
         source::{self, ModelFlags, Source},
     },
-    config::{self, Config},
+    config::{self, Config, subgraphs::Named},
+    servable::compile_text,
 };
 
 #[derive(Debug, Args)]
@@ -124,15 +127,21 @@ impl Sources {
         }
     }
 
-    /// The graph of a model.
-    pub(super) fn emitted(source: &Source, flags: &ModelFlags) -> Result<String, String> {
-        match source {
-            Source::Model(model) => source::text(model, source::kind(model, flags)?, flags),
-            other => Err(format!(
+    /// The graph of a model; nothing where diagnostics have said why it would not be loaded.
+    pub(super) fn emitted(source: &Source, flags: &ModelFlags) -> Result<Option<String>, String> {
+        let Source::Model(model) = source else {
+            return Err(format!(
                 "`--emit_graph` is for models, and {} has its own graph",
-                shown(other)
-            )),
-        }
+                shown(source)
+            ));
+        };
+        let text = source::text(model, source::kind(model, flags)?, flags)?;
+        let file = PathBuf::from(format!("graph of {}", model.display()));
+        let base = model.parent().unwrap_or(Path::new(""));
+        let environment = Environment::new(Registry::global()).looking_only();
+        let compiled = compile_text(&file, &*text, base, &environment, &Named::default());
+        report::show(&compiled.sources, &compiled.diagnostics);
+        Ok((!has_errors(&compiled.diagnostics)).then_some(text))
     }
 }
 
