@@ -136,6 +136,42 @@ fn spec_of<R: Resource>(key: &ResourceKey) -> &R::Spec {
         .expect("a kind makes its own keys")
 }
 
+type Provide = dyn Fn(Option<&ResourceKey>, &dyn FileSource) -> Result<AnyResource> + Send + Sync;
+
+/// A resource in the place of one that a graph defines.
+#[derive(Clone)]
+pub(crate) struct Provided {
+    of: TypeInfo,
+    load: Arc<Provide>,
+}
+
+impl Provided {
+    pub(crate) fn new<R: Resource>(
+        load: impl Fn(Option<&R::Spec>, &dyn FileSource) -> Result<Arc<R>> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            of: TypeInfo::of::<R>(),
+            load: Arc::new(move |key, files| Ok(load(key.map(spec_of::<R>), files)?)),
+        }
+    }
+
+    /// Loads it where a graph has a resource of the type `of`, with this key if a node defines it.
+    pub(crate) fn load(
+        &self,
+        of: TypeInfo,
+        key: Option<&ResourceKey>,
+        files: &dyn FileSource,
+    ) -> Result<AnyResource> {
+        if of != self.of {
+            let provided = self.of;
+            return Err(Error::invalid(format!(
+                "it is a `{of}`, and a `{provided}` is provided"
+            )));
+        }
+        (self.load)(key, files)
+    }
+}
+
 /// A resource while it is in use, and the files that it was loaded from.
 struct Loaded {
     resource: Weak<dyn Any + Send + Sync>,

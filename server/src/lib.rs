@@ -45,6 +45,7 @@ mod metrics;
 mod observe;
 mod offline;
 mod owner;
+mod replace;
 mod run;
 mod servable;
 mod sessions;

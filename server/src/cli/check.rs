@@ -4,7 +4,6 @@
 
 use std::{
     fs,
-    io::{self, Write as _},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -50,9 +49,7 @@ fn explain(written: &str) -> ExitCode {
         ));
         return ExitCode::FAILURE;
     };
-    // Fails when the reader has read enough, as `head` does.
-    let _ = io::stdout().write_all(diagnostics::entry(code).as_bytes());
-    ExitCode::SUCCESS
+    report::exit_code(report::print(&diagnostics::entry(code)))
 }
 
 /// What files are checked against.
@@ -122,8 +119,10 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
             let files: Vec<Value> = all.iter().map(as_json).collect();
             let ok = all.iter().all(Checked::is_right);
             let text = format!("{:#}\n", json!({ "ok": ok, "files": files }));
-            // Fails when the reader has read enough, as `head` does.
-            let _ = io::stdout().write_all(text.as_bytes());
+            if let Err(why) = report::print(&text) {
+                report::error(&why);
+                return ExitCode::FAILURE;
+            }
         }
     }
     if all.iter().all(Checked::is_right) {

@@ -1,11 +1,6 @@
 //! Changes of a `config.json` that leave the rest of its text as it is.
 
-use std::{
-    fmt, fs,
-    io::{ErrorKind, Write as _},
-    ops::Range,
-    path::{Path, PathBuf},
-};
+use std::{fmt, io::ErrorKind, ops::Range, path::Path};
 
 use graphmill_engine::read_text;
 use serde::{
@@ -14,7 +9,7 @@ use serde::{
 };
 use serde_json::{Value, json, value::RawValue};
 
-use crate::config;
+use crate::{config, replace::replace};
 
 /// The list that graphs are added to, as OpenVINO Model Server does.
 const LIST: &str = "model_config_list";
@@ -54,30 +49,10 @@ fn change(file: &Path, change: impl FnOnce(&str) -> Result<String, String>) -> R
     {
         return Err(format!("`{shown}`: {}", wrong.message));
     }
-    replace(file, &changed).map_err(|error| format!("cannot write `{shown}`: {error}"))
-}
-
-/// Writes a configuration file in the place of another.
-pub(crate) fn replace(file: &Path, text: &str) -> std::io::Result<()> {
     // Through a link, so that the link stays.
     let file = &file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let mut name = file.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.new", std::process::id()));
-    let beside = file.with_file_name(name);
-    let written = fs::File::create(&beside).and_then(|mut new| {
-        if let Ok(old) = fs::metadata(file) {
-            new.set_permissions(old.permissions())?;
-        }
-        new.write_all(text.as_bytes())?;
-        new.sync_all()?;
-        fs::rename(&beside, file)
-    });
-    if written.is_err() {
-        // Nothing is left of a change that failed; where this fails, too, the name tells what it
-        // is.
-        fs::remove_file(&beside).ok();
-    }
-    written
+    replace(file, changed.as_bytes(), 0o666)
+        .map_err(|error| format!("cannot write `{shown}`: {error}"))
 }
 
 /// The text with a graph more.

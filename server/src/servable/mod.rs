@@ -279,10 +279,25 @@ impl Servables {
     ) -> Result<Named, Failure> {
         self.named(name, choice)
             .filter(|named| sees(named.servable.graph(), named.adapter.as_deref()))
-            .ok_or_else(|| self.unknown(name, sees))
+            .ok_or_else(|| self.unknown("model", name, sees))
     }
 
-    fn unknown(&self, name: &str, sees: impl Fn(&str, Option<&str>) -> bool) -> Failure {
+    /// The graph, or version of a graph, of this name, for those who may see all of them.
+    pub(crate) fn graph(&self, name: &str) -> Result<Arc<Servable>, Failure> {
+        // What is looked at is a graph, whatever adapters of its models are called.
+        let found = self
+            .named(name, &Choice::Newest)
+            .map(|named| named.servable);
+        found.ok_or_else(|| self.unknown("graph", name, |_, adapter| adapter.is_none()))
+    }
+
+    /// The failure of a request that names a `what` which does not exist.
+    fn unknown(
+        &self,
+        what: &'static str,
+        name: &str,
+        sees: impl Fn(&str, Option<&str>) -> bool,
+    ) -> Failure {
         /// Longer names say nothing more, and an answer must not grow with a request.
         const SHOWN_BYTES: usize = 150;
         let graphs = self.iter().map(Servable::graph);
@@ -297,20 +312,20 @@ impl Servables {
         let names = || all.iter().map(String::as_str);
         let shown = &*shortened(name, SHOWN_BYTES);
         let message = match suggest::nearest(shown, names()) {
-            Some(near) => format!("the model `{shown}` does not exist; did you mean `{near}`?"),
+            Some(near) => format!("the {what} `{shown}` does not exist; did you mean `{near}`?"),
             None if self.by_name.is_empty() => {
-                format!("the model `{shown}` does not exist; the configuration lists no graph")
+                format!("the {what} `{shown}` does not exist; the configuration lists no graph")
             }
-            None if all.is_empty() => format!("the model `{shown}` does not exist"),
+            None if all.is_empty() => format!("the {what} `{shown}` does not exist"),
             None => {
                 let some: Vec<String> = names().take(10).map(|name| format!("`{name}`")).collect();
                 format!(
-                    "the model `{shown}` does not exist; there are {}",
+                    "the {what} `{shown}` does not exist; there are {}",
                     some.join(", ")
                 )
             }
         };
-        Failure::new(Cause::UnknownModel, message).of_field("model")
+        Failure::new(Cause::UnknownModel, message).of_field(what)
     }
 
     /// The models of all available graphs, each once, with the name of the first graph that uses

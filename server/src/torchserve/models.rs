@@ -11,6 +11,7 @@ use crate::{
     config::{self, edit},
     errors::{Cause, Failure},
     kserve::{self, Label, wrong},
+    replace::replace,
     run::RequestContext,
     servable::Servable,
 };
@@ -187,7 +188,7 @@ async fn change(
         let before = read_text(&file).map_err(|error| error.to_string())?;
         change(&file)?;
         if let Err(refused) = served.reload_for(actor.as_deref(), Some("models API")) {
-            let restored = edit::replace(&file, &before);
+            let restored = replace(&file, before.as_bytes(), 0o666);
             restored.map_err(|error| format!("cannot restore the configuration: {error}"))?;
             return Err(refused.reason);
         }

@@ -8,6 +8,7 @@ mod documents;
 mod folders;
 mod help;
 mod hub;
+mod lines;
 mod models_dir;
 mod one_command;
 #[cfg(feature = "onnx")]
@@ -16,6 +17,7 @@ mod quantize;
 mod remote;
 mod repository;
 mod schema;
+mod scripted;
 mod settings;
 mod stand_in_hub;
 mod support;

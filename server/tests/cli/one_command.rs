@@ -155,6 +155,31 @@ fn the_graph_of_a_model_is_printed_and_is_right() {
 }
 
 #[test]
+fn a_graph_that_would_not_be_loaded_is_not_printed() {
+    for (flags, said) in [
+        (
+            ["--max_num_seqs", "0"],
+            "0 is out of range for `max_num_seqs`",
+        ),
+        (
+            ["--max_num_batched_tokens", "1"],
+            "1 is out of range for `max_num_batched_tokens`",
+        ),
+        (["--tool_parser", "foo"], "`foo` is no format"),
+        (["--plugin_config", r#"{"threds": 1}"#], "threds"),
+        (["--target_device", "NPU"], "unknown device `NPU`"),
+        (["--pipeline_type", "FOO"], "FOO"),
+        (["--kv_cache_precision", "u9"], "u9"),
+    ] {
+        let output = graphmill(&[&["serve", MODEL, "--emit_graph"][..], &flags].concat());
+        let shown = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{flags:?} {shown}");
+        assert_eq!(text(&output.stdout), "", "{flags:?}");
+        assert!(shown.contains(said), "{said} in {shown}");
+    }
+}
+
+#[test]
 fn a_graph_file_gives_its_graph_a_name() {
     let folder = tempfile::tempdir().expect("a folder");
     let home = folder.path().join("home");

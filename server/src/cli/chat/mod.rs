@@ -102,7 +102,8 @@ fn try_run(arguments: &Arguments) -> Result<u8, String> {
         Some(server) => format!("http://{}", server.addresses()[0]),
         None => arguments.whom.clone(),
     };
-    let client = Client::new(&url, arguments.api_key.clone())?;
+    let client = Client::new(&url, arguments.api_key.clone())?
+        .hinting("`graphmill serve MODEL` starts a server, `graphmill chat MODEL` needs none");
     let models = runtime.block_on(models(&client))?;
     let model = match &arguments.model_name {
         Some(name) => name.clone(),

@@ -172,9 +172,7 @@ fn size(text: &str) -> Result<usize, String> {
 /// Serves. `warnings` are of settings outside of the command line.
 pub(super) fn run(arguments: &Arguments, given: &ArgMatches, warnings: &[String]) -> ExitCode {
     if arguments.help_ovms {
-        // Fails when the reader has read enough, as `head` does.
-        let _ = io::stdout().write_all(accepted::listed().as_bytes());
-        return ExitCode::SUCCESS;
+        return report::exit_code(report::print(&accepted::listed()));
     }
     if let Some(done) = arguments.instead_of_serving() {
         return match done {
@@ -226,10 +224,10 @@ fn try_run(
     let mut flags = arguments.model.clone();
     flags.sampling = arguments.sampling.clone();
     if arguments.sources.emit_graph {
-        let graph = arguments.sources.emitted(&source, &flags)?;
-        // Fails when the reader has read enough, as `head` does.
-        let _ = io::stdout().write_all(graph.as_bytes());
-        return Ok(ExitCode::SUCCESS);
+        let Some(graph) = arguments.sources.emitted(&source, &flags)? else {
+            return Ok(ExitCode::FAILURE);
+        };
+        return report::print(&graph);
     }
     let config = match arguments.loading.rolled_back(&source)? {
         Some(kept) => Some(kept),

@@ -1,10 +1,7 @@
 //! What OpenVINO Model Server's command line does to a configuration instead of serving it: listing
 //! what a folder has, adding a graph, removing one.
 
-use std::{
-    io::{self, Write as _},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -58,8 +55,7 @@ impl Editing {
 fn list(root: &Path) -> Result<(), String> {
     let found = source::all_in(root)?;
     for graph in &found.config.graphs {
-        // Fails when the reader has read enough, as `head` does.
-        let _ = writeln!(io::stdout(), "{}", graph.name);
+        report::print(&format!("{}\n", graph.name))?;
     }
     for why in &found.left_out {
         report::note(why);

@@ -6,6 +6,8 @@ use std::{
 };
 
 use clap::{ArgMatches, Args, parser::ValueSource};
+use graphmill_engine::{Environment, Registry};
+use graphmill_grammar::diag::has_errors;
 
 use crate::{
     app::state::Options,
@@ -13,8 +15,9 @@ use crate::{
         heading, models, report,
         source::{self, ModelFlags, Source, Wanted},
     },
-    config::{self, Config, GraphEntry, Lister},
+    config::{self, Config, GraphEntry, Lister, subgraphs::Named},
     hub::Order,
+    servable::compile_text,
 };
 
 #[derive(Debug, Args)]
@@ -290,34 +293,45 @@ impl Sources {
         Ok(())
     }
 
-    /// The graph of a model.
-    pub(super) fn emitted(&self, source: &Source, flags: &ModelFlags) -> Result<String, String> {
-        match source {
+    /// The graph of a model; nothing where diagnostics have said why it would not be loaded.
+    pub(super) fn emitted(
+        &self,
+        source: &Source,
+        flags: &ModelFlags,
+    ) -> Result<Option<String>, String> {
+        let (text, of) = match source {
             Source::Repository(root) if self.model_name.is_some() => {
                 let found = source::all_in(root)?;
                 let name = self.model_name.as_deref();
-                let graph = found
-                    .config
-                    .graphs
-                    .into_iter()
-                    .rev()
-                    .find(|graph| Some(graph.name.as_str()) == name);
-                let text = graph
-                    .and_then(|graph| graph.text)
-                    .map(|text| text.to_string());
-                text.ok_or_else(|| found.left_out.join("; "))
+                let mut graphs = found.config.graphs.into_iter().rev();
+                let graph = graphs.find(|graph| Some(graph.name.as_str()) == name);
+                let text = graph.and_then(|graph| graph.text);
+                let text = text.ok_or_else(|| found.left_out.join("; "))?;
+                (text.to_string(), root.join(name.unwrap_or_default()))
             }
             Source::Model(model) => {
-                models::shown_while(|| source::text_of_wanted(&Wanted::File(model.clone()), flags))
+                let wanted = Wanted::File(model.clone());
+                let text = models::shown_while(|| source::text_of_wanted(&wanted, flags))?;
+                (text, model.clone())
             }
             Source::Named(order) => {
-                models::shown_while(|| source::text_of_wanted(&Wanted::Named(order.clone()), flags))
+                let wanted = Wanted::Named(order.clone());
+                let text = models::shown_while(|| source::text_of_wanted(&wanted, flags))?;
+                (text, PathBuf::from(order.name.to_string()))
             }
-            other => Err(format!(
-                "`--emit_graph` is for models, and {} has its own graph",
-                shown(other)
-            )),
-        }
+            other => {
+                return Err(format!(
+                    "`--emit_graph` is for models, and {} has its own graph",
+                    shown(other)
+                ));
+            }
+        };
+        let file = PathBuf::from(format!("graph of {}", of.display()));
+        let base = of.parent().unwrap_or(Path::new(""));
+        let environment = Environment::new(Registry::global()).looking_only();
+        let compiled = compile_text(&file, &*text, base, &environment, &Named::default());
+        report::show(&compiled.sources, &compiled.diagnostics);
+        Ok((!has_errors(&compiled.diagnostics)).then_some(text))
     }
 }
 

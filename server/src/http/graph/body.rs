@@ -116,10 +116,19 @@ impl ParsedBody {
 /// The end of the name of a field that is one of several in a list.
 const LISTED: &str = "[]";
 
-/// The boundary of a form; none for a body that is something else.
-pub(in crate::http) fn boundary(headers: &HeaderMap) -> Option<String> {
-    let kind = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
-    multer::parse_boundary(kind).ok()
+/// The boundary of a form; none for a body that is something else. The failure is that of a form
+/// without one.
+pub(in crate::http) fn boundary(headers: &HeaderMap) -> Result<Option<String>, Failure> {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok());
+    match kind.map(multer::parse_boundary) {
+        Some(Ok(boundary)) => Ok(Some(boundary)),
+        Some(Err(multer::Error::NoBoundary)) => {
+            let why = "the body is no form: `boundary` is missing in its `content-type`, which clients set by themselves";
+            Err(Failure::new(Cause::BadRequest, why))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// A body as JSON: as it is, or the object that a form with a `file` of this name stands for.
@@ -130,7 +139,10 @@ async fn as_json(
     body: Bytes,
     share: &Arc<Share>,
 ) -> Result<Bytes, Failure> {
-    let (Some(file), Some(boundary)) = (file, boundary(headers)) else {
+    let Some(file) = file else {
+        return Ok(body);
+    };
+    let Some(boundary) = boundary(headers)? else {
         return Ok(body);
     };
     let mut lease = share.lease();

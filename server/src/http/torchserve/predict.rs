@@ -78,7 +78,7 @@ fn read(headers: &HeaderMap, body: Bytes) -> Result<Vec<Part>, Failure> {
     let content_type = content_type.and_then(|value| value.to_str().ok());
     let media_type = content_type.unwrap_or_default().split(';').next();
     let media_type = media_type.unwrap_or_default().trim();
-    if let Some(boundary) = boundary(headers) {
+    if let Some(boundary) = boundary(headers)? {
         // All of the body is there: nothing is waited for.
         let parts = block_on(parts(body, boundary))?.into_iter();
         let parts = parts.map(|part| Part {

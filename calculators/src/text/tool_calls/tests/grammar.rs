@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use graphmill_engine::Files;
 use graphmill_llm::backend::scripted::Script;
 use graphmill_llm::{CompileError, CompiledConstraint, LlmEngine};
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use crate::llm::LanguageModel;
 use crate::payload::ToolChoice;
 
 fn engine() -> Arc<LlmEngine> {
-    LanguageModel::scripted(Script::default())
+    LanguageModel::scripted(Script::default(), None, &Files::default())
         .expect("a model")
         .engine()
 }

@@ -1,4 +1,4 @@
-import{o as F,q as G}from"./chunk-TGYVU45I.js";import"./chunk-WEK3PZG4.js";import"./chunk-ON5WVRBZ.js";import{a as h}from"./chunk-JSRYMSK7.js";import{c as T}from"./chunk-J747JMXJ.js";import{c as L}from"./chunk-FVYQ2YND.js";import{A as M,B as _,C as N,E,F as k,G as A,H as e,I as z,L as U,c as S,g,h as b,j as R,l as q,m as B,n as p,q as D,y as H}from"./chunk-JRHD7WGK.js";var K=`# A graph that gives back what comes in.
+import{o as F,q as G}from"./chunk-H5VQDHXK.js";import"./chunk-WEK3PZG4.js";import"./chunk-ON5WVRBZ.js";import{c as T}from"./chunk-J747JMXJ.js";import{c as L,h}from"./chunk-AHLAO4XX.js";import{A as M,B as _,C as N,E,F as k,G as A,H as e,I as z,L as U,c as S,g,h as b,j as R,l as q,m as B,n as p,q as D,y as H}from"./chunk-JRHD7WGK.js";var K=`# A graph that gives back what comes in.
 input_stream: "in"
 output_stream: "out"
 
