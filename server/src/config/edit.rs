@@ -1,6 +1,11 @@
 //! Changes of a `config.json` that leave the rest of its text as it is.
 
-use std::{fmt, io::ErrorKind, ops::Range, path::Path};
+use std::{
+    fmt,
+    io::ErrorKind,
+    ops::Range,
+    path::{Path, PathBuf},
+};
 
 use graphmill_engine::read_text;
 use serde::{
