@@ -220,3 +220,43 @@ async fn bodies_that_find_no_memory_are_refused_before_it_is_taken() {
     }
     assert!(refused > 0, "nothing was too much");
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn expressions_that_take_more_than_there_is_are_refused_and_the_server_lives() {
+    let mut server = Limited::start(LIMIT_KIB).await;
+    let lark = |unit: &str, count: usize| {
+        let grammar = format!("start: X\nX: /{}/", unit.repeat(count));
+        completion(&json!({ "structured_outputs": { "grammar": grammar } }))
+    };
+    let regex =
+        |unit: &str, count: usize| completion(&json!({ "guided_regex": unit.repeat(count) }));
+    let pattern = format!("^{}$", "\\w?".repeat(5_000));
+    let schema = json!({ "type": "string", "pattern": pattern });
+    let refused = [
+        lark("\\w?", 20_000),
+        regex("\\w?", 5_400),
+        completion(&json!({ "guided_json": schema })),
+    ];
+    // One after the other, since each may take what there is.
+    for body in refused {
+        let answers = server.ask("/v3/completions", vec![body]).await;
+        assert_eq!(answers, [(400, Some("invalid_constraint".to_owned()))]);
+    }
+    // The largest that are taken are within it, too.
+    for body in [
+        regex("\\w?", 330),
+        regex("a?", 2_700),
+        lark("[a-z]?", 2_700),
+    ] {
+        let answers = server.ask("/v3/completions", vec![body]).await;
+        let [(status, code)] = &answers[..] else {
+            panic!("one answer");
+        };
+        assert!(
+            *status == 200 || code.as_deref() == Some("invalid_constraint"),
+            "{answers:?}"
+        );
+        assert!(server.lives());
+    }
+}
