@@ -242,6 +242,22 @@ fn parts_that_people_leave_out_pass() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn expressions_take_little_memory_whether_they_are_refused_or_not() {
+    let tests = std::env::current_exe().expect("a program");
+    let limited = std::process::Command::new("sh")
+        .args(["-c", "ulimit -v 2000000; exec \"$0\" \"$@\""])
+        .arg(tests)
+        .args(["constraint_bounds::parts_that", "--test-threads=1"])
+        .env("MALLOC_ARENA_MAX", "2")
+        .output();
+    let limited = limited.expect("it runs");
+    let told = String::from_utf8_lossy(&limited.stdout);
+    assert!(limited.status.success(), "{told}");
+    assert!(told.contains("2 passed"), "{told}");
+}
+
 #[test]
 fn what_leads_to_nothing_but_itself_is_refused_before_any_text() {
     let text = json!({"type": "string"});
