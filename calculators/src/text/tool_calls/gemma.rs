@@ -40,7 +40,7 @@ fn value(schema: &Value, root: &Value, left: usize) -> Option<Constraint> {
             match *kind {
                 "object" | "array" if left == 0 || has("enum") || has("const") => {}
                 "object" => {
-                    values.extend(arguments::object(&keywords, |it| object(it, root, left)))
+                    values.extend(arguments::object(&keywords, |it| object(it, root, left)));
                 }
                 "array" => values.extend(array(&keywords, root, left)),
                 // Whole numbers are numbers.
