@@ -24,16 +24,39 @@ fn flags_without_effect_are_warned_of_and_unknown_ones_are_errors() {
         "--metrics_enable",
         "--grpc_workers",
         "1",
+        // As command lines of LightLLM have them.
+        "--tp",
+        "1",
+        "--max_total_token_num",
+        "120000",
     ];
     let mut server = Server::start(&flags, |_| ());
     let said = server.says("ready after");
-    for flag in ["rest_workers", "metrics_enable", "grpc_workers"] {
+    for flag in [
+        "rest_workers",
+        "metrics_enable",
+        "grpc_workers",
+        "tp",
+        "max_total_token_num",
+    ] {
         assert_eq!(
             said.matches(&format!("`--{flag}` has no effect:")).count(),
             1,
             "{said}"
         );
     }
+    let flags = [
+        "serve",
+        "--session-len",
+        "64",
+        "--cache-max-entry-count",
+        "0.5",
+    ];
+    let refused = graphmill(&flags);
+    assert!(!refused.status.success());
+    let why = text(&refused.stderr);
+    let named = "`--cache_max_entry_count` is not available";
+    assert!(why.contains(named) && why.contains("--cache_size"), "{why}");
     let output = graphmill(&["serve", "--rest_wokers", "8"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(
