@@ -24,6 +24,7 @@ mod bodies;
 mod catalog;
 mod cli;
 pub mod config;
+mod conversations;
 mod errors;
 mod explain;
 mod file_watch;

@@ -7,21 +7,54 @@ use super::Prompt;
 /// The form of the answer to a request for vectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VectorForm {
-    /// The answer's id in Cohere's form, which has lists of vectors by how they are written; none in
-    /// OpenAI's, which has one list.
-    pub id: Option<Arc<str>>,
+    /// The server whose answers look like it.
+    pub style: VectorStyle,
     /// True if there are numbers.
     pub float: bool,
     /// True if there is base64 of little-endian 32-bit floats.
     pub base64: bool,
 }
 
+/// The server whose answers to a request for vectors look alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VectorStyle {
+    /// OpenAI's: a list of objects.
+    OpenAi,
+    /// Cohere's, with this id: lists of vectors by how they are written.
+    Cohere(Arc<str>),
+    /// TEI's: a list of vectors.
+    Tei,
+    /// TEI's cosines of the first text with each other one.
+    TeiSimilarity,
+}
+
 impl VectorForm {
+    /// Numbers in the answers of this style.
+    pub fn numbers(style: VectorStyle) -> Self {
+        Self {
+            style,
+            float: true,
+            base64: false,
+        }
+    }
+
     /// The names that a request of this form has for the texts, and for the length of a vector.
     pub fn field_names(&self) -> (&'static str, &'static str) {
-        match self.id {
-            None => ("input", "dimensions"),
-            Some(_) => ("texts", "output_dimension"),
+        match self.style {
+            VectorStyle::OpenAi => ("input", "dimensions"),
+            VectorStyle::Cohere(_) => ("texts", "output_dimension"),
+            VectorStyle::Tei | VectorStyle::TeiSimilarity => ("inputs", "dimensions"),
+        }
+    }
+
+    /// The place of a text in a request of so many.
+    pub fn field(&self, index: usize, count: usize) -> String {
+        let (texts, _) = self.field_names();
+        match (&self.style, index) {
+            (VectorStyle::TeiSimilarity, 0) => format!("{texts}.source_sentence"),
+            (VectorStyle::TeiSimilarity, _) => format!("{texts}.sentences[{}]", index - 1),
+            (VectorStyle::OpenAi | VectorStyle::Tei, _) if count == 1 => texts.to_owned(),
+            _ => format!("{texts}[{index}]"),
         }
     }
 }
@@ -37,6 +70,8 @@ pub struct EmbeddingsRequest {
     pub dimensions: Option<u32>,
     /// True if texts that are too long are cut; none for what the node has.
     pub truncate: Option<bool>,
+    /// True if each vector is made of length 1; none for what the node has.
+    pub normalize: Option<bool>,
     /// The form of the answer.
     pub form: VectorForm,
     /// Its fields that nobody knows.
@@ -52,11 +87,30 @@ pub struct Embeddings {
     pub tokens: u32,
 }
 
+/// The server whose answers to a request for scores look alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RerankForm {
+    /// Cohere's and Jina's: an object with this id.
+    Cohere(Arc<str>),
+    /// TEI's: a list of scores.
+    Tei,
+}
+
+impl RerankForm {
+    /// The name that a request of this form has for the texts.
+    pub fn field_name(&self) -> &'static str {
+        match self {
+            Self::Cohere(_) => "documents",
+            Self::Tei => "texts",
+        }
+    }
+}
+
 /// A request of the rerank endpoint that was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RerankRequest {
-    /// The answer's id.
-    pub id: Arc<str>,
+    /// The form of the answer.
+    pub form: RerankForm,
     /// The model as the request names it.
     pub model: Arc<str>,
     /// The question that the documents should answer.

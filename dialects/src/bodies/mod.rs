@@ -11,7 +11,9 @@ macro_rules! plain {
 pub mod chat;
 pub mod completions;
 pub mod generate;
+pub mod hugging_face;
 pub mod length;
+pub mod lmdeploy;
 pub mod messages;
 pub mod output;
 pub mod prompts;
@@ -44,6 +46,16 @@ pub const TRANSCRIPTIONS: &str = "audio/transcriptions";
 pub const GENERATE: &str = "generate";
 /// The same as a stream.
 pub const GENERATE_STREAM: &str = "generate_stream";
+/// TGI's endpoint that continues a text.
+pub const TGI: &str = "/generate";
+/// The same as a stream.
+pub const TGI_STREAM: &str = "/generate_stream";
+/// The same where the body says whether the answer is a stream.
+pub const TGI_EITHER: &str = "/";
+/// LMDeploy's endpoint of conversations that the server keeps.
+pub const INTERACTIVE: &str = "chat/interactive";
+/// LMDeploy's endpoint that shows the tokens of a text.
+pub const ENCODE: &str = "encode";
 /// The endpoint that shows the tokens of a text.
 pub const TOKENIZE: &str = "tokenize";
 /// The endpoint that shows the text of tokens.
@@ -54,6 +66,12 @@ pub const EMBEDDINGS: &str = "embeddings";
 pub const EMBED: &str = "embed";
 /// The endpoint that says how well documents answer a query.
 pub const RERANK: &str = "rerank";
+/// TEI's endpoint that makes vectors of texts.
+pub const TEI_EMBED: &str = "/embed";
+/// TEI's endpoint that compares texts.
+pub const SIMILARITY: &str = "/similarity";
+/// The fields that TEI has at the endpoint of [`RERANK`].
+pub const TEI_RERANK: &str = "/rerank";
 
 /// Sampling fields that nothing reads.
 const SAMPLING: &[Plain] = &plain! {
@@ -101,6 +119,24 @@ pub(crate) fn all() -> Vec<Endpoint> {
             .beside(&Endpoint::new("").with::<generate::PathFields>(), &[], &[])
             .and(&generate::plain(stream))
     };
+    let continues = |name, stream: &[Plain]| {
+        Endpoint::new(name)
+            .with::<hugging_face::Generate>()
+            .with::<hugging_face::Parameters>()
+            .beside(&completions, hugging_face::LISTED, &[])
+            .akin(CHAT)
+            .and(hugging_face::GENERATE)
+            .and(stream)
+    };
+    let tgi = continues(TGI, &hugging_face::stream(&["false"]));
+    let tgi_stream = continues(TGI_STREAM, &hugging_face::stream(&["true"]));
+    let tgi_either = continues(TGI_EITHER, &[]);
+    let interactive = Endpoint::new(INTERACTIVE)
+        .with::<lmdeploy::Interactive>()
+        .beside(&generating(Endpoint::new("")), lmdeploy::LISTED, &[])
+        .beside(&Endpoint::new("").with::<lmdeploy::History>(), &[], &[])
+        .akin(CHAT)
+        .and(lmdeploy::INTERACTIVE);
     let responses = Endpoint::new(RESPONSES)
         .with::<responses::Responses>()
         .beside(&chat, responses::LISTED, &["messages"])
@@ -123,6 +159,8 @@ pub(crate) fn all() -> Vec<Endpoint> {
     let tokenize = tokenize.beside(&chat, &[], &[]).and(prompts::PLAIN);
     let (embed, rerank) = (Endpoint::new(EMBED), Endpoint::new(RERANK));
     let embeddings = Endpoint::new(EMBEDDINGS).with::<vectors::Embeddings>();
+    let tei_embed = Endpoint::new(TEI_EMBED).with::<hugging_face::Embed>();
+    let tei_rerank = Endpoint::new(TEI_RERANK).with::<hugging_face::Rerank>();
     let (whole, streamed) = (
         generate(GENERATE, &["false"]),
         generate(GENERATE_STREAM, &["true"]),
@@ -135,12 +173,20 @@ pub(crate) fn all() -> Vec<Endpoint> {
         messages,
         whole,
         streamed,
+        tgi,
+        tgi_stream,
+        tgi_either,
+        interactive,
         transcriptions,
         tokenize,
         Endpoint::new(DETOKENIZE).with::<prompts::Detokenize>(),
+        Endpoint::new(ENCODE).with::<lmdeploy::Encode>(),
         embeddings.and(vectors::EMBEDDINGS),
         embed.with::<vectors::Embed>().and(vectors::EMBED),
+        tei_embed.and(hugging_face::EMBED),
+        Endpoint::new(SIMILARITY).with::<hugging_face::Similarity>(),
         rerank.with::<vectors::Rerank>().and(vectors::RERANK),
+        tei_rerank.and(hugging_face::RERANK),
     ]
 }
 

@@ -219,6 +219,7 @@ fn serving(graph: &schema::Graph) -> Serving {
         optional: graph.optional,
         on_demand: graph.load == schema::Load::OnDemand,
         idle_unload: seconds.map(Duration::from_secs),
+        generate_form: graph.generate_form,
     }
 }
 

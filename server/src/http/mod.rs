@@ -8,6 +8,7 @@ mod cancel;
 pub(crate) mod dialect_errors;
 mod example;
 mod graph;
+mod hugging_face;
 pub(crate) mod kserve;
 pub(crate) mod media;
 mod observe;
@@ -62,6 +63,7 @@ fn operations(web: bool) -> Vec<Operation> {
         ovms::operations(),
         kserve::operations(),
         torchserve::operations(),
+        hugging_face::operations(),
         cancel::operations(),
         observe::operations(),
         api::operations(),

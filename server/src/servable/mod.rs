@@ -4,6 +4,7 @@
 //! A list is immutable, and a reload puts another one in its place; a graph's state changes behind
 //! it in one atomic swap. So a request sees one state from beginning to end.
 
+mod default_graph;
 mod demand;
 mod health;
 mod last_good;

@@ -7,8 +7,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use graphmill_dialects::{
     bodies::{
-        CHAT, COMPACT, COMPLETIONS, DETOKENIZE, EMBED, EMBEDDINGS, GENERATE, GENERATE_STREAM,
-        MESSAGES, RERANK, RESPONSES, TOKENIZE, TRANSCRIPTIONS,
+        CHAT, COMPACT, COMPLETIONS, DETOKENIZE, EMBED, EMBEDDINGS, ENCODE, GENERATE,
+        GENERATE_STREAM, INTERACTIVE, MESSAGES, RERANK, RESPONSES, SIMILARITY, TEI_EMBED,
+        TEI_RERANK, TGI, TGI_EITHER, TGI_STREAM, TOKENIZE, TRANSCRIPTIONS,
     },
     schema,
 };
@@ -21,7 +22,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/field
 
 const HEAD: &str = "# Request fields
 
-What the bodies of each endpoint may have; `both` are `chat/completions` and `completions`. `generate` and `generate_stream` are read as completions. `responses`, `messages` and `audio/transcriptions` are read as chats, and take the fields of chat that they do not list,
+What the bodies of each endpoint may have; `both` are `chat/completions` and `completions`. `generate` and `generate_stream` (Triton's), and `/generate`, `/generate_stream` and `/` (TGI's) are read as completions. `responses`, `messages` and `audio/transcriptions` are read as chats, and take the fields of chat that they do not list,
 too. A form (`multipart/form-data`) of `audio/transcriptions` has the same fields as its JSON. `null` is the same as no field. A field that is not listed is accepted, has no effect, and is named
 in the answer's header `x-ignored-fields`, with 31 others at most. A field of completions is refused in chats, and the other way round, where it asks for something.
 
@@ -79,7 +80,7 @@ pub(crate) fn good(endpoint: &str) -> Value {
     match endpoint {
         CHAT => question("chat", "Hi"),
         COMPLETIONS => json!({ "model": "chat", "prompt": "Hi", "max_tokens": 3 }),
-        RESPONSES | COMPACT => json!({ "model": "chat", "input": "Hi" }),
+        RESPONSES | COMPACT | ENCODE => json!({ "model": "chat", "input": "Hi" }),
         MESSAGES => with(question("chat", "Hi"), &json!({ "max_tokens": 20 })),
         TRANSCRIPTIONS => {
             let file = STANDARD.encode(Wav::SHORT.file());
@@ -91,6 +92,15 @@ pub(crate) fn good(endpoint: &str) -> Value {
         EMBEDDINGS => json!({ "model": "embed", "input": "Hi" }),
         EMBED => json!({ "model": "embed", "texts": ["Hi"] }),
         RERANK => json!({ "model": "rank", "query": "Hi", "documents": ["Hello!", "Bye!"] }),
+        TGI | TGI_STREAM | TGI_EITHER => {
+            json!({ "model": "chat", "inputs": "Hi", "parameters": { "max_new_tokens": 3 } })
+        }
+        INTERACTIVE => json!({ "model": "chat", "prompt": "Hi" }),
+        TEI_EMBED => json!({ "model": "embed", "inputs": "Hi" }),
+        SIMILARITY => {
+            json!({ "model": "embed", "inputs": { "source_sentence": "Hi", "sentences": ["Hello"] } })
+        }
+        TEI_RERANK => json!({ "model": "rank", "query": "Hi", "texts": ["Hello!", "Bye!"] }),
         other => panic!("no good request of `{other}` is known"),
     }
 }
@@ -110,6 +120,7 @@ pub(crate) fn with(mut body: Value, fields: &Value) -> Value {
 async fn post(server: &TestServer, endpoint: &str, body: &Value) -> Reply {
     let path = match endpoint {
         GENERATE | GENERATE_STREAM => format!("/v2/models/chat/{endpoint}"),
+        bare if bare.starts_with('/') => bare.to_owned(),
         endpoint => format!("/v1/{endpoint}"),
     };
     read(server.post(&path, body.to_string())).await
@@ -132,6 +143,14 @@ async fn what_is_refused_is_named() {
         EMBEDDINGS,
         EMBED,
         RERANK,
+        TGI,
+        TGI_STREAM,
+        TGI_EITHER,
+        INTERACTIVE,
+        ENCODE,
+        TEI_EMBED,
+        SIMILARITY,
+        TEI_RERANK,
     ] {
         if !is_served(endpoint) {
             continue;

@@ -36,7 +36,14 @@ async fn a_model_whose_own_template_cannot_be_used_says_so_and_completes_texts()
     assert!(said.is_some_and(|said| said.starts_with(why)), "{models}");
     assert_eq!(
         model["endpoints"],
-        json!(["completions", "generate", "generate_stream"]),
+        json!([
+            "completions",
+            "generate",
+            "generate_stream",
+            "/generate",
+            "/generate_stream",
+            "/"
+        ]),
         "{models}"
     );
 }

@@ -10,7 +10,7 @@ use super::super::{
     fields::{self, missing},
 };
 use super::Request;
-use crate::payload::{Embeddings, JsonBody, Prompt, VectorForm};
+use crate::payload::{Embeddings, JsonBody, Prompt, VectorForm, VectorStyle};
 
 /// Cohere's `embed`.
 #[derive(Debug)]
@@ -47,8 +47,9 @@ fn read(body: &JsonBody, id: &str) -> Result<Request> {
             .collect(),
         dimensions: own.output_dimension,
         truncate: own.truncate.map(|truncate| truncate == "END"),
+        normalize: None,
         form: VectorForm {
-            id: Some(format!("embed-{id}").into()),
+            style: VectorStyle::Cohere(format!("embed-{id}").into()),
             float: own.embedding_types.is_empty() || has("float"),
             base64: has("base64"),
         },

@@ -1,5 +1,5 @@
 //! `EmbeddingsRequestCalculator` and `EmbeddingsResponseCalculator`: OpenAI's embeddings endpoint,
-//! and Cohere's embed.
+//! Cohere's embed, and TEI's embed and similarity.
 
 mod cohere;
 
@@ -19,14 +19,14 @@ use super::{
     dialect::{Dialect, Family, Purpose, Route},
     dialect_table,
     fields::{self, missing},
-    prompts,
+    prompts, tei,
 };
 use crate::payload::{
     Embeddings as Vectors, EmbeddingsRequest as Request, HttpRequestPayload, HttpResponse,
-    JsonBody, VectorForm,
+    JsonBody, VectorForm, VectorStyle,
 };
 
-/// Reads the body of `embeddings`, or of Cohere's `embed`, and refuses, with the field's name, what
+/// Reads the body of `embeddings`, or of Cohere's or TEI's `embed`, and refuses, with the field's name, what
 /// is wrong in it.
 ///
 /// Emits the request at the payload's timestamp.
@@ -44,8 +44,7 @@ pub struct EmbeddingsRequest;
 
 impl Calculator for EmbeddingsRequest {
     const NAME: &'static str = "EmbeddingsRequestCalculator";
-    const DOC: &'static str =
-        "Reads and checks a request of OpenAI's embeddings endpoint, or of Cohere's embed.";
+    const DOC: &'static str = "Reads and checks a request of OpenAI's embeddings endpoint, or of Cohere's or TEI's embed.";
     type Options = NoOptions;
     type Ports = (In<HttpRequestPayload>, Out<Request>);
 
@@ -99,8 +98,9 @@ fn read(body: &JsonBody, _: &str) -> Result<Request> {
         input: prompts::read(body, "input", MAX_TEXTS, 0)?.into(),
         dimensions: own.dimensions,
         truncate: None,
+        normalize: None,
         form: VectorForm {
-            id: None,
+            style: VectorStyle::OpenAi,
             float: !base64,
             base64,
         },
@@ -108,7 +108,7 @@ fn read(body: &JsonBody, _: &str) -> Result<Request> {
     })
 }
 
-/// Writes the answer of `embeddings`, or of Cohere's `embed`. There is one answer: a second request is
+/// Writes the answer of `embeddings`, or of Cohere's or TEI's `embed`. There is one answer: a second request is
 /// an error.
 ///
 /// ```pbtxt
@@ -130,7 +130,7 @@ pub struct EmbeddingsResponse {
 impl Calculator for EmbeddingsResponse {
     const NAME: &'static str = "EmbeddingsResponseCalculator";
     const DOC: &'static str =
-        "Writes the answer of OpenAI's embeddings endpoint, or of Cohere's embed.";
+        "Writes the answer of OpenAI's embeddings endpoint, or of Cohere's or TEI's embed.";
     type Options = NoOptions;
     type Ports = (In<Request>, In<Vectors>, Out<HttpResponse>);
 
@@ -153,12 +153,15 @@ impl Calculator for EmbeddingsResponse {
             return Err(body::second_request(cx.time()));
         }
         if let (Some(request), Some(embeddings)) = (cx.get(request), cx.get(embeddings)) {
-            let packets = match &request.form.id {
-                None => body::answer(&Answer::new(request, embeddings), &request.ignored)?,
-                Some(id) => {
+            let (vectors, ignored) = (&embeddings.vectors, &request.ignored);
+            let packets = match &request.form.style {
+                VectorStyle::OpenAi => body::answer(&Answer::new(request, embeddings), ignored)?,
+                VectorStyle::Cohere(id) => {
                     let answer = cohere::Answer::new(id, request, embeddings);
-                    body::answer(&answer, &request.ignored)?
+                    body::answer(&answer, ignored)?
                 }
+                VectorStyle::Tei => body::answer(vectors, ignored)?,
+                VectorStyle::TeiSimilarity => body::answer(&tei::cosines(vectors), ignored)?,
             };
             for (timestamp, packet) in (0..).zip(packets) {
                 cx.emit_at(response, timestamp, packet);

@@ -10,18 +10,20 @@ use std::{
 };
 
 use axum::{
+    Json,
     extract::{Request, State},
     http::{HeaderMap, HeaderValue, header, request::Parts},
     response::{IntoResponse as _, Response},
 };
 use graphmill_calculators::{
-    http::dialect::{Family, Purpose, Target},
+    http::dialect::{Dialect, Family, Framing, Purpose, Target},
     payload::{HttpRequestPayload, HttpResponse},
 };
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 mod body;
+mod lines;
 pub(super) mod routes;
 mod stream;
 
@@ -31,6 +33,7 @@ use stream::Events;
 use crate::{
     app::state::App,
     bodies::Share,
+    conversations::{Listener, Turn},
     errors::{Cause, Failure},
     http::{
         sse,
@@ -52,6 +55,8 @@ struct Head {
     target: Option<Target>,
     /// Share of the body budget that its body holds.
     share: Arc<Share>,
+    /// Takes in the answer, beside the client.
+    listener: Option<Listener>,
 }
 
 /// Time for which a connection can tell, from its deadline on, that a body did not come.
@@ -65,6 +70,7 @@ async fn read(app: &App, request: Request) -> Result<(Head, Result<ParsedBody, F
         target: parts.extensions.get().copied(),
         share: app.bodies.share(&parts.extensions),
         parts,
+        listener: None,
     };
     let reading = async {
         let headers = &head.parts.headers;
@@ -84,18 +90,59 @@ pub(crate) async fn endpoint(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response, Failure> {
-    let (head, body) = read(&app, request).await?;
+    let (mut head, body) = read(&app, request).await?;
     let body = body?;
+    let sees = |graph: &str| head.who.sees(graph, None);
+    let meant = head
+        .target
+        .map(|target| app.servables().meant(target, &body.json, sees));
+    head.target = meant;
+    let answered = answer_in(&app, head, body).await;
+    let refused = |failure: Failure| {
+        let mut refused = failure.into_response();
+        if let Some(target) = meant {
+            // The path alone does not tell the dialect.
+            refused.extensions_mut().insert(target);
+        }
+        refused
+    };
+    Ok(answered.unwrap_or_else(refused))
+}
+
+/// Answers a request at a path of a dialect, which is that of the target.
+async fn answer_in(
+    app: &Arc<App>,
+    mut head: Head,
+    mut body: ParsedBody,
+) -> Result<Response, Failure> {
     let purpose = head.target.and_then(|target| target.purpose);
-    let is_unnamed = purpose.is_some_and(Purpose::needs_no_model) && !body.json.has("model");
+    let dialect = head.target.map(|target| target.dialect);
     let servables = app.servables();
     let sees = |graph: &str| head.who.sees(graph, None);
-    let unnamed = is_unnamed.then(|| servables.unnamed(sees)).flatten();
-    let name = match unnamed {
-        Some(servable) => servable.name().to_owned(),
-        None => body.model()?.to_owned(),
+    let name = if body.json.has("model") {
+        body.model()?.to_owned()
+    } else if let Some(dialect) = dialect.filter(|dialect| dialect.needs_no_model()) {
+        let name = servables.default_graph(dialect, sees)?.name().to_owned();
+        body.insert("model", name.as_str().into());
+        name
+    } else {
+        let is_unnamed = purpose.is_some_and(Purpose::needs_no_model);
+        match is_unnamed.then(|| servables.unnamed(sees)).flatten() {
+            Some(servable) => servable.name().to_owned(),
+            None => body.model()?.to_owned(),
+        }
     };
-    answer(&app, &name, head, body).await
+    if dialect.is_some_and(Dialect::keeps_conversations) {
+        let graph = head.who.choose(&name)?.servable;
+        let owner = head.who.owner.clone();
+        if let Some(json) = Arc::get_mut(&mut body.json) {
+            match app.conversations.begin(owner, graph.graph(), json)? {
+                Turn::End(answer) => return Ok(Json(answer).into_response()),
+                Turn::Say(listener) => head.listener = listener,
+            }
+        }
+    }
+    answer(app, &name, head, body).await
 }
 
 /// A path of a dialect that names the graph, and perhaps its version.
@@ -132,9 +179,15 @@ pub(crate) async fn any_path(
 }
 
 /// Runs a graph with a request, and waits for the first packet of its answer.
-async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<Response, Failure> {
+async fn answer(
+    app: &App,
+    name: &str,
+    mut head: Head,
+    mut body: ParsedBody,
+) -> Result<Response, Failure> {
     let who = &head.who;
     let graph = who.choose(name)?.servable;
+    body.fill(head.target, &graph);
     let streams = body.json.short("stream").and_then(Value::as_bool);
     who.entry.model(graph.name(), streams == Some(true));
     let prompt_field = body.prompt_field();
@@ -162,6 +215,9 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
             bytes,
         } => {
             who.entry.answers();
+            if let Some(listener) = &mut head.listener {
+                listener(&bytes);
+            }
             let bytes = if with_timings && let Some(summary) = run.finish().await {
                 Timings::new(&who.entry, Some(summary)).within(bytes)
             } else {
@@ -175,17 +231,24 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
             (headers, bytes).into_response()
         }
         first => {
+            let dialect = head.target.map(|target| target.dialect);
+            let framing = dialect.map_or(Framing::Events, Dialect::framing);
             let events = Events {
                 next: Some(first),
+                listener: head.listener,
+                framing,
                 run,
                 entry: head.who.entry,
                 _settlement: settlement,
                 keep_alive: app.options.keep_alive,
-                dialect: head.target.map(|target| target.dialect),
-                with_timings,
+                dialect,
+                with_timings: with_timings && framing == Framing::Events,
                 named: 0,
             };
-            sse::response(events.into_body())
+            match framing {
+                Framing::Events => sse::response(events.into_body()),
+                Framing::Lines => lines::response(events.into_body()),
+            }
         }
     };
     response.headers_mut().extend(headers);

@@ -6,9 +6,14 @@ use std::{convert::Infallible, time::Duration};
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt as _, stream};
-use graphmill_calculators::{http::dialect::Dialect, payload::HttpResponse};
+use graphmill_calculators::{
+    http::dialect::{Dialect, Framing},
+    payload::HttpResponse,
+};
 
+use super::lines;
 use crate::{
+    conversations::Listener,
     errors::{Cause, Failure},
     http::{
         dialect_errors, sse,
@@ -26,6 +31,9 @@ const WRITE_BYTES: usize = 16 << 10;
 pub(super) struct Events {
     /// The packet to write next, where it has been taken already.
     pub(super) next: Option<HttpResponse>,
+    /// Takes in the data of events, beside the client.
+    pub(super) listener: Option<Listener>,
+    pub(super) framing: Framing,
     pub(super) run: Run,
     pub(super) entry: Entry,
     pub(super) _settlement: Option<Settlement>,
@@ -53,18 +61,30 @@ impl Events {
     /// Writes what is there, at least one event; a comment if nothing comes for long.
     async fn write(mut self) -> Written {
         let mut out = BytesMut::new();
-        let mut packet = match self.next.take() {
-            Some(first) => Ok(Some(first)),
-            None => match tokio::time::timeout(self.keep_alive, self.run.next_response()).await {
-                Ok(packet) => packet,
-                Err(_) => return (Ok(Bytes::from_static(sse::PING)), Some(self)),
-            },
+        let mut packet = if let Some(first) = self.next.take() {
+            Ok(Some(first))
+        } else {
+            let next = tokio::time::timeout(self.keep_alive, self.run.next_response()).await;
+            let Ok(packet) = next else {
+                let ping = match self.framing {
+                    Framing::Events => sse::PING,
+                    Framing::Lines => lines::PING,
+                };
+                return (Ok(Bytes::from_static(ping)), Some(self));
+            };
+            packet
         };
         loop {
             match packet {
                 Ok(Some(HttpResponse::Event(data))) => {
                     self.entry.answers();
-                    sse::write_event(&mut out, &data);
+                    if let Some(listener) = &mut self.listener {
+                        listener(data.as_bytes());
+                    }
+                    match self.framing {
+                        Framing::Events => sse::write_event(&mut out, &data),
+                        Framing::Lines => lines::write(&mut out, &data),
+                    }
                 }
                 Ok(Some(HttpResponse::NamedEvent { name, data })) => {
                     self.entry.answers();
@@ -106,8 +126,13 @@ impl Events {
 
     fn fail(self, mut out: BytesMut, failure: &Failure) -> Written {
         self.entry.failed(failure);
-        let place = (&*self.entry.id, self.named);
-        dialect_errors::write_failure(self.dialect, &mut out, failure, place);
+        if let (Framing::Lines, Some(dialect)) = (self.framing, self.dialect) {
+            let error = dialect.error(&failure.view(Some(&self.entry.id)));
+            lines::write(&mut out, &error.to_string());
+        } else {
+            let place = (&*self.entry.id, self.named);
+            dialect_errors::write_failure(self.dialect, &mut out, failure, place);
+        }
         if self.with_timings {
             write_timings(&mut out, &Timings::new(&self.entry, None));
         }
