@@ -104,7 +104,7 @@ wheel: ## build the Python wheel, with maturin
 image: ## build the container image
 	docker build -t graphmill:0.1.0 .
 
-proto: ## make the messages and the service of the gRPC API again, from server/proto/inference.proto
+proto: ## make the messages and the service of the gRPC API again, from server/proto/
 	cargo run --quiet --manifest-path server/proto/generate/Cargo.toml
 
 fmt: ## format the Rust sources

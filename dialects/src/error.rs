@@ -18,13 +18,12 @@ pub mod code {
 }
 
 /// A whole number, also one that is written with a fraction of nothing: `16.0`, `1e2`.
-pub fn whole(value: &Value) -> Option<i64> {
-    value.as_i64().or_else(|| {
-        // Larger ones are no whole numbers of 64 bits.
-        const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+pub fn whole(value: &Value) -> Option<i128> {
+    let written = value.as_i64().map(i128::from);
+    let written = written.or_else(|| value.as_u64().map(i128::from));
+    written.or_else(|| {
         let number = value.as_f64()?;
-        let is_whole = number.fract() == 0.0 && (-BEYOND..BEYOND).contains(&number);
-        is_whole.then_some(number as i64)
+        (number.fract() == 0.0).then_some(number as i128)
     })
 }
 
@@ -47,10 +46,11 @@ pub fn invalid(field: impl Display, message: impl Display) -> Error {
         .with_code(code::VALUE)
 }
 
-/// An error about a field that asks for what cannot be done.
-pub fn unsupported(field: impl Display, value: &Value) -> Error {
-    let value = written(value);
-    invalid(field, format!("is not supported with the value {value}")).with_code(code::UNSUPPORTED)
+/// An error about a field that asks for what cannot be done, with a sentence that says why.
+pub fn unsupported(field: impl Display, value: &Value, why: Option<&str>) -> Error {
+    let why = why.map_or(String::new(), |why| format!(". {why}"));
+    let message = format!("is not supported with the value {}{why}", written(value));
+    invalid(field, message).with_code(code::UNSUPPORTED)
 }
 
 /// An error about a field's type.
@@ -114,7 +114,7 @@ mod tests {
         let long = "é".repeat(1 << 20);
         let value = json!([long]);
         for error in [
-            unsupported(long.clone(), &value),
+            unsupported(long.clone(), &value, Some("Nothing is stored.")),
             invalid("a", format!("must not be {long}")),
             invalid("a", format!("must not be `{}`", shown(&long))),
         ] {

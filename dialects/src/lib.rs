@@ -11,4 +11,4 @@ pub mod limits;
 mod read;
 pub mod schema;
 
-pub use read::Fields;
+pub use read::{Fields, asks_for_nothing};

@@ -89,6 +89,14 @@ impl Fields {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn insert(&mut self, name: &str, value: &Value) -> Result<()> {
+        self.insert_from(name, name, value)
+    }
+
+    /// The same, of a field that is elsewhere in the body, at this path.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), with the path.
+    pub fn insert_from(&mut self, path: &str, name: &str, value: &Value) -> Result<()> {
         let Some(schema) = self.endpoint.field(name) else {
             match self.akin(name) {
                 Some(akin) if !asks_for_nothing(value) => return Err(akin),
@@ -98,7 +106,7 @@ impl Fields {
             return Ok(());
         };
         let mut value = value.clone();
-        schema::check(&mut value, schema, &name)?;
+        schema::check(&mut value, schema, &path)?;
         if schema["x-only"] == true || schema["x-idle"] == true {
             return Ok(());
         }
@@ -189,7 +197,7 @@ impl<'de> Deserializer<'de> for Remaining<'_> {
 
 /// Returns true if a field's value, whatever the field, leaves everything as it is without the
 /// field.
-fn asks_for_nothing(value: &Value) -> bool {
+pub fn asks_for_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Bool(value) => !value,

@@ -80,6 +80,12 @@ impl FileStamps {
         Self(all.map(|path| (path.clone(), Stamp::of(path))).collect())
     }
 
+    /// When a file of these was last changed, as they were.
+    pub fn last_change(&self) -> Option<SystemTime> {
+        let stamps = self.0.values().flatten().filter(|stamp| !stamp.is_folder);
+        stamps.filter_map(|stamp| stamp.modified).max()
+    }
+
     /// The paths.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.0.keys().map(PathBuf::as_path)

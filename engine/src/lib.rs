@@ -48,7 +48,7 @@ pub use plan::{Edge, Explain, NodeTotals, Plan, Totals};
 pub use policy::{FixedSize, InputPolicy, Policy, Readiness, Waiting};
 pub use port::{Events, Group, In, Ins, Out, OutSide, OutSides, Outs, Res, Side, Sides};
 pub use registry::{Registry, container::Container, environment::Environment, subgraph::Subgraph};
-pub use resource::{Resource, ResourceCache};
+pub use resource::{INVALID_RESOURCE, Resource, ResourceCache};
 pub use run::{CancelToken, Clock, Priority, RequestId, RunCx, SystemClock, TraceContext};
 pub use session::{
     Activity, EdgeView, Handle, Happening, NodeSummary, NodeView, OutputStream, Reason, Session,

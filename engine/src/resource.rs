@@ -22,6 +22,9 @@ use crate::{
     packet::TypeInfo,
 };
 
+/// The code of errors about files that are there in full, and that nothing can be loaded from.
+pub const INVALID_RESOURCE: &str = "invalid_resource";
+
 /// Something that is shared between sessions and plans.
 pub trait Resource: Send + Sync + Sized + 'static {
     /// Everything that decides what is loaded. Two equal specs share one resource.
@@ -41,6 +44,9 @@ pub trait Resource: Send + Sync + Sized + 'static {
     }
 
     /// Loads it. May take long; happens while a plan is compiled, never in a session.
+    ///
+    /// # Errors
+    /// With the code [`INVALID_RESOURCE`] if it cannot be loaded from these files whatever happens.
     fn load(spec: &Self::Spec, files: &dyn FileSource) -> Result<Self>;
 }
 
@@ -128,6 +134,42 @@ fn spec_of<R: Resource>(key: &ResourceKey) -> &R::Spec {
     (&*key.spec as &dyn Any)
         .downcast_ref()
         .expect("a kind makes its own keys")
+}
+
+type Provide = dyn Fn(Option<&ResourceKey>, &dyn FileSource) -> Result<AnyResource> + Send + Sync;
+
+/// A resource in the place of one that a graph defines.
+#[derive(Clone)]
+pub(crate) struct Provided {
+    of: TypeInfo,
+    load: Arc<Provide>,
+}
+
+impl Provided {
+    pub(crate) fn new<R: Resource>(
+        load: impl Fn(Option<&R::Spec>, &dyn FileSource) -> Result<Arc<R>> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            of: TypeInfo::of::<R>(),
+            load: Arc::new(move |key, files| Ok(load(key.map(spec_of::<R>), files)?)),
+        }
+    }
+
+    /// Loads it where a graph has a resource of the type `of`, with this key if a node defines it.
+    pub(crate) fn load(
+        &self,
+        of: TypeInfo,
+        key: Option<&ResourceKey>,
+        files: &dyn FileSource,
+    ) -> Result<AnyResource> {
+        if of != self.of {
+            let provided = self.of;
+            return Err(Error::invalid(format!(
+                "it is a `{of}`, and a `{provided}` is provided"
+            )));
+        }
+        (self.load)(key, files)
+    }
 }
 
 /// A resource while it is in use, and the files that it was loaded from.

@@ -63,7 +63,7 @@ pub use backend::Backend;
 pub use cache::{CheckpointStatus, PrefixStatus};
 pub use constrain::{
     CompileError, CompiledConstraint, Compiling, ConstrainedText, Constraint, ConstraintError,
-    ReasoningLimit, ReasoningMarks,
+    ReasoningLimit, ReasoningMarks, resolved_schema,
 };
 pub use engine::{
     Entry, GenerationRequest, LlmEngine, LlmEngineStatus, OnAdmission, PromptPreview,
@@ -71,9 +71,10 @@ pub use engine::{
 };
 pub use load::{kind_of, prepare_process, trial};
 pub use measure::{Histogram, Measurements, SlotWait};
-pub use model::files::ModelFiles;
+pub use model::files::{ModelFiles, model_parts};
 pub use model::info::{self, LlmEngineInfo};
 pub use model::vocab::{GapMarks, TokenizeError, Vocab};
+pub use model::weights;
 pub use model::{LoadStage, ModelKind, loading};
 pub use protocol::{
     DraftCounts, DraftSource, DryParams, ErrorKind, FinishReason, GenerationError, LoadError,

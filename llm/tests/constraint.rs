@@ -51,6 +51,63 @@ fn stopped(said: &Said) -> String {
     text(&said.tokens)
 }
 
+/// A constraint, and what is made of the reply where it does not match.
+type Held = (Constraint, &'static str);
+
+#[test]
+fn marks_are_told_by_special_tokens_anywhere_in_them() {
+    let up_to = |text: Option<&str>| Constraint::TextUpTo {
+        text: text.map(str::to_owned).into_iter().collect(),
+        end: "</|D|p>".to_owned(),
+    };
+    let text = |text: &str| Constraint::Text(text.to_owned());
+    let engine = scripted(Script {
+        special_tokens: vec!["|D|".to_owned()],
+        replies: vec![Reply {
+            text: "a</x</|D|p>b".to_owned(),
+            ..Reply::default()
+        }],
+        ..Script::default()
+    });
+    let all: [Held; 4] = [
+        (
+            Constraint::Sequence(vec![up_to(None), text("b")]),
+            "a</x</|D|p>b",
+        ),
+        (
+            Constraint::Sequence(vec![up_to(Some("/[a-z\\/<]+/")), text("b")]),
+            "a</x</|D|p>b",
+        ),
+        (
+            Constraint::Sequence(vec![
+                text("a</x"),
+                Constraint::Mark("</|D|p>".to_owned()),
+                text("c"),
+            ]),
+            "a</x</|D|p>c",
+        ),
+        (
+            Constraint::TextWith {
+                mark: "</|D|p>".to_owned(),
+                then: Box::new(text("c")),
+            },
+            "a</x</|D|p>c",
+        ),
+    ];
+    for (constraint, expected) in all {
+        let said = said(&engine, &constraint, |_| {});
+        let expected = engine
+            .vocab()
+            .tokenize(expected, false, true)
+            .expect("is text");
+        assert!(
+            said.tokens.starts_with(&expected),
+            "{constraint:?}: {:?}",
+            said.tokens
+        );
+    }
+}
+
 fn choice(choices: &[&str]) -> Constraint {
     Constraint::Choice(choices.iter().map(|choice| (*choice).to_owned()).collect())
 }

@@ -155,7 +155,7 @@ fn what_cannot_be_exact_is_refused_with_its_place() {
         ),
         (json!({"$ref": "#/$defs/none"}), "`$ref`"),
         (json!({"type": "text"}), "`type`"),
-        (json!({"type": "string", "pattern": "^(?!a)"}), "`pattern`"),
+        (json!({"type": "string", "pattern": "^(?!ab)"}), "`pattern`"),
     ] {
         let error = engine.compile(&Constraint::JsonSchema(object(&schema)));
         let error = error.expect_err(keyword).to_string();
@@ -347,6 +347,22 @@ fn conditions_and_lists_are_held() {
             json!({"type": "array", "items": {"enum": ["a", "b"]}, "uniqueItems": true, "minItems": 1}),
             vec![r#"["a"]"#, r#"["b","a"]"#],
             vec!["[]", r#"["a","a"]"#, r#"["a","b","a"]"#],
+        ),
+        (
+            // As pydantic has decimals, and zod e-mail addresses.
+            json!({"anyOf": [{"type": "number"}, {"type": "string", "pattern": "^(?!^[-+.]*$)[+-]?0*\\d*\\.?\\d*$"}]}),
+            vec!["\"-1.50\"", "\".5\"", "\"00\"", "2"],
+            vec!["\"\"", "\"-.\"", "\"1e5\""],
+        ),
+        (
+            json!({"type": "string", "format": "email", "pattern": "^(?!\\.)(?!.*\\.\\.)([A-Za-z0-9_'+\\-\\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\\-]*\\.)+[A-Za-z]{2,}$"}),
+            vec!["\"a.b+c@mail.example\"", "\"o'hara@a-b.example.org\""],
+            vec![
+                "\".a@b.example\"",
+                "\"a..b@c.example\"",
+                "\"a@b\"",
+                "\"a@b..org\"",
+            ],
         ),
         (
             json!({"type": "string", "pattern": "^(?=.*[0-9])(?=.*[a-z]).{3,5}$"}),

@@ -1,5 +1,5 @@
-//! The HTTP client of the program: for images that requests name, keys of issuers, and servers that
-//! the command line asks.
+//! The HTTP client of the program: for images that requests name, keys of issuers, models of a hub,
+//! and servers that the command line asks.
 
 use std::{error::Error, iter::successors};
 
@@ -9,14 +9,27 @@ use rustls::crypto::ring;
 /// Begins a client that goes where it is told and nowhere else: it follows no redirects and uses no
 /// proxy. For https it trusts the certificates of the system, or those in `SSL_CERT_FILE`.
 pub(crate) fn builder() -> ClientBuilder {
+    plain_builder().no_proxy()
+}
+
+fn plain_builder() -> ClientBuilder {
     // Fails where a program that this server is a part of has chosen another provider.
     let _ = ring::default_provider().install_default();
-    ClientBuilder::new().no_proxy().redirect(Policy::none())
+    ClientBuilder::new().redirect(Policy::none())
 }
 
 /// Begins a client for one address. Certificates of the system are needed for https alone.
 pub(crate) fn builder_for(url: &Url) -> ClientBuilder {
-    let builder = builder();
+    trusting(builder(), url)
+}
+
+/// Begins the same through the proxies that `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` say: for what
+/// is fetched from the world outside.
+pub(crate) fn builder_through_proxies(url: &Url) -> ClientBuilder {
+    trusting(plain_builder(), url)
+}
+
+fn trusting(builder: ClientBuilder, url: &Url) -> ClientBuilder {
     if url.scheme() == "https" {
         builder
     } else {

@@ -22,6 +22,7 @@ import yaml
 
 from conftest import BINARY, MODEL as MODEL_NAME, ROOT, free_port
 from test_docs import anchors, command_line
+from test_hub import hub
 
 MANIFESTS = sorted((ROOT / "deploy/kserve").glob("*.yaml"))
 CHART = ROOT / "deploy/helm/graphmill"
@@ -42,6 +43,7 @@ EVERYTHING = {
 }
 MODEL = (ROOT / "demos/tiny_chat/model.gguf").read_bytes()
 DOWNLOAD = {"model": {"url": "http://models.example.com:8080/tiny/model.gguf?download=true", "sha256": hashlib.sha256(MODEL).hexdigest()}}
+NAMED = {"model": {"source": "org/model-GGUF:Q8_0"}, "env": [{"name": "HF_TOKEN", "value": "secret"}]}
 GRAPHS = {
     "config.json": json.dumps({"model_config_list": [], "mediapipe_config_list": [{"name": "chat", "base_path": ".", "graph_path": "chat.pbtxt"}]}),
     "chat.pbtxt": (ROOT / "deploy/kserve/graph.pbtxt").read_text().replace("/mnt/models", "/usr/share/graphmill/demos/tiny_chat"),
@@ -50,6 +52,7 @@ VARIANTS = {
     "defaults": {},
     "a download": DOWNLOAD,
     "a download into a claim": {"replicas": 2, "model": {"url": "https://models.example.com/model.gguf", "existingClaim": "models"}},
+    "a model by name": NAMED,
     "a configuration": {"config": GRAPHS, "networkPolicy": {"enabled": False}, "serviceAccount": {"create": False}},
     "everything": EVERYTHING,
 }
@@ -128,7 +131,7 @@ def test_what_the_chart_makes_is_valid(values):
     kinds = {"Deployment", "Service", "PodDisruptionBudget"}
     kinds |= {"ServiceAccount", "NetworkPolicy"} if "networkPolicy" not in values else {"ConfigMap"}
     kinds |= {"HorizontalPodAutoscaler", "ServiceMonitor", "Ingress"} if "ingress" in values else set()
-    kinds |= {"PersistentVolumeClaim"} if values is DOWNLOAD else set()
+    kinds |= {"PersistentVolumeClaim"} if values in (DOWNLOAD, NAMED) else set()
     assert manifests.keys() == kinds
     for kind, manifest in manifests.items():
         if kind not in FOREIGN:
@@ -147,6 +150,9 @@ def test_what_the_chart_makes_is_valid(values):
         ({"config": {"graph.pbtxt": ""}}, "config.json is required"),
         ({"model": {"url": "hf.co/some/model"}}, "model.url"),
         ({"model": {"sha256": "none"}}, "model.sha256"),
+        ({"model": {"source": "org"}}, "model.source"),
+        ({"model": {**DOWNLOAD["model"], **NAMED["model"]}}, "both say what to download"),
+        ({**NAMED, "replicas": 2}, "several pods need a volume that several nodes can mount"),
         ({**DOWNLOAD, "replicas": 2}, "several pods need a volume that several nodes can mount"),
         ({**DOWNLOAD, "autoscaling": {"enabled": True}}, "several pods need a volume that several nodes can mount"),
     ],
@@ -174,6 +180,7 @@ def test_pods_reach_what_they_ask_and_no_more():
     assert ports({}) == [53, 53, 4317, 4318]
     assert ports(DOWNLOAD) == [53, 53, 4317, 4318, 8080]
     assert ports(VARIANTS["a download into a claim"])[-1] == 443
+    assert ports(NAMED)[-1] == 443
     assert ports({"extraArgs": ["--allowed_media_domains", "a.example.com"]})[-1] == 443
     assert ports(EVERYTHING)[-1] == 443
 
@@ -215,6 +222,22 @@ def test_the_init_container_downloads_the_model_once(tmp_path):
     assert run(SHA256="").returncode == 0 and file.read_bytes() == b"another"
     assert run().returncode == 0 and file.read_bytes() == MODEL
     listener.shutdown()
+
+
+def test_the_init_container_pulls_a_model_that_the_server_finds_offline(tmp_path):
+    (download,) = pod(NAMED)["initContainers"]
+    assert download["image"] == container(NAMED)["image"]
+    words = [word.replace("=8000", f"={free_port()}").replace("0.0.0.0", "127.0.0.1") for word in container(NAMED)["args"]]
+    with hub(tmp_path) as (environment, asked):
+
+        def with_variables(of):
+            return environment | {entry["name"]: entry["value"].replace("/models", str(tmp_path)) for entry in of["env"]}
+
+        pulled = subprocess.run([BINARY, *download["args"]], env=with_variables(download), capture_output=True, text=True, timeout=60)
+        assert pulled.returncode == 0, pulled.stderr
+        asked.clear()
+        with serving(words, tmp_path, with_variables(container(NAMED))):
+            assert not asked
 
 
 @contextlib.contextmanager

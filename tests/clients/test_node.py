@@ -1,4 +1,4 @@
-"""npm `openai` and `@ai-sdk/openai-compatible` against the server: the tests in `node/`, run by Node's own runner."""
+"""npm `openai`, `ollama` and `@ai-sdk/openai-compatible` against the server: the tests in `node/`, run by Node's own runner."""
 
 from conftest import MODEL, node_tests
 from test_openai import answer

@@ -104,10 +104,22 @@ def test_wrong_parameters_are_refused_where_they_are_entered(server, open_page):
     # What the server takes where nothing is entered.
     expect(dialog.get_by_label("Temperature")).to_have_attribute("placeholder", "default: 1")
     expect(dialog.get_by_label("Max tokens")).to_have_attribute("placeholder", "default: 2048")
-    for label, wrong, right in [("Further fields", "{]", "{}"), ("Further fields", "[1]", ""), ("Temperature", "warm", "0.5")]:
+    for label, wrong, right, said in [
+        ("Further fields", "{]", "{}", "further"),
+        ("Further fields", "[1]", "", "further"),
+        ("Temperature", "warm", "0.5", "temperature"),
+        # What the page does itself.
+        ("Further fields", '{"n": 2}', "", "cannot have n"),
+        ("Further fields", '{"model": "nope", "messages": []}', "", "cannot have messages, model"),
+        ("Further fields", '{"stream": false}', "", "cannot have stream"),
+        # What the server would refuse or not look at.
+        ("Temperature", "9", "0.5", "between 0 and 2"),
+        ("Further fields", '{"tools": 3}', "", "tools must be an array"),
+        ("Further fields", '{"foo": 3}', "", "does not know foo"),
+    ]:
         dialog.get_by_label(label).fill(wrong)
         dialog.get_by_role("button", name="Done").click()
-        expect(dialog.get_by_role("alert")).to_contain_text(re.compile(label.split()[0], re.IGNORECASE))
+        expect(dialog.get_by_role("alert")).to_contain_text(re.compile(said, re.IGNORECASE))
         dialog.get_by_label(label).fill(right)
     dialog.get_by_role("button", name="Done").click()
     expect(dialog).to_have_count(0)

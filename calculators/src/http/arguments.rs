@@ -5,18 +5,18 @@ use serde_json::{Map, Value};
 
 /// The arguments of a past call as templates get them: an object, or the text where it is none.
 /// `path` is its place in the request.
-pub(super) fn of_text(text: String, path: &str, allowance: &Allowance) -> Value {
+pub(super) fn parse(text: String, path: &str, allowance: &Allowance) -> Value {
     if text.trim().is_empty() {
         return Map::new().into();
     }
-    let parsed = |text: &str| allowance.parse(text.as_bytes(), path);
-    let mut object = parsed(&text);
+    let read = |text: &str| allowance.parse(text.as_bytes(), path);
+    let mut object = read(&text);
     // What has too many values is not looked at again.
     if let Err(error) = &object
         && error.code.as_deref() == Some(INVALID_JSON)
         && let Some(readable) = readable(&text)
     {
-        object = parsed(&readable);
+        object = read(&readable);
     }
     match object {
         Ok(object @ Value::Object(_)) => object,
@@ -86,10 +86,10 @@ fn pass<'a>(text: &'a str, in_string: &mut bool, has_ended: bool, passed: &mut S
 }
 
 /// The length of what was read, and what is to stand in its place.
-type Read = (usize, Option<&'static str>);
+type Piece = (usize, Option<&'static str>);
 
 /// Reads an escape, of which the text may be no more than the beginning.
-fn escape(text: &str, has_ended: bool) -> Option<Read> {
+fn escape(text: &str, has_ended: bool) -> Option<Piece> {
     let unit = |at: usize| {
         let digits = text.get(at..)?.strip_prefix("\\u")?.get(..4)?;
         u16::from_str_radix(digits, 16).ok()
@@ -110,7 +110,7 @@ fn escape(text: &str, has_ended: bool) -> Option<Read> {
 }
 
 /// Reads a number, of which the text may be no more than the beginning.
-fn number(text: &str, has_ended: bool) -> Option<Read> {
+fn number(text: &str, has_ended: bool) -> Option<Piece> {
     let end = text.find(|c: char| !c.is_ascii_digit() && !"+-.eE".contains(c));
     let length = end.or(has_ended.then_some(text.len()))?;
     let instead = match text[..length].parse() {
@@ -144,7 +144,7 @@ mod tests {
             ("", json!({})),
             ("null", json!({})),
         ] {
-            let read = of_text(text.to_owned(), "arguments", &Allowance::default());
+            let read = parse(text.to_owned(), "arguments", &Allowance::default());
             assert_eq!(read, expected, "{text}");
             assert_eq!(Value::Object(object(text)), expected, "{text}");
         }
@@ -158,7 +158,7 @@ mod tests {
             "\\é",
             "1e400",
         ] {
-            let read = of_text(text.to_owned(), "arguments", &Allowance::default());
+            let read = parse(text.to_owned(), "arguments", &Allowance::default());
             assert_eq!(read, json!(text));
             assert_eq!(object(text), Map::new(), "{text}");
         }

@@ -9,8 +9,8 @@ pub use graphmill_engine::registry::inventory;
 use super::dialect::{Dialect, Family, Place, Target};
 use super::inspect::tokenizer::Tokenizer;
 use super::{
-    chat, completions, embeddings, fields, generate, lmdeploy, messages, request, rerank,
-    responses, tei, tgi, transcriptions,
+    chat, completions, embeddings, fields, generate, lmdeploy, messages, ollama::Ollama, openllm,
+    request, rerank, responses, tei, tgi, transcriptions,
 };
 use crate::payload::HttpRequestPayload;
 
@@ -22,6 +22,8 @@ const ALL: &[&dyn Dialect] = &[
     &responses::Compact,
     &messages::Messages,
     &transcriptions::Transcriptions,
+    &openllm::OpenLlm::WHOLE,
+    &openllm::OpenLlm::STREAM,
     &generate::Generate::WHOLE,
     &generate::Generate::STREAM,
     &tgi::Tgi::WHOLE,
@@ -37,6 +39,10 @@ const ALL: &[&dyn Dialect] = &[
     &tei::Tei::SIMILARITY,
     &rerank::Rerank,
     &tei::Tei::RERANK,
+    &Ollama::CHAT,
+    &Ollama::GENERATE,
+    &Ollama::EMBED,
+    &Ollama::EMBEDDINGS,
 ];
 
 /// A dialect of another crate.
@@ -63,16 +69,14 @@ pub fn all() -> impl Iterator<Item = &'static dyn Dialect> {
 
 /// The dialects whose requests a calculator reads, the most common one first.
 pub fn read_by(calculator: &str) -> impl Iterator<Item = &'static dyn Dialect> {
-    all().filter(move |dialect| reader(*dialect) == calculator)
-}
-
-/// The calculator that reads the requests of a dialect.
-pub fn reader(dialect: &'static dyn Dialect) -> &'static str {
-    match dialect.family() {
-        Family::Text(_) => request::OpenAIRequest::NAME,
-        Family::Vectors(_) => embeddings::EmbeddingsRequest::NAME,
-        Family::Scores(_) => rerank::RerankRequest::NAME,
-    }
+    all().filter(move |dialect| {
+        let reader = match dialect.family() {
+            Family::Text(_) => request::OpenAIRequest::NAME,
+            Family::Vectors(_) => embeddings::EmbeddingsRequest::NAME,
+            Family::Scores(_) => rerank::RerankRequest::NAME,
+        };
+        reader == calculator
+    })
 }
 
 impl HttpRequestPayload {

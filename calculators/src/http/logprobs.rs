@@ -1,7 +1,7 @@
 //! Log probabilities in the answers of chats and completions.
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::wire::number;
 use crate::payload::TextLogprob;
@@ -47,9 +47,14 @@ impl<'a> ChatLogprobs<'a> {
     }
 
     /// As [`new`](Self::new), where there are any: what a chunk of a stream says.
-    pub(super) fn of_chunk(tokens: &'a [TextLogprob]) -> Option<Self> {
+    pub(super) fn from_chunk(tokens: &'a [TextLogprob]) -> Option<Self> {
         let logprobs = Self::new(tokens);
         (!logprobs.content.is_empty()).then_some(logprobs)
+    }
+
+    /// The tokens, each as an object of its own.
+    pub(super) fn listed(&self) -> Vec<Value> {
+        self.content.iter().map(|token| json!(token)).collect()
     }
 }
 
@@ -85,7 +90,7 @@ impl TextLogprobs {
     }
 
     /// Makes those of a chunk, where there are any.
-    pub(super) fn of_chunk(tokens: &[TextLogprob], begins: usize) -> Option<Self> {
+    pub(super) fn from_chunk(tokens: &[TextLogprob], begins: usize) -> Option<Self> {
         let mut logprobs = Self::default();
         logprobs.extend(tokens, begins);
         (!tokens.is_empty()).then_some(logprobs)

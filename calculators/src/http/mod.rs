@@ -1,13 +1,13 @@
 //! Nodes that read and write the dialects of HTTP: what a request may say, and how an answer looks.
 //!
 //! Each dialect is a folder: OpenAI's `chat/completions`, `completions` and `responses`,
-//! Anthropic's `messages`, KServe's `generate`, OpenAI's `audio/transcriptions`. All of them
+//! Anthropic's `messages`, KServe's `generate`, OpenLLM's, OpenAI's `audio/transcriptions`. All of them
 //! implement [`dialect::Dialect`]. `responses`, `messages` and `audio/transcriptions` have the fields
 //! of chats beside their own, `generate` those of `completions`, and all answers are written from
 //! the same chunks of text.
 //! `tgi` are those of Hugging Face's TGI, `lmdeploy` those of LMDeploy.
 //! `embeddings`, Cohere's `embed`, `rerank` and `tei` are dialects that have nodes of their own, `tokenize`
-//! and `detokenize` are questions to the nodes for text.
+//! and `detokenize` are questions to the nodes for text. `ollama` has dialects of both kinds.
 //!
 //! Every refusal names the field it is about, by its JSON path.
 
@@ -27,6 +27,8 @@ mod lmdeploy;
 mod logprobs;
 mod messages;
 mod named_events;
+mod ollama;
+mod openllm;
 mod params;
 mod parts;
 mod prompts;

@@ -52,6 +52,14 @@ pub(super) enum Step {
     End(usize),
 }
 
+impl Step {
+    /// The number of the part.
+    pub(super) fn part(&self) -> usize {
+        let (Self::Begin(part) | Self::Grow(part, _) | Self::End(part)) = self;
+        *part
+    }
+}
+
 /// An answer as far as it has come.
 #[derive(Debug, Default)]
 pub(super) struct Parts {

@@ -61,7 +61,7 @@ pub(super) fn constraint(
     for (field, constraint) in format.into_iter().chain(others) {
         let constraint = match constraint {
             JsonSchema(given) => schema(field, given, allowance)?,
-            constraint => of(field, constraint),
+            constraint => asked_by(field, constraint),
         };
         if let Some(other) = &found {
             let message = format!("cannot be used together with `{}`", other.field);
@@ -79,10 +79,10 @@ pub(super) fn schema(
     allowance: &Allowance,
 ) -> Result<TextConstraint> {
     let Value::String(text) = schema else {
-        return Ok(of(field, JsonSchema(schema)));
+        return Ok(asked_by(field, JsonSchema(schema)));
     };
     match allowance.parse(text.as_bytes(), field) {
-        Ok(schema @ Value::Object(_)) => Ok(of(field, JsonSchema(schema))),
+        Ok(schema @ Value::Object(_)) => Ok(asked_by(field, JsonSchema(schema))),
         Ok(other) => {
             let message = format!("must be a JSON object, not {}", written(&other));
             Err(invalid(field, message))
@@ -95,7 +95,7 @@ pub(super) fn schema(
 }
 
 /// The constraint of a field.
-pub(super) fn of(field: &'static str, constraint: Constraint) -> TextConstraint {
+pub(super) fn asked_by(field: &'static str, constraint: Constraint) -> TextConstraint {
     TextConstraint {
         field: Cow::Borrowed(field),
         constraint,

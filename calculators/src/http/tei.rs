@@ -11,9 +11,7 @@ use super::{
     hugging_face as errors,
     wire::number,
 };
-use crate::payload::{
-    EmbeddingsRequest, JsonBody, Prompt, RerankForm, RerankRequest, VectorForm, VectorStyle,
-};
+use crate::payload::{EmbeddingsRequest, JsonBody, Prompt, RerankForm, RerankRequest, VectorForm};
 
 /// A dialect of one path.
 #[derive(Debug)]
@@ -112,7 +110,7 @@ fn read_texts(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
         dimensions: own.dimensions,
         truncate: own.truncate,
         normalize: own.normalize,
-        form: VectorForm::numbers(VectorStyle::Tei),
+        form: VectorForm::Tei,
         ignored: fields.unknown.into(),
     })
 }
@@ -128,7 +126,7 @@ fn read_sentences(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
         dimensions: None,
         truncate: own.parameters.truncate.or(own.truncate),
         normalize: Some(true),
-        form: VectorForm::numbers(VectorStyle::TeiSimilarity),
+        form: VectorForm::TeiSimilarity,
         ignored: fields.unknown.into(),
     })
 }

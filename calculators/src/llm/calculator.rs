@@ -227,6 +227,7 @@ impl Llm {
             return Ok(());
         }
         let lowered = self.limits.lowered(params);
+        self.limits.check_prompts(&prompts)?;
         // What is refused takes nothing.
         if let Some(terms) = Terms::of(cx.run()) {
             let context = self.model.engine().context_length() as u64;

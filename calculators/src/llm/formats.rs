@@ -33,7 +33,7 @@ impl OutputFormats {
             .map_err(Error::invalid)?;
         let source = template.map_or("", ChatTemplate::source);
         let tool_calls = tools
-            .map(|family| tool_calls::Format::of(family, source))
+            .map(|family| tool_calls::Format::from_family(family, source))
             .or_else(|| tool_calls::Format::taught_by(template));
         let own = tool_calls.iter().flat_map(|format| format.marks());
         let marks = tool_calls::marks().chain(own);

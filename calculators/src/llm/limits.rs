@@ -11,6 +11,7 @@ use crate::payload::{GenerationParams, Need, TextConstraint, TokenPrompt};
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Limits {
     n: u32,
+    max_input_tokens: u32,
     max_tokens: Option<u32>,
     num_assistant_tokens: u32,
     max_ngram_size: u32,
@@ -21,10 +22,27 @@ impl Limits {
     pub(super) fn new(options: &LlmOptions) -> Self {
         Self {
             n: options.node.best_of_limit,
+            max_input_tokens: options.node.max_input_tokens,
             num_assistant_tokens: options.node.num_assistant_tokens,
             max_ngram_size: options.node.max_ngram_size,
             max_tokens: (options.node.max_tokens_limit > 0)
                 .then_some(options.node.max_tokens_limit),
+        }
+    }
+
+    /// Refuses prompts that are longer than the graph allows.
+    pub(super) fn check_prompts(self, prompts: &[TokenPrompt]) -> Result<()> {
+        let most = self.max_input_tokens;
+        let longest = prompts.iter().map(|prompt| prompt.tokens.len()).max();
+        match longest.filter(|length| most > 0 && *length > most as usize) {
+            None => Ok(()),
+            Some(length) => {
+                let message = format!(
+                    "the prompt has {length} tokens, and the graph takes at most {most} \
+                     (max_input_tokens)"
+                );
+                Err(Error::invalid(message).with_code("context_length_exceeded"))
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use graphmill_engine::{Error, FileSource, Kind, Resource, Result};
+use graphmill_engine::{Error, FileSource, INVALID_RESOURCE, Kind, Resource, Result};
 use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
 use graphmill_llm::{
     BackendKind, Health, LlmEngine, LlmEngineSpec, LoadError, SpecError, Supervised, VisionSpec,
@@ -15,6 +15,7 @@ use super::formats::OutputFormats;
 use super::generation_config::GenerationConfig;
 use super::history::History;
 use super::media::MediaLimits;
+use super::turns;
 use crate::text::chat_template::{ChatTemplate, TemplateError};
 
 /// File beside a model that replaces the chat template inside it.
@@ -66,24 +67,54 @@ pub struct LanguageModel {
 }
 
 impl LanguageModel {
-    /// A model that follows a script: for tests of graphs.
+    /// A model that follows a script: for tests of graphs. It stands in for the model of a spec,
+    /// and for what lies beside that, and has the spec's chat template, formats and limits.
     ///
     /// # Errors
-    /// A script whose numbers or template cannot be used.
-    pub fn scripted(script: Script) -> Result<Self> {
-        let spec = LlmEngineSpec::new(format!("{}.script.json", script.name));
+    /// A script whose numbers or template cannot be used; a template of the spec that cannot be read.
+    pub fn scripted(
+        mut script: Script,
+        spec: Option<&ModelSpec>,
+        files: &dyn FileSource,
+    ) -> Result<Self> {
+        let model = PathBuf::from(format!("{}.script.json", script.name));
+        let engine = match spec {
+            None => LlmEngineSpec::new(model),
+            Some(spec) => LlmEngineSpec {
+                model,
+                backend: BackendKind::Scripted,
+                draft: None,
+                vision: None,
+                ..spec.engine.clone()
+            },
+        };
+        let named = spec.and_then(|spec| spec.chat_template.as_deref());
+        let template = match named {
+            Some(path) => Ok(named_template(&files.resolve(path), files)?),
+            None => ChatTemplate::new(&script.chat_template),
+        };
+        if let (true, Ok(template)) = (script.turns.is_empty(), &template) {
+            script.turns = turns::of(template);
+            if script.turns.is_empty() {
+                let message = "the chat template does not show where an answer begins: list the texts that begin one as `turns` of the script";
+                return Err(Error::invalid(message));
+            }
+        }
         let open = {
-            let spec = spec.clone();
+            let spec = engine.clone();
             move || Ok(ScriptedBackend::new(script, &spec))
         };
-        let engine = LlmEngine::with_backend(spec, open).and_then(Supervised::<LlmEngine>::once);
+        let engine = LlmEngine::with_backend(engine, open).and_then(Supervised::<LlmEngine>::once);
         let engine = engine.map_err(not_loaded)?;
         let vocab = engine.current().vocab();
-        let template = own_template(&*vocab, None);
+        let (tools, reasoning) =
+            spec.map_or(("", ""), |spec| (&spec.tool_parser, &spec.reasoning_parser));
+        let formats = OutputFormats::new(tools, reasoning, template.as_ref().ok(), &*vocab)?;
+        let template = Some(template);
         Ok(Self {
             generation: GenerationConfig::default(),
-            media: MediaLimits::default(),
-            formats: OutputFormats::new("", "", usable(template.as_ref()), &*vocab)?,
+            media: spec.map_or_else(MediaLimits::default, |spec| spec.media),
+            formats: formats.guided(spec.is_some_and(|spec| spec.guided_tool_calls)),
             template,
             tool_template: None,
             engine,
@@ -115,6 +146,16 @@ impl LanguageModel {
     /// How it writes tool calls and reasoning.
     pub(crate) fn formats(&self) -> &OutputFormats {
         &self.formats
+    }
+
+    /// Returns true if calls of tools are told from its text.
+    pub fn calls_tools(&self) -> bool {
+        self.formats.tool_calls().is_some()
+    }
+
+    /// Returns true if its reasoning is told from its text.
+    pub fn reasons(&self) -> bool {
+        self.formats.reasoning().is_some()
     }
 
     /// What a request may have of images and sounds.
@@ -271,11 +312,13 @@ fn usable(template: Option<&Result<ChatTemplate, TemplateError>>) -> Option<&Cha
 /// The template that replaces the model's own, if there is one.
 fn chosen_template(spec: &ModelSpec, files: &dyn FileSource) -> Result<Option<ChatTemplate>> {
     match &spec.chat_template {
-        Some(path) => read_template(path, files)
-            .map(Some)
-            .map_err(|error| error.with_field("chat_template_file")),
+        Some(path) => named_template(path, files).map(Some),
         None => template_beside(&spec.engine.model, files).map_err(|error| error.with_field(MODEL)),
     }
+}
+
+fn named_template(path: &Path, files: &dyn FileSource) -> Result<ChatTemplate> {
+    read_template(path, files).map_err(|error| error.with_field("chat_template_file"))
 }
 
 /// The template stored with the model. One that does not compile makes chat fail, and completions
@@ -374,5 +417,10 @@ fn adapter_option(at: usize) -> String {
 }
 
 fn not_loaded(error: LoadError) -> Error {
-    Error::unavailable(error.to_string()).with_source(error)
+    let is_wrong = matches!(error, LoadError::Script { .. });
+    let failed = Error::unavailable(error.to_string()).with_source(error);
+    if is_wrong {
+        return failed.with_code(INVALID_RESOURCE);
+    }
+    failed
 }

@@ -92,6 +92,9 @@ declare! {
         /// Maximum number of tokens in a choice, which is also the limit of requests that name
         /// none, and of those that name more; 0 is without limit.
         pub max_tokens_limit: u32,
+        /// Maximum number of tokens in a prompt, for requests with longer ones to be refused; 0 is
+        /// without limit.
+        pub max_input_tokens: u32,
         /// A Jinja file, relative to the graph's folder, that replaces the model's chat template.
         pub chat_template_file: String,
         /// `VLM`, `VLM_CB` and `OMNI` need a projector. Answers are text.

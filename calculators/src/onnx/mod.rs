@@ -15,6 +15,7 @@ mod onnx_runtime;
 mod runtime;
 mod servable_session;
 mod session;
+mod signature;
 mod tract;
 
 pub use file::OnnxSpec;
@@ -25,3 +26,4 @@ pub use onnx_runtime::{LIBRARY_VARIABLE, use_library};
 pub use runtime::Runtime;
 pub use servable_session::{ServableSession, ServableSessionOptions};
 pub use session::{OnnxSession, OnnxSessionOptions};
+pub use signature::signature;

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 use graphmill_engine::{Result, RunCx};
 use graphmill_llm::Tenant;
@@ -13,6 +14,8 @@ use crate::llm::RecordedTokens;
 /// The account that a server puts into [`RunCx::extension`].
 #[derive(Debug, Default)]
 pub struct Account {
+    /// When the request came; none where it came by no network.
+    pub received: Option<Instant>,
     /// Counts of the request's tokens.
     pub tally: Arc<Tally>,
     /// Tenant of the request; `None` where nobody competes with it.

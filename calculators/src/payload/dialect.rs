@@ -9,7 +9,7 @@ use graphmill_dialects::{
     Fields,
     schema::{self, Endpoint},
 };
-use graphmill_engine::Result;
+use graphmill_engine::{Result, RunCx};
 use graphmill_llm::Usage;
 use serde_json::{Map, Value, json};
 
@@ -59,11 +59,6 @@ pub trait Dialect: Debug + Sync {
         false
     }
 
-    /// The framing of its streams.
-    fn framing(&self) -> Framing {
-        Framing::Events
-    }
-
     /// The status of a failure that has this one in most dialects.
     fn status(&self, status: u16) -> u16 {
         status
@@ -86,6 +81,34 @@ pub trait Dialect: Debug + Sync {
         (None, self.error(failure))
     }
 
+    /// The framing of its streams.
+    fn framing(&self) -> Framing {
+        Framing::Events
+    }
+
+    /// Returns true if an answer is a stream where the request does not say.
+    fn streams_by_default(&self) -> bool {
+        false
+    }
+
+    /// Returns true if a request has its graph leave memory behind the answer, false if it has it
+    /// kept for another time than usual; none if it says nothing of that.
+    ///
+    /// # Errors
+    /// Names the field that is wrong.
+    fn unloads(&self, _: &JsonBody) -> Result<Option<bool>> {
+        Ok(None)
+    }
+
+    /// The answer to a request that asks for nothing but its graph in memory, or out of it where it
+    /// `unloads`; none for any other.
+    ///
+    /// # Errors
+    /// Names the field that is wrong.
+    fn loaded(&self, _: &JsonBody, _unloads: bool) -> Result<Option<Value>> {
+        Ok(None)
+    }
+
     /// The name of the form of its errors in `/openapi.json`.
     fn error_form(&self) -> &'static str {
         "Error"
@@ -100,6 +123,15 @@ pub trait Dialect: Debug + Sync {
     fn client_header(&self) -> Option<&'static str> {
         None
     }
+}
+
+/// The framing of streams.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// Server-sent events.
+    Events,
+    /// Lines of JSON: `application/x-ndjson`.
+    Lines,
 }
 
 /// Reads requests for generated text and writes their answers.
@@ -180,15 +212,6 @@ pub enum Place {
     BehindTheGraph,
 }
 
-/// The framing of a stream.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Framing {
-    /// Server-sent events.
-    Events,
-    /// A line of JSON for each event.
-    Lines,
-}
-
 /// The dialect of a request, and what it asks there.
 #[derive(Copy, Clone, Debug)]
 pub struct Target {
@@ -248,6 +271,9 @@ pub struct Route {
 
 /// Writes an answer from chunks of text.
 pub trait AnswerWriter: Send {
+    /// Looks at the run of the answer, before its first chunk.
+    fn begin(&mut self, _: &RunCx) {}
+
     /// Takes a chunk in and adds what it makes to `out`; true when the answer is complete. `usage`
     /// counts the tokens of the answer so far.
     ///

@@ -6,22 +6,26 @@ use super::Prompt;
 
 /// The form of the answer to a request for vectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VectorForm {
-    /// The server whose answers look like it.
-    pub style: VectorStyle,
-    /// True if there are numbers.
-    pub float: bool,
-    /// True if there is base64 of little-endian 32-bit floats.
-    pub base64: bool,
-}
-
-/// The server whose answers to a request for vectors look alike.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum VectorStyle {
-    /// OpenAI's: a list of objects.
-    OpenAi,
-    /// Cohere's, with this id: lists of vectors by how they are written.
-    Cohere(Arc<str>),
+pub enum VectorForm {
+    /// OpenAI's: one list.
+    OpenAI {
+        /// True for base64 of little-endian 32-bit floats.
+        base64: bool,
+    },
+    /// Cohere's: lists of vectors by how they are written.
+    Cohere {
+        /// The answer's id.
+        id: Arc<str>,
+        /// True if there are numbers.
+        float: bool,
+        /// True if there is base64 of little-endian 32-bit floats.
+        base64: bool,
+    },
+    /// Ollama's: one list.
+    Ollama {
+        /// True for the vector of one text, without a list.
+        is_one: bool,
+    },
     /// TEI's: a list of vectors.
     Tei,
     /// TEI's cosines of the first text with each other one.
@@ -29,31 +33,25 @@ pub enum VectorStyle {
 }
 
 impl VectorForm {
-    /// Numbers in the answers of this style.
-    pub fn numbers(style: VectorStyle) -> Self {
-        Self {
-            style,
-            float: true,
-            base64: false,
-        }
-    }
-
     /// The names that a request of this form has for the texts, and for the length of a vector.
     pub fn field_names(&self) -> (&'static str, &'static str) {
-        match self.style {
-            VectorStyle::OpenAi => ("input", "dimensions"),
-            VectorStyle::Cohere(_) => ("texts", "output_dimension"),
-            VectorStyle::Tei | VectorStyle::TeiSimilarity => ("inputs", "dimensions"),
+        match self {
+            Self::OpenAI { .. } | Self::Ollama { is_one: false } => ("input", "dimensions"),
+            Self::Cohere { .. } => ("texts", "output_dimension"),
+            Self::Ollama { is_one: true } => ("prompt", "dimensions"),
+            Self::Tei | Self::TeiSimilarity => ("inputs", "dimensions"),
         }
     }
 
     /// The place of a text in a request of so many.
     pub fn field(&self, index: usize, count: usize) -> String {
         let (texts, _) = self.field_names();
-        match (&self.style, index) {
-            (VectorStyle::TeiSimilarity, 0) => format!("{texts}.source_sentence"),
-            (VectorStyle::TeiSimilarity, _) => format!("{texts}.sentences[{}]", index - 1),
-            (VectorStyle::OpenAi | VectorStyle::Tei, _) if count == 1 => texts.to_owned(),
+        match (self, index) {
+            (Self::TeiSimilarity, 0) => format!("{texts}.source_sentence"),
+            (Self::TeiSimilarity, _) => format!("{texts}.sentences[{}]", index - 1),
+            (Self::OpenAI { .. } | Self::Ollama { .. } | Self::Tei, _) if count == 1 => {
+                texts.to_owned()
+            }
             _ => format!("{texts}[{index}]"),
         }
     }

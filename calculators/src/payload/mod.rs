@@ -34,7 +34,7 @@ pub(crate) use account::batch_priority_of;
 pub use account::{Account, Need, Quota, Terms};
 pub use chunks::{Finish, StopSignal, TextChunk, TokenChunk, ToolCallDelta, ToolCallStart};
 pub use embedding::{
-    Embeddings, EmbeddingsRequest, Relevance, RerankForm, RerankRequest, VectorForm, VectorStyle,
+    Embeddings, EmbeddingsRequest, Relevance, RerankForm, RerankRequest, VectorForm,
 };
 pub use generation::{GenerationParams, SpecialTokens, TextConstraint};
 pub(crate) use graphmill_dialects::json;

@@ -10,7 +10,7 @@ use crate::payload::{MediaKind, MediaSource, TemplatedPrompt, TokenPrompt, media
 
 /// The prompt with a line of text in the place of each image and sound in the result of a call that
 /// the model does not take; none where there is none of these.
-pub(super) fn told(
+pub(crate) fn told(
     model: &LanguageModel,
     prompt: &TemplatedPrompt,
     encoded: Option<&[Arc<Medium>]>,

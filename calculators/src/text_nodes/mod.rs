@@ -6,7 +6,7 @@ mod by_prompt;
 mod chat_template;
 mod detokenizer;
 mod features;
-mod media;
+pub(crate) mod media;
 mod reasoning;
 mod stop_string;
 mod tokenizer;

@@ -17,8 +17,8 @@ use crate::text::reasoning::{FORMATS, Format, Parser};
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReasoningParserOptions {
-    /// How the model writes reasoning: the name of a family of models, such as `think`, or `none`
-    /// to leave it in the text. Empty for what the LLM node says, or else its chat template.
+    /// Format of reasoning: the name of a family of models, such as `think`, or `none` to leave it
+    /// in the text. Empty for what the LLM node says, or else its chat template.
     pub reasoning_parser: String,
 }
 

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::by_prompt::by_prompt;
 use crate::llm::LanguageModel;
-use crate::payload::{Finish, GenerationParams, RequestInput, TextChunk, TextRequest};
+use crate::payload::{Finish, GenerationParams, RequestInput, TextChunk, TextRequest, ToolChoice};
 use crate::text::tool_calls::parser::CallParser;
 use crate::text::tool_calls::{FORMATS, Format, Tools};
 
@@ -18,8 +18,8 @@ use crate::text::tool_calls::{FORMATS, Format, Tools};
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolParserOptions {
-    /// How the model writes calls: the name of a family of models, such as `hermes`, or `none` to
-    /// leave them in the text. Empty for what the LLM node says, or else its chat template.
+    /// Format of calls: the name of a family of models, such as `hermes`, or `none` to leave calls
+    /// in the text. Empty for what the LLM node says, or else its chat template.
     pub tool_parser: String,
 }
 
@@ -60,6 +60,8 @@ pub struct ToolParser {
 struct Offered {
     tools: Arc<Tools>,
     eager: bool,
+    /// True if the answer is calls and nothing else.
+    is_demanded: bool,
     limit: usize,
 }
 
@@ -100,7 +102,7 @@ impl Calculator for ToolParser {
         let model = cx.resource(io.model);
         Ok(Self {
             format: chosen
-                .map(|family| Format::of(family, ""))
+                .map(|family| Format::from_family(family, ""))
                 .or_else(|| model.formats().tool_calls().cloned()),
             tools: None,
             prompt: Timestamp::UNSET,
@@ -111,10 +113,12 @@ impl Calculator for ToolParser {
     fn process(&mut self, io: ToolParserPorts, cx: &mut Cx<'_>) -> Result<Flow> {
         if let Some(request) = cx.get(io.request) {
             let params = cx.get(io.params);
+            let eager = params.is_some_and(|params| params.constrains_calls);
             self.tools = match &request.input {
                 RequestInput::Chat(chat) => chat.tools.as_ref().map(|tools| Offered {
                     tools: Arc::new(Tools::new(tools)),
-                    eager: params.is_some_and(|params| params.constrains_calls),
+                    eager,
+                    is_demanded: eager && chat.tool_choice != ToolChoice::Auto,
                     limit: if chat.one_tool_call { 1 } else { usize::MAX },
                 }),
                 RequestInput::Prompts(_) => None,
@@ -144,7 +148,9 @@ impl Calculator for ToolParser {
             return Ok(Flow::Continue);
         }
         let parsed = parser.push(&chunk.text, chunk.finish.is_some());
-        chunk.text = parsed.text;
+        // What is cut off before it is a call is no text of an answer either.
+        let is_cut = offered.is_demanded && chunk.finish == Some(Finish::Length);
+        chunk.text = if is_cut { String::new() } else { parsed.text };
         chunk.tool_calls.extend(parsed.calls);
         // With a call that was cut, the reason stays that the text ended for: a client must not act
         // on half a call.

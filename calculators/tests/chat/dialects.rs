@@ -238,7 +238,7 @@ fn what_cannot_be_honored_is_refused_in_the_words_of_the_dialect() {
             "text.format.type",
         ),
         (
-            responses(json!({"include": ["file_search_call.results"]})),
+            responses(json!({"include": ["message.output_text.logprobs"]})),
             "include[0]",
         ),
         (responses(json!({"n": 2})), "n"),

@@ -321,6 +321,33 @@ fn a_demanded_call_that_is_cut_says_so_in_every_dialect() {
 }
 
 #[test]
+fn a_demanded_call_that_is_cut_before_its_name_is_no_content() {
+    let deepseek = "<｜tool▁call▁begin｜>";
+    let hermes = "<tool_call></tool_call>";
+    for (mark, open, call) in [
+        (
+            deepseek,
+            "<｜tool▁calls▁begin｜>",
+            "<｜tool▁call▁begin｜>g<｜tool▁sep｜>{}<｜tool▁call▁end｜>",
+        ),
+        (
+            hermes,
+            "",
+            "<tool_call>\n{\"name\": \"g\", \"arguments\": {}}\n</tool_call>\n",
+        ),
+    ] {
+        let chat = Chat::new(&model(mark, &format!("{open}{call}{call}")));
+        let whole = open.len() + call.len();
+        for cut in [3, open.len() + 4, whole + 9, whole + 15] {
+            let asked = json!({"tool_choice": "required", "temperature": 0, "max_tokens": cut});
+            let (message, reason) = answer(&chat, &request(asked));
+            let content = message["content"].as_str().unwrap_or_default();
+            assert_eq!((content, &*reason), ("", "length"), "{mark}: {cut}");
+        }
+    }
+}
+
+#[test]
 fn reasoning_is_no_content() {
     let reply = "<think>\nHm.\n</think>\n\nYes.<tool_call>{\"name\": \"g\"}</tool_call>";
     let chat = Chat::new(&model("<think></think> <tool_call></tool_call>", reply));

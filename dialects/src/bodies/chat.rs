@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::shapes;
 use crate::{
     limits::{MAX_DOCUMENTS, MAX_MESSAGES},
-    schema::Plain::{self, Only},
+    schema::Plain,
 };
 
 /// Fields that only chats have.
@@ -64,36 +64,24 @@ impl From<Conversation> for Vec<Map<String, Value>> {
 }
 
 /// The others of that kind.
-pub const PLAIN: &[Plain] = &[
-    Only(
-        "add_special_tokens",
-        &["false"],
-        "The template writes them.",
-    ),
-    Only(
-        "chat_template",
-        &[],
-        "A request cannot bring its own template; a graph can (`chat_template_file`).",
-    ),
-    Only(
-        "verbosity",
-        &[r#""low""#, r#""medium""#, r#""high""#],
-        "Without effect: verbosity cannot be controlled.",
-    ),
-    Only("modalities", &[r#"["text"]"#], "Answers are text."),
-    Only("audio", &[], "Answers are text."),
-    Only(
-        "prediction",
-        &[],
-        "Use `num_assistant_tokens`: the prompt is searched for what comes next.",
-    ),
-    Only("web_search_options", &[], "Nothing is searched."),
-    Only(
-        "mm_processor_kwargs",
-        &["{}"],
-        "Each model looks and listens in its own way.",
-    ),
-];
+pub const PLAIN: &[Plain] = &plain! {
+    /// The template writes them.
+    "add_special_tokens": Only(&["false"]),
+    /// A request cannot bring its own template; a graph can (`chat_template_file`).
+    "chat_template": Only(&[]),
+    /// Without effect: verbosity cannot be controlled.
+    "verbosity": Only(&[r#""low""#, r#""medium""#, r#""high""#]),
+    /// Answers are text.
+    "modalities": Only(&[r#"["text"]"#]),
+    /// Answers are text.
+    "audio": Only(&[]),
+    /// Use `num_assistant_tokens`: the prompt is searched for what comes next.
+    "prediction": Only(&[]),
+    /// Nothing is searched.
+    "web_search_options": Only(&[]),
+    /// Each model looks and listens in its own way.
+    "mm_processor_kwargs": Only(&["{}"]),
+};
 
 fn variables(_: &mut SchemaGenerator) -> Schema {
     json_schema!({

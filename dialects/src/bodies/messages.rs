@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     limits::{MAX_MESSAGES, MAX_STOP_CHARS, MAX_STOPS},
-    schema::Plain::{self, Idle, Only},
+    schema::Plain,
 };
 
 /// Fields of messages.
@@ -44,13 +44,18 @@ pub struct Messages {
 }
 
 /// The others of that kind.
-pub const PLAIN: &[Plain] = &[
-    Only("n", &["1"], "There is one answer."),
-    Only("logprobs", &["false"], "Chat has log probabilities."),
-    Only("mcp_servers", &["[]"], "There are no tools of the server."),
-    Only("container", &[], "There are no tools of the server."),
-    Idle("service_tier", "string", "Without effect."),
-];
+pub const PLAIN: &[Plain] = &plain! {
+    /// There is one answer.
+    "n": Only(&["1"]),
+    /// Chat has log probabilities.
+    "logprobs": Only(&["false"]),
+    /// There are no tools of the server.
+    "mcp_servers": Only(&["[]"]),
+    /// There are no tools of the server.
+    "container": Only(&[]),
+    /// Without effect.
+    "service_tier": Idle("string"),
+};
 
 /// Fields of chat that are listed here, too.
 pub const LISTED: &[&str] = &[
@@ -145,7 +150,7 @@ pub enum Block {
     },
     /// A document of the user.
     Document(Document),
-    /// What the user's search found.
+    /// A page that a search of the user found.
     SearchResult(SearchResult),
     /// Sums up the conversation before it.
     Compaction {
@@ -165,11 +170,11 @@ pub enum Block {
 /// A document.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Document {
-    /// What it says.
+    /// Text of the document.
     pub source: DocumentSource,
     /// Its title.
     pub title: Option<String>,
-    /// What else is to be known of it.
+    /// Remarks about the document.
     pub context: Option<String>,
 }
 
@@ -190,7 +195,7 @@ pub enum DocumentSource {
     },
 }
 
-/// What a search found at a place.
+/// Texts that a search found at a place.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct SearchResult {
     /// The place.
@@ -221,7 +226,7 @@ pub enum ResultBlock {
     Image(Image),
     /// A document.
     Document(Document),
-    /// What a search found.
+    /// A page that a search found.
     SearchResult(SearchResult),
     /// A tool that was found.
     ToolReference {

@@ -15,6 +15,8 @@ pub mod hugging_face;
 pub mod length;
 pub mod lmdeploy;
 pub mod messages;
+pub mod ollama;
+pub mod openllm;
 pub mod output;
 pub mod prompts;
 pub mod responses;
@@ -46,6 +48,10 @@ pub const TRANSCRIPTIONS: &str = "audio/transcriptions";
 pub const GENERATE: &str = "generate";
 /// The same as a stream.
 pub const GENERATE_STREAM: &str = "generate_stream";
+/// OpenLLM's endpoint that continues a text: its path is `generate`, as another one's is.
+pub const OPENLLM: &str = "openllm/generate";
+/// The same as a stream.
+pub const OPENLLM_STREAM: &str = "openllm/generate_stream";
 /// TGI's endpoint that continues a text.
 pub const TGI: &str = "/generate";
 /// The same as a stream.
@@ -72,6 +78,14 @@ pub const TEI_EMBED: &str = "/embed";
 pub const SIMILARITY: &str = "/similarity";
 /// The fields that TEI has at the endpoint of [`RERANK`].
 pub const TEI_RERANK: &str = "/rerank";
+/// Ollama's endpoint of conversations.
+pub const OLLAMA_CHAT: &str = "api/chat";
+/// Ollama's endpoint of prompts.
+pub const OLLAMA_GENERATE: &str = "api/generate";
+/// Ollama's endpoint that makes vectors of texts.
+pub const OLLAMA_EMBED: &str = "api/embed";
+/// Ollama's endpoint that makes a vector of a text.
+pub const OLLAMA_EMBEDDINGS: &str = "api/embeddings";
 
 /// Sampling fields that nothing reads.
 const SAMPLING: &[Plain] = &plain! {
@@ -137,6 +151,13 @@ pub(crate) fn all() -> Vec<Endpoint> {
         .beside(&Endpoint::new("").with::<lmdeploy::History>(), &[], &[])
         .akin(CHAT)
         .and(lmdeploy::INTERACTIVE);
+    let openllm = |name, stream| {
+        Endpoint::new(name)
+            .with::<openllm::OpenLlm>()
+            .beside(&completions, &[], &[])
+            .akin(CHAT)
+            .and(&openllm::plain(stream))
+    };
     let responses = Endpoint::new(RESPONSES)
         .with::<responses::Responses>()
         .beside(&chat, responses::LISTED, &["messages"])
@@ -157,10 +178,21 @@ pub(crate) fn all() -> Vec<Endpoint> {
         .and(transcriptions::PLAIN);
     let tokenize = Endpoint::new(TOKENIZE).with::<prompts::Tokenize>();
     let tokenize = tokenize.beside(&chat, &[], &[]).and(prompts::PLAIN);
+    let ollama = |own: Endpoint, without: &[&str]| {
+        let own = own.with::<ollama::Common>().with::<ollama::Limit>();
+        own.beside(&chat, ollama::LISTED, without)
+    };
+    let ollama_chat = Endpoint::new(OLLAMA_CHAT).with::<ollama::Chat>();
+    let ollama_chat = ollama(ollama_chat, ollama::WITHOUT);
+    let ollama_generate = Endpoint::new(OLLAMA_GENERATE).with::<ollama::Generate>();
+    let without = [ollama::WITHOUT, ollama::WITHOUT_TOOLS].concat();
+    let ollama_generate = ollama(ollama_generate, &without).and(ollama::GENERATE);
     let (embed, rerank) = (Endpoint::new(EMBED), Endpoint::new(RERANK));
     let embeddings = Endpoint::new(EMBEDDINGS).with::<vectors::Embeddings>();
     let tei_embed = Endpoint::new(TEI_EMBED).with::<hugging_face::Embed>();
     let tei_rerank = Endpoint::new(TEI_RERANK).with::<hugging_face::Rerank>();
+    let [openllm, openllm_stream] =
+        [(OPENLLM, &["false"]), (OPENLLM_STREAM, &["true"])].map(|(name, it)| openllm(name, it));
     let (whole, streamed) = (
         generate(GENERATE, &["false"]),
         generate(GENERATE_STREAM, &["true"]),
@@ -173,6 +205,8 @@ pub(crate) fn all() -> Vec<Endpoint> {
         messages,
         whole,
         streamed,
+        openllm,
+        openllm_stream,
         tgi,
         tgi_stream,
         tgi_either,
@@ -187,6 +221,10 @@ pub(crate) fn all() -> Vec<Endpoint> {
         Endpoint::new(SIMILARITY).with::<hugging_face::Similarity>(),
         rerank.with::<vectors::Rerank>().and(vectors::RERANK),
         tei_rerank.and(hugging_face::RERANK),
+        ollama_chat,
+        ollama_generate,
+        Endpoint::new(OLLAMA_EMBED).with::<ollama::Embed>(),
+        Endpoint::new(OLLAMA_EMBEDDINGS).with::<ollama::Embeddings>(),
     ]
 }
 

@@ -10,10 +10,7 @@ use super::{
 };
 use crate::{
     limits::MAX_MESSAGES,
-    schema::{
-        NAME,
-        Plain::{self, Alias, Idle, Only},
-    },
+    schema::{NAME, Plain},
 };
 
 /// Fields of responses.
@@ -31,13 +28,13 @@ pub struct Responses {
     /// Its `effort` is the template's `reasoning_effort`.
     #[schemars(extend("x-beyond" = true))]
     pub reasoning: Reasoning,
-    /// What the model may call: `function`, `custom`, and a `namespace` of these. Tools of the provider are left out, and named in the header `x-ignored-fields`.
+    /// Tools that the model may call: `function`, `custom`, and a `namespace` of these. Those of the provider are left out, and named in the header `x-ignored-fields`.
     #[schemars(schema_with = "client_tools")]
     pub tools: Option<Vec<Map<String, Value>>>,
     /// Choice of a call.
     #[schemars(schema_with = "tools::choice", extend("x-unsupported" = "`function`, `custom` and `allowed_tools` are"))]
     pub tool_choice: Option<Value>,
-    /// `reasoning.encrypted_content` changes nothing: what is thought is sent as it is.
+    /// Changes nothing: what is thought is sent as it is (`reasoning.encrypted_content`), and there are no calls of the provider's tools whose parts it could ask for.
     #[schemars(schema_with = "include")]
     pub include: Option<Vec<String>>,
     /// `include_obfuscation` changes nothing: the last event has the counts, and nothing is obscured.
@@ -45,27 +42,30 @@ pub struct Responses {
 }
 
 /// The others of that kind.
-pub const PLAIN: &[Plain] = &[
-    Alias(
-        "max_output_tokens",
-        "max_completion_tokens",
-        "Maximum number of tokens of the answer.",
-    ),
-    Idle("store", "boolean", "Answers are never stored."),
-    Idle("service_tier", "string", "Without effect."),
-    Only("n", &["1"], "There is one answer."),
-    Only("previous_response_id", &[], "Nothing is stored."),
-    Only("conversation", &[], "Nothing is stored."),
-    Only("background", &["false"], "Nothing is stored."),
-    Only("prompt", &[], "There are no stored prompts."),
-    Only("max_tool_calls", &[], "There are no tools of the server."),
-    Only(
-        "truncation",
-        &["\"disabled\""],
-        "What does not fit is refused.",
-    ),
-    Only("top_logprobs", &["0"], "Chat has log probabilities."),
-];
+pub const PLAIN: &[Plain] = &plain! {
+    /// Maximum number of tokens of the answer.
+    "max_output_tokens": Alias("max_completion_tokens"),
+    /// Answers are never stored.
+    "store": Idle("boolean"),
+    /// Without effect.
+    "service_tier": Idle("string"),
+    /// There is one answer.
+    "n": Only(&["1"]),
+    /// Nothing is stored.
+    "previous_response_id": Only(&[]),
+    /// Nothing is stored.
+    "conversation": Only(&[]),
+    /// Nothing is stored.
+    "background": Only(&["false"]),
+    /// There are no stored prompts.
+    "prompt": Only(&[]),
+    /// There are no tools of the server.
+    "max_tool_calls": Only(&[]),
+    /// What does not fit is refused.
+    "truncation": Only(&["\"disabled\""]),
+    /// Chat has log probabilities.
+    "top_logprobs": Only(&["0"]),
+};
 
 /// Fields of chat that are listed here, too.
 pub const LISTED: &[&str] = &["parallel_tool_calls", "stream", "temperature", "top_p"];
@@ -140,14 +140,15 @@ pub enum Item {
     Reasoning {
         /// The thoughts.
         content: Option<Vec<Said>>,
-        /// What they come to, where they are not told.
+        /// Summary of the thoughts, which stands in the place of thoughts that are not there.
         summary: Option<Vec<Said>>,
     },
     /// Calls of the provider's tools and their results, which are left out.
     #[serde(other)]
     #[schemars(extend("x-tags" = [
-        "apply_patch_call*", "code_interpreter_call", "computer_call*", "file_search_call", "image_generation_call",
-        "local_shell_call*", "mcp_*", "shell_call*", "tool_search_call", "web_search_call",
+        "apply_patch_call*", "code_interpreter_call", "compaction_summary", "computer_call*", "context_compaction", "file_search_call",
+        "ghost_snapshot", "image_generation_call", "local_shell_call*", "mcp_*", "program*", "shell_call*", "tool_search_call",
+        "web_search_call",
     ]))]
     OfProvider,
 }
@@ -215,7 +216,7 @@ pub enum Part {
     Text(Said),
     /// An answer that was denied.
     Refusal {
-        /// What was said.
+        /// Text of the refusal.
         refusal: String,
     },
     /// An image.
@@ -223,10 +224,10 @@ pub enum Part {
         /// Refused: no files are stored.
         #[schemars(extend("enum" = [], "x-only" = true))]
         file_id: Option<String>,
-        /// How closely it is to be looked at, which each model decides itself.
+        /// Without effect: each model decides itself how closely it looks.
         #[schemars(extend("enum" = ["auto", "low", "high", "original"]))]
         detail: Option<String>,
-        /// Where it is.
+        /// Place of the image, or its bytes as a data URL.
         image_url: String,
     },
     /// A sound.
@@ -308,9 +309,16 @@ fn input(generator: &mut SchemaGenerator) -> Schema {
 }
 
 fn include(_: &mut SchemaGenerator) -> Schema {
-    let known = "reasoning.encrypted_content";
+    let known = [
+        "reasoning.encrypted_content",
+        "code_interpreter_call.outputs",
+        "computer_call_output.output.image_url",
+        "file_search_call.results",
+        "web_search_call.action.sources",
+        "web_search_call.results",
+    ];
     json_schema!({
-        "type": "array", "maxItems": 64, "items": { "enum": [known], "x-only": true },
-        "x-shown": { "type": "array", "maxItems": 64, "items": { "const": known } },
+        "type": "array", "maxItems": 64, "items": { "enum": known, "x-only": true },
+        "x-shown": { "type": "array", "maxItems": 64, "items": { "enum": known } },
     })
 }

@@ -5,10 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::shapes::parameters;
-use crate::{
-    limits::MAX_TOOLS,
-    schema::Plain::{self, Alias},
-};
+use crate::{limits::MAX_TOOLS, schema::Plain};
 
 /// Tools and reasoning of a chat.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -45,20 +42,16 @@ pub struct Tools {
 pub(crate) const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /// Names that clients of different servers know the budget under.
-pub const PLAIN: &[Plain] = &[
-    Alias(
-        "thinking_budget_tokens",
-        "thinking_token_budget",
-        "The same.",
-    ),
-    Alias("thinking_budget", "thinking_token_budget", "The same."),
-    Alias(
-        "reasoning_budget_tokens",
-        "thinking_token_budget",
-        "The same.",
-    ),
-    Alias("reasoning_budget", "thinking_token_budget", "The same."),
-];
+pub const PLAIN: &[Plain] = &plain! {
+    /// The same.
+    "thinking_budget_tokens": Alias("thinking_token_budget"),
+    /// The same.
+    "thinking_budget": Alias("thinking_token_budget"),
+    /// The same.
+    "reasoning_budget_tokens": Alias("thinking_token_budget"),
+    /// The same.
+    "reasoning_budget": Alias("thinking_token_budget"),
+};
 
 /// Reasoning as Anthropic has it.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -34,7 +34,8 @@ pub(crate) fn check(value: &mut Value, schema: &Value, path: &dyn Display) -> Re
         _ => true,
     };
     if !is_allowed && schema["x-only"] == true {
-        return Err(unsupported(path, value));
+        let why = schema["description"].as_str();
+        return Err(unsupported(path, value, why));
     }
     if !is_allowed {
         return Err(not_allowed(schema, value, path));
@@ -160,9 +161,8 @@ fn check_number(number: &mut Number, schema: &Value, path: &dyn Display) -> Resu
     let found = number.as_f64().unwrap_or(f64::NAN);
     let value = Value::Number(number.clone());
     if schema["type"] == "integer" {
-        let most = schema["maximum"].as_i64();
-        let above = most.filter(|most| whole(&value).map_or(found > 0.0, |it| it > *most));
-        if let Some(most) = above {
+        let most = whole(&schema["maximum"]);
+        if let Some(most) = most.filter(|most| whole(&value).is_some_and(|it| it > *most)) {
             let message = format!("must be at most {most}, not {}", written(&value));
             return Err(invalid(path, message));
         }
@@ -174,9 +174,9 @@ fn check_number(number: &mut Number, schema: &Value, path: &dyn Display) -> Resu
         return Err(not_allowed(schema, &value, path));
     }
     if schema["type"] == "integer"
-        && let Some(whole) = whole(&value)
+        && let Some(whole) = whole(&value).and_then(Number::from_i128)
     {
-        *number = whole.into();
+        *number = whole;
     }
     Ok(())
 }
@@ -256,7 +256,7 @@ fn check_object(fields: &mut Map<String, Value>, schema: &Value, path: &dyn Disp
         match other.get("const") {
             Some(only) if equal(only, value) => {}
             None if other.is_object() => check(value, other, &path)?,
-            _ => return Err(unsupported(path, value)),
+            _ => return Err(unsupported(path, value, None)),
         }
     }
     Ok(())

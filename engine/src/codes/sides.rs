@@ -12,6 +12,7 @@ pub const ALL: &[&Code] = &[
     &UNUSED_SIDE,
     &NO_GRAPH_SIDE,
     &UNKNOWN_SIDE,
+    &RESOURCE_INVALID,
 ];
 
 /// A side packet that is produced twice.
@@ -202,4 +203,13 @@ output_side_packet: "number"
 output_side_packet: "other"
 node { calculator: "StringToIntCalculator" input_side_packet: "prefix" output_side_packet: "number" }
 node { calculator: "StringToIntCalculator" input_side_packet: "prefix" output_side_packet: "other" }"#,
+};
+
+/// A resource whose files can never be loaded.
+pub static RESOURCE_INVALID: Code = Code {
+    number: 509,
+    title: "resource that is wrong",
+    explanation: "The files that the node's options name are there in full, and what they say cannot be loaded: a script with a field that scripts do not have. A server that waits for the files of models does not wait for these.",
+    wrong: "",
+    right: "",
 };

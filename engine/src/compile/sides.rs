@@ -10,6 +10,7 @@ use crate::{
     contract::{Arity, Group, PortSpec, ResourceNeed},
     error::Error,
     registry::environment::Loading,
+    resource::INVALID_RESOURCE,
     tags::TagEntry,
 };
 
@@ -246,32 +247,31 @@ pub(super) fn load(draft: &mut Draft<'_>) {
             continue;
         };
         let environment = draft.environment;
-        let loaded = match (environment.provided.get(&side.name), resource.defined) {
-            (Some(provided), _) => provided.clone(),
-            (None, Some(defined))
-                if matches!(environment.loading, Loading::All | Loading::Shared) =>
-            {
-                let (need, _) = definition(draft, defined);
-                let key = need.key.as_ref().expect("a definition has a key");
-                let (resources, files) = (&environment.resources, &*environment.files);
-                let found = if environment.loading == Loading::All {
-                    resources.get(&need.kind, key, files)
-                } else {
-                    resources.shared(&need.kind, key, files)
-                };
-                match found {
-                    Ok(loaded) => loaded,
-                    Err(error) => {
-                        let failed = failed(draft, &draft.sides[id], defined, &error);
-                        draft.report(failed);
-                        continue;
-                    }
-                }
+        let (resources, files) = (&environment.resources, &*environment.files);
+        let defined = resource.defined.and_then(|defined| {
+            let need = definition(draft, defined).0;
+            Some((&need.kind, need.key.as_ref()?))
+        });
+        let found = match (environment.provided.get(&side.name), defined) {
+            (Some(provided), _) => provided.load(resource.of, defined.map(|it| it.1), files),
+            (None, Some((kind, key))) if environment.loading == Loading::All => {
+                resources.get(kind, key, files)
+            }
+            (None, Some((kind, key))) if environment.loading == Loading::Shared => {
+                resources.shared(kind, key, files)
             }
             (None, _) => continue,
         };
-        if let Some(resource) = &mut draft.sides[id].resource {
-            resource.loaded = Some(loaded);
+        match found {
+            Ok(loaded) => {
+                if let Some(resource) = &mut draft.sides[id].resource {
+                    resource.loaded = Some(loaded);
+                }
+            }
+            Err(error) => {
+                let failed = failed(draft, side, resource.defined, &error);
+                draft.report(failed);
+            }
         }
     }
     fit(draft);
@@ -320,18 +320,29 @@ pub(super) fn look(draft: &mut Draft<'_>) {
         found.extend(
             there
                 .err()
-                .map(|error| failed(draft, side, defined, &error)),
+                .map(|error| failed(draft, side, Some(defined), &error)),
         );
     }
     draft.diagnostics.extend(found);
 }
 
 /// Says that a resource cannot be loaded, at the option that is at fault if the error names one.
-fn failed(draft: &Draft<'_>, side: &DraftSide, defined: (u16, u16), error: &Error) -> Diagnostic {
-    let (_, port) = definition(draft, defined);
-    let option = place_of(error, &draft.nodes[usize::from(defined.0)]);
+fn failed(
+    draft: &Draft<'_>,
+    side: &DraftSide,
+    defined: Option<(u16, u16)>,
+    error: &Error,
+) -> Diagnostic {
+    let place = defined.map_or(side.span, |defined| {
+        let option = place_of(error, &draft.nodes[usize::from(defined.0)]);
+        option.unwrap_or_else(|| definition(draft, defined).1)
+    });
     let message = format!("cannot load resource `{}`: {error}", side.name);
-    Diagnostic::error(&sides::RESOURCE_FAILED, option.unwrap_or(port), message)
+    let code = match error.code.as_deref() {
+        Some(INVALID_RESOURCE) => &sides::RESOURCE_INVALID,
+        _ => &sides::RESOURCE_FAILED,
+    };
+    Diagnostic::error(code, place, message)
 }
 
 /// The option that an error names.

@@ -1,11 +1,12 @@
 //! Everything a graph is compiled against.
 
-use std::{any::Any, collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use crate::{
+    error::Result,
     file_source::{FileSource, Files},
     lanes::Executors,
-    resource::{AnyResource, Resource, ResourceCache},
+    resource::{Provided, Resource, ResourceCache},
 };
 
 use super::Registry;
@@ -18,7 +19,7 @@ pub struct Environment {
     pub(crate) files: Arc<dyn FileSource>,
     pub(crate) resources: Arc<ResourceCache>,
     pub(crate) executors: Arc<Executors>,
-    pub(crate) provided: HashMap<String, AnyResource>,
+    pub(crate) provided: HashMap<String, Provided>,
     pub(crate) loading: Loading,
 }
 
@@ -87,9 +88,19 @@ impl Environment {
 
     /// Uses `resource` wherever a graph names a resource `name`, whatever its nodes define.
     #[must_use]
-    pub fn with_resource<R: Resource>(mut self, name: impl Into<String>, resource: Arc<R>) -> Self {
-        let resource: Arc<dyn Any + Send + Sync> = resource;
-        self.provided.insert(name.into(), resource);
+    pub fn with_resource<R: Resource>(self, name: impl Into<String>, resource: Arc<R>) -> Self {
+        self.with_resource_from(name, move |_, _| Ok(Arc::clone(&resource)))
+    }
+
+    /// Uses what `load` gives wherever a graph names a resource `name`. It gets the spec that a node
+    /// defines, not resolved, if one does.
+    #[must_use]
+    pub fn with_resource_from<R: Resource>(
+        mut self,
+        name: impl Into<String>,
+        load: impl Fn(Option<&R::Spec>, &dyn FileSource) -> Result<Arc<R>> + Send + Sync + 'static,
+    ) -> Self {
+        self.provided.insert(name.into(), Provided::new(load));
         self
     }
 

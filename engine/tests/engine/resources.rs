@@ -288,6 +288,36 @@ fn a_test_can_provide_the_resource() {
 }
 
 #[test]
+fn a_provided_resource_can_follow_what_a_node_defines() {
+    let provided = environment().with_resource_from("t", |spec: Option<&PathBuf>, _| {
+        let spec = spec.ok_or_else(|| Error::not_found("nothing defines it"))?;
+        Ok(Arc::new(Table(spec.display().to_string())))
+    });
+    let mut h = Harness::new(&define("t", "none.txt", "a"), provided.clone());
+    h.push("in", 0, 1_i64)
+        .expect("a", [(0, "none.txt".to_owned())]);
+    let undefined = check(&refer("t", "a"), &provided);
+    assert!(
+        undefined.contains("cannot load resource `t`: nothing defines it"),
+        "{undefined}"
+    );
+    let other = environment().with_resource("t", Arc::new(Other));
+    let refused = check(&define("t", "table.txt", "a"), &other);
+    assert!(refused.contains("a `Other` is provided"), "{refused}");
+}
+
+/// A resource of another type.
+struct Other;
+
+impl Resource for Other {
+    type Spec = ();
+
+    fn load((): &(), _: &dyn FileSource) -> Result<Self> {
+        Ok(Self)
+    }
+}
+
+#[test]
 fn mistakes_about_resources_are_found() {
     insta::assert_snapshot!("nobody_defines", check(&refer("t", "a"), &environment()));
     insta::assert_snapshot!(

@@ -65,6 +65,22 @@ pub(super) fn check_schema(schema: &Value) -> Result<(), ConstraintError> {
     Ok(())
 }
 
+/// Checks expressions of Lark that hold for one text.
+pub(super) fn check_all(expressions: &[String]) -> Result<(), ConstraintError> {
+    let mut all = 1_u64;
+    for expression in expressions {
+        check_length(expression, "an expression")?;
+        check_lark(expression)?;
+        all = all.saturating_mul(cases(expression));
+    }
+    if all > MOST_CASES {
+        return Err(ConstraintError(
+            "too many patterns, formats and lengths hold for one text together: describe it by one `pattern`".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
 /// Checks a grammar of Lark, whose `&` combine expressions.
 pub(super) fn check_lark(text: &str) -> Result<(), ConstraintError> {
     let mut combined = 0_u32;

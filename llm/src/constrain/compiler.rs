@@ -228,7 +228,7 @@ impl Compiler {
         constraint: &Constraint,
         length: usize,
     ) -> Result<CompiledConstraint, ConstraintError> {
-        let grammar = grammar::of(constraint, &self.vocabulary)?;
+        let grammar = grammar::write(constraint, &self.vocabulary)?;
         let mut matcher = Matcher::new(self.factory.create_parser(grammar));
         // A grammar that matches nothing is only found out here.
         matcher.compute_mask().map_err(|error| {

@@ -37,8 +37,14 @@ pub enum Constraint {
     Text(String),
     /// The special token that is spelled like this, or the text where the vocabulary has none.
     Mark(String),
-    /// Any text, up to the first such mark and with it.
-    TextUpTo(String),
+    /// A text, up to the first such mark and with it.
+    TextUpTo {
+        /// Expressions in the Lark dialect of llguidance, all of which the text before the end
+        /// matches; any text does if there are none.
+        text: Vec<String>,
+        /// The mark, and white space before it that belongs to it.
+        end: String,
+    },
     /// Any text in which this follows wherever such a mark comes.
     TextWith {
         /// What tells that it has to follow.
@@ -68,6 +74,14 @@ impl Constraint {
         }
     }
 
+    /// Any text, up to the first such mark and with it.
+    pub fn text_up_to(mark: &str) -> Self {
+        Self::TextUpTo {
+            text: Vec::new(),
+            end: mark.to_owned(),
+        }
+    }
+
     /// Whether there is JSON in it whose numbers nobody wrote a grammar for.
     pub(super) fn has_json(&self) -> bool {
         match self {
@@ -83,7 +97,7 @@ impl Constraint {
             | Self::Lark(_)
             | Self::Text(_)
             | Self::Mark(_)
-            | Self::TextUpTo(_) => false,
+            | Self::TextUpTo { .. } => false,
         }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::compiler::ConstraintError;
 use super::constraint::{Constraint, ReasoningMarks};
-use super::schema::{self, Prepared};
+use super::schema::{self, Notation};
 use super::vocabulary::{Piece, Vocabulary};
 use super::{bounds, gbnf};
 
@@ -19,7 +19,7 @@ const ANY_TEXT: &str = "/(?s:.*)/";
 const GAP: &str = r"/[ \t\r\n]{0,8}/";
 
 /// The grammar of a constraint.
-pub(super) fn of(
+pub(super) fn write(
     constraint: &Constraint,
     vocabulary: &Vocabulary,
 ) -> Result<TopLevelGrammar, ConstraintError> {
@@ -41,8 +41,8 @@ fn add(
 ) -> Result<String, ConstraintError> {
     let grammar = match constraint {
         Constraint::Refused(why) => return Err(ConstraintError(why.clone())),
-        Constraint::JsonSchema(schema) => of_schema(schema::prepared(schema)?),
-        Constraint::JsonObject => of_schema(schema::prepared(&json!({"type": "object"}))?),
+        Constraint::JsonSchema(schema) => from_schema(schema::prepare(schema)?),
+        Constraint::JsonObject => from_schema(schema::prepare(&json!({"type": "object"}))?),
         Constraint::Regex(regex) if regex.is_empty() => {
             return Err(ConstraintError(
                 "the regular expression is empty".to_owned(),
@@ -80,10 +80,10 @@ fn add(
     Ok(name)
 }
 
-fn of_schema(schema: Prepared) -> GrammarWithLexer {
+fn from_schema(schema: Notation) -> GrammarWithLexer {
     match schema {
-        Prepared::Json(schema) => GrammarWithLexer::from_json_schema(schema),
-        Prepared::Lark(text) => GrammarWithLexer::from_lark(text),
+        Notation::Json(schema) => GrammarWithLexer::from_json_schema(schema),
+        Notation::Lark(text) => GrammarWithLexer::from_lark(text),
     }
 }
 
@@ -125,22 +125,35 @@ fn expression(
         }
         Constraint::Text(text) => Ok(quoted(text)),
         Constraint::Mark(mark) => Ok(mark_of(mark, vocabulary)),
-        Constraint::TextUpTo(mark) => {
+        Constraint::TextUpTo { text, end } => {
             let number = rules.len();
-            if let Some(control) = control_of(mark, vocabulary) {
-                rules.push(format!("TEXT{number}: {ANY_TEXT}"));
+            bounds::check_all(text)?;
+            let mut all = vec![ANY_TEXT];
+            if !text.is_empty() {
+                all = text.iter().map(String::as_str).collect();
+            }
+            if let Some((before, control)) = divided(end, vocabulary) {
+                let all = all.join(" & ");
+                rules.push(format!("TEXT{number}: {}", ended(&all, before)));
                 return Ok(format!("TEXT{number} {control}"));
             }
-            let end = literal_regex(mark);
-            rules.push(format!("text{number}[lazy]: /(?s:.*){end}/"));
+            let mark = quoted(end.trim());
+            let end = quoted(end);
+            let without = format!("~(/(?s:.*)/ {mark} /(?s:.*)/)");
+            if !text.is_empty() {
+                all.push(&without);
+            }
+            rules.push(format!("TEXT{number}: {}", all.join(" & ")));
+            rules.push(format!("text{number}[lazy]: TEXT{number} {end}"));
             Ok(format!("text{number}"))
         }
         Constraint::TextWith { mark, then } => {
             let then = each(std::slice::from_ref(then), "")?;
             let number = rules.len();
-            if let Some(control) = control_of(mark, vocabulary) {
+            if let Some((before, control)) = divided(mark, vocabulary) {
                 rules.push(format!("TEXT{number}: {ANY_TEXT}"));
-                return Ok(format!("(TEXT{number} ({control} {then} TEXT{number})*)"));
+                rules.push(format!("MARKED{number}: {}", ended(ANY_TEXT, before)));
+                return Ok(format!("((MARKED{number} {control} {then})* TEXT{number})"));
             }
             let mark = literal_regex(mark);
             rules.push(format!("marked{number}[lazy]: /(?s:.*){mark}/"));
@@ -151,15 +164,36 @@ fn expression(
     }
 }
 
-/// A mark as Lark has it: its control tokens, or the text where the vocabulary has none.
+/// A mark as Lark has it: its control tokens and what is between them, or the text where the
+/// vocabulary has none.
 fn mark_of(mark: &str, vocabulary: &Vocabulary) -> String {
-    control_of(mark, vocabulary).unwrap_or_else(|| quoted(mark))
+    match divided(mark, vocabulary) {
+        Some(("", control)) => control,
+        Some((before, control)) => format!("({} {control})", quoted(before)),
+        None => quoted(mark),
+    }
 }
 
-/// A mark that begins with a control token.
-fn control_of(mark: &str, vocabulary: &Vocabulary) -> Option<String> {
+/// An expression of Lark with a text behind it.
+fn ended(expression: &str, text: &str) -> String {
+    match text {
+        "" => expression.to_owned(),
+        text => format!("({expression}) {}", quoted(text)),
+    }
+}
+
+/// Divides a mark before its first control token, and writes the rest as Lark has it; none where
+/// the vocabulary has no control token in it.
+fn divided<'a>(mark: &'a str, vocabulary: &Vocabulary) -> Option<(&'a str, String)> {
     let pieces = vocabulary.pieces(mark);
-    matches!(pieces.first(), Some(Piece::Control(_))).then(|| spelled(&pieces))
+    let is_control = |piece: &Piece| matches!(piece, Piece::Control(_));
+    let first = pieces.iter().position(is_control)?;
+    let before = match &pieces[..first] {
+        // Some tokenizers put a space before a text.
+        [Piece::Text(text)] => &mark[..mark.find(text.trim_start())? + text.trim_start().len()],
+        _ => "",
+    };
+    Some((before, spelled(&pieces[first..])))
 }
 
 /// The text, if it is no longer than that.
@@ -176,7 +210,7 @@ fn within<'a>(text: &'a str, longest: usize, what: &str) -> Result<&'a str, Cons
 /// Marker before a schema in a grammar of Lark.
 const SCHEMA: &str = "%json";
 
-/// A grammar of Lark with its schemas [prepared](schema::prepared_within).
+/// A grammar of Lark with its schemas [prepared](schema::prepare_within).
 fn with_schemas_held(text: &str) -> Result<String, ConstraintError> {
     let mut held = String::with_capacity(text.len());
     let mut rest = text;
@@ -190,9 +224,9 @@ fn with_schemas_held(text: &str) -> Result<String, ConstraintError> {
             continue;
         };
         held.push_str(&before[..at]);
-        let written = match schema::prepared_within(&schema)? {
-            Prepared::Json(schema) => format!("{SCHEMA} {schema}"),
-            Prepared::Lark(text) => format!("%lark {{\n{text}\n}}"),
+        let written = match schema::prepare_within(&schema)? {
+            Notation::Json(schema) => format!("{SCHEMA} {schema}"),
+            Notation::Lark(text) => format!("%lark {{\n{text}\n}}"),
         };
         held.push_str(&written);
         rest = &after[values.byte_offset()..];

@@ -31,4 +31,5 @@ pub use constraint::{Constraint, ReasoningMarks};
 pub(crate) use matching::{Ending, Matching};
 pub(crate) use reasoning_limit::Reasoning;
 pub use reasoning_limit::ReasoningLimit;
+pub use schema::resolved as resolved_schema;
 pub use text::ConstrainedText;

@@ -281,8 +281,8 @@ fn run(order: &Order, model: &Path, patience: Duration) -> io::Result<Ended> {
     })
 }
 
-/// This program, also where its file was replaced since it was started.
-fn this_program() -> io::Result<PathBuf> {
+/// Returns this program, also where its file was replaced since it was started.
+pub fn this_program() -> io::Result<PathBuf> {
     if cfg!(target_os = "linux") {
         Ok("/proc/self/exe".into())
     } else {

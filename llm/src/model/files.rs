@@ -145,9 +145,16 @@ impl ModelFiles {
     }
 }
 
-/// The other parts of a model that is split into several files, by the name of one:
-/// `large-00001-of-00003.gguf`.
+/// The other parts of a model that is split into several files, by the name of one.
 fn other_parts(path: &Path) -> Vec<PathBuf> {
+    let mut parts = model_parts(path);
+    parts.retain(|part| part != path);
+    parts
+}
+
+/// Returns the files of a model in order, by the name of one: `large-00001-of-00003.gguf` has three,
+/// and a model that is not split is its only file.
+pub fn model_parts(path: &Path) -> Vec<PathBuf> {
     /// More parts than any model has.
     const MOST: u32 = 1_000;
     let name = path.file_name().and_then(|name| name.to_str());
@@ -159,14 +166,14 @@ fn other_parts(path: &Path) -> Vec<PathBuf> {
                 .then(|| text.parse::<u32>().ok())
                 .flatten()
         };
-        Some((stem, digits(number)?, digits(count)?.min(MOST)))
+        let (number, count) = (digits(number)?, digits(count)?.min(MOST));
+        (1..=count).contains(&number).then_some((stem, count))
     });
-    let Some((stem, number, count)) = numbers else {
-        return Vec::new();
+    let Some((stem, count)) = numbers else {
+        return vec![path.to_owned()];
     };
     (1..=count)
-        .filter(|other| *other != number)
-        .map(|other| path.with_file_name(format!("{stem}-{other:05}-of-{count:05}.gguf")))
+        .map(|part| path.with_file_name(format!("{stem}-{part:05}-of-{count:05}.gguf")))
         .collect()
 }
 

@@ -6,6 +6,7 @@ pub mod info;
 mod pair;
 pub(crate) mod progress;
 pub(crate) mod vocab;
+pub mod weights;
 
 pub use pair::PairForm;
 pub use progress::{LoadStage, loading};

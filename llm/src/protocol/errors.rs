@@ -142,7 +142,7 @@ pub enum LoadError {
         #[source]
         source: std::io::Error,
     },
-    /// The script of a scripted model is wrong.
+    /// The script of a scripted model is complete and wrong.
     #[error("`{}` is not a model script: {message}", path.display())]
     Script {
         /// The file.

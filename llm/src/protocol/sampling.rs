@@ -65,7 +65,7 @@ pub struct SamplingParams {
     /// Kernels add floats in an order that depends on what else is in the batch, so logits of a busy
     /// engine can differ in their last bits, and a draw that falls between two tokens with them.
     #[serde(deserialize_with = "seed")]
-    #[schemars(with = "i64", range(min = -1, max = i64::MAX))]
+    #[schemars(with = "i128", range(min = -1, max = u64::MAX))]
     pub seed: Option<u64>,
     /// Added to the logits of tokens. In an array, `false` bans a token.
     #[schemars(schema_with = "LogitBias::schema", extend("x-beyond" = true))]
@@ -255,7 +255,7 @@ fn limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::E
 
 /// Reads a seed, of which -1 is none.
 fn seed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    Ok(u64::try_from(i64::deserialize(deserializer)?).ok())
+    Ok(serde_json::Number::deserialize(deserializer)?.as_u64())
 }
 
 /// Keeps the surprise of the chosen tokens near a target, in the place of `top_k`, `top_p`,

@@ -6,6 +6,7 @@
 use std::{
     io,
     net::SocketAddr,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -29,7 +30,7 @@ use crate::{
     http_client,
     keys::{self, KeyError, Keys},
     kserve::{Sequences, Statistics},
-    listen::{self, Connections, Tls, TlsError},
+    listen::{self, Connections, Tls, TlsError, UnixSocket},
     metrics::Metrics,
     observe::trace::Traces,
     run::Runner,
@@ -47,6 +48,15 @@ pub enum StartError {
     Listen {
         /// The address.
         address: SocketAddr,
+        /// Why, such as that another program has it.
+        #[source]
+        source: io::Error,
+    },
+    /// A path cannot be listened at.
+    #[error("cannot listen at `{}` (--unix_socket): {source}", path.display())]
+    UnixSocket {
+        /// The path.
+        path: PathBuf,
         /// Why, such as that another program has it.
         #[source]
         source: io::Error,
@@ -70,7 +80,9 @@ pub struct Server {
     app: Arc<App>,
     addresses: Vec<SocketAddr>,
     grpc_addresses: Vec<SocketAddr>,
+    grpc_management_addresses: Vec<SocketAddr>,
     management_addresses: Vec<SocketAddr>,
+    metrics_addresses: Vec<SocketAddr>,
     stage: watch::Sender<Stage>,
     clients: Arc<Connections>,
     operators: Arc<Connections>,
@@ -119,13 +131,19 @@ impl Server {
         let tls = options.tls.clone().map(Tls::open).transpose()?;
         let tls = tls.map(Arc::new);
         let (listeners, addresses) = listen_at(&options.addresses)?;
+        let unix_socket = options.unix_socket.as_deref().map(listen_at_path);
+        let unix_socket = unix_socket.transpose()?;
         let (grpc_listeners, grpc_addresses) = listen_at(&options.grpc)?;
         let (management_listeners, management_addresses) = listen_at(&options.management)?;
+        let (metrics_listeners, metrics_addresses) = listen_at(&options.metrics)?;
+        let (operator_listeners, operator_addresses) = listen_at(&options.grpc_management)?;
         let hosts = &options.allowed_hosts;
         let site_at = |addresses, origins| Site::new(addresses, hosts, origins);
         let public_site = site_at(&addresses, &options.allowed_origins);
         let grpc_site = site_at(&grpc_addresses, &[]);
         let management_site = site_at(&management_addresses, &[]);
+        let metrics_site = site_at(&metrics_addresses, &[]);
+        let operator_site = site_at(&operator_addresses, &[]);
         let clients = Arc::new(Connections::new(options.limits.clone()));
         let operators = Arc::new(Connections::new(options.limits.of_management()));
         let connections = [
@@ -154,6 +172,7 @@ impl Server {
             ),
             media: media.transpose().map_err(StartError::Media)?,
             document: Document::default(),
+            changing: tokio::sync::Mutex::default(),
             options,
             metrics: Arc::new(Metrics::new(&served, connections, &sequences)),
             statistics: Statistics::default(),
@@ -177,11 +196,24 @@ impl Server {
         let (mut serving, mut managing) = (JoinSet::new(), JoinSet::new());
         let rest_port = addresses.first().map_or(0, SocketAddr::port);
         let public = stack::rest(&app, audience, public_site);
+        if let Some(socket) = unix_socket {
+            let (by, routes) = (Arc::clone(&clients), public.clone());
+            serving.spawn(listen::accept(socket, None, by, routes));
+        }
         accept(&mut serving, listeners, &clients, public);
-        let grpc = stack::grpc(&app, grpc_site, rest_port);
+        let grpc_audience = if operator_listeners.is_empty() {
+            audience
+        } else {
+            Side::Public
+        };
+        let grpc = stack::grpc(&app, grpc_audience, grpc_site, rest_port);
         accept(&mut serving, grpc_listeners, &clients, grpc);
+        let operator_grpc = stack::grpc(&app, Side::Both, operator_site, rest_port);
+        accept(&mut managing, operator_listeners, &operators, operator_grpc);
         let management = stack::rest(&app, Side::Management, management_site);
         accept(&mut managing, management_listeners, &operators, management);
+        let scrapes = stack::metrics(&app, metrics_site);
+        accept(&mut managing, metrics_listeners, &operators, scrapes);
         for connections in [&clients, &operators] {
             managing.spawn(Arc::clone(connections).watch());
         }
@@ -212,7 +244,9 @@ impl Server {
             app,
             addresses,
             grpc_addresses,
+            grpc_management_addresses: operator_addresses,
             management_addresses,
+            metrics_addresses,
             stage,
             clients,
             operators,
@@ -232,9 +266,19 @@ impl Server {
         &self.grpc_addresses
     }
 
+    /// Where it listens for gRPC of operators, if apart.
+    pub fn grpc_management_addresses(&self) -> &[SocketAddr] {
+        &self.grpc_management_addresses
+    }
+
     /// Where it listens for operators, if apart.
     pub fn management_addresses(&self) -> &[SocketAddr] {
         &self.management_addresses
+    }
+
+    /// Where it listens for scrapers alone, if at all.
+    pub fn metrics_addresses(&self) -> &[SocketAddr] {
+        &self.metrics_addresses
     }
 
     /// What reloads the configuration of this server.
@@ -305,6 +349,14 @@ impl Drop for Server {
         self.clients.cut();
         self.operators.cut();
     }
+}
+
+fn listen_at_path(path: &Path) -> Result<UnixSocket, StartError> {
+    let path_of = |source| {
+        let path = path.to_owned();
+        StartError::UnixSocket { path, source }
+    };
+    UnixSocket::bind(path).map_err(path_of)
 }
 
 /// Listens at each address; says where, as port 0 is any.

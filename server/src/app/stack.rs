@@ -5,12 +5,12 @@ use std::{any::Any, sync::Arc};
 use axum::{
     Router,
     extract::{Request, State},
-    http::Method,
+    http::{Method, Uri},
     middleware::{self, Next},
     response::{IntoResponse as _, Response},
 };
 use percent_encoding::percent_decode_str;
-use tower::ServiceBuilder;
+use tower::{ServiceBuilder, util::MapRequest};
 use tower_http::{catch_panic::CatchPanicLayer, normalize_path::NormalizePath};
 
 use crate::{
@@ -31,14 +31,52 @@ pub(super) fn rest(app: &Arc<App>, audience: Side, site: Site) -> Router {
     let routes = http::routes(audience, web);
     let protocol = Protocol::Rest(Targets::new());
     let service = stacked(app, routes, http::needs(web), site, protocol);
+    let prefix = app.options.api_prefix.clone();
+    let service = MapRequest::new(service, move |request| {
+        without_prefix(request, prefix.as_deref())
+    });
     // Around the routes: clients join the address of a server and a path in all ways, and
     // `//v3/models/` is meant to be `/v3/models`.
     Router::new().fallback_service(NormalizePath::trim_trailing_slash(service))
 }
 
+/// The whole service of a listener for scrapers.
+pub(super) fn metrics(app: &Arc<App>, site: Site) -> Router {
+    let protocol = Protocol::Rest(Targets::new());
+    stacked(
+        app,
+        http::metrics_routes(),
+        http::needs(false),
+        site,
+        protocol,
+    )
+}
+
+/// A request without the beginning of its path that stands before all paths, if it has that.
+fn without_prefix(mut request: Request, prefix: Option<&str>) -> Request {
+    let path_and_query = request.uri().path_and_query().map_or("", |it| it.as_str());
+    let rest = prefix.and_then(|prefix| path_and_query.strip_prefix(prefix));
+    let rest = rest.filter(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
+    let rest = rest.map(|rest| {
+        if rest.starts_with('/') {
+            rest.to_owned()
+        } else {
+            format!("/{rest}")
+        }
+    });
+    if let Some(rest) = rest.and_then(|rest| rest.parse().ok()) {
+        let mut parts = request.uri().clone().into_parts();
+        parts.path_and_query = Some(rest);
+        if let Ok(uri) = Uri::from_parts(parts) {
+            *request.uri_mut() = uri;
+        }
+    }
+    request
+}
+
 /// The whole service of a listener for gRPC.
-pub(super) fn grpc(app: &Arc<App>, site: Site, rest_port: u16) -> Router {
-    let routes = grpc::routes(app);
+pub(super) fn grpc(app: &Arc<App>, audience: Side, site: Site, rest_port: u16) -> Router {
+    let routes = grpc::routes(app, audience);
     stacked(
         app,
         routes,

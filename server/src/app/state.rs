@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{
     bodies::Bodies,
-    config::Config,
+    config::{Config, Lister},
     conversations::Conversations,
     errors::Failure,
     http::media::{Media, MediaHost},
@@ -34,13 +34,28 @@ pub struct Options {
     /// The file that [`Options::config`] was read from. It is read again when the server reloads;
     /// without it only graphs and models are.
     pub config_path: Option<PathBuf>,
+    /// Lists the graphs anew when the server reloads, where no file does.
+    pub lister: Option<Lister>,
+    /// Whether requests for generation and the like may name no graph, or none that is served.
+    pub any_model: bool,
+    /// The graph that answers them, where several could.
+    pub default_model: Option<String>,
+    /// Most graphs in memory of those that are loaded on demand.
+    pub models_max: Option<usize>,
     /// How often files are polled for changes that the system does not report. Zero: files are not
     /// watched, and the server reloads only on request.
     pub poll: Duration,
     /// Where to listen; port 0 takes a free one.
     pub addresses: Vec<SocketAddr>,
+    /// A path in the file system to listen at, too.
+    pub unix_socket: Option<PathBuf>,
+    /// A beginning of paths that requests may have before those of the server: `/llm`.
+    pub api_prefix: Option<String>,
     /// Where to listen for gRPC; nowhere if empty.
     pub grpc: Vec<SocketAddr>,
+    /// The token that ends the texts of predictions, which then come in pieces unless a request
+    /// says otherwise.
+    pub end_of_stream_token: Option<String>,
     /// The longest silence in a stream of events, which a comment then breaks.
     pub keep_alive: Duration,
     /// How long the server goes on to serve when it is told to stop, while it says that it is not
@@ -55,6 +70,10 @@ pub struct Options {
     /// Where to listen for probes, scrapers and operators, apart from clients. Where this is empty,
     /// they ask at [`Options::addresses`].
     pub management: Vec<SocketAddr>,
+    /// Where to listen for scrapers alone; nowhere if empty.
+    pub metrics: Vec<SocketAddr>,
+    /// Where to listen for gRPC of operators, apart from clients; nowhere if empty.
+    pub grpc_management: Vec<SocketAddr>,
     /// How many connections there may be, and how long clients may take.
     pub limits: Limits,
     /// How many sequences of requests there may be.
@@ -69,6 +88,8 @@ pub struct Options {
     pub web: bool,
     /// Whether operators may write the files of graphs.
     pub graph_edits: bool,
+    /// The folder whose folders operators may register as graphs; without it, none.
+    pub registration: Option<PathBuf>,
     /// Whether graphs whose model is missing are loaded once it is there.
     pub wait_for_models: bool,
     /// How long a request for a graph that is not available waits for it to be loaded.
@@ -123,6 +144,8 @@ impl Options {
         Settings {
             config: self.config.clone(),
             config_path: self.config_path.clone(),
+            lister: self.lister.clone(),
+            models_max: self.models_max,
             waits: self.wait_for_models,
             idle_unload: self.idle_unload,
             policy: self.reload_policy,
@@ -158,6 +181,8 @@ pub(crate) struct App {
     /// What fetches images, if there are hosts that it may fetch from.
     pub(crate) media: Option<Media>,
     pub(crate) document: Document,
+    /// Held by the operator who changes the configuration.
+    pub(crate) changing: tokio::sync::Mutex<()>,
     pub(crate) started: Instant,
 }
 

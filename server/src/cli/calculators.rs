@@ -1,10 +1,6 @@
 //! `graphmill calculators`: what graphs can use, from the registry of this binary.
 
-use std::{
-    fmt::Write as _,
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::{fmt::Write as _, process::ExitCode};
 
 use clap::Args;
 use graphmill_calculators::GROUPS;
@@ -63,9 +59,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
             listed(&groups)
         }
     };
-    // Fails when the reader has read enough, as `head` does.
-    let _ = io::stdout().write_all(text.as_bytes());
-    ExitCode::SUCCESS
+    report::exit_code(report::print(&text))
 }
 
 /// A line for each calculator with what it does, under the heading of its group.

@@ -4,7 +4,6 @@
 
 use std::{
     fs,
-    io::{self, Write as _},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -15,8 +14,8 @@ use graphmill_grammar::{Diagnostic, SourceMap, diag::has_errors, render};
 use serde_json::{Value, json};
 
 use super::{
-    Format, registry, report,
-    source::{self, ModelFlags, Source},
+    Format, archive, registry, report,
+    source::{self, ModelFlags, Source, triton},
 };
 use crate::{
     config::{self, diagnostics, subgraphs::Named},
@@ -26,7 +25,7 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// Graph files, models, a config.json with all of its graphs, or folders of them.
+    /// Graph files, models, archives, a config.json with all of its graphs, or folders of them.
     #[arg(default_value = ".", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Explains a code such as GM0301, with an example, instead of checking files.
@@ -50,9 +49,7 @@ fn explain(written: &str) -> ExitCode {
         ));
         return ExitCode::FAILURE;
     };
-    // Fails when the reader has read enough, as `head` does.
-    let _ = io::stdout().write_all(diagnostics::entry(code).as_bytes());
-    ExitCode::SUCCESS
+    report::exit_code(report::print(&diagnostics::entry(code)))
 }
 
 /// What files are checked against.
@@ -122,8 +119,10 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
             let files: Vec<Value> = all.iter().map(as_json).collect();
             let ok = all.iter().all(Checked::is_right);
             let text = format!("{:#}\n", json!({ "ok": ok, "files": files }));
-            // Fails when the reader has read enough, as `head` does.
-            let _ = io::stdout().write_all(text.as_bytes());
+            if let Err(why) = report::print(&text) {
+                report::error(&why);
+                return ExitCode::FAILURE;
+            }
         }
     }
     if all.iter().all(Checked::is_right) {
@@ -177,8 +176,18 @@ fn has_ending(file: &Path, ending: &str) -> bool {
 fn file(path: &Path, bench: &Bench) -> Vec<Checked> {
     if has_ending(path, "json") {
         config_and_graphs(path, bench)
+    } else if path.file_name().is_some_and(|name| name == triton::FILE) {
+        triton_model(path, bench)
     } else if has_ending(path, "gguf") {
         vec![model(path, bench)]
+    } else if has_ending(path, archive::ENDING) {
+        match Source::of(path) {
+            Ok(source) => of_source(&source, bench),
+            Err(why) => vec![Checked {
+                error: Some(why),
+                ..Checked::of(path)
+            }],
+        }
     } else {
         vec![graph(path, path.parent().unwrap_or(Path::new("")), bench)]
     }
@@ -189,7 +198,9 @@ fn of_source(source: &Source, bench: &Bench) -> Vec<Checked> {
         Source::Configuration(file) => config_and_graphs(file, bench),
         Source::Graph { file, base } => vec![graph(file, base, bench)],
         Source::Model(file) => vec![model(file, bench)],
-        Source::Repository(root) => folder(root, bench),
+        Source::Models(root) | Source::Repository(root) => folder(root, bench),
+        // What is checked is here.
+        Source::Named(_) => Vec::new(),
     }
 }
 
@@ -210,6 +221,29 @@ fn model(file: &Path, bench: &Bench) -> Checked {
             ..Checked::of(file)
         },
     }
+}
+
+/// A model of Triton's repository, and the graph of each of its versions.
+fn triton_model(file: &Path, bench: &Bench) -> Vec<Checked> {
+    let whole = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let folder = whole.parent().unwrap_or(Path::new(""));
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let loaded = triton::load(folder, &name);
+    let mut all = vec![Checked {
+        sources: loaded.sources,
+        diagnostics: loaded.diagnostics,
+        ..Checked::of(file)
+    }];
+    for entry in loaded.graphs {
+        let text = entry.text.as_deref().unwrap_or_default();
+        let (environment, named) = (&bench.environment, &bench.named);
+        let compiled = compile_text(&entry.file, text, &entry.base, environment, named);
+        all.push(Checked {
+            graph: Some(entry.id()),
+            ..compiled_graph(file, compiled)
+        });
+    }
+    all
 }
 
 /// A configuration, and each of its graphs, those too that it lists beside mistakes.

@@ -18,6 +18,8 @@ pub(super) struct Client {
     http: Http,
     base: String,
     key: Option<String>,
+    /// The way to a server, for those who name one that cannot be reached.
+    hint: &'static str,
 }
 
 impl Client {
@@ -40,7 +42,17 @@ impl Client {
         let http = http_client::builder_for(&parsed).build();
         let http =
             http.map_err(|error| format!("cannot ask `{url}`: {}", http_client::reason(&error)))?;
-        Ok(Self { http, base, key })
+        Ok(Self {
+            http,
+            base,
+            key,
+            hint: "`graphmill serve MODEL` starts a server",
+        })
+    }
+
+    /// Uses another hint where the server cannot be reached.
+    pub(super) fn hinting(self, hint: &'static str) -> Self {
+        Self { hint, ..self }
     }
 
     pub(super) fn url(&self) -> &str {
@@ -97,13 +109,10 @@ impl Client {
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, String> {
         let answer = request.send().await.map_err(|error| {
-            let hint = if error.is_connect() {
-                "; `graphmill serve MODEL` starts a server, `graphmill chat MODEL` needs none"
-            } else {
-                ""
-            };
+            let hint = if error.is_connect() { self.hint } else { "" };
+            let between = if hint.is_empty() { "" } else { "; " };
             let reason = http_client::reason(&error);
-            format!("cannot reach {}: {reason}{hint}", self.base)
+            format!("cannot reach {}: {reason}{between}{hint}", self.base)
         })?;
         let status = answer.status();
         if status.is_success() {

@@ -1,14 +1,11 @@
 //! `graphmill completions`: what a shell needs to complete command lines.
 
-use std::{
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::process::ExitCode;
 
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 
-use super::Cli;
+use super::{Cli, report};
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -25,7 +22,5 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         "graphmill",
         &mut script,
     );
-    // Fails when the reader has read enough, as `head` does.
-    let _ = io::stdout().write_all(&script);
-    ExitCode::SUCCESS
+    report::exit_code(report::print(&String::from_utf8_lossy(&script)))
 }

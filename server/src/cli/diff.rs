@@ -1,7 +1,6 @@
 //! `graphmill diff`: what two recordings of a session differ in.
 
 use std::{
-    io::{self, Write as _},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -60,6 +59,7 @@ pub(super) fn producer(plan: &Plan, stream: &str) -> Option<String> {
 
 /// Prints what differs.
 pub(super) fn print(difference: &str) {
-    // Fails when the reader has read enough, as `head` does.
-    let _ = io::stdout().write_all(difference.as_bytes());
+    if let Err(why) = report::print(difference) {
+        report::error(&why);
+    }
 }

@@ -62,8 +62,17 @@ pub(super) fn orderly(patience: Duration) -> io::Result<()> {
     Ok(())
 }
 
+/// For a run. Until it is [`interruptible`] an interrupt ends it at once: it has not begun.
+pub(super) fn prepare_run() -> Result<(), String> {
+    let registered = flag::register_conditional_shutdown(SIGINT, BY_SIGNAL + SIGINT, &STARTING);
+    registered
+        .map(drop)
+        .map_err(|error| format!("cannot listen for signals: {error}"))
+}
+
 /// For a run that obeys an interrupt by itself, unless what it runs does not let it.
 pub(super) fn interruptible() -> io::Result<()> {
+    STARTING.store(false, Ordering::SeqCst);
     second_ends(SIGINT)?;
     watch_over(&[SIGINT], INTERRUPTED, BY_SIGNAL + SIGINT)
 }

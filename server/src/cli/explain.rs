@@ -2,7 +2,6 @@
 //! resolved.
 
 use std::{
-    io::{self, Write as _},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -70,7 +69,5 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         return ExitCode::FAILURE;
     };
     let text = arguments.format.write(plan.explain());
-    // Fails when the reader has read enough, as `head` does.
-    let _ = io::stdout().write_all(text.as_bytes());
-    ExitCode::SUCCESS
+    report::exit_code(report::print(&text))
 }

@@ -1,7 +1,7 @@
 //! `graphmill fmt`: graph files in their one form.
 
 use std::{
-    io::{self, Read as _, Write as _},
+    io::{self, Read as _},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -77,9 +77,8 @@ fn standard_input(check: bool) -> bool {
             formatted.as_bytes() == text || failed("standard input is not formatted")
         }
         Some(formatted) => {
-            // Fails when the reader has read enough, as `head` does.
-            let _ = io::stdout().write_all(formatted.as_bytes());
-            true
+            let printed = report::print(&formatted);
+            printed.map_or_else(|why| failed(&why), |_| true)
         }
     }
 }

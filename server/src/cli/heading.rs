@@ -8,4 +8,6 @@ pub(super) const OBSERVABILITY: &str = "Observability";
 pub(super) const LIFECYCLE: &str = "Lifecycle";
 /// Options of the graph that a model gets.
 pub(super) const MODEL: &str = "Model options, for a model without a graph of its own";
+/// Options of the node that reads requests in that graph.
+pub(super) const SAMPLING: &str = "Defaults of requests, for a model without a graph of its own";
 pub(super) const EDITING: &str = "Instead of serving";

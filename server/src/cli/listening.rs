@@ -2,6 +2,7 @@
 
 use std::{
     net::{SocketAddr, ToSocketAddrs as _},
+    path::PathBuf,
     time::Duration,
 };
 
@@ -30,6 +31,12 @@ pub(super) struct Listening {
         default_value = "127.0.0.1"
     )]
     rest_bind_address: Vec<String>,
+    /// Path of a Unix socket at which the REST API is served, too, without TLS.
+    #[arg(help_heading = heading::NETWORK, long, value_name = "PATH")]
+    unix_socket: Option<PathBuf>,
+    /// Beginning of paths that requests may have before those of the server, such as `/llm`.
+    #[arg(help_heading = heading::NETWORK, long, value_name = "PATH", value_parser = prefix)]
+    api_prefix: Option<String>,
     /// Addresses or host names of the gRPC API (`--port`), separated by commas.
     ///
     /// What `--rest_bind_address` says of other machines holds here, too.
@@ -41,6 +48,11 @@ pub(super) struct Listening {
         default_value = "127.0.0.1"
     )]
     grpc_bind_address: Vec<String>,
+    /// Separate port for what operators ask by gRPC, such as TorchServe's management API.
+    ///
+    /// It has the addresses of `--grpc_bind_address`. What operators ask is then refused at `--port`.
+    #[arg(help_heading = heading::NETWORK, long, value_name = "PORT", value_parser = value_parser!(u16).range(1..))]
+    grpc_management_port: Option<u16>,
     /// Separate port for health, metrics, status and configuration.
     ///
     /// It stays reachable when the other port has no connection left. Metrics, status and
@@ -57,6 +69,9 @@ pub(super) struct Listening {
         requires = "management_port"
     )]
     management_bind_address: Vec<String>,
+    /// Address and port at which `/metrics` is served alone, too: `0.0.0.0:8002`.
+    #[arg(help_heading = heading::NETWORK, long, value_name = "ADDRESS")]
+    metrics_address: Option<String>,
     /// Host names that clients may use, separated by commas: `models.example.com`, `*.example.com`,
     /// or `*` for any.
     ///
@@ -97,18 +112,31 @@ impl Listening {
         grpc_port: Option<u16>,
         options: &mut Options,
     ) -> Result<(), String> {
+        options.unix_socket.clone_from(&self.unix_socket);
+        options.api_prefix.clone_from(&self.api_prefix);
         options.addresses = resolve(&self.rest_bind_address, port, "--rest_bind_address")?;
         if let Some(port) = grpc_port.filter(|port| *port != 0) {
             options.grpc = resolve(&self.grpc_bind_address, port, "--grpc_bind_address")?;
+        }
+        if let Some(port) = self.grpc_management_port {
+            let hosts = &self.grpc_bind_address;
+            options.grpc_management = resolve(hosts, port, "--grpc_bind_address")?;
         }
         if let Some(port) = self.management_port {
             let hosts = &self.management_bind_address;
             options.management = resolve(hosts, port, "--management_bind_address")?;
         }
+        if let Some(address) = &self.metrics_address {
+            let found = address.to_socket_addrs();
+            let found = found.map_err(|error| format!("`--metrics_address {address}`: {error}"));
+            options.metrics = found?.collect();
+        }
         let ports = [
             ("--rest_port", &options.addresses),
             ("--port", &options.grpc),
+            ("--grpc_management_port", &options.grpc_management),
             ("--management_port", &options.management),
+            ("--metrics_address", &options.metrics),
         ];
         for (index, (flag, addresses)) in ports.iter().enumerate() {
             let mut earlier = ports[..index].iter();
@@ -151,10 +179,12 @@ pub(super) fn told(server: &Server, scheme: &str) -> String {
     let listeners = [
         (server.addresses(), "REST"),
         (server.grpc_addresses(), "gRPC"),
+        (server.grpc_management_addresses(), "gRPC of operators"),
         (
             server.management_addresses(),
             "health, metrics, status and config",
         ),
+        (server.metrics_addresses(), "metrics"),
     ];
     let listeners = listeners.iter().filter(|(at, _)| !at.is_empty());
     let told = listeners.map(|(addresses, what)| {
@@ -171,6 +201,19 @@ pub(super) fn warn_of_strangers(addresses: &[SocketAddr]) {
             "EVERYBODY WHO REACHES http://{address} CAN USE THIS SERVER: it has no keys. Keep strangers out with keys (--api_key_file) \
              or a firewall, or listen at 127.0.0.1 (--rest_bind_address)"
         );
+    }
+}
+
+/// Reads a beginning of paths: one segment or more, without a slash at the end.
+fn prefix(text: &str) -> Result<String, String> {
+    let text = text.trim_end_matches('/');
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "-._~".contains(it);
+    let mut segments = text.split('/');
+    let is_path = segments.next() == Some("");
+    if is_path && text.len() > 1 && segments.all(|it| !it.is_empty() && it.chars().all(is_plain)) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected a path such as /llm, of letters, digits and `-._~`".to_owned())
     }
 }
 

@@ -2,6 +2,7 @@
 //! Server, or with dashes.
 
 mod access;
+mod archive;
 mod below;
 mod calculators;
 mod chat;
@@ -16,9 +17,11 @@ mod fmt;
 mod heading;
 mod key;
 mod listening;
+mod models;
 mod openmp;
 mod processor;
 mod progress;
+mod quantize;
 mod record;
 mod registry;
 mod replay;
@@ -55,6 +58,7 @@ struct Cli {
 
 const EXAMPLES: &str = "Examples:
   graphmill serve model.gguf                serve a model at http://127.0.0.1:8000
+  graphmill serve org/repo:Q4_K_M           download a model of Hugging Face, and serve it
   graphmill chat model.gguf                 talk to a model without a server
   graphmill check graphs/                   check all graphs of a folder
   graphmill top                             watch the server on this machine
@@ -62,8 +66,9 @@ const EXAMPLES: &str = "Examples:
 `graphmill COMMAND --help` explains a command.";
 
 /// The verbs by purpose, as the help lists them.
-const GROUPS: [(&str, &[&str]); 4] = [
+const GROUPS: [(&str, &[&str]); 5] = [
     ("Serve", &["serve", "chat"]),
+    ("Get models", &["pull", "list", "rm", "quantize"]),
     (
         "Inspect",
         &["top", "why", "tap", "record", "replay", "diff"],
@@ -80,7 +85,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "describe",
         ],
     ),
-    ("Set up", &["key", "schema", "completions"]),
+    ("Set up", &["pack", "key", "schema", "completions"]),
 ];
 
 #[derive(Debug, Subcommand)]
@@ -93,6 +98,14 @@ enum Verb {
     Serve(serve::Arguments),
     /// Chat with a model in the terminal, or through a pipe.
     Chat(chat::Arguments),
+    /// Download a model of Hugging Face.
+    Pull(models::Pull),
+    /// List the downloaded models: files and sizes.
+    List(models::List),
+    /// Remove a downloaded model.
+    Rm(models::Remove),
+    /// Write a model's file again with smaller weights.
+    Quantize(quantize::Arguments),
     /// Watch the activity of a server: its engines and its graphs.
     Top(top::Arguments),
     /// Show what the open sessions of a server wait for.
@@ -121,6 +134,8 @@ enum Verb {
     Calculators(calculators::Arguments),
     /// Describe a calculator: ports, types, options, when it runs.
     Describe(describe::Arguments),
+    /// Pack a folder with a graph and its models into one file that can be served.
+    Pack(archive::pack::Arguments),
     /// Generate an API key and its entry for the key file.
     Key(key::Arguments),
     /// Print a shell's completion script.
@@ -166,7 +181,14 @@ pub fn main() -> ExitCode {
     });
     let mut arguments = normalized(std::env::args_os());
     server::add_default(&mut arguments);
-    let matches = command().get_matches_from(arguments);
+    let warnings = match serve::properties::expand(&mut arguments) {
+        Ok(warnings) => warnings,
+        Err(message) => return report::exit_code(Err(message)),
+    };
+    let mut matches = command(false).get_matches_from(&arguments);
+    if serve::environment::counts_bare(&matches) {
+        matches = command(true).get_matches_from(&arguments);
+    }
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if matches!(
         cli.verb,
@@ -189,9 +211,17 @@ pub fn main() -> ExitCode {
     let status = match &cli.verb {
         Verb::Serve(arguments) => {
             let given = matches.subcommand_matches("serve");
-            serve::run(arguments, given.expect("clap has found the verb"))
+            serve::run(
+                arguments,
+                given.expect("clap has found the verb"),
+                &warnings,
+            )
         }
         Verb::Chat(arguments) => chat::run(arguments),
+        Verb::Pull(arguments) => models::pull(arguments),
+        Verb::List(arguments) => models::list(arguments),
+        Verb::Rm(arguments) => models::remove(arguments),
+        Verb::Quantize(arguments) => quantize::run(arguments),
         Verb::Top(arguments) => top::run(arguments),
         Verb::Why(arguments) => why::run(arguments),
         Verb::Tap(arguments) => tap::run(arguments),
@@ -206,6 +236,7 @@ pub fn main() -> ExitCode {
         Verb::Schema => schema::run(),
         Verb::Calculators(arguments) => calculators::run(arguments),
         Verb::Describe(arguments) => describe::run(arguments),
+        Verb::Pack(arguments) => archive::pack::run(arguments),
         Verb::Key(arguments) => key::run(arguments),
         Verb::Completions(arguments) => completions::run(arguments),
     };
@@ -213,10 +244,10 @@ pub fn main() -> ExitCode {
     ending::leave(status)
 }
 
-/// The command line with the variables of the environment.
-fn command() -> Command {
+/// The command line with the variables of the environment, also those without a prefix if `bare`.
+fn command(bare: bool) -> Command {
     let command = Cli::command()
-        .mut_subcommand("serve", serve::environment::read)
+        .mut_subcommand("serve", |serve| serve::environment::read(serve, bare))
         // `-1` is a wrong number, and no unknown flag.
         .mut_subcommands(|verb| {
             verb.mut_args(|argument| {
@@ -246,6 +277,13 @@ fn template(command: &Command) -> String {
     )
 }
 
+/// Flags of llama-server that are words behind one dash, and what they are here.
+const SINGLE_DASH: [(&str, &str); 3] = [
+    ("-hf", "--hf_repo"),
+    ("-hfr", "--hf_repo"),
+    ("-hff", "--hf_file"),
+];
+
 /// Spells flags with underscores, and adds the verb that a command line of OpenVINO Model Server
 /// leaves out.
 fn normalized(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
@@ -253,6 +291,11 @@ fn normalized(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut flags_ended = false;
     for argument in arguments {
         flags_ended |= argument == "--";
+        let single = SINGLE_DASH.iter().find(|(flag, _)| argument == *flag);
+        let argument = match single.filter(|_| !flags_ended) {
+            Some((_, flag)) => OsString::from(flag),
+            None => argument,
+        };
         let flag = if flags_ended {
             None
         } else {
@@ -323,7 +366,7 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        command().debug_assert();
+        command(true).debug_assert();
         let cli = Cli::command();
         let mut verbs: Vec<&str> = cli.get_subcommands().map(Command::get_name).collect();
         let mut grouped: Vec<&str> = GROUPS

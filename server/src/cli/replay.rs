@@ -54,6 +54,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {
+    ending::prepare_run()?;
     let recording = Recording::read(&arguments.recording)?;
     if let Some(gaps) = recording.gaps() {
         return Err(gaps);
@@ -147,6 +148,7 @@ fn play(
 ) -> Result<Vec<Recorded>, String> {
     let plan = &plans.played;
     let (sides, lines) = recording.input(plan)?;
+    tell_of_lost(recording, plans, lines.is_empty())?;
     let tokens = recording.tokens(&plans.recorded)?;
     let in_words = |error: graphmill_engine::Error| error.to_string();
     let id = &recording.head.id;
@@ -170,11 +172,38 @@ fn play(
         End::Done => {}
         // It may have been recorded so: what came until then is compared.
         End::Failed(error) => report::note(&format!("the session ends with an error: {error}")),
+        End::Refused(number, error) => report::note(&format!(
+            "the session ends with an error at {}:{number}: {error}",
+            arguments.recording.display()
+        )),
         End::Stuck(why) | End::BadLine(why) => return Err(why),
         End::Interrupted => return Err("interrupted".to_owned()),
     }
     let recorded = |(stream, packet): &(String, Packet)| Recorded::of(stream, packet);
     Ok(kept.take().iter().map(recorded).collect())
+}
+
+/// Tells of recorded inputs that the graph does not have. The error is that it has none of them.
+fn tell_of_lost(recording: &Recording, plans: &Plans, sends_nothing: bool) -> Result<(), String> {
+    let lost = recording.lost(&plans.recorded, &plans.played);
+    if lost.is_empty() {
+        return Ok(());
+    }
+    let listed = |names: &[&str]| match names {
+        [] => "none".to_owned(),
+        names => format!("`{}`", names.join("`, `")),
+    };
+    let inputs: Vec<&str> = plans.played.graph_inputs().collect();
+    let why = format!(
+        "inputs that were recorded and are none of this graph: {}; its inputs: {}",
+        listed(&lost),
+        listed(&inputs)
+    );
+    if sends_nothing {
+        return Err(format!("nothing can be sent: {why}"));
+    }
+    report::note(&why);
+    Ok(())
 }
 
 /// The path by which a file names another one or a folder: relative to its own folder.

@@ -1,6 +1,9 @@
 //! Diagnostics on standard error.
 
-use std::{io::IsTerminal as _, process::ExitCode};
+use std::{
+    io::{self, ErrorKind, IsTerminal as _, Write as _},
+    process::ExitCode,
+};
 
 use graphmill_grammar::{
     Diagnostic, SourceMap,
@@ -32,6 +35,21 @@ pub(super) fn exit_code(ended: Result<ExitCode, String>) -> ExitCode {
         error(&message);
         ExitCode::FAILURE
     })
+}
+
+/// Writes what a command was asked for. The error says why that cannot be written; a reader that has
+/// read enough, as `head` does, is none.
+pub(super) fn print(text: &str) -> Result<ExitCode, String> {
+    let mut out = io::stdout();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(unwritable(&error)),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Says why nothing can be written to standard output.
+pub(super) fn unwritable(error: &io::Error) -> String {
+    format!("cannot write to standard output: {error}")
 }
 
 /// Shows one line that is worth knowing.

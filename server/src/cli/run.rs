@@ -18,7 +18,7 @@ use super::{ending, registry, report};
 use crate::{
     offline::{
         line::{Line, Reader, Shown},
-        play::{End, Patience, Play},
+        play::{End, Numbered, Patience, Play},
     },
     servable::compile,
 };
@@ -65,10 +65,11 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {
+    ending::prepare_run()?;
     let base = arguments.graph.parent().unwrap_or(Path::new(""));
     let environment = Environment::new(Registry::global());
-    let named = arguments.further.named()?;
-    let compiled = compile(&arguments.graph, base, &environment, &named)?;
+    let subgraphs = arguments.further.named()?;
+    let compiled = compile(&arguments.graph, base, &environment, &subgraphs)?;
     report::show(&compiled.sources, &compiled.diagnostics);
     let Some(plan) = compiled.plan else {
         return Ok(ExitCode::FAILURE);
@@ -78,7 +79,7 @@ fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {
     let mut first = None;
     while let Some(line) = input.next() {
         match line {
-            Ok(Line::Side { name, packet }) => sides = sides.with_packet(name, packet),
+            Ok((_, Line::Side { name, packet })) => sides = sides.with_packet(name, packet),
             other => {
                 first = Some(other);
                 break;
@@ -86,6 +87,7 @@ fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {
         }
     }
     let started = start(arguments, &plan, sides).map_err(|error| error.to_string())?;
+    let named = input.name.clone();
     let (sender, lines) = mpsc::channel(READ_AHEAD);
     std::thread::spawn(move || {
         for line in first.into_iter().chain(std::iter::from_fn(|| input.next())) {
@@ -107,7 +109,7 @@ fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {
     };
     ending::interruptible().map_err(|error| format!("cannot listen for signals: {error}"))?;
     let (end, handle) = runtime.block_on(started.run(lines, ending::interrupted(), patience));
-    let code = conclude(end, &handle, &plan);
+    let code = conclude(end, &handle, &plan, &named);
     drop(handle);
     // A node's call that does not end does not keep the process.
     runtime.shutdown_background();
@@ -141,7 +143,10 @@ fn start(arguments: &Arguments, plan: &Arc<Plan>, sides: SidePackets) -> Result<
         let name = stream.to_owned();
         session.observe(stream, move |packet| {
             let line = Shown::of(packet).of_stream(&name);
-            writeln!(io::stdout(), "{line}").map_err(|_| Error::cancelled(NOBODY_READS))
+            writeln!(io::stdout(), "{line}").map_err(|error| match error.kind() {
+                io::ErrorKind::BrokenPipe => Error::cancelled(NOBODY_READS),
+                _ => Error::unavailable(report::unwritable(&error)),
+            })
         })?;
     }
     Ok(session)
@@ -150,16 +155,18 @@ fn start(arguments: &Arguments, plan: &Arc<Plan>, sides: SidePackets) -> Result<
 /// Why a session ends whose output is a pipe that was closed.
 const NOBODY_READS: &str = "nobody reads the output";
 
-fn conclude(end: End, handle: &Handle, plan: &Plan) -> ExitCode {
+/// Tells how a session ended whose lines come from the input of this name.
+fn conclude(end: End, handle: &Handle, plan: &Plan, input: &str) -> ExitCode {
     match end {
         End::Done => {
+            let mut sides = String::new();
             for name in &plan.explain().side_outputs {
                 if let Ok(Some(packet)) = handle.side_packet(name) {
-                    // Fails when the reader has read enough, as `head` does.
-                    let _ = writeln!(io::stdout(), "{}", Shown::of(&packet).of_side(name));
+                    sides += &Shown::of(&packet).of_side(name);
+                    sides.push('\n');
                 }
             }
-            return ExitCode::SUCCESS;
+            return report::exit_code(report::print(&sides));
         }
         End::Failed(error) if error.message == NOBODY_READS => return ExitCode::SUCCESS,
         End::Failed(error) => report::error(&match error.time {
@@ -170,6 +177,7 @@ fn conclude(end: End, handle: &Handle, plan: &Plan) -> ExitCode {
             report::error(&why);
         }
         End::BadLine(problem) => report::error(&problem),
+        End::Refused(number, problem) => report::error(&format!("{input}:{number}: {problem}")),
         End::Interrupted => return ExitCode::from(INTERRUPTED),
     }
     ExitCode::FAILURE
@@ -207,7 +215,7 @@ impl Input {
     }
 
     /// The next line that is not empty.
-    fn next(&mut self) -> Option<Result<Line, String>> {
+    fn next(&mut self) -> Option<Numbered> {
         loop {
             let line = self.lines.next()?;
             self.number += 1;
@@ -215,7 +223,10 @@ impl Input {
             match line {
                 Err(error) => return Some(Err(at(error.to_string()))),
                 Ok(line) if line.trim().is_empty() => {}
-                Ok(line) => return Some(self.reader.read(&line).map_err(at)),
+                Ok(line) => {
+                    let read = self.reader.read(&line).map_err(at);
+                    return Some(read.map(|line| (self.number, line)));
+                }
             }
         }
     }

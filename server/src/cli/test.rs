@@ -71,7 +71,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         0 => String::new(),
         count => format!(", {count} updated"),
     };
-    say(&format!(
+    let summary = report::print(&format!(
         "{} passed, {} failed{updated}\n",
         tally.passed, tally.failed
     ));
@@ -81,7 +81,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     if tally.failed > 0 || tally.passed + tally.updated == 0 {
         ExitCode::FAILURE
     } else {
-        ExitCode::SUCCESS
+        report::exit_code(summary)
     }
 }
 

@@ -1,14 +1,14 @@
 //! `graphmill why`: what the sessions of a running server are waiting for.
 
-use std::{
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::Value;
 
-use super::server::{Server, block_on, encoded};
+use super::{
+    report,
+    server::{Server, block_on, encoded},
+};
 
 #[derive(Debug, Args)]
 #[command(
@@ -37,9 +37,7 @@ async fn ask(arguments: &Arguments) -> Result<(), String> {
         }
         None => listed(&client.get_json("/v3/sessions").await?),
     };
-    // Fails when the reader has read enough, as `head` does.
-    let _ = io::stdout().write_all(shown.as_bytes());
-    Ok(())
+    report::print(&shown).map(drop)
 }
 
 /// A line for each open session.

@@ -14,6 +14,8 @@ pub const ALL: &[&Code] = &[
     &SUBGRAPH,
     &TWO_FILES,
     &VERSIONS,
+    &ALIAS,
+    &TRITON,
 ];
 
 /// The configuration file cannot be read.
@@ -119,4 +121,25 @@ pub static VERSIONS: Code = Code {
                   that the policy serves.",
     wrong: r#"{"model_config_list": [{"config": {"name": "chat", "model_version_policy": {"all": {}}}}]}"#,
     right: r#"{"model_config_list": [{"config": {"name": "chat"}}]}"#,
+};
+
+/// An alias that another graph has, or that cannot be a name.
+pub static ALIAS: Code = Code {
+    number: 911,
+    title: "an alias cannot be used",
+    explanation: "`aliases` of a graph are further names that the `model` of a request may say. An alias is given once, is no name \
+                  of a graph, and can have what a name can: slashes, but no control characters and no segments `.` or `..`.",
+    wrong: r#"{"model_config_list": [{"config": {"name": "chat", "aliases": ["gpt-4o", "gpt-4o"]}}]}"#,
+    right: r#"{"model_config_list": [{"config": {"name": "chat", "aliases": ["gpt-4o", "gpt-4o-mini"]}}]}"#,
+};
+
+/// A model of Triton that cannot be served as its configuration says.
+pub static TRITON: Code = Code {
+    number: 912,
+    title: "a model configuration of Triton is refused or has no effect",
+    explanation: "A folder of `--model_repository_path` with a `config.pbtxt` is a model of Triton: ONNX models, GGUF models, and ensembles of \
+                  ONNX models become graphs, which `serve --model_repository_path FOLDER --model_name NAME --emit_graph` prints. A field \
+                  that would change answers and is not supported is an error; one that changes nothing is a warning.",
+    wrong: r#"name: "text" platform: "pytorch_libtorch" max_batch_size: 8"#,
+    right: r#"name: "text" platform: "onnxruntime_onnx" max_batch_size: 8"#,
 };

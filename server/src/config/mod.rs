@@ -13,16 +13,21 @@
 //! graph that cannot be loaded is no error of this file: it is reported with its own diagnostics,
 //! and the other graphs are served.
 
+pub(crate) mod aliases;
 pub mod codes;
 pub mod diagnostics;
+pub(crate) mod edit;
+mod maker;
 mod member;
 mod observation;
 mod resolve;
 pub(crate) use resolve::wrong_name;
+mod lister;
 mod schema;
 pub(crate) mod subgraphs;
 mod text;
 mod versions;
+pub(crate) use versions::numbered as version_folders;
 
 use std::{
     borrow::Cow,
@@ -40,6 +45,8 @@ use graphmill_grammar::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use lister::Lister;
+pub use maker::Maker;
 pub use observation::{Observation, Redaction};
 use text::Text;
 
@@ -82,6 +89,8 @@ impl Config {
 pub struct GraphEntry {
     /// What the `model` of a request says; may contain `/`.
     pub name: String,
+    /// Further names that a request may say, unique over all graphs.
+    pub aliases: Vec<String>,
     /// The number of its folder, where a graph has versions.
     pub version: Option<u64>,
     /// The folder that paths in the graph's node options are relative to.
@@ -93,6 +102,8 @@ pub struct GraphEntry {
     /// The graph itself, where it was made for a model and no file has it, or where a kept one
     /// counts instead of the file.
     pub text: Option<Arc<str>>,
+    /// Makes the graph where its model is got ready first; a `text` counts more.
+    pub maker: Option<Maker>,
     /// The subgraphs beside the graph, where kept ones count instead of the files.
     pub beside: Option<Arc<[Subgraph]>>,
     /// When it is in memory, and who needs it.
@@ -109,6 +120,12 @@ pub struct Serving {
     /// After which time without a request it is unloaded; zero: never. Without it, the server's
     /// default counts.
     pub idle_unload: Option<Duration>,
+    /// Time for an answer where its request says none.
+    pub response_timeout: Option<Duration>,
+    /// Whether a reload replaces it alone: it is loaded later, and keeps no other graph from being
+    /// served.
+    #[serde(default)]
+    pub independent: bool,
     /// The form of its answers at `/generate`, where the configuration says it.
     #[serde(default)]
     pub generate_form: Option<GenerateForm>,
@@ -139,11 +156,13 @@ impl GraphEntry {
     pub fn new(name: String, base: PathBuf, file: PathBuf) -> Self {
         Self {
             name,
+            aliases: Vec::new(),
             version: None,
             subconfig: base.join("subconfig.json"),
             base,
             file,
             text: None,
+            maker: None,
             beside: None,
             serving: Serving::default(),
         }

@@ -14,7 +14,9 @@ use std::{
 use graphmill_engine::Subgraph;
 use graphmill_grammar::{diag::Diagnostic, span::Span};
 
-use super::{Canary, GraphEntry, Serving, codes, schema, subgraphs::listed, text::Text, versions};
+use super::{
+    Canary, GraphEntry, Serving, aliases, codes, schema, subgraphs::listed, text::Text, versions,
+};
 
 /// The file that describes a graph when `graph_path` does not name another.
 const GRAPH_FILE: &str = "graph.pbtxt";
@@ -86,6 +88,10 @@ pub(super) fn graphs(
             add(&mut graphs, graph, folder, listed, places, diagnostics);
         }
     }
+    let wrong = aliases::wrong(&graphs.entries).into_iter();
+    diagnostics.extend(
+        wrong.map(|(alias, why)| Diagnostic::error(&codes::ALIAS, places.entry(alias), why)),
+    );
     graphs
 }
 
@@ -174,6 +180,7 @@ fn add(
             "" => base.join("subconfig.json"),
             path => base.join(path),
         },
+        aliases: graph.aliases.clone(),
         serving: serving(graph),
         ..GraphEntry::new(graph.name.clone(), base, file)
     };
@@ -219,6 +226,10 @@ fn serving(graph: &schema::Graph) -> Serving {
         optional: graph.optional,
         on_demand: graph.load == schema::Load::OnDemand,
         idle_unload: seconds.map(Duration::from_secs),
+        response_timeout: graph
+            .response_timeout_ms
+            .map(|time| Duration::from_millis(time.get())),
+        independent: false,
         generate_form: graph.generate_form,
     }
 }

@@ -96,6 +96,9 @@ pub(super) struct ModelEntry {
 pub(super) struct Graph {
     /// The `model` of a request selects the graph by this name. It may have slashes.
     pub(super) name: String,
+    /// Further names of the graph in requests. No other graph may have one of them.
+    #[serde(default)]
+    pub(super) aliases: Vec<String>,
     /// The graph's folder, relative to that of this file; a folder with the graph's name when
     /// empty.
     #[serde(default)]
@@ -118,6 +121,10 @@ pub(super) struct Graph {
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "u32")]
     pub(super) idle_unload_seconds: Option<u32>,
+    /// Milliseconds for an answer where its request gives no time. Without it there is no limit.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "NonZeroU64")]
+    pub(super) response_timeout_ms: Option<NonZeroU64>,
     /// Which version folders of `base_path` are served: `latest`, `all` or `specific`. The newest
     /// alone when it is not given.
     #[serde(default, deserialize_with = "one_policy")]

@@ -120,7 +120,7 @@ fn chosen(graph: &schema::Graph, there: &[u64]) -> Vec<u64> {
 }
 
 /// The folders whose names are numbers above 0, in order.
-fn numbered(base: &Path) -> Vec<u64> {
+pub(crate) fn numbered(base: &Path) -> Vec<u64> {
     let entries = fs::read_dir(base).into_iter().flatten().flatten();
     let mut numbers: Vec<u64> = entries
         .filter(|entry| entry.path().is_dir())

@@ -11,7 +11,6 @@ use std::{
 use axum::{body::Body, extract::Request, http::HeaderValue};
 use bytes::{Buf as _, Bytes};
 use hyper::body::{Body as HttpBody, Frame};
-use prost::Message as _;
 use tonic::{
     Status, Streaming,
     codec::{Codec as _, CompressionEncoding},
@@ -41,6 +40,18 @@ pub(super) struct Call {
     /// Most bytes of a message.
     most: usize,
     source: Mutex<Source>,
+}
+
+/// A message whose parts hold its part of the budget.
+pub(super) trait Charged: prost::Message + Default + 'static {
+    /// Yields what it carries.
+    fn parts(&mut self) -> impl Iterator<Item = &mut Bytes>;
+}
+
+impl Charged for ModelInferRequest {
+    fn parts(&mut self) -> impl Iterator<Item = &mut Bytes> {
+        self.raw_input_contents.iter_mut()
+    }
 }
 
 /// What comes from the client.
@@ -83,10 +94,10 @@ impl Call {
 
     /// Reads the next message of a stream, with its part of the budget; `None` when the client has
     /// sent all.
-    pub(super) async fn next(
+    pub(super) async fn next<M: Charged>(
         self: &Arc<Self>,
-    ) -> Result<Option<(ModelInferRequest, Arc<Share>)>, Failure> {
-        let decoder = Codec::<ModelInferResponse, _>::default().decoder();
+    ) -> Result<Option<(M, Arc<Share>)>, Failure> {
+        let decoder = Codec::<ModelInferResponse, M>::default().decoder();
         let body = MessageBody::new(Arc::clone(self), false);
         let mut streaming = Streaming::new_request(decoder, body, self.encoding, Some(self.most));
         let message = streaming.message().await?;
@@ -96,14 +107,14 @@ impl Call {
         }))
     }
 
-    /// Lets the tensors of a message that was read hold its part of the budget.
-    pub(super) fn charge(&self, message: &mut ModelInferRequest) -> Arc<Share> {
+    /// Lets what a message that was read carries hold its part of the budget.
+    pub(super) fn charge<M: Charged>(&self, message: &mut M) -> Arc<Share> {
         let mut source = self.lock();
         let mut lease = source.lease.next();
         if source.is_compressed {
             lease.shrink(message.encoded_len());
         }
-        lease.keeps_all(&mut message.raw_input_contents)
+        lease.keeps_all(message.parts())
     }
 
     fn lock(&self) -> MutexGuard<'_, Source> {

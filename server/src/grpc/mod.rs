@@ -1,9 +1,9 @@
-//! KServe's protocol over gRPC, with health and reflection. Requests come through the layers that
+//! KServe's protocol and TorchServe's services over gRPC, with health and reflection. Requests come through the layers that
 //! those of REST come through: ids, the log, keys, the end of the server.
 //!
 //! tonic frames messages and answers: `message` gives it those of a request within the budget of
 //! all bodies, `status` tells failures. The methods are in
-//! `service`, and in `stream`; `tensors` reads and writes tensors, and spares large answers a copy.
+//! `service` and `stream`, and TorchServe's in `torchserve`; `tensors` reads and writes tensors, and spares large answers a copy.
 
 mod health;
 mod message;
@@ -11,8 +11,9 @@ mod service;
 mod status;
 mod stream;
 mod tensors;
+mod torchserve;
 
-use std::sync::Arc;
+use std::{convert::Infallible, sync::Arc};
 
 use axum::{
     Router,
@@ -24,13 +25,13 @@ use axum::{
 use graphmill_engine::shortened;
 use tonic::codec::CompressionEncoding;
 use tonic_health::pb::health_server::HealthServer;
-use tower::Service as _;
 
 pub(crate) use status::layer;
 
 use crate::{
     app::state::App,
     errors::{Cause, Failure},
+    http::Side,
     keys::Need,
     kserve::{
         self,
@@ -39,10 +40,20 @@ use crate::{
             grpc_inference_service_server::{GrpcInferenceServiceServer, SERVICE_NAME},
         },
     },
+    torchserve::proto::{
+        DESCRIPTORS,
+        inference::inference_ap_is_service_server::{
+            InferenceApIsServiceServer, SERVICE_NAME as INFERENCE,
+        },
+        management::management_ap_is_service_server::{
+            ManagementApIsServiceServer, SERVICE_NAME as MANAGEMENT,
+        },
+    },
 };
 use health::Health;
-use message::Call;
+use message::{Call, MessageBody};
 use service::Service;
+use torchserve::{Management, Predictions};
 
 /// The part of a path that an error shows, in bytes.
 const SHOWN_BYTES: usize = 100;
@@ -50,7 +61,7 @@ const SHOWN_BYTES: usize = 100;
 /// The methods of each service, with what a key needs for them: those of the protocol, health for
 /// probes, which have no key, and what the services are, for those that have no file of them.
 #[rustfmt::skip]
-const METHODS: [(&str, Need, &[&str]); 9] = [
+const METHODS: [(&str, Need, &[&str]); 13] = [
     (SERVICE_NAME, Need::Nothing, &["ServerLive", "ServerReady"]),
     (SERVICE_NAME, Need::Key, &["ServerMetadata", "ModelReady", "ModelMetadata", "ModelConfig", "ModelStatistics"]),
     (SERVICE_NAME, Need::Infer, &["ModelInfer", "ModelStreamInfer"]),
@@ -60,6 +71,10 @@ const METHODS: [(&str, Need, &[&str]); 9] = [
         "SystemSharedMemoryStatus", "SystemSharedMemoryRegister", "SystemSharedMemoryUnregister",
         "CudaSharedMemoryStatus", "CudaSharedMemoryRegister", "CudaSharedMemoryUnregister",
     ]),
+    (INFERENCE, Need::Nothing, &["Ping"]),
+    (INFERENCE, Need::Infer, &["Predictions", "StreamPredictions", "StreamPredictions2"]),
+    (MANAGEMENT, Need::Metrics, &["DescribeModel", "ListModels"]),
+    (MANAGEMENT, Need::Admin, &["RegisterModel", "ScaleWorker", "SetDefault", "UnregisterModel"]),
     (HEALTH, Need::Nothing, &["Check", "Watch"]),
     (REFLECTION, Need::Key, &["ServerReflectionInfo"]),
     (OLD_REFLECTION, Need::Key, &["ServerReflectionInfo"]),
@@ -69,31 +84,50 @@ const HEALTH: &str = "grpc.health.v1.Health";
 const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
 const OLD_REFLECTION: &str = "grpc.reflection.v1alpha.ServerReflection";
 
-/// Everything that can be asked.
-pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
-    let server = GrpcInferenceServiceServer::new(Service(Arc::clone(app)))
-        .accept_compressed(CompressionEncoding::Gzip)
-        .accept_compressed(CompressionEncoding::Deflate)
-        .max_decoding_message_size(app.options.max_body_bytes);
-    let own = post(move |State(app), request| serve(app, server.clone(), request));
+/// The methods of a service of this server.
+macro_rules! served {
+    ($app:ident, $server:ident, $service:expr) => {{
+        let server = $server::new($service)
+            .accept_compressed(CompressionEncoding::Gzip)
+            .accept_compressed(CompressionEncoding::Deflate)
+            .max_decoding_message_size($app.options.max_body_bytes);
+        post(move |State(app), request| serve(app, server.clone(), request))
+    }};
+}
+
+/// Everything that can be asked, by clients alone where operators ask elsewhere.
+pub(crate) fn routes(app: &Arc<App>, audience: Side) -> Router<Arc<App>> {
+    let own = served!(app, GrpcInferenceServiceServer, Service(Arc::clone(app)));
+    let predictions = served!(
+        app,
+        InferenceApIsServiceServer,
+        Predictions(Arc::clone(app))
+    );
+    let management = served!(
+        app,
+        ManagementApIsServiceServer,
+        Management(Arc::clone(app))
+    );
     let health = post_service(HealthServer::new(Health(Arc::clone(app))));
     let described = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(proto::DESCRIPTORS)
+            .register_encoded_file_descriptor_set(DESCRIPTORS)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     let readable = "the descriptors are those of this crate";
     let mut routes = Router::new();
-    let has_elsewhere = !app.options.management.is_empty();
     for (service, need, names) in METHODS {
-        let is_elsewhere = has_elsewhere && matches!(need, Need::Admin | Need::Metrics);
+        let is_elsewhere = audience == Side::Public && matches!(need, Need::Admin | Need::Metrics);
         for name in names {
             let method = match service {
                 _ if is_elsewhere => post(async || {
-                    let why = "operators ask at the management port (--management_port)";
+                    let why = "operators ask at the management port (--management_port, --grpc_management_port)";
                     Failure::new(Cause::Forbidden, why)
                 }),
                 HEALTH => health.clone(),
+                INFERENCE => predictions.clone(),
+                MANAGEMENT => management.clone(),
                 REFLECTION => post_service(described().build_v1().expect(readable)),
                 OLD_REFLECTION => post_service(described().build_v1alpha().expect(readable)),
                 _ if name.contains("SharedMemory") => post(async || kserve::no_shared_memory()),
@@ -109,11 +143,14 @@ pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
 }
 
 /// Answers a request, unless the server ends before.
-async fn serve(
-    app: Arc<App>,
-    mut server: GrpcInferenceServiceServer<Service>,
-    request: Request,
-) -> Result<Response, Failure> {
+async fn serve<S>(app: Arc<App>, mut server: S, request: Request) -> Result<Response, Failure>
+where
+    S: tower::Service<
+            axum::http::Request<MessageBody>,
+            Response = axum::http::Response<tonic::body::Body>,
+            Error = Infallible,
+        >,
+{
     let request = Call::begin(&app, request)?;
     let answer = async {
         let Ok(answer) = server.call(request).await;

@@ -29,10 +29,10 @@ use crate::{
 pub(super) struct Service(pub(super) Arc<App>);
 
 /// The answer of a method.
-type Answer<A> = Result<Response<A>, Status>;
+pub(super) type Answer<A> = Result<Response<A>, Status>;
 
 /// The call that a message belongs to, and the message.
-fn read<Q>(mut request: Request<Q>) -> (Arc<Call>, Q) {
+pub(super) fn read<Q>(mut request: Request<Q>) -> (Arc<Call>, Q) {
     let call = request.extensions_mut().remove();
     let call = call.expect("every request is begun as a call");
     (call, request.into_inner())

@@ -21,7 +21,7 @@ use crate::{
     errors::{Cause, Failure},
     keys::Settlement,
     kserve::{
-        self, FINAL_RESPONSE, Label, SequenceControl, Sequences, Settings,
+        self, FINAL_RESPONSE, Label, SequenceControl, Sequences, Settings, WantedOutput,
         proto::{
             InferParameter, ModelInferRequest, ModelInferResponse, ModelStreamInferResponse,
             infer_parameter::ParameterChoice,
@@ -45,7 +45,7 @@ pub(super) async fn answer(
     if let Some(exchange) = &who.entry.exchange {
         exchange.is_open_ended();
     }
-    let (first, share) = call.next().await?.ok_or_else(|| {
+    let (first, share) = call.next::<ModelInferRequest>().await?.ok_or_else(|| {
         let why = "the stream ended before its first message, which names the graph";
         Failure::new(Cause::BadRequest, why)
     })?;
@@ -57,7 +57,7 @@ pub(super) async fn answer(
     let settings = Settings::read(&first.parameters, ready.plan())?;
     who.entry.model(ready.servable.name(), true);
     let (sides, priority) = (&settings.sides, settings.priority);
-    let deadline = who.deadline(settings.timeout);
+    let deadline = who.deadline(who.time_for(&ready.servable, settings.timeout));
     let run = Run::open_tensors(who, ready, sides, priority, deadline, Driver::Task)?;
     let unanswered = Arc::<Mutex<OpenMessages>>::default();
     let feeding = Feeding {
@@ -250,9 +250,17 @@ impl Feeding {
     }
 
     /// Clients may name the outputs, as Triton's do: all of them.
-    fn check_outputs(&self, asked: &[String]) -> Result<(), Failure> {
-        let outputs = || self.feeder.plan.graph_outputs();
-        let is_asked = |output: &str| asked.iter().any(|it| it == output);
+    fn check_outputs(&self, asked: &[WantedOutput]) -> Result<(), Failure> {
+        if let Some(output) = asked.iter().find(|output| output.classes > 0) {
+            let why = "a stream has the packets of outputs as they are, and no classes";
+            return Err(kserve::wrong(format!("outputs.{}", output.name), why));
+        }
+        let plan = &self.feeder.plan;
+        let outputs = || {
+            plan.graph_outputs()
+                .map(|stream| crate::tensors::output_name(plan, stream))
+        };
+        let is_asked = |output: &str| asked.iter().any(|it| it.name == output);
         if asked.is_empty() || (outputs().count() == asked.len() && outputs().all(is_asked)) {
             return Ok(());
         }

@@ -15,7 +15,7 @@ use super::message::HEAD_BYTES;
 use crate::{
     errors::Failure,
     kserve::{
-        Label,
+        Label, WantedOutput,
         proto::{
             InferTensorContents, ModelInferResponse,
             model_infer_request::{InferInputTensor, InferRequestedOutputTensor},
@@ -103,13 +103,11 @@ fn read_contents(datatype: Datatype, contents: InferTensorContents) -> Result<By
 /// Reads the names of the outputs that are wanted; all if empty.
 pub(super) fn read_wanted(
     outputs: Vec<InferRequestedOutputTensor>,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<WantedOutput>, Failure> {
     let outputs = outputs.into_iter().enumerate();
-    let names = outputs.map(|(position, output)| {
-        refuse_parameters(&format!("outputs[{position}]"), &output.parameters)?;
-        Ok(output.name)
-    });
-    names.collect()
+    let outputs = outputs
+        .map(|(position, output)| WantedOutput::read(position, output.name, output.parameters));
+    outputs.collect()
 }
 
 /// Writes an answer with these tensors.

@@ -9,12 +9,12 @@ use axum::{
 };
 use bytes::BytesMut;
 use graphmill_calculators::http::{
-    dialect::{self, Dialect, Target},
+    dialect::{self, Dialect, Framing, Target},
     dialect_table,
 };
 use serde_json::Value;
 
-use super::{graph::routes::Targets, hugging_face, kserve, sse, torchserve};
+use super::{frames, graph::routes::Targets, hugging_face, kserve, ollama, torchserve};
 use crate::{errors::Failure, observe::request_id::Id};
 
 /// Hands a request's target on to handlers, and writes every failure in the form of its dialect,
@@ -57,7 +57,7 @@ pub(crate) async fn layer(targets: &Targets, mut request: Request, next: Next) -
 
 /// How a failure is told under the paths of a family of servers that is no dialect.
 fn error_of(path: &str) -> Option<fn(&Failure) -> Value> {
-    if kserve::owns(path) {
+    if kserve::owns(path) || ollama::owns(path) {
         Some(kserve::error)
     } else if torchserve::owns(path) {
         Some(torchserve::error)
@@ -89,8 +89,6 @@ pub(super) fn write_failure(
         Some(dialect) => dialect.error_event(&failure, number),
         None => (None, dialect::error(&failure)),
     };
-    match name {
-        Some(name) => sse::write_named_event(out, name, &data.to_string()),
-        None => sse::write_event(out, &data.to_string()),
-    }
+    let framing = dialect.map_or(Framing::Events, Dialect::framing);
+    frames::write(framing, out, name, &data.to_string());
 }

@@ -139,11 +139,11 @@ fn packets(plan: &Plan) -> Option<String> {
 /// The packet that a tensor for an input becomes.
 fn packet(plan: &Plan, port: &Port) -> Option<Value> {
     let (datatype, shape, mut data) = elements(plan, port)?;
-    if !tensors::takes_tensors(plan, &port.name) {
-        return Some(json!({ "stream": port.name, "value": data.pop()? }));
+    if !tensors::takes_tensors(plan, &port.stream) {
+        return Some(json!({ "stream": port.stream, "value": data.pop()? }));
     }
     let tensor = json!({ "datatype": datatype, "shape": shape, "data": data });
-    Some(json!({ "stream": port.name, "type": "tensor", "value": tensor }))
+    Some(json!({ "stream": port.stream, "type": "tensor", "value": tensor }))
 }
 
 /// The datatype, the shape and the elements of a tensor for an input.
@@ -151,7 +151,7 @@ fn elements(plan: &Plan, port: &Port) -> Option<(&'static str, Vec<i64>, Vec<Val
     let mut nodes = plan.explain().nodes.iter();
     let is_file = nodes.any(|node| {
         let mut inputs = node.inputs.iter();
-        inputs.any(|input| input.name == port.name && input.port == FILE)
+        inputs.any(|input| input.name == port.stream && input.port == FILE)
     });
     let datatype = port.datatype.unwrap_or(Datatype::Fp32);
     let element = element(datatype, is_file)?;

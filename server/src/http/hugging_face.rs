@@ -1,11 +1,17 @@
 //! Paths of the servers of Hugging Face besides those of dialects: what the model is, and what TEI
 //! has and this server has not.
 
-use std::future::{Ready, ready};
+use std::{
+    future::{Ready, ready},
+    sync::Arc,
+};
 
-use axum::Json;
-use graphmill_calculators::{embed::EmbeddingModel, http::dialect_table, llm::LanguageModel};
-use graphmill_dialects::limits::{MAX_STOPS, MAX_TEXTS};
+use axum::{Json, extract::State};
+use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
+use graphmill_dialects::{
+    bodies::{TEI_EMBED, TEI_RERANK, TGI},
+    limits::{MAX_STOPS, MAX_TEXTS},
+};
 use graphmill_llm::embed::Pooling;
 use serde_json::{Value, json};
 
@@ -14,6 +20,7 @@ use super::{
     request::Query,
 };
 use crate::{
+    app::state::App,
     errors::{Cause, Failure},
     run::RequestContext,
 };
@@ -60,21 +67,27 @@ fn refused(why: &'static str) -> impl Fn() -> Ready<Failure> + Clone {
     move || ready(Failure::new(Cause::Unsupported, why))
 }
 
-async fn info(who: RequestContext, query: Query) -> Result<Json<Value>, Failure> {
+async fn info(
+    State(app): State<Arc<App>>,
+    who: RequestContext,
+    query: Query,
+) -> Result<Json<Value>, Failure> {
     query.check(&["model"])?;
-    let servables = who.servables();
-    let default = |dialect| servables.default_graph(dialect, |graph| who.sees(graph, None));
-    let mut dialects = dialect_table::all();
-    let name = match query.one("model")?.filter(|name| !name.is_empty()) {
-        Some(name) => name,
-        None => match dialects.find_map(|dialect| default(dialect).ok()) {
-            Some(servable) => servable.name(),
-            None => dialect_table::all().next().map_or(Ok(""), |dialect| {
-                default(dialect).map(|servable| servable.name())
-            })?,
-        },
+    let default = |endpoint| {
+        let servables = app.servables();
+        let preferred = app.options.default_model.as_deref();
+        let graph = servables.default_for(endpoint, preferred, |graph| who.sees(graph, None));
+        graph.map(|graph| graph.graph().to_owned())
     };
-    let newest = who.find(name)?.servable;
+    let name = match query.one("model")?.filter(|name| !name.is_empty()) {
+        Some(name) => name.to_owned(),
+        None => default(TGI).or_else(|failure| {
+            let others = [TEI_EMBED, TEI_RERANK].into_iter();
+            let mut others = others.filter_map(|endpoint| default(endpoint).ok());
+            others.next().ok_or(failure)
+        })?,
+    };
+    let newest = who.find(&name)?.servable;
     let ready = who.available(newest.name(), None).await?;
     let plan = ready.plan();
     let mut info = if let Some(model) = plan.resources::<LanguageModel>().first() {

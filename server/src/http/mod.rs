@@ -7,16 +7,20 @@ mod api;
 mod cancel;
 pub(crate) mod dialect_errors;
 mod example;
+mod frames;
 mod graph;
 mod hugging_face;
 pub(crate) mod kserve;
 pub(crate) mod media;
 mod observe;
+mod ollama;
 mod openai;
+mod openllm;
 mod operation;
 mod ovms;
 mod page;
 mod request;
+mod residence;
 mod sse;
 mod status;
 mod timings;
@@ -35,7 +39,7 @@ use graphmill_engine::shortened;
 use graphmill_grammar::suggest;
 
 use crate::app::state::App;
-pub(crate) use graph::routes::Targets;
+pub(crate) use graph::{first_response, routes::Targets, when_to_retry};
 pub(crate) use operation::Side;
 use operation::{Answer, Group, Operation};
 
@@ -54,17 +58,22 @@ fn operations(web: bool) -> Vec<Operation> {
         Operation::get("/metrics", |State(app): State<Arc<App>>, headers: HeaderMap| async move { app.metrics.scrape(&headers) }).about(Group::Server, "The same as numbers over time, for Prometheus")
             .answers(Answer::Text(&metrics::CONTENT_TYPES)).on(Side::Management),
         Operation::get("/health", kserve::ready).about(Group::Server, "The same as `/v2/health/ready`, where many look").answers(Answer::Health),
+        Operation::post("/invocations", graph::invocation).about(Group::Generation, "A chat, a completion, embeddings or a reranking by its fields, as SageMaker sends it")
+            .answers(Answer::Any).refuses(operation::OF_GRAPHS).listed(false),
         Operation::get("/v1/health", kserve::ready).about(Group::Server, "The same as `/v2/health/ready`, where many look")
             .answers(Answer::Health).listed(false),
     ];
     let dialects = [
         graph::routes::operations(),
         openai::operations(),
+        ollama::operations(),
         ovms::operations(),
         kserve::operations(),
         torchserve::operations(),
         hugging_face::operations(),
         cancel::operations(),
+        residence::operations(),
+        openllm::operations(),
         observe::operations(),
         api::operations(),
     ];
@@ -91,6 +100,13 @@ pub(crate) fn routes(side: Side, web: bool) -> Router<Arc<App>> {
         .merge(others.unwrap_or_default())
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
+}
+
+/// What a listener for scrapers alone answers.
+pub(crate) fn metrics_routes() -> Router<Arc<App>> {
+    let mut operations = operations(false);
+    operations.retain(|operation| operation.path == "/metrics");
+    operation::routes(operations).fallback(unknown_route)
 }
 
 /// What a key needs for each operation.

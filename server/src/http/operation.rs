@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::{
     Router,
     handler::Handler,
-    routing::{MethodRouter, delete, get, post, put},
+    routing::{MethodRouter, delete, get, options, post, put},
 };
 
 use graphmill_calculators::http::dialect::{Dialect, Purpose, Route};
@@ -206,6 +206,11 @@ impl Operation {
     /// A PUT.
     pub(crate) fn put<T: 'static>(path: &str, handler: impl Handler<T, Arc<App>>) -> Self {
         Self::new("put", path, Some(put(handler)))
+    }
+
+    /// An OPTIONS.
+    pub(crate) fn options<T: 'static>(path: &str, handler: impl Handler<T, Arc<App>>) -> Self {
+        Self::new("options", path, Some(options(handler)))
     }
 
     /// A DELETE.

@@ -1,6 +1,9 @@
 //! The codec of the service: prost's messages, of a bounded number of fields.
 
-use std::{any::type_name, marker::PhantomData};
+use std::{
+    any::{TypeId, type_name},
+    marker::PhantomData,
+};
 
 use prost::{
     DecodeError, Message,
@@ -12,14 +15,14 @@ use tonic::{
     codec::{self, DecodeBuf, Decoder, EncodeBuf, Encoder},
 };
 
+use super::proto::ModelInferRequest;
 use crate::errors::{Cause, Failure};
 
 /// Maximum number of fields of a message, with those of its tensors, but without those inside of
 /// them: each takes memory and time that its few bytes do not show.
 const MAX_FIELDS: usize = 4_096;
 
-/// The fields `inputs` and `outputs` of a `ModelInferRequest`. No other request has fields of these
-/// numbers.
+/// The fields `inputs` and `outputs` of a `ModelInferRequest`.
 const TENSORS: [u32; 2] = [5, 6];
 
 /// Writes messages of one type and reads those of another.
@@ -53,7 +56,7 @@ impl<A: Message, Q> Encoder for Codec<A, Q> {
     }
 }
 
-impl<A, Q: Message + Default> Decoder for Codec<A, Q> {
+impl<A, Q: Message + Default + 'static> Decoder for Codec<A, Q> {
     type Item = Q;
     type Error = Status;
 
@@ -66,8 +69,10 @@ impl<A, Q: Message + Default> Decoder for Codec<A, Q> {
                 format!("the message is no {name}: {why}"),
             )
         };
+        let is_tensors = TypeId::of::<Q>() == TypeId::of::<ModelInferRequest>();
+        let inside: &[u32] = if is_tensors { &TENSORS } else { &[] };
         let fields =
-            count_fields(bytes.clone(), &TENSORS).map_err(|error| wrong(error.to_string()))?;
+            count_fields(bytes.clone(), inside).map_err(|error| wrong(error.to_string()))?;
         if fields > MAX_FIELDS {
             let why = format!("it has {fields} fields, at most {MAX_FIELDS} are read");
             return Err(wrong(why).into());

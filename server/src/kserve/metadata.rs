@@ -30,7 +30,8 @@ pub(crate) const PLATFORM: &str = "graphmill";
 const VERSION: u64 = 1;
 
 /// What is served besides the protocol itself.
-const EXTENSIONS: [&str; 4] = [
+const EXTENSIONS: [&str; 5] = [
+    "classification",
     "binary_tensor_data",
     "model_repository",
     "statistics",

@@ -2,6 +2,7 @@
 //! carry tensors, what a graph is, and what the server counts. `proto` has its messages, which gRPC
 //! sends by `codec`, prost's with bounds, and REST writes as JSON.
 
+mod classification;
 pub(crate) mod codec;
 mod metadata;
 mod parameters;
@@ -11,6 +12,7 @@ mod run;
 mod sequences;
 mod statistics;
 
+pub(crate) use classification::WantedOutput;
 pub(crate) use metadata::{
     Label, PLATFORM, config, describe, describe_server, find, find_version, log_settings,
     refuse_settings, serialize_data_type, trace_settings,

@@ -7,7 +7,8 @@ use graphmill_calculators::tensor::{Datatype, shape_of};
 use graphmill_engine::{Packet, Plan, Summary, Timestamp, shortened};
 
 use super::{
-    Label, Parameters, SHOWN_BYTES, SequenceControl, Sequences, Settings, find_version,
+    Label, Parameters, SHOWN_BYTES, SequenceControl, Sequences, Settings, WantedOutput,
+    find_version,
     parameters::{CONTENT_TYPE, check_content_type},
     proto::InferParameter,
     sequences::Sequence,
@@ -28,7 +29,7 @@ pub(crate) struct RunRequest {
     pub(crate) parameters: Parameters,
     pub(crate) inputs: Tensors,
     /// The outputs that are wanted; all if empty.
-    pub(crate) outputs: Vec<String>,
+    pub(crate) outputs: Vec<WantedOutput>,
 }
 
 /// Result of a run.
@@ -48,8 +49,9 @@ pub(crate) async fn available(
     name: &str,
     version: &str,
 ) -> Result<Ready, Failure> {
-    let (name, _) = find_version(|name| who.find(name), name, version)?;
-    let ready = who.available(&name, who.deadline(None)).await?;
+    let (name, graph) = find_version(|name| who.find(name), name, version)?;
+    let deadline = who.deadline(who.time_for(&graph, None));
+    let ready = who.available(&name, deadline).await?;
     if tensors::is_served(&ready.plan).unwrap_or(false) {
         return Ok(ready);
     }
@@ -74,7 +76,7 @@ pub(crate) async fn run(
     check_outputs(&request.outputs, ready.plan())?;
     let settings = Settings::read(&request.parameters, ready.plan())?;
     who.entry.model(ready.servable.name(), false);
-    let deadline = who.deadline(settings.timeout);
+    let deadline = who.deadline(who.time_for(&ready.servable, settings.timeout));
     let (sides, priority) = (&settings.sides, settings.priority);
     let mut run = Run::open_tensors(who, ready, sides, priority, deadline, Driver::Reader)?;
     let packets = packets(&run.plan, request.inputs, true)?;
@@ -138,6 +140,11 @@ async fn part_of_sequence(
     if part.starts {
         hold.begins();
     }
+    let within = match who.find(&sequence.name) {
+        Ok(named) => who.time_for(&named.servable, settings.timeout),
+        // A reload has taken it away.
+        Err(_) => settings.timeout,
+    };
     let fed = async {
         sequence.feeder.push(packets, time, None).await?;
         if part.ends {
@@ -146,7 +153,7 @@ async fn part_of_sequence(
         }
         sequence.run.collect(Some(&sequence.feeder)).await
     };
-    let tensors = who.guard(settings.timeout).wait(fed).await?;
+    let tensors = who.guard(within).wait(fed).await?;
     who.entry.answers();
     let label = sequence.label.clone();
     if part.ends || sequence.run.has_ended() {
@@ -186,30 +193,33 @@ pub(crate) fn check_version(asked: &str, version: &str, what: &str) -> Result<()
 }
 
 /// Refuses outputs that the graph does not have.
-fn check_outputs(wanted: &[String], plan: &Plan) -> Result<(), Failure> {
-    let names: Vec<&str> = plan.graph_outputs().collect();
-    let is_unknown = |name: &String| !names.contains(&name.as_str());
+fn check_outputs(wanted: &[WantedOutput], plan: &Plan) -> Result<(), Failure> {
+    let names: Vec<&str> = (plan.graph_outputs())
+        .map(|stream| tensors::output_name(plan, stream))
+        .collect();
+    let is_unknown = |output: &WantedOutput| !names.contains(&output.name.as_str());
     let Some(position) = wanted.iter().position(is_unknown) else {
         return Ok(());
     };
-    let unknown = shortened(&wanted[position], SHOWN_BYTES);
+    let unknown = shortened(&wanted[position].name, SHOWN_BYTES);
     let names = names.join("`, `");
     let why = format!("the graph has no output `{unknown}`; there are `{names}`");
     Err(wrong(format!("outputs[{position}].name"), why))
 }
 
 /// Of all tensors those that are wanted, in that order.
-fn choose(tensors: Tensors, wanted: &[String]) -> Result<Tensors, Failure> {
+fn choose(tensors: Tensors, wanted: &[WantedOutput]) -> Result<Tensors, Failure> {
     if wanted.is_empty() {
         return Ok(tensors);
     }
-    let choose = |name: &String| {
-        let found = tensors.iter().find(|(other, _)| other == name);
-        found.cloned().ok_or_else(|| {
-            let name = shortened(name, SHOWN_BYTES);
+    let choose = |output: &WantedOutput| {
+        let found = tensors.iter().find(|(other, _)| *other == output.name);
+        let (name, tensor) = found.ok_or_else(|| {
+            let name = shortened(&output.name, SHOWN_BYTES);
             let why = format!("the graph's output `{name}` has no packet");
             Failure::new(Cause::NoAnswer, why)
-        })
+        })?;
+        Ok((name.clone(), output.take(tensor)?))
     };
     wanted.iter().map(choose).collect()
 }
@@ -253,19 +263,23 @@ pub(crate) fn packets(
     let mut packets: Vec<(String, Packet)> = Vec::with_capacity(given.len());
     for (name, tensor) in given {
         let field = format!("inputs.{}", shortened(&name, SHOWN_BYTES));
-        if !plan.graph_inputs().any(|input| input == name) {
-            let names = plan.graph_inputs().collect::<Vec<_>>().join("`, `");
+        let Some(stream) = tensors::input_stream(plan, &name) else {
+            let names = plan
+                .graph_inputs()
+                .map(|stream| tensors::input_name(plan, stream));
+            let names = names.collect::<Vec<_>>().join("`, `");
             let why = format!("the graph has no such input; there are `{names}`");
             return Err(wrong(field, why));
-        }
-        if packets.iter().any(|(other, _)| *other == name) {
+        };
+        if packets.iter().any(|(other, _)| *other == stream) {
             return Err(wrong(field, "the input is given twice"));
         }
-        let packet = tensors::to_packet(plan, &name, tensor);
-        packets.push((name, packet.map_err(|why| wrong(field, why))?));
+        let packet = tensors::to_packet(plan, stream, tensor);
+        packets.push((stream.to_owned(), packet.map_err(|why| wrong(field, why))?));
     }
     let is_missing = |input: &&str| !packets.iter().any(|(name, _)| name == input);
     if whole && let Some(missing) = plan.graph_inputs().find(is_missing) {
+        let missing = tensors::input_name(plan, missing);
         let failure = wrong(format!("inputs.{missing}"), "the input is missing");
         return Err(failure.with_code("missing_required_parameter"));
     }

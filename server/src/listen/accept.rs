@@ -23,9 +23,13 @@ use tokio::{
 use super::{
     connections::Connections,
     serve::{serve, spawn},
+    socket::Stream,
     tls::Tls,
 };
-use crate::errors::{Cause, Failure, Retry};
+use crate::{
+    errors::{Cause, Failure, Retry},
+    owner::Peer,
+};
 
 /// Connections that may wait to be accepted, if the system allows as many (`net.core.somaxconn`).
 /// One that finds no place tries again after a second.
@@ -56,10 +60,46 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
+/// A source of connections.
+pub(crate) trait Listener: Send + Sync + 'static {
+    /// A connection.
+    type Stream: Stream + 'static;
+
+    /// The next connection, and its client.
+    fn accept(&self) -> impl Future<Output = io::Result<(Self::Stream, Peer)>> + Send;
+
+    /// Closes a connection with what can be said without waiting.
+    fn refuse_at_once(stream: Self::Stream) {
+        drop(stream);
+    }
+}
+
+impl Listener for TcpListener {
+    type Stream = TcpStream;
+
+    async fn accept(&self) -> io::Result<(TcpStream, Peer)> {
+        let (stream, client) = Self::accept(self).await?;
+        // Tokens are small writes: waiting to fill a segment would hold each back.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!("TCP_NODELAY: {error}");
+        }
+        Ok((stream, client.into()))
+    }
+
+    fn refuse_at_once(stream: TcpStream) {
+        if let Ok(mut stream) = stream.into_std() {
+            // What came so far is read first: closing on it would be a reset. The socket does not
+            // block: whatever cannot be done now is left undone.
+            let _ = stream.read(&mut [0; 4 << 10]);
+            let _ = stream.write(answer(&too_many()).as_bytes());
+        }
+    }
+}
+
 /// Serves the connections of a listener for as long as this is polled. They go on when it is
 /// dropped.
-pub(crate) async fn accept(
-    listener: TcpListener,
+pub(crate) async fn accept<L: Listener>(
+    listener: L,
     tls: Option<Arc<Tls>>,
     connections: Arc<Connections>,
     service: Router,
@@ -71,11 +111,11 @@ pub(crate) async fn accept(
             Ok((stream, client)) => {
                 pause = first;
                 let acceptor = tls.as_ref().map(|tls| tls.acceptor());
-                match connections.admit(client.into()) {
+                match connections.admit(client) {
                     Some((place, ends)) => {
                         spawn(ends, serve(stream, acceptor, place, service.clone()));
                     }
-                    None if acceptor.is_none() => refuse(&connections.refusing, stream),
+                    None if acceptor.is_none() => refuse::<L>(&connections.refusing, stream),
                     // To say why would take a handshake, which is what there is no room for.
                     None => drop(stream),
                 }
@@ -100,17 +140,14 @@ pub(crate) async fn accept(
 }
 
 /// Says that there are too many connections, in one of [`REFUSED_AT_ONCE`] places.
-fn refuse(places: &Arc<Semaphore>, stream: TcpStream) {
+fn refuse<L: Listener>(places: &Arc<Semaphore>, stream: L::Stream) {
     if let Ok(place) = Arc::clone(places).try_acquire_owned() {
         tokio::spawn(async move {
             close(stream, Some(too_many()), true).await;
             drop(place);
         });
-    } else if let Ok(mut stream) = stream.into_std() {
-        // What came so far is read first: closing on it would be a reset. The socket does not block:
-        // whatever cannot be done now is left undone.
-        let _ = stream.read(&mut [0; 4 << 10]);
-        let _ = stream.write(answer(&too_many()).as_bytes());
+    } else {
+        L::refuse_at_once(stream);
     }
 }
 

@@ -13,6 +13,7 @@ mod limits;
 mod serve;
 mod socket;
 mod tls;
+mod unix;
 
 use axum::{
     extract::Request,
@@ -29,6 +30,7 @@ pub use limits::Limits;
 pub(crate) use limits::{affordable, time_allowed};
 pub(crate) use tls::{Tls, watch_certificates};
 pub use tls::{TlsError, TlsFiles};
+pub(crate) use unix::UnixSocket;
 
 use crate::errors::{Cause, Failure};
 

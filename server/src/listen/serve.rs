@@ -20,7 +20,7 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::conn::auto,
 };
-use tokio::{net::TcpStream, sync::oneshot};
+use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 use tower::Service as _;
 
@@ -68,16 +68,12 @@ impl<F: Future<Output: Send> + Send + 'static> Executor<F> for Streams {
 
 /// Serves a connection, over TLS where there is an acceptor.
 pub(super) async fn serve(
-    stream: TcpStream,
+    stream: impl Stream + 'static,
     acceptor: Option<TlsAcceptor>,
     place: Place,
     service: Router,
 ) {
     let connection = &place.connection;
-    // Tokens are small writes: waiting to fill a segment would hold each back.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!("TCP_NODELAY: {error}");
-    }
     let stream: Box<dyn Stream> = match acceptor {
         None => Box::new(stream),
         Some(acceptor) => tokio::select! {

@@ -17,7 +17,7 @@ use tokio::{
 use super::connection::Connection;
 
 /// Bytes from and to a client, plain or through TLS.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 

@@ -4,6 +4,7 @@
 pub(crate) mod difference;
 pub(crate) mod expect;
 pub(crate) mod line;
+mod order;
 pub(crate) mod play;
 pub(crate) mod recording;
 pub(crate) mod saved_test;

@@ -21,7 +21,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-use super::line::Line;
+use super::{line::Line, order::Order};
 
 /// How a session ended.
 pub(crate) enum End {
@@ -32,9 +32,14 @@ pub(crate) enum End {
     Stuck(String),
     /// The user does not want it any more.
     Interrupted,
-    /// A line could not be read or sent.
+    /// A line could not be read.
     BadLine(String),
+    /// The line of this number could not be sent, or made the session fail because it came too late.
+    Refused(usize, Error),
 }
+
+/// A line with its number, or why it could not be read.
+pub(crate) type Numbered = Result<(usize, Line), String>;
 
 /// A session that has not started.
 pub(crate) struct Play {
@@ -131,7 +136,7 @@ impl Play {
     /// Runs the session: sends the lines as they come, and waits for the end.
     pub(crate) async fn run(
         self,
-        lines: mpsc::Receiver<Result<Line, String>>,
+        lines: mpsc::Receiver<Numbered>,
         interrupted: impl Future<Output = ()>,
         patience: Patience<'_>,
     ) -> (End, Handle) {
@@ -160,7 +165,7 @@ impl From<(Session, Handle)> for Play {
 }
 
 /// Lines that are all there, for [`Play::run`].
-pub(crate) fn complete(lines: Vec<Line>) -> mpsc::Receiver<Result<Line, String>> {
+pub(crate) fn complete(lines: Vec<(usize, Line)>) -> mpsc::Receiver<Numbered> {
     let (sender, receiver) = mpsc::channel(lines.len().max(1));
     for line in lines {
         // There is room for all of them, and the receiver is at hand.
@@ -172,19 +177,22 @@ pub(crate) fn complete(lines: Vec<Line>) -> mpsc::Receiver<Result<Line, String>>
 async fn attend(
     mut session: JoinHandle<Result<Summary>>,
     handle: &Handle,
-    mut lines: mpsc::Receiver<Result<Line, String>>,
+    mut lines: mpsc::Receiver<Numbered>,
     progress: &Notify,
     interrupted: impl Future<Output = ()>,
     patience: Patience<'_>,
 ) -> End {
     let sending = AtomicBool::new(false);
+    let order = Mutex::new(Order::default());
+    let order = || order.lock().unwrap_or_else(PoisonError::into_inner);
     let feed = async {
         while let Some(line) = lines.recv().await {
-            let line = line.map_err(End::BadLine)?;
+            let (number, line) = line.map_err(End::BadLine)?;
+            order().note(number, &line);
             sending.store(true, Relaxed);
             let sent = send(handle, line).await;
             sending.store(false, Relaxed);
-            sent.map_err(|error| refused(handle, &error))?;
+            sent.map_err(|error| refused(handle, number, &error))?;
         }
         if patience.close {
             handle.close_all();
@@ -201,11 +209,12 @@ async fn attend(
             () = progress.notified() => (silent_since, told, ask_after) = (Instant::now(), false, ASK_AFTER),
             ended = &mut session => return match ended {
                 Ok(Ok(_)) => End::Done,
-                Ok(Err(error)) => End::Failed(error),
+                Ok(Err(error)) => failed(error, &order()),
                 Err(panic) => End::Failed(Error::internal(panic.to_string())),
             },
             result = &mut feed, if !complete => match result {
                 Ok(()) => (complete, silent_since, ask_after) = (true, Instant::now(), ASK_AFTER),
+                Err(End::Failed(error)) => return failed(error, &order()),
                 Err(end) => return end,
             },
             () = &mut interrupted => return End::Interrupted,
@@ -231,6 +240,14 @@ async fn attend(
     }
 }
 
+/// How a session ended that failed after these lines.
+fn failed(error: Error, order: &Order) -> End {
+    match order.at_fault(&error) {
+        Some(number) => End::Refused(number, error),
+        None => End::Failed(error),
+    }
+}
+
 /// What the session waits for; none if it does not say, because a call of a node goes on.
 async fn ask(handle: &Handle) -> Option<Why> {
     timeout(TELL_AFTER, handle.why()).await.ok()
@@ -247,11 +264,11 @@ async fn in_words(handle: &Handle) -> String {
 
 /// What to make of a line that could not be sent: how the session ended, if it has ended, else that
 /// the line is wrong.
-fn refused(handle: &Handle, error: &Error) -> End {
+fn refused(handle: &Handle, number: usize, error: &Error) -> End {
     match handle.outcome().now_or_never() {
         Some(Err(error)) => End::Failed(error),
         Some(Ok(_)) => End::Done,
-        None => End::BadLine(error.to_string()),
+        None => End::Refused(number, error.clone()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Recordings of sessions as files: a line that says what was recorded, then a line for each packet.
 //! Servers write them (`GET /v3/sessions/{id}/recording`), and replays.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path};
 
 use graphmill_calculators::llm::RecordedTokens;
 use graphmill_engine::{Packet, Plan, SidePackets, codec};
@@ -104,23 +104,40 @@ impl Recording {
 
     /// The packets of the graph's inputs, for a plan that may be of a changed graph: its side
     /// packets, then what goes in.
-    pub(crate) fn input(&self, plan: &Plan) -> Result<(SidePackets, Vec<Line>), String> {
+    pub(crate) fn input(&self, plan: &Plan) -> Result<(SidePackets, Vec<(usize, Line)>), String> {
         let mut sides = SidePackets::new();
         let mut lines = Vec::new();
         let is_input = |name: &str| plan.graph_inputs().any(|input| input == name);
         let declared = &plan.explain().side_inputs;
-        for packet in &self.packets {
+        // The first line is the head.
+        for (number, packet) in (2..).zip(&self.packets) {
             if packet.side && declared.contains(&packet.stream) {
                 let read = packet.read()?;
                 sides = sides.with_packet(packet.stream.clone(), read);
             } else if !packet.side && is_input(&packet.stream) {
-                lines.push(Line::Packet {
-                    stream: packet.stream.clone(),
-                    packet: packet.read()?,
-                });
+                let (stream, packet) = (packet.stream.clone(), packet.read()?);
+                lines.push((number, Line::Packet { stream, packet }));
             }
         }
         Ok((sides, lines))
+    }
+
+    /// The inputs and side packets that were recorded of one graph and that another one does not
+    /// have.
+    pub(crate) fn lost(&self, recorded: &Plan, played: &Plan) -> Vec<&str> {
+        let has = |plan: &Plan, packet: &Recorded| {
+            let explained = plan.explain();
+            let inputs = if packet.side {
+                &explained.side_inputs
+            } else {
+                &explained.inputs
+            };
+            inputs.contains(&packet.stream)
+        };
+        let packets = self.packets.iter();
+        let lost = packets.filter(|packet| has(recorded, packet) && !has(played, packet));
+        let lost: BTreeSet<&str> = lost.map(|packet| packet.stream.as_str()).collect();
+        lost.into_iter().collect()
     }
 
     /// The nodes of a graph that generate, and the streams of their tokens.

@@ -13,11 +13,16 @@
 //! ```
 
 use std::{
-    collections::BTreeMap, fmt::Write as _, future::pending, path::Path, sync::Arc, time::Duration,
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    future::pending,
+    path::Path,
+    sync::Arc,
+    time::Duration,
 };
 
 use graphmill_calculators::llm::{LanguageModel, RecordedTokens};
-use graphmill_engine::{Environment, Error, Plan, Registry, SidePackets, codec};
+use graphmill_engine::{Environment, Error, Plan, Registry, SidePackets, TypeInfo, codec};
 use graphmill_grammar::render::{self, Color};
 use graphmill_llm::backend::scripted::Script;
 use serde::Deserialize;
@@ -149,19 +154,47 @@ impl TestFile {
     }
 
     /// Puts its scripts in the place of language models.
-    pub(crate) fn provide(&self, mut environment: Environment) -> Result<Environment, String> {
-        for (name, script) in &self.models {
-            let model = LanguageModel::scripted(script.clone())
-                .map_err(|error| format!("model `{name}`: {error}"))?;
-            environment = environment.with_resource(name, Arc::new(model));
-        }
-        Ok(environment)
+    pub(crate) fn provide(&self, environment: Environment) -> Environment {
+        let provide = |environment: Environment, (name, script): (&String, &Script)| {
+            let script = script.clone();
+            environment.with_resource_from(name, move |spec, files| {
+                LanguageModel::scripted(script.clone(), spec, files).map(Arc::new)
+            })
+        };
+        self.models.iter().fold(environment, provide)
+    }
+
+    /// Says which script is in the place of nothing, if one is.
+    pub(crate) fn unused_model(&self, plan: &Plan) -> Option<String> {
+        let of = TypeInfo::of::<LanguageModel>().name();
+        let sides = plan
+            .explain()
+            .nodes
+            .iter()
+            .flat_map(|node| &node.side_inputs);
+        let used: BTreeSet<&str> = sides
+            .filter(|side| side.ty == of)
+            .map(|side| side.name.as_str())
+            .collect();
+        let unused = self
+            .models
+            .keys()
+            .find(|name| !used.contains(name.as_str()))?;
+        let used: Vec<&str> = used.into_iter().collect();
+        Some(format!(
+            "`models.{unused}`: no node of the graph uses a language model of this name; used: {}",
+            if used.is_empty() {
+                "none".to_owned()
+            } else {
+                used.join(", ")
+            }
+        ))
     }
 
     /// Compiles the graph; `path` is where the file lies. The error is about something else than
     /// the graph.
     pub(crate) fn bench(&self, path: &Path, named: &Named) -> Result<Bench, String> {
-        let environment = self.provide(Environment::new(Registry::global()))?;
+        let environment = self.provide(Environment::new(Registry::global()));
         let folder = path.parent().unwrap_or(Path::new(""));
         let compiled = match (&self.graph, &self.text) {
             (Some(graph), _) => {
@@ -175,6 +208,10 @@ impl TestFile {
                 compile_text(path, text, &base, &environment, named)
             }
         };
+        let plan = compiled.plan.as_ref();
+        if let Some(unused) = plan.and_then(|plan| self.unused_model(plan)) {
+            return Err(unused);
+        }
         let shown = || render::human(&compiled.sources, &compiled.diagnostics, Color::Plain);
         Ok(Bench {
             plan: compiled.plan.ok_or_else(shown),
@@ -223,10 +260,11 @@ impl Bench {
         let mut lines = Vec::new();
         for (at, written) in case.input.iter().enumerate() {
             let line = reader.line(written.clone());
-            let line = line.map_err(|why| format!("`input`, element {}: {why}", at + 1))?;
+            let number = at + 1;
+            let line = line.map_err(|why| format!("`input`, element {number}: {why}"))?;
             match line {
                 Line::Side { name, packet } => sides = sides.with_packet(name, packet),
-                line => lines.push(line),
+                line => lines.push((number, line)),
             }
         }
         let patience = Patience {
@@ -327,7 +365,11 @@ impl Case {
         };
         match (end, &self.error, &self.stuck) {
             (End::Done, None, None) => Ok(()),
-            (End::Failed(error), Some(_), _) if matches(&self.error, &error.to_string()) => Ok(()),
+            (End::Failed(error) | End::Refused(_, error), Some(_), _)
+                if matches(&self.error, &error.to_string()) =>
+            {
+                Ok(())
+            }
             (End::Stuck(why), _, Some(_)) if matches(&self.stuck, why) => Ok(()),
             (End::Done, Some(error), _) => Err(format!(
                 "the graph was expected to fail with\n- {error}\n  but ended well\n"
@@ -335,7 +377,7 @@ impl Case {
             (End::Done, None, Some(stuck)) => Err(format!(
                 "the graph was expected to get stuck with\n- {stuck}\n  but ended well\n"
             )),
-            (End::Failed(error), Some(wanted), _) => Err(format!(
+            (End::Failed(error) | End::Refused(_, error), Some(wanted), _) => Err(format!(
                 "the graph failed in another way\n- {wanted}\n+ {error}\n"
             )),
             (End::Failed(error), None, _) => Err(format!("the graph failed: {error}\n")),
@@ -344,6 +386,9 @@ impl Case {
             )),
             (End::Stuck(why), _, None) => Err(format!("{why}\n")),
             (End::BadLine(problem), ..) => Err(format!("`input`: {problem}\n")),
+            (End::Refused(number, problem), ..) => {
+                Err(format!("`input`, element {number}: {problem}\n"))
+            }
             (End::Interrupted, ..) => Err("interrupted\n".to_owned()),
         }
     }

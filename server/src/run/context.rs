@@ -18,7 +18,7 @@ use crate::{
     listen::{Exchange, time_allowed},
     observe::{request_id::Id, trace::RequestTrace},
     owner::{self, Owner},
-    servable::{Choice, Named, Patience, Ready, Servables, Served},
+    servable::{Choice, Named, Patience, Ready, Servable, Servables, Served},
     sessions::{RecordingOptions, Sessions},
     stage::Stage,
 };
@@ -148,6 +148,12 @@ impl RequestContext {
         shorter.and_then(|time| self.arrived.checked_add(time))
     }
 
+    /// Time for the answer of a graph: as the request says, or else as the graph's entry does.
+    pub(crate) fn time_for(&self, graph: &Servable, within: Option<Duration>) -> Option<Duration> {
+        let usual = graph.response_timeout().filter(|_| self.allowed.is_none());
+        within.or(usual)
+    }
+
     /// Guards waits until that deadline.
     pub(crate) fn guard(&self, within: Option<Duration>) -> Guard {
         self.runner.guard(self.deadline(within))
@@ -164,6 +170,12 @@ impl RequestContext {
         caller.is_none_or(|caller| caller.sees(graph, adapter))
     }
 
+    /// Returns true if the caller is an operator.
+    pub(crate) fn operates(&self) -> bool {
+        let caller = self.caller.as_deref();
+        caller.map_or(self.runner.is_open, Caller::administers)
+    }
+
     /// Settles the account of the caller's key when it is dropped.
     pub(crate) fn settlement(&self) -> Option<Settlement> {
         self.caller.clone().map(Settlement)
@@ -176,6 +188,7 @@ impl RequestContext {
             caller.is_tallied(Arc::clone(&tally));
         }
         Account {
+            received: Some(self.arrived),
             tally,
             tenant: owner::tenant(self.caller.as_ref(), self.owner.as_ref()),
             terms: self.caller.as_ref().map(Caller::terms),
@@ -194,8 +207,7 @@ impl RequestContext {
                 return Err(Failure::new(Cause::BadRequest, message));
             }
         };
-        let caller = self.caller.as_deref();
-        if !caller.map_or(self.runner.is_open, Caller::administers) {
+        if !self.operates() {
             let message = format!("the header `{RECORD}` needs a key with the scope `admin`");
             return Err(Failure::new(Cause::Forbidden, message));
         }

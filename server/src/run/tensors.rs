@@ -58,7 +58,7 @@ impl Run {
         (position, packet): OutputPacket,
     ) -> Result<(String, Tensor), Failure> {
         let name = self.plan.graph_outputs().nth(position);
-        let name = name.unwrap_or_default();
+        let name = tensors::output_name(&self.plan, name.unwrap_or_default());
         let tensor = tensors::to_tensor(packet).map_err(|of| {
             let message = format!("the graph's output `{name}` is `{of}`, which is no tensor");
             Failure::new(Cause::NoAnswer, message)

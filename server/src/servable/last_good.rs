@@ -3,11 +3,8 @@
 //! saved; their stamps show whether they are still the same.
 
 use std::{
-    fs::{self, OpenOptions},
-    io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    fs, io,
     path::{self, Path, PathBuf},
-    process,
     sync::Arc,
     time::{Duration, UNIX_EPOCH},
 };
@@ -18,7 +15,10 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
 use super::{Servables, StateName};
-use crate::config::{self, Canary, Config, GraphEntry, Observation, Redaction, Serving};
+use crate::{
+    config::{self, Canary, Config, GraphEntry, Observation, Redaction, Serving},
+    replace::replace,
+};
 
 /// The form of the file; another one is not read.
 const FORMAT: u32 = 1;
@@ -70,6 +70,9 @@ struct SavedObservation {
 #[serde(deny_unknown_fields)]
 struct SavedGraph {
     name: String,
+    /// Absent in files of programs that had none.
+    #[serde(default)]
+    aliases: Vec<String>,
     version: Option<u64>,
     base: PathBuf,
     file: PathBuf,
@@ -133,22 +136,10 @@ impl Keeper {
             }
         }
         kept.time = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
-        let mut name = self.file.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.new", process::id()));
-        let beside = self.file.with_file_name(name);
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        let written = options.open(&beside).and_then(|mut new| {
-            serde_json::to_writer_pretty(&new, &kept)?;
-            new.write_all(b"\n")?;
-            new.sync_all()?;
-            fs::rename(&beside, &self.file)
-        });
-        if written.is_err() {
-            // Nothing is left of what could not be written whole.
-            fs::remove_file(&beside).ok();
-        }
-        written.map(|()| true)
+        let mut text = serde_json::to_vec_pretty(&kept)?;
+        text.push(b'\n');
+        replace(&self.file, &text, 0o600)?;
+        Ok(true)
     }
 
     fn read(&self) -> Result<SavedConfig, String> {
@@ -245,6 +236,7 @@ impl SavedGraph {
     fn of(entry: GraphEntry) -> io::Result<Self> {
         Ok(Self {
             name: entry.name,
+            aliases: entry.aliases,
             version: entry.version,
             base: path::absolute(entry.base)?,
             file: path::absolute(entry.file)?,
@@ -263,12 +255,14 @@ impl SavedGraph {
     fn entry(self) -> Result<GraphEntry, String> {
         Ok(GraphEntry {
             name: self.name,
+            aliases: self.aliases,
             version: self.version,
             base: self.base,
             file: self.file,
             subconfig: self.subconfig,
             serving: self.serving,
             text: self.text,
+            maker: None,
             beside: Some(subgraphs(self.beside)?.into()),
         })
     }

@@ -2,6 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
+use graphmill_calculators::http::{dialect::Dialect, dialect_table};
 use graphmill_engine::{
     Environment, FileStamps, Files, Plan, Subgraph, TrackedFiles, read_regular,
 };
@@ -56,6 +57,8 @@ pub(super) struct Made {
     pub(super) text: Option<Arc<str>>,
     /// The subgraphs beside it.
     pub(super) beside: Arc<[Subgraph]>,
+    /// The dialects whose requests its nodes read, by their endpoints.
+    pub(super) reads: Vec<&'static str>,
 }
 
 impl Made {
@@ -158,6 +161,7 @@ fn compile_with(
         plan = compiled.filter(|_| !has_errors(&diagnostics));
     }
     seen.extend(&files.seen());
+    let reads = plan.as_deref().map(dialects_of).unwrap_or_default();
     Compiled {
         plan,
         sources,
@@ -166,8 +170,16 @@ fn compile_with(
             seen,
             text,
             beside: known.beside().into(),
+            reads,
         },
     }
+}
+
+/// The endpoints of the dialects that nodes of a graph read.
+fn dialects_of(plan: &Plan) -> Vec<&'static str> {
+    let nodes = plan.explain().nodes.iter();
+    let read = nodes.flat_map(|node| dialect_table::read_by(&node.calculator));
+    read.map(Dialect::endpoint).collect()
 }
 
 /// Compiles the graph of a configuration's entry.
@@ -176,8 +188,10 @@ pub(super) fn compile_entry(
     environment: &Environment,
 ) -> Result<Compiled, String> {
     let (file, base, named) = (&entry.file, &entry.base, Named::default());
-    let Some(text) = &entry.text else {
-        return compile(file, base, environment, &named);
+    let text = match (&entry.text, &entry.maker) {
+        (Some(text), _) => Arc::clone(text),
+        (None, Some(maker)) => maker.graph()?,
+        (None, None) => return compile(file, base, environment, &named),
     };
     let contents = text.as_bytes().to_vec();
     let Some(beside) = &entry.beside else {

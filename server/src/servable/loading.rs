@@ -142,7 +142,7 @@ impl Servables {
         loaded
     }
 
-    fn has_failed(&self, entry: &GraphEntry, failed: &Failed) {
+    pub(super) fn has_failed(&self, entry: &GraphEntry, failed: &Failed) {
         let servable = self.of(entry);
         let is_awaited = !servable.is_settled() || !servable.loads_on_demand();
         if failed.lacks_files && self.waits && is_awaited {
@@ -207,11 +207,16 @@ impl Servables {
                     let before = attempts.get(&id).map_or(FIRST_PAUSE / 2, |it| it.pause);
                     let pause = (before * 2).min(RETRY_AT_MOST);
                     let next = Instant::now() + pause;
-                    if servable.failure().as_deref() != Some(&failed.reason) {
-                        tracing::warn!("graph `{id}` still waits{}", failed.told());
-                    }
+                    let is_news = servable.failure().as_deref() != Some(&failed.reason);
                     attempts.insert(id, Attempts { pause, next });
-                    servable.becomes_waiting(&failed.reason);
+                    if failed.lacks_files {
+                        servable.becomes_waiting(&failed.reason);
+                    } else {
+                        servable.becomes_failed(&failed.reason, false);
+                    }
+                    if is_news || !failed.lacks_files {
+                        self.tell(entry, &failed);
+                    }
                 }
             }
         }
@@ -262,14 +267,10 @@ impl Servables {
     }
 }
 
-/// Whether nothing but files is wrong: the graph would do with others. A script that says what no
-/// script can is not one that is still being copied.
+/// Returns true if nothing is wrong but files that may still come: the graph would do with others.
 fn only_files(found: &[Diagnostic]) -> bool {
-    let is_of_file = |it: &Diagnostic| {
-        it.code == &sides::RESOURCE_FAILED && !it.message.contains(" is not a model script: ")
-    };
     let mut errors = found.iter().filter(|it| it.is_error()).peekable();
-    errors.peek().is_some() && errors.all(is_of_file)
+    errors.peek().is_some() && errors.all(|it| it.code == &sides::RESOURCE_FAILED)
 }
 
 /// The first error of a graph in one line; all of them are in the log.

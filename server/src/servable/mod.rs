@@ -4,7 +4,7 @@
 //! A list is immutable, and a reload puts another one in its place; a graph's state changes behind
 //! it in one atomic swap. So a request sees one state from beginning to end.
 
-mod default_graph;
+mod default;
 mod demand;
 mod health;
 mod last_good;
@@ -35,7 +35,7 @@ pub(crate) use demand::{Patience, Ready};
 pub(crate) use last_good::{Keeper, LastGood};
 pub(crate) use load::{Compiled, answers, compile, compile_text, request_stream, response_stream};
 pub(crate) use loading::{look_for_models, watch_files};
-pub(crate) use models::{INFER, Named};
+pub(crate) use models::{INFER, LATEST, Named};
 pub use reload::ReloadPolicy;
 pub(crate) use reload_watch::reload_on_change;
 pub(crate) use served::Served;
@@ -45,7 +45,7 @@ pub(crate) use usage::InUse;
 pub(crate) use versions::Choice;
 
 use crate::{
-    config::{Config, GraphEntry, Observation},
+    config::{Config, GraphEntry, Lister, Observation},
     errors::{Cause, Failure},
 };
 use state::Changed;
@@ -56,6 +56,10 @@ pub(crate) struct Settings {
     pub(crate) config: Config,
     /// The file that lists the graphs, if there is one.
     pub(crate) config_path: Option<PathBuf>,
+    /// Lists the graphs where no file does.
+    pub(crate) lister: Option<Lister>,
+    /// Most graphs in memory of those that are loaded on demand.
+    pub(crate) models_max: Option<usize>,
     /// Whether graphs wait for files that are missing.
     pub(crate) waits: bool,
     /// After which time without a request graphs are unloaded that do not say so themselves.
@@ -73,6 +77,8 @@ pub(crate) struct Servables {
     by_name: BTreeMap<String, Arc<Servable>>,
     /// Graphs with versions, by their names.
     versions: BTreeMap<String, Versions>,
+    /// Names of graphs and of versions, by their aliases.
+    aliases: BTreeMap<String, String>,
     /// Lists them in the order in which they are loaded.
     config: Config,
     /// What the program brings, without the subgraphs of the configuration.
@@ -82,6 +88,8 @@ pub(crate) struct Servables {
     pub(crate) waits: bool,
     /// After which time without a request graphs are unloaded that do not say so themselves.
     idle_unload: Option<Duration>,
+    /// Most graphs in memory of those that are loaded on demand.
+    models_max: Option<usize>,
     changed: Changed,
     /// When those that wait and have their files are tried again.
     attempts: Mutex<BTreeMap<String, loading::Attempts>>,
@@ -95,11 +103,13 @@ impl Servables {
         Self {
             by_name: BTreeMap::new(),
             versions: BTreeMap::new(),
+            aliases: BTreeMap::new(),
             config: Config::default(),
             registry,
             environment,
             waits: settings.waits,
             idle_unload: settings.idle_unload,
+            models_max: settings.models_max,
             changed,
             attempts: Mutex::default(),
         }
@@ -113,11 +123,13 @@ impl Servables {
         Self {
             by_name: BTreeMap::new(),
             versions: BTreeMap::new(),
+            aliases: BTreeMap::new(),
             config: Config::default(),
             registry,
             environment: self.environment.clone().with_registry(registered),
             waits: self.waits,
             idle_unload: self.idle_unload,
+            models_max: self.models_max,
             changed: Arc::clone(&self.changed),
             attempts: Mutex::default(),
         }
@@ -130,6 +142,13 @@ impl Servables {
             serving.idle_unload = serving.idle_unload.or(self.idle_unload);
             let servable = Servable::new(entry.clone(), serving, Arc::clone(&self.changed));
             self.put(Arc::new(servable));
+            for alias in &entry.aliases {
+                self.aliases.insert(alias.clone(), entry.name.clone());
+                if let Some(version) = entry.version {
+                    self.aliases
+                        .insert(format!("{alias}@{version}"), entry.id());
+                }
+            }
         }
         self.versions = versions::of(&config);
         self.config = config;
@@ -227,6 +246,11 @@ impl Servables {
         self.by_name.values()
     }
 
+    /// The name of the graph of an alias; any other name as it is.
+    pub(crate) fn without_alias<'a>(&'a self, name: &'a str) -> &'a str {
+        self.aliases.get(name).map_or(name, String::as_str)
+    }
+
     fn get(&self, name: &str) -> Option<&Arc<Servable>> {
         self.by_name.get(name)
     }
@@ -255,10 +279,25 @@ impl Servables {
     ) -> Result<Named, Failure> {
         self.named(name, choice)
             .filter(|named| sees(named.servable.graph(), named.adapter.as_deref()))
-            .ok_or_else(|| self.unknown(name, sees))
+            .ok_or_else(|| self.unknown("model", name, sees))
     }
 
-    fn unknown(&self, name: &str, sees: impl Fn(&str, Option<&str>) -> bool) -> Failure {
+    /// The graph, or version of a graph, of this name, for those who may see all of them.
+    pub(crate) fn graph(&self, name: &str) -> Result<Arc<Servable>, Failure> {
+        // What is looked at is a graph, whatever adapters of its models are called.
+        let found = self
+            .named(name, &Choice::Newest)
+            .map(|named| named.servable);
+        found.ok_or_else(|| self.unknown("graph", name, |_, adapter| adapter.is_none()))
+    }
+
+    /// The failure of a request that names a `what` which does not exist.
+    fn unknown(
+        &self,
+        what: &'static str,
+        name: &str,
+        sees: impl Fn(&str, Option<&str>) -> bool,
+    ) -> Failure {
         /// Longer names say nothing more, and an answer must not grow with a request.
         const SHOWN_BYTES: usize = 150;
         let graphs = self.iter().map(Servable::graph);
@@ -273,20 +312,20 @@ impl Servables {
         let names = || all.iter().map(String::as_str);
         let shown = &*shortened(name, SHOWN_BYTES);
         let message = match suggest::nearest(shown, names()) {
-            Some(near) => format!("the model `{shown}` does not exist; did you mean `{near}`?"),
+            Some(near) => format!("the {what} `{shown}` does not exist; did you mean `{near}`?"),
             None if self.by_name.is_empty() => {
-                format!("the model `{shown}` does not exist; the configuration lists no graph")
+                format!("the {what} `{shown}` does not exist; the configuration lists no graph")
             }
-            None if all.is_empty() => format!("the model `{shown}` does not exist"),
+            None if all.is_empty() => format!("the {what} `{shown}` does not exist"),
             None => {
                 let some: Vec<String> = names().take(10).map(|name| format!("`{name}`")).collect();
                 format!(
-                    "the model `{shown}` does not exist; there are {}",
+                    "the {what} `{shown}` does not exist; there are {}",
                     some.join(", ")
                 )
             }
         };
-        Failure::new(Cause::UnknownModel, message).of_field("model")
+        Failure::new(Cause::UnknownModel, message).of_field(what)
     }
 
     /// The models of all available graphs, each once, with the name of the first graph that uses

@@ -21,6 +21,9 @@ use super::{Choice, Servable, Servables, request_stream};
 /// The endpoint of graphs that take tensors.
 pub(crate) const INFER: &str = "infer";
 
+/// The tag that names of models have for Ollama's clients: `graph:latest` is the graph.
+pub(crate) const LATEST: &str = "latest";
+
 /// What the `model` of a request names.
 pub(crate) struct Named {
     pub(crate) servable: Arc<Servable>,
@@ -39,21 +42,24 @@ impl Servables {
         }
         let behind_graph = name.rsplit_once(':').and_then(|(graph, adapter)| {
             let servable = self.of_graph(graph, choice)?;
+            if adapter == LATEST && !servable.adapters().iter().any(|own| own == adapter) {
+                return Some((servable, None));
+            }
             // Before the graph is loaded its adapters are unknown, and the answer is that it is
             // not loaded.
             let known =
                 servable.plan().is_err() || servable.adapters().iter().any(|own| own == adapter);
-            known.then_some((servable, adapter))
+            known.then_some((servable, Some(adapter)))
         });
         let (servable, adapter) = behind_graph.or_else(|| {
             let mut graphs = self.by_name.values();
             graphs
                 .find(|servable| servable.adapters().iter().any(|own| own == name))
-                .map(|servable| (servable, name))
+                .map(|servable| (servable, Some(name)))
         })?;
         Some(Named {
             servable: Arc::clone(servable),
-            adapter: Some(adapter.into()),
+            adapter: adapter.map(Into::into),
         })
     }
 }

@@ -6,6 +6,7 @@ use graphmill_llm::{LoadStage, loading};
 use serde_json::{Value, json};
 
 use super::{Servable, StateName};
+use crate::hub;
 
 /// What is being done for a graph, and since when. Graphs are loaded one after the other, so what
 /// the engines load belongs to the one graph that has begun.
@@ -30,15 +31,24 @@ impl Servable {
                 seconds: 0.0,
             });
         };
-        let stage = loading().first().map(|(_, stage)| *stage);
+        let (stage, part) = stage();
         Some(Progress {
-            stage: stage.map_or("compiling", LoadStage::as_str),
-            percent: match stage {
-                Some(LoadStage::Weights(part)) => Some((part.clamp(0.0, 1.0) * 100.0) as u8),
-                _ => None,
-            },
+            stage,
+            percent: part.map(|part| (part.clamp(0.0, 1.0) * 100.0) as u8),
             seconds: began.elapsed().as_secs_f64(),
         })
+    }
+}
+
+/// What is being done, and the part of it that is done.
+fn stage() -> (&'static str, Option<f32>) {
+    if let Some((stage, part)) = hub::progress::stage() {
+        return (stage, Some(part));
+    }
+    match loading().first() {
+        Some((_, stage @ LoadStage::Weights(part))) => (stage.as_str(), Some(*part)),
+        Some((_, stage)) => (stage.as_str(), None),
+        None => ("compiling", None),
     }
 }
 
@@ -48,11 +58,7 @@ impl Servable {
         let Some(began) = self.began() else {
             return Duration::ZERO;
         };
-        let part = loading().iter().find_map(|(_, stage)| match stage {
-            LoadStage::Weights(part) => Some(*part),
-            _ => None,
-        });
-        left(began.elapsed(), part, self.took())
+        left(began.elapsed(), stage().1, self.took())
     }
 }
 

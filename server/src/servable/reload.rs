@@ -1,7 +1,7 @@
 //! How a configuration replaces another: what is reused, what is loaded, and how much memory that
 //! needs.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use graphmill_engine::FileStamps;
@@ -10,7 +10,7 @@ use graphmill_llm::room;
 use super::{
     Servable, Servables, StateName,
     served::{Changes, Refused},
-    unloading::WHEN_IDLE,
+    unloading::{DRAIN_AT_MOST, WHEN_IDLE},
 };
 use crate::config::{Config, GraphEntry};
 
@@ -24,9 +24,6 @@ pub enum ReloadPolicy {
     /// meanwhile wait.
     Drain,
 }
-
-/// How long requests may run on while the graph that takes the place of theirs waits.
-const DRAIN_AT_MOST: Duration = Duration::from_mins(10);
 
 /// Graphs on their way to take the place of others.
 pub(super) struct Reload<'a> {
@@ -69,13 +66,15 @@ impl<'a> Reload<'a> {
             }
             let state = before.map(|before| before.state_name());
             let servable = new.of(&entry);
+            let is_independent = servable.is_independent();
             to_load.push(ToLoad {
                 now: match state {
+                    _ if is_independent => false,
                     Some(StateName::Available) => true,
                     Some(StateName::Unloaded) => !servable.loads_on_demand(),
                     Some(_) | None => !servable.starts_unloaded(),
                 },
-                may_fail: before.is_some_and(|before| !before.stays()),
+                may_fail: is_independent || before.is_some_and(|before| !before.stays()),
                 entry,
             });
             match before {
@@ -102,7 +101,8 @@ impl<'a> Reload<'a> {
         policy: ReloadPolicy,
     ) -> Result<(Servables, Changes), Refused> {
         let bytes = self.check(seen)?;
-        let outcome = match has_room(bytes) {
+        let room = if bytes == 0 { Ok(()) } else { has_room(bytes) };
+        let outcome = match room {
             Ok(()) => self.load_all(seen),
             Err(short) if policy == ReloadPolicy::Refuse => Err(short),
             Err(short) => self.load_drained(short, seen),
@@ -226,10 +226,15 @@ impl<'a> Reload<'a> {
                     servable.becomes_unloaded(WHEN_IDLE);
                 }
             }
-            if let Some(failed) = failed
-                && !may_fail
-                && !(failed.lacks_files && self.new.waits)
-            {
+            let Some(failed) = failed else { continue };
+            let may_wait = failed.lacks_files && self.new.waits;
+            if self.new.of(entry).is_independent() {
+                let before = self.old.get(&entry.id()).and_then(|it| it.failure());
+                self.new.has_failed(entry, &failed);
+                if before.as_deref() != Some(&failed.reason) {
+                    self.new.tell(entry, &failed);
+                }
+            } else if !may_fail && !may_wait {
                 wrong.push(format!("graph `{}`: {}", entry.id(), failed.reason));
                 diagnostics.extend(failed.shown);
             }

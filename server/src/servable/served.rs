@@ -25,7 +25,7 @@ use super::{
     state::Changed,
 };
 use crate::{
-    config::{self, Config},
+    config::{self, Config, Lister},
     observe::{self, Audit},
 };
 
@@ -34,6 +34,8 @@ pub(crate) struct Served {
     now: ArcSwap<Servables>,
     /// The file that lists them, if there is one.
     config_path: Option<PathBuf>,
+    /// Lists them where no file does.
+    lister: Option<Lister>,
     /// All files that the last attempt to load looked at, as they were before it. Held while
     /// graphs are loaded.
     looked: Mutex<FileStamps>,
@@ -104,6 +106,7 @@ impl Served {
         Self {
             now: ArcSwap::from_pointee(servables),
             config_path: settings.config_path,
+            lister: settings.lister,
             looked: Mutex::default(),
             hint: Arc::default(),
             changed,
@@ -218,9 +221,10 @@ impl Served {
         old: &Arc<Servables>,
         seen: &mut FileStamps,
     ) -> Result<(Arc<Servables>, Changes), Refused> {
-        let config = match &self.config_path {
-            None => old.config.clone(),
-            Some(path) => read(path)?,
+        let config = match (&self.config_path, &self.lister) {
+            (Some(path), _) => read(path)?,
+            (None, Some(lister)) => lister.list(),
+            (None, None) => old.config.clone(),
         };
         config.places.iter().for_each(|place| seen.look(place));
         let (new, changes) = Reload::new(old, config, seen).load(seen, self.policy)?;

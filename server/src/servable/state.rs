@@ -10,7 +10,7 @@ use std::{
 };
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use graphmill_engine::{Plan, Resource};
+use graphmill_engine::{FileStamps, Plan, Resource};
 use tokio::sync::watch;
 
 use super::{
@@ -39,6 +39,8 @@ pub(crate) struct Servable {
     state: ArcSwap<State>,
     /// Whether nothing waits for its first load any more.
     settled: AtomicBool,
+    /// Set while it is out of memory because an operator says so: a request has it loaded again.
+    sleeps: AtomicBool,
     /// Held while the state changes because of what it is.
     changing: Mutex<()>,
     changed: Changed,
@@ -121,6 +123,7 @@ impl Servable {
             serving,
             state: ArcSwap::from_pointee(State::Listed),
             settled: AtomicBool::new(serving.on_demand),
+            sleeps: AtomicBool::new(false),
             changing: Mutex::default(),
             changed,
             made: ArcSwap::default(),
@@ -167,9 +170,33 @@ impl Servable {
         self.serving.optional
     }
 
+    /// Further names of the graph.
+    pub(crate) fn aliases(&self) -> &[String] {
+        &self.entry.aliases
+    }
+
+    /// Whether it is listed whatever becomes of it, as it keeps no other graph from being served.
+    pub(crate) fn is_independent(&self) -> bool {
+        self.serving.independent
+    }
+
+    /// Time for an answer where its request says none.
+    pub(crate) fn response_timeout(&self) -> Option<Duration> {
+        self.serving.response_timeout
+    }
+
     /// Whether a request has it loaded.
     pub(crate) fn loads_on_demand(&self) -> bool {
-        self.serving.on_demand || self.idle_unload().is_some()
+        self.serving.on_demand || self.idle_unload().is_some() || self.sleeps()
+    }
+
+    /// Whether it is out of memory because an operator says so.
+    pub(crate) fn sleeps(&self) -> bool {
+        self.sleeps.load(Relaxed)
+    }
+
+    pub(super) fn falls_asleep(&self) {
+        self.sleeps.store(true, Relaxed);
     }
 
     /// Whether it is not loaded with the server.
@@ -190,6 +217,11 @@ impl Servable {
     /// What it was last made of; nothing before that.
     pub(super) fn made(&self) -> Arc<Made> {
         self.made.load_full()
+    }
+
+    /// The files that it was last made of; none before that.
+    pub(crate) fn files(&self) -> FileStamps {
+        self.made().seen.clone()
     }
 
     /// The text of its graph file, where that is known.
@@ -313,6 +345,7 @@ impl Servable {
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_secs());
         self.last_failure.store(None);
+        self.sleeps.store(false, Relaxed);
         self.usage.touch();
         self.becomes(State::Available(Available { plan, since }));
     }

@@ -11,8 +11,11 @@ use graphmill_engine::Plan;
 use graphmill_llm::room;
 use tokio::{task::spawn_blocking, time::sleep};
 
-use super::{Servable, Servables, Served};
-use crate::config::GraphEntry;
+use super::{Servable, Servables, Served, StateName};
+use crate::{
+    config::GraphEntry,
+    errors::{Cause, Failure},
+};
 
 /// Poll interval for unused graphs.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -23,8 +26,15 @@ const LET_GO: Duration = Duration::from_secs(1);
 /// Poll interval while a plan is still used.
 const LOOK_AT_USE: Duration = Duration::from_millis(5);
 
+/// How long requests may run on while what is done to their graph waits.
+pub(super) const DRAIN_AT_MOST: Duration = Duration::from_mins(10);
+
+/// Why a graph is unloaded that an operator puts to sleep.
+const BY_OPERATOR: &str = "unloaded by an operator";
+
 /// Why an unused graph is unloaded.
 pub(super) const WHEN_IDLE: &str = "unloaded when idle";
+const ON_REQUEST: &str = "unloaded because a request asked for it";
 
 /// Unloads graphs that have had no request for as long as their entries say, until the server is
 /// gone.
@@ -48,7 +58,12 @@ pub(crate) async fn unload_idle(served: Weak<Served>) {
 impl Servables {
     fn unload_due(&self, now: Instant) {
         for servable in self.iter().filter(|servable| servable.is_due(now)) {
-            servable.unload(|| servable.is_due(now), WHEN_IDLE);
+            let reason = if servable.usage.leaves() {
+                ON_REQUEST
+            } else {
+                WHEN_IDLE
+            };
+            servable.unload(|| servable.is_due(now), reason);
         }
     }
 
@@ -58,9 +73,13 @@ impl Servables {
         let (made, _) = self.check(entry);
         loop {
             let bytes = made.seen.bytes_beyond(&self.in_memory());
-            let Err(short) = room::ensure(bytes) else {
+            let full = self
+                .models_max
+                .filter(|most| self.loaded_on_demand() >= *most);
+            let short = room::ensure(bytes);
+            if full.is_none() && short.is_ok() {
                 return Ok(());
-            };
+            }
             let mut unused: Vec<&Servable> = self
                 .iter()
                 .filter(|servable| servable.may_leave())
@@ -69,23 +88,51 @@ impl Servables {
             let reason = format!("unloaded to make room for `{}`", entry.id());
             let mut left = unused.into_iter();
             if !left.any(|servable| servable.unload(|| servable.may_leave(), &reason)) {
-                return Err(format!(
-                    "it takes {} MiB, {} MiB of memory are left, and no other graph can be unloaded",
-                    bytes >> 20,
-                    short.left >> 20
-                ));
+                return Err(match (full, short) {
+                    (Some(most), _) => format!(
+                        "{most} graphs are loaded on demand, more may not be (--models_max), and all of them are in use"
+                    ),
+                    (None, short) => format!(
+                        "it takes {} MiB, {} MiB of memory are left, and no other graph can be unloaded",
+                        bytes >> 20,
+                        short.map_or_else(|short| short.left >> 20, |()| 0)
+                    ),
+                });
             }
         }
+    }
+
+    /// How many graphs are in memory that are loaded on demand.
+    fn loaded_on_demand(&self) -> usize {
+        let is_counted = |it: &&Servable| it.loads_on_demand() && it.available_since().is_some();
+        self.iter().filter(is_counted).count()
     }
 }
 
 impl Servable {
-    /// Whether it has been idle for as long as it may.
+    /// Has it unloaded once it is unused, where the next request has it loaded again.
+    pub(crate) fn leave(&self) {
+        if self.loads_on_demand() {
+            self.usage.leave();
+        }
+    }
+
+    /// The time after which it is unloaded if no request comes, where it is.
+    pub(crate) fn time_to_unload(&self) -> Option<Duration> {
+        let time = self.idle_unload()?;
+        let unused = if self.is_unused() {
+            self.usage.last().elapsed()
+        } else {
+            Duration::ZERO
+        };
+        Some(time.saturating_sub(unused))
+    }
+
+    /// Whether it has been idle for as long as it may, or is asked to leave.
     fn is_due(&self, now: Instant) -> bool {
         let is_idle = |time| self.usage.is_idle(time, now);
-        self.available_since().is_some()
-            && self.idle_unload().is_some_and(is_idle)
-            && self.is_unused()
+        let may_leave = self.usage.leaves() || self.idle_unload().is_some_and(is_idle);
+        self.available_since().is_some() && may_leave && self.is_unused()
     }
 
     /// Whether it can leave and come back with the next request.
@@ -110,16 +157,51 @@ impl Servable {
     /// Takes its plan away and waits until no request runs on it. The error is the plan, where that
     /// takes longer than `patience`.
     pub(super) fn drain(&self, patience: Duration) -> Result<(), Arc<Plan>> {
-        let Some(plan) = self.take_plan(|| true) else {
-            return Ok(());
+        let plan = self.take_plan(|| true);
+        plan.map_or(Ok(()), |plan| let_go(plan, patience))
+    }
+
+    /// Takes it out of memory on the word of an operator, once its requests have ended, if it is there.
+    /// The next request loads it again.
+    ///
+    /// # Errors
+    /// If it is on its way there or has failed, or if requests run on for too long: then it stays.
+    pub(crate) fn put_to_sleep(&self) -> Result<(), Failure> {
+        let name = self.name();
+        let may = || {
+            self.falls_asleep();
+            true
         };
-        if !is_let_go(&plan, patience) {
-            return Err(plan);
+        let Some(plan) = self.take_plan(may) else {
+            if matches!(
+                self.state_name(),
+                StateName::Listed | StateName::Unloaded | StateName::Unloading
+            ) {
+                return Ok(());
+            }
+            let why = format!("the graph `{name}` is not loaded");
+            return Err(Failure::new(Cause::NotFound, why).of_field("model"));
+        };
+        if let Err(plan) = let_go(plan, DRAIN_AT_MOST) {
+            self.becomes_available(plan);
+            let seconds = DRAIN_AT_MOST.as_secs();
+            let why = format!("requests of `{name}` still run after {seconds} s: it stays loaded");
+            return Err(Failure::new(Cause::Unavailable, why).with_code("in_use"));
         }
-        drop(plan);
-        room::trim();
+        self.becomes_unloaded(BY_OPERATOR);
+        tracing::info!("graph `{name}`: {BY_OPERATOR}");
         Ok(())
     }
+}
+
+/// Drops a plan once all other holders have; the error is the plan, where that takes longer.
+fn let_go(plan: Arc<Plan>, patience: Duration) -> Result<(), Arc<Plan>> {
+    if !is_let_go(&plan, patience) {
+        return Err(plan);
+    }
+    drop(plan);
+    room::trim();
+    Ok(())
 }
 
 /// Whether all other holders of a plan drop it within this time.

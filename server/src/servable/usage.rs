@@ -13,6 +13,8 @@ pub(super) struct Usage(Mutex<Uses>);
 struct Uses {
     now: usize,
     last: Instant,
+    /// True if nobody is expected to use it again soon.
+    leaves: bool,
 }
 
 impl Default for Usage {
@@ -20,6 +22,7 @@ impl Default for Usage {
         Self(Mutex::new(Uses {
             now: 0,
             last: Instant::now(),
+            leaves: false,
         }))
     }
 }
@@ -33,12 +36,26 @@ impl Usage {
         let mut uses = self.lock();
         uses.now += 1;
         uses.last = Instant::now();
+        uses.leaves = false;
         InUse(Arc::clone(self))
     }
 
     /// The time without a use begins anew.
     pub(super) fn touch(&self) {
-        self.lock().last = Instant::now();
+        let mut uses = self.lock();
+        uses.last = Instant::now();
+        uses.leaves = false;
+    }
+
+    /// Says that nobody is expected to use it soon, until the next use begins.
+    pub(super) fn leave(&self) {
+        self.lock().leaves = true;
+    }
+
+    /// Whether it is unused, and nobody is expected to use it soon.
+    pub(super) fn leaves(&self) -> bool {
+        let uses = self.lock();
+        uses.now == 0 && uses.leaves
     }
 
     pub(super) fn is_used(&self) -> bool {
@@ -85,5 +102,17 @@ mod tests {
         assert!(usage.is_used());
         drop(long);
         assert!(!usage.is_idle(hour, Instant::now()) && usage.is_idle(hour, later(1)));
+    }
+
+    #[test]
+    fn a_later_use_keeps_it() {
+        let usage = Arc::new(Usage::default());
+        let last = usage.begin();
+        usage.leave();
+        assert!(!usage.leaves(), "somebody uses it");
+        drop(last);
+        assert!(usage.leaves());
+        drop(usage.begin());
+        assert!(!usage.leaves());
     }
 }

@@ -70,6 +70,7 @@ impl Servables {
     /// The graph of a name, or the version of it that is chosen: one that can answer, if there is
     /// one.
     pub(super) fn of_graph(&self, name: &str, choice: &Choice) -> Option<&Arc<Servable>> {
+        let name = self.without_alias(name);
         if let Some(servable) = self.by_name.get(name) {
             return Some(servable);
         }

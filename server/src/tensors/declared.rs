@@ -28,8 +28,11 @@ pub(crate) struct Declared {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Described {
-    /// The stream.
+    /// The name in requests.
     pub(crate) name: String,
+    /// The stream, where it is called otherwise.
+    #[serde(default)]
+    stream: String,
     /// What elements are.
     pub(crate) datatype: Datatype,
     /// The dimensions; -1 for one of any length.
@@ -49,21 +52,32 @@ impl Declared {
 
     /// What is declared of an input stream.
     pub(super) fn input(&self, name: &str) -> Option<&Described> {
-        self.input.iter().find(|described| described.name == name)
+        self.input
+            .iter()
+            .find(|described| described.stream() == name)
     }
 
     /// What is declared of an output stream.
     pub(super) fn output(&self, name: &str) -> Option<&Described> {
-        self.output.iter().find(|described| described.name == name)
+        self.output
+            .iter()
+            .find(|described| described.stream() == name)
     }
 
-    /// The names that are declared, of inputs and of outputs.
-    pub(super) fn names(&self) -> [impl Iterator<Item = &str>; 2] {
-        [&self.input, &self.output].map(|all| all.iter().map(|described| described.name.as_str()))
+    /// The streams that are declared, of inputs and of outputs.
+    pub(super) fn streams(&self) -> [impl Iterator<Item = &str>; 2] {
+        [&self.input, &self.output].map(|all| all.iter().map(Described::stream))
     }
 }
 
 impl Described {
+    fn stream(&self) -> &str {
+        match self.stream.as_str() {
+            "" => &self.name,
+            stream => stream,
+        }
+    }
+
     /// Why a tensor is not what is declared, if it is not.
     pub(super) fn check(&self, tensor: &Tensor) -> Result<(), String> {
         if tensor.datatype() != self.datatype {

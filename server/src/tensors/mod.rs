@@ -7,5 +7,6 @@ mod ports;
 pub(crate) use declared::Declared;
 use declared::Described;
 pub(crate) use ports::{
-    Port, foreign_input, inputs, is_served, outputs, takes_tensors, to_packet, to_tensor,
+    Port, foreign_input, input_name, input_stream, inputs, is_served, output_name, outputs,
+    takes_tensors, to_packet, to_tensor,
 };

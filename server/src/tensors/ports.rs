@@ -59,8 +59,10 @@ impl Carried {
 /// An input or output of a graph, for those who ask what it takes and gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Port {
-    /// The stream.
+    /// The name in requests.
     pub(crate) name: String,
+    /// The stream, which is called the same where the graph does not say otherwise.
+    pub(crate) stream: String,
     /// Its datatype; none where nothing says it.
     pub(crate) datatype: Option<Datatype>,
     /// Its shape, with -1 for what can have any length; empty where nothing says it.
@@ -68,14 +70,17 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    fn new(name: &str, declared: Option<&Described>, carried: Option<Carried>) -> Self {
+    fn new(stream: &str, declared: Option<&Described>, carried: Option<Carried>) -> Self {
         let of_type = carried.and_then(Carried::datatype);
         let (datatype, shape) = match declared {
             Some(declared) => (Some(declared.datatype), declared.shape.clone()),
             None => (of_type, of_type.map_or(Vec::new(), |_| vec![1])),
         };
         Self {
-            name: name.to_owned(),
+            name: declared
+                .map_or(stream, |declared| &declared.name)
+                .to_owned(),
+            stream: stream.to_owned(),
             datatype,
             shape,
         }
@@ -116,11 +121,33 @@ fn carried(plan: &Plan, tag: &str, name: &str) -> Option<Carried> {
     Carried::of(plan.input_types(name).unwrap_or_default(), tag)
 }
 
+/// Returns the input stream of a name in requests.
+pub(crate) fn input_stream<'a>(plan: &'a Plan, name: &str) -> Option<&'a str> {
+    plan.graph_inputs()
+        .find(|stream| input_name(plan, stream) == name)
+}
+
+/// Returns the name in requests of an input stream.
+pub(crate) fn input_name<'a>(plan: &'a Plan, stream: &'a str) -> &'a str {
+    let declared = plan
+        .attached::<Declared>()
+        .and_then(|declared| declared.input(stream));
+    declared.map_or(stream, |declared| &declared.name)
+}
+
+/// Returns the name in answers of an output stream.
+pub(crate) fn output_name<'a>(plan: &'a Plan, stream: &'a str) -> &'a str {
+    let declared = plan
+        .attached::<Declared>()
+        .and_then(|declared| declared.output(stream));
+    declared.map_or(stream, |declared| &declared.name)
+}
+
 /// Whether requests with tensors can enter a graph and answers leave it. The error says what is
 /// wrong with what it declares.
 pub(crate) fn is_served(plan: &Plan) -> Result<bool, String> {
     if let Some(declared) = plan.attached::<Declared>() {
-        let [mut inputs, mut outputs] = declared.names();
+        let [mut inputs, mut outputs] = declared.streams();
         let unknown = inputs.find(|name| !plan.graph_inputs().any(|input| input == *name));
         let unknown = unknown.map(|name| ("input", name)).or_else(|| {
             let name = outputs.find(|name| !plan.graph_outputs().any(|output| output == *name));

@@ -19,6 +19,7 @@ fn verbs_are_grouped_by_purpose_and_shown_in_examples() {
     let help = help(&["--help"]);
     for (heading, verb) in [
         ("Serve:", "serve "),
+        ("Get models:", "pull "),
         ("Inspect:", "why "),
         ("Write graphs:", "check "),
         ("Set up:", "key "),

@@ -7,12 +7,21 @@ mod describe;
 mod documents;
 mod folders;
 mod help;
+mod hub;
+mod lines;
+mod models_dir;
 mod one_command;
 #[cfg(feature = "onnx")]
 mod onnx;
+mod quantize;
 mod remote;
 mod repository;
 mod schema;
+mod scripted;
 mod settings;
+mod stand_in_hub;
 mod support;
 mod top;
+mod torchserve;
+#[cfg(feature = "onnx")]
+mod triton;

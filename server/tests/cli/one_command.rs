@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::cli::support::{EMBED, MODEL, RERANK, Server, graphmill, path, text};
+use crate::cli::support::{EMBED, MODEL, RERANK, Server, command, graphmill, path, text};
 
 #[test]
 fn a_model_answers_chats_and_completions_under_its_name() {
@@ -107,6 +107,26 @@ fn the_graph_of_a_model_is_printed_and_is_right() {
             &["draft_models_path: \"/"],
         ),
         (
+            MODEL,
+            &[
+                "--device_map",
+                "cuda:1",
+                "--max_input_tokens",
+                "9",
+                "--temperature",
+                "0.5",
+                "--top_k",
+                "-1",
+                "--max_new_tokens",
+                "7",
+            ],
+            &[
+                "device: \"GPU.1\"",
+                "max_input_tokens: 9",
+                "graphmill.OpenAIRequestCalculatorOptions] {\n      temperature: 0.5\n      top_k: -1\n      max_tokens: 7\n",
+            ],
+        ),
+        (
             EMBED,
             &["--target_device", "CPU"],
             &["EmbeddingsCalculatorOV", "target_device: \"CPU\""],
@@ -131,6 +151,31 @@ fn the_graph_of_a_model_is_printed_and_is_right() {
             let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
             assert_eq!(output.status.code(), Some(0), "{verb:?} {graph}\n{said}");
         }
+    }
+}
+
+#[test]
+fn a_graph_that_would_not_be_loaded_is_not_printed() {
+    for (flags, said) in [
+        (
+            ["--max_num_seqs", "0"],
+            "0 is out of range for `max_num_seqs`",
+        ),
+        (
+            ["--max_num_batched_tokens", "1"],
+            "1 is out of range for `max_num_batched_tokens`",
+        ),
+        (["--tool_parser", "foo"], "`foo` is no format"),
+        (["--plugin_config", r#"{"threds": 1}"#], "threds"),
+        (["--target_device", "NPU"], "unknown device `NPU`"),
+        (["--pipeline_type", "FOO"], "FOO"),
+        (["--kv_cache_precision", "u9"], "u9"),
+    ] {
+        let output = graphmill(&[&["serve", MODEL, "--emit_graph"][..], &flags].concat());
+        let shown = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{flags:?} {shown}");
+        assert_eq!(text(&output.stdout), "", "{flags:?}");
+        assert!(shown.contains(said), "{said} in {shown}");
     }
 }
 
@@ -171,7 +216,7 @@ fn what_cannot_be_served_is_told() {
         ),
         (
             &["Qwen/Qwen3-0.6B"],
-            "models are not downloaded: get a `.gguf` file",
+            "`Qwen/Qwen3-0.6B` is not in the cache, and HF_HUB_OFFLINE forbids",
         ),
         (&[damaged], "the file ends where"),
         (&[MODEL, "--max_num_seqs", "0"], "max_num_seqs"),
@@ -185,6 +230,14 @@ fn what_cannot_be_served_is_told() {
         ),
         (&[MODEL, "--model_name", "a/../b"], "has a segment"),
         (
+            &[MODEL, "--weight-format", "int8"],
+            "models are not converted: `--quantization 4bit`",
+        ),
+        (
+            &[EMBED, "--temperature", "1"],
+            "`--temperature` is for models that generate",
+        ),
+        (
             &[EMBED, "--max_num_seqs", "4"],
             "`--max_num_seqs` is for models that generate",
         ),
@@ -196,10 +249,11 @@ fn what_cannot_be_served_is_told() {
         (&[MODEL, "--config_path", config], "both say what to serve"),
         (
             &[MODEL, "--source_model", "a/b"],
-            "models are not downloaded",
+            "MODEL and --source_model both say what to serve",
         ),
     ] {
-        let output = graphmill(&[&["serve", "--rest_port", "0"], arguments].concat());
+        let mut serve = command(&[&["serve", "--rest_port", "0"], arguments].concat());
+        let output = serve.env("HF_HUB_OFFLINE", "1").output().expect("it runs");
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
         assert!(
             text(&output.stderr).contains(said),

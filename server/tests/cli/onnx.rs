@@ -6,7 +6,7 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::cli::support::{command, graphmill, path, text};
+use crate::cli::support::{Server, command, graphmill, path, text};
 
 /// Makes a tensor of 256 GiB out of a number.
 const HUGE: &str = "CAg6egoyCgFhEgF6Ig9Db25zdGFudE9mU2hhcGUqGQoFdmFsdWUqDQgBEAEiBAAAAABCAXagAQQKDgoBeAoBehIBeSIDQWRkEgFnKhEIARAHQgFhSggAAAAAEAAAAFoPCgF4EgoKCAgBEgQKAggBYg0KAXkSCAoGCAESAgoAQgQKABAR";
@@ -98,4 +98,39 @@ fn a_file_that_is_no_library_of_onnx_runtime_is_refused() {
     );
     let said = on_onnx_runtime(Path::new("libm.so.6"));
     assert!(said.contains("it is another library"), "{said}");
+}
+
+#[test]
+fn a_model_alone_has_a_stream_for_each_of_its_tensors() {
+    let demos = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos");
+    let model = demos.join("digits/model.onnx");
+    let output = graphmill(&["serve", path(&model), "--emit_graph"]);
+    let graph = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("graph.pbtxt"), &graph).expect("writable");
+    let checked = graphmill(&["check", path(folder.path())]);
+    let said = text(&checked.stdout) + &text(&checked.stderr);
+    assert_eq!(checked.status.code(), Some(0), "{graph}{said}");
+    let refused = graphmill(&["serve", path(&model), "--max_context", "8"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("is for language models"));
+
+    let models = folder.path().join("models");
+    fs::create_dir_all(models.join("digits")).expect("writable");
+    fs::copy(&model, models.join("digits/model.onnx")).expect("writable");
+    fs::write(models.join("broken.onnx"), "no model").expect("writable");
+    let mut server = Server::start(&["--models_dir", path(&models)], |_| {});
+    server.says("`digits` is loaded on demand");
+    let listed = server.get("/v1/models");
+    assert_eq!(listed["data"].as_array().map(Vec::len), Some(1), "{listed}");
+    let metadata = server.post("/models/load", &serde_json::json!({ "model": "digits" }));
+    assert_eq!(metadata["success"], true, "{metadata}");
+    let metadata = server.get("/v2/models/digits");
+    assert_eq!(
+        metadata["inputs"].as_array().map(Vec::len),
+        Some(1),
+        "{metadata}"
+    );
+    assert_eq!(metadata["inputs"][0]["datatype"], "FP32", "{metadata}");
 }

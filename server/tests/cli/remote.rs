@@ -54,6 +54,9 @@ fn a_server_that_is_not_there_can_be_started() {
         for part in ["cannot reach", "`graphmill serve MODEL` starts a server"] {
             assert!(said.contains(part), "{part} in {said}");
         }
+        // It answers the same, but not the other questions.
+        let needs_none = said.contains("`graphmill chat MODEL` needs none");
+        assert_eq!(needs_none, arguments[0] == "chat", "{said}");
     }
 }
 

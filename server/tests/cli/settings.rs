@@ -2,6 +2,8 @@
 
 use std::{fs, process::Command};
 
+use serde_json::json;
+
 use crate::cli::support::{Server, command, graphmill, path, text};
 use crate::serving::{CHAT, Graphs};
 
@@ -83,7 +85,7 @@ fn the_environment_gives_flags_and_the_command_line_counts_more() {
             .env("GRAPHMILL_SERVICE_PORT", "8000")
             .env("GRAPHMILL_MANAGEMENT_PORT", "tcp://10.0.0.1:9000")
             .env("GRAPHMILL_FLAGS", "--port 1")
-            .env("GRAPHMILL_MAX_INPUT_TOKENS", "5")
+            .env("GRAPHMILL_END_OF_STREAM_TOKEN", "5")
             .env("GRAPHMILL_EMIT_GRAPH", "1")
             .env("MODEL_PATH", "model.gguf")
             .env("GRAPHMILL_LOG_PATH", "");
@@ -91,7 +93,7 @@ fn the_environment_gives_flags_and_the_command_line_counts_more() {
     let said = server.says("ready after");
     for why in [
         "`GRAPHMILL_REST_PROT` has no effect: did you mean `GRAPHMILL_REST_PORT`?",
-        "`GRAPHMILL_MAX_INPUT_TOKENS` has no effect",
+        "`GRAPHMILL_END_OF_STREAM_TOKEN` has no effect",
         "`GRAPHMILL_EMIT_GRAPH` has no effect: `--emit_graph` works on the command line alone",
         "`MODEL_PATH` has no effect: did you mean `GRAPHMILL_MODEL_PATH`?",
     ] {
@@ -194,4 +196,64 @@ fn what_has_no_end_is_not_read() {
             "{said}"
         );
     }
+}
+
+#[test]
+fn a_misspelled_variable_is_told_of_where_there_is_nothing_to_serve() {
+    let empty = tempfile::tempdir().expect("a folder");
+    let output = command(&["serve"])
+        .current_dir(empty.path())
+        .env("GRAPHMILL_MODLE_PATH", "model.gguf")
+        .output();
+    let said = text(&output.expect("it runs").stderr);
+    assert!(
+        said.contains("did you mean `GRAPHMILL_MODEL_PATH`?"),
+        "{said}"
+    );
+    assert!(said.contains("there is nothing to serve in"), "{said}");
+}
+
+#[test]
+fn variables_without_a_prefix_count_where_one_says_what_is_served() {
+    let graphs = scripted();
+    let script = graphs.path().join("model.script.json");
+    let bare = [
+        ("MODEL_PATH", path(&script)),
+        ("MODEL_NAME", "llama"),
+        ("DEVICE_MAP", "auto"),
+        ("DTYPE", "bfloat16"),
+        ("QUANTIZATION", "None"),
+        ("MAX_INPUT_TOKENS", "300"),
+        ("MAX_NEW_TOKENS", "3"),
+    ];
+    let mut server = Server::start(&[], |command| {
+        command.envs(bare).env("GRAPHMILL_MAX_NEW_TOKENS", "2");
+    });
+    let said = server.says("ready after");
+    assert!(said.contains("`--dtype` has no effect"), "{said}");
+    assert_eq!(said.matches("has no effect").count(), 1, "{said}");
+    let ask = |prompt: &str| {
+        server.post(
+            "/v3/completions",
+            &json!({ "model": "llama", "prompt": prompt }),
+        )
+    };
+    assert_eq!(ask("a")["usage"]["completion_tokens"], 2);
+    let refused = ask(&"word ".repeat(400));
+    assert_eq!(
+        refused["error"]["code"], "context_length_exceeded",
+        "{refused}"
+    );
+    let message = refused["error"]["message"].as_str().unwrap_or_default();
+    assert!(
+        message.contains("the graph takes at most 300 (max_input_tokens)"),
+        "{message}"
+    );
+    // A model on the command line leaves them to other programs.
+    let mut server = Server::start(&[path(&script)], |command| {
+        command.envs(bare);
+    });
+    server.says("did you mean `GRAPHMILL_MODEL_PATH`?");
+    server.says("ready after");
+    assert_eq!(server.get("/v3/models")["data"][0]["id"], "model.script");
 }

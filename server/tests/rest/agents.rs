@@ -190,6 +190,15 @@ async fn a_tool_that_takes_a_text_is_a_function_of_one_for_the_model() {
             None
         )
     );
+    let mut demanded = request.clone();
+    demanded["tool_choice"] = json!({ "type": "custom", "name": "apply_patch" });
+    demanded["max_output_tokens"] = json!(400);
+    let reply = respond(&server, demanded).await;
+    assert_eq!(reply.header("x-ignored-fields"), None);
+    let held = reply.json()["output"][0].clone();
+    assert_eq!(held["type"], "custom_tool_call", "{held}");
+    let input = held["input"].as_str().expect("a text");
+    assert!(!input.is_empty() && !input.contains('\n'), "{input}");
     request["stream"] = json!(true);
     let events = events(&respond(&server, request.clone()).await);
     let of = |kind: &str| events.iter().find(|event| event["type"] == kind).cloned();
@@ -314,7 +323,20 @@ async fn a_conversation_is_summed_up_to_an_item_that_stands_for_it() {
         let mut items = answer["output"].as_array().expect("items").clone();
         let kinds: Vec<&Value> = items.iter().map(|item| &item["type"]).collect();
         assert_eq!(kinds, ["message", "compaction"]);
-        assert_eq!(items[0], user("Make some."));
+        let said = &items[0];
+        assert_eq!(
+            (&said["role"], &said["status"]),
+            (&json!("user"), &json!("completed"))
+        );
+        assert_eq!(
+            said["content"][0],
+            json!({ "type": "input_text", "text": "Make some." })
+        );
+        let id = said["id"].as_str();
+        assert!(
+            id.is_some_and(|id| id.starts_with("msg_") && id.ends_with("_0")),
+            "{said}"
+        );
         items.push(user("And now?"));
         let answer = respond(&server, json!({ "input": items })).await.json();
         assert_eq!(answer["output"][0]["content"][0]["text"], "Tea it is.");
@@ -322,5 +344,8 @@ async fn a_conversation_is_summed_up_to_an_item_that_stands_for_it() {
     // What others wrote is secret.
     let foreign = json!({ "type": "compaction", "encrypted_content": "gAAAA" });
     let reply = respond(&server, json!({ "input": [foreign, user("Sum up")] })).await;
-    assert_eq!(reply.header("x-ignored-fields"), Some("input[0]"));
+    assert_eq!(
+        reply.header("x-ignored-fields"),
+        Some("input[0]:compaction")
+    );
 }

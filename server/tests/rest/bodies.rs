@@ -12,7 +12,7 @@ use graphmill_dialects::{
 use graphmill_server::KeySource;
 use serde_json::{Value, json};
 
-use crate::rest::fields::{good, server, with};
+use crate::rest::fields::{good, path, server, with};
 use crate::rest::keys::{get, post};
 use crate::rest::support::{self, Setup, TestServer, question, read, streamed};
 
@@ -383,7 +383,7 @@ async fn errors_show_little_of_what_was_sent() {
                 let fields = json!({ field: value });
                 let name = endpoint.name;
                 let body = with(good(name), &fields).to_string();
-                let reply = read(server.post(&format!("/v1/{name}"), body)).await;
+                let reply = read(server.post(&path(name), body)).await;
                 let shape: String = value.to_string().replace(&long, "q");
                 check(format!("{name} {field}: {shape}"), &reply);
             }

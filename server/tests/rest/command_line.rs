@@ -357,7 +357,10 @@ fn what_is_no_graph_to_describe_is_told_from_an_unknown_calculator() {
         (&missing, "missing` does not exist"),
         (folder, "is a directory"),
         ("/dev/null", "`/dev/null` is no graph file"),
-        ("NopeCalculator", "no calculator is called `NopeCalculator`"),
+        (
+            "NopeCalculator",
+            "no calculator is called `NopeCalculator`; `graphmill calculators` lists all that there are; nodes of your own",
+        ),
     ] {
         let output = graphmill(&["describe", name]);
         assert_eq!(output.status.code(), Some(1), "{name}");

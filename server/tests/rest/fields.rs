@@ -8,7 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use graphmill_dialects::{
     bodies::{
         CHAT, COMPACT, COMPLETIONS, DETOKENIZE, EMBED, EMBEDDINGS, ENCODE, GENERATE,
-        GENERATE_STREAM, INTERACTIVE, MESSAGES, RERANK, RESPONSES, SIMILARITY, TEI_EMBED,
+        GENERATE_STREAM, INTERACTIVE, MESSAGES, OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_EMBEDDINGS,
+        OLLAMA_GENERATE, OPENLLM, OPENLLM_STREAM, RERANK, RESPONSES, SIMILARITY, TEI_EMBED,
         TEI_RERANK, TGI, TGI_EITHER, TGI_STREAM, TOKENIZE, TRANSCRIPTIONS,
     },
     schema,
@@ -22,7 +23,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/field
 
 const HEAD: &str = "# Request fields
 
-What the bodies of each endpoint may have; `both` are `chat/completions` and `completions`. `generate` and `generate_stream` (Triton's), and `/generate`, `/generate_stream` and `/` (TGI's) are read as completions. `responses`, `messages` and `audio/transcriptions` are read as chats, and take the fields of chat that they do not list,
+What the bodies of each endpoint may have; `both` are `chat/completions` and `completions`. `generate` and `generate_stream` (Triton's), those of OpenLLM, and `/generate`, `/generate_stream` and `/` (TGI's) are read as completions. `responses`, `messages`, `audio/transcriptions`, `chat/interactive`, `api/chat` and `api/generate` are read as chats, and take the fields of chat that they do not list,
 too. A form (`multipart/form-data`) of `audio/transcriptions` has the same fields as its JSON. `null` is the same as no field. A field that is not listed is accepted, has no effect, and is named
 in the answer's header `x-ignored-fields`, with 31 others at most. A field of completions is refused in chats, and the other way round, where it asks for something.
 
@@ -87,6 +88,7 @@ pub(crate) fn good(endpoint: &str) -> Value {
             json!({ "model": "hears", "file": file, "max_tokens": 3 })
         }
         GENERATE | GENERATE_STREAM => json!({ "text_input": "Hi" }),
+        OPENLLM | OPENLLM_STREAM => json!({ "model": "chat", "prompt": "Hi" }),
         TOKENIZE => json!({ "model": "chat", "text": "Hi" }),
         DETOKENIZE => json!({ "model": "chat", "tokens": [72, 105] }),
         EMBEDDINGS => json!({ "model": "embed", "input": "Hi" }),
@@ -101,6 +103,10 @@ pub(crate) fn good(endpoint: &str) -> Value {
             json!({ "model": "embed", "inputs": { "source_sentence": "Hi", "sentences": ["Hello"] } })
         }
         TEI_RERANK => json!({ "model": "rank", "query": "Hi", "texts": ["Hello!", "Bye!"] }),
+        OLLAMA_CHAT => with(question("chat", "Hi"), &json!({ "stream": false })),
+        OLLAMA_GENERATE => json!({ "model": "chat", "prompt": "Hi", "stream": false }),
+        OLLAMA_EMBED => json!({ "model": "embed", "input": "Hi" }),
+        OLLAMA_EMBEDDINGS => json!({ "model": "embed", "prompt": "Hi" }),
         other => panic!("no good request of `{other}` is known"),
     }
 }
@@ -117,13 +123,19 @@ pub(crate) fn with(mut body: Value, fields: &Value) -> Value {
     body
 }
 
-async fn post(server: &TestServer, endpoint: &str, body: &Value) -> Reply {
-    let path = match endpoint {
+pub(crate) fn path(endpoint: &str) -> String {
+    match endpoint {
         GENERATE | GENERATE_STREAM => format!("/v2/models/chat/{endpoint}"),
+        of_ollama if of_ollama.starts_with("api/") => format!("/{endpoint}"),
         bare if bare.starts_with('/') => bare.to_owned(),
+        OPENLLM => "/v1/generate".to_owned(),
+        OPENLLM_STREAM => "/v1/generate_stream".to_owned(),
         endpoint => format!("/v1/{endpoint}"),
-    };
-    read(server.post(&path, body.to_string())).await
+    }
+}
+
+async fn post(server: &TestServer, endpoint: &str, body: &Value) -> Reply {
+    read(server.post(&path(endpoint), body.to_string())).await
 }
 
 #[tokio::test]
@@ -151,6 +163,10 @@ async fn what_is_refused_is_named() {
         TEI_EMBED,
         SIMILARITY,
         TEI_RERANK,
+        OLLAMA_CHAT,
+        OLLAMA_GENERATE,
+        OLLAMA_EMBED,
+        OLLAMA_EMBEDDINGS,
     ] {
         if !is_served(endpoint) {
             continue;
@@ -199,6 +215,8 @@ async fn a_whole_number_may_have_a_fraction_of_nothing() {
             r#"{"max_tokens": 2.0, "n": 1e0, "seed": 7.0, "top_k": -1.0}"#,
         ),
         (CHAT, r#"{"seed": -1}"#),
+        (CHAT, r#"{"seed": 9223372036854775808}"#),
+        (COMPLETIONS, r#"{"seed": 18446744073709551615}"#),
         (
             CHAT,
             r#"{"max_completion_tokens": 2e0, "logit_bias": [[5.0, 1]]}"#,
@@ -222,6 +240,10 @@ async fn a_whole_number_may_have_a_fraction_of_nothing() {
         (EMBEDDINGS, r#"{"input": [5.0, 6.0], "dimensions": 16.0}"#),
         (EMBED, r#"{"output_dimension": 1.6e1}"#),
         (RERANK, r#"{"top_n": 1.0}"#),
+        (
+            OLLAMA_CHAT,
+            r#"{"options": {"num_predict": 2.0, "seed": 7.0, "top_k": 4e1, "num_ctx": 8192.0}}"#,
+        ),
     ] {
         let fields = serde_json::from_str(fields).expect("JSON");
         let reply = post(&server, endpoint, &with(good(endpoint), &fields)).await;
@@ -230,7 +252,7 @@ async fn a_whole_number_may_have_a_fraction_of_nothing() {
     for (fields, code) in [
         (json!({ "max_tokens": 2.5 }), "invalid_type"),
         (json!({ "max_tokens": 1e300 }), "invalid_value"),
-        (json!({ "seed": 1.8e19 }), "invalid_value"),
+        (json!({ "seed": 1.9e19 }), "invalid_value"),
     ] {
         let reply = post(&server, CHAT, &with(good(CHAT), &fields)).await;
         let found = (reply.status, reply.json()["error"]["code"].clone());
@@ -251,6 +273,8 @@ async fn minus_one_is_no_limit() {
         (COMPLETIONS, json!({ "max_tokens": -1 })),
         (RESPONSES, json!({ "max_output_tokens": -1 })),
         (MESSAGES, json!({ "max_tokens": -1 })),
+        (OLLAMA_CHAT, json!({ "options": { "num_predict": -1 } })),
+        (OLLAMA_CHAT, json!({ "options": { "num_predict": -2 } })),
     ] {
         let reply = post(&server, endpoint, &with(good(endpoint), &fields)).await;
         assert_eq!(reply.status, 200, "{fields}: {}", reply.text);

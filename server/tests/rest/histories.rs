@@ -166,6 +166,13 @@ async fn a_model_that_takes_no_images_is_told_of_those_in_results() {
             text("what is it"),
         ] },
     ] });
+    let render = ask(&server, "/v1/chat/completions/render", chat.clone()).await;
+    let prompt = render.json()["prompt"].as_str().map(str::to_owned);
+    assert!(
+        prompt.is_some_and(|it| it.contains(line)),
+        "{}",
+        render.text
+    );
     for (path, body) in [
         ("/v1/chat/completions", chat),
         ("/v1/responses", response),
@@ -237,7 +244,8 @@ async fn blocks_of_messages_are_told_as_text_or_left_out_by_name() {
             200,
             Some(
                 "context_management.edits[0]:clear_thinking_20251015, \
-                 context_management.edits[1]:new_20300101, messages[1].content[0], messages[1].content[1]"
+                 context_management.edits[1]:new_20300101, \
+                 messages[1].content[0]:server_tool_use, messages[1].content[1]:web_search_tool_result"
             )
         ),
         "{}",
@@ -259,6 +267,6 @@ async fn blocks_of_messages_are_told_as_text_or_left_out_by_name() {
     let reply = ask(&server, "/v1/responses", responses).await;
     assert_eq!(
         (reply.status, reply.header("x-ignored-fields")),
-        (200, Some("input[1]"))
+        (200, Some("input[1]:web_search_call"))
     );
 }

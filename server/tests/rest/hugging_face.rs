@@ -233,7 +233,7 @@ async fn what_is_refused_is_told_as_hugging_face_tells_it() {
             json!({ "query": "a", "texts": ["b"] }),
             404,
             "invalid_request_error",
-            "`/generate_stream`, `/`",
+            "answers at `/rerank`",
         ),
     ] {
         let reply = post(&server, path, body).await;
@@ -355,7 +355,7 @@ async fn several_graphs_of_a_kind_are_listed_where_none_is_named() {
         .to_owned();
     assert_eq!(
         (reply.status, message.contains("`a`, `b`")),
-        (422, true),
+        (404, true),
         "{message}"
     );
     let reply = post(&server, "/embed", json!({ "inputs": "Hi" })).await;

@@ -154,3 +154,26 @@ async fn the_documentation_tells_of_a_model_once_it_is_loaded() {
     assert!(last_token.is_some_and(|token| token > 0), "{after}");
     assert_eq!(after["model"], before["model"]);
 }
+
+#[tokio::test]
+async fn a_script_that_is_wrong_fails_however_long_its_graph_has_waited() {
+    let setup = Setup::new()
+        .graph("chat", CHAT)
+        .with(|options| options.wait_for_models = true);
+    let script = setup.path().join("model.script.json");
+    let server = setup.start().await;
+    server
+        .until("the graph waits", |status| {
+            status["graphs"][0]["state"] == "WAITING"
+        })
+        .await;
+    std::fs::write(script, json!({ "answers": [] }).to_string()).expect("writable");
+    let status = server
+        .until("the graph has failed", |status| {
+            status["graphs"][0]["state"] == "END"
+        })
+        .await;
+    let why = status["graphs"][0].to_string();
+    assert!(why.contains("unknown field `answers`"), "{why}");
+    assert!(why.contains("GM0509"), "{why}");
+}

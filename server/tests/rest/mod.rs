@@ -30,6 +30,7 @@ mod images;
 mod isolation;
 mod keys;
 mod kserve;
+mod listeners;
 mod lmdeploy;
 mod loading;
 mod logging;
@@ -37,10 +38,13 @@ mod logging;
 mod media;
 #[cfg(feature = "vision")]
 mod media_nodes;
+mod memory_by_hand;
 mod memory_limit;
 mod metrics;
+mod names;
 mod observe;
 mod offline;
+mod ollama;
 mod page;
 mod prompts;
 mod queue_bounds;
@@ -51,7 +55,7 @@ mod quotas;
 mod random_model;
 #[cfg(feature = "vision")]
 #[path = "../../../llm/tests/llama/random_projector.rs"]
-mod random_projector;
+pub(crate) mod random_projector;
 mod recovery;
 mod reference;
 mod refusals;
@@ -80,6 +84,7 @@ mod tiny_model;
 mod tls;
 mod tokens;
 mod torchserve;
+mod torchserve_grpc;
 mod toy_dialect;
 mod traces;
 #[cfg(feature = "vision")]

@@ -83,3 +83,33 @@ async fn a_server_without_the_page_has_no_such_paths() {
     let document = server.get("/openapi.json").await.json();
     assert_eq!(document["paths"]["/"].get("get"), None);
 }
+
+#[tokio::test]
+async fn the_document_says_which_paths_do_the_same() {
+    let server = server(true).await;
+    let document = server.get("/openapi.json").await.json();
+    assert!(!document["info"].to_string().contains("/v1"));
+    let mut with_others = 0;
+    for (path, methods) in document["paths"].as_object().expect("paths") {
+        let Some(operation) = methods.get("get") else {
+            continue;
+        };
+        let told = operation["description"].as_str().unwrap_or_default();
+        let Some(behind) = path.strip_prefix("/v3/") else {
+            continue;
+        };
+        if behind.contains('{') {
+            continue;
+        }
+        let other = format!("/v1/{behind}");
+        let is_there = server.get(&other).await.status != 404;
+        assert_eq!(is_there, told.contains(&format!("`{other}`")), "{other}");
+        with_others += usize::from(is_there);
+    }
+    assert!(with_others > 0);
+    let chat = &document["paths"]["/v3/chat/completions"]["post"]["description"];
+    assert_eq!(
+        chat,
+        "The same at `/v1/chat/completions`, `/v3/v1/chat/completions`."
+    );
+}

@@ -38,11 +38,14 @@ async fn a_model_whose_own_template_cannot_be_used_says_so_and_completes_texts()
         model["endpoints"],
         json!([
             "completions",
+            "openllm/generate",
+            "openllm/generate_stream",
             "generate",
             "generate_stream",
             "/generate",
             "/generate_stream",
-            "/"
+            "/",
+            "api/generate"
         ]),
         "{models}"
     );

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::rest::support::{CHAT, Setup, TestServer, read};
+use crate::rest::support::{CHAT, Reply, Setup, TestServer, read};
 
 fn mirror(input: &str, options: &str) -> String {
     format!(
@@ -156,7 +156,7 @@ async fn failures_are_told_as_torchserve_tells_them() {
             "[1]",
             400,
             "BadRequestException",
-            "HTTP requests",
+            "expected a JSON string",
         ),
         (
             "POST",
@@ -196,7 +196,55 @@ async fn failures_are_told_as_torchserve_tells_them() {
             r#"{"a": [1]}"#,
             400,
             "BadRequestException",
-            "expected a JSON string",
+            "expected one of the fields `text`, `prompt`, `data`, `body`",
+        ),
+        (
+            "POST",
+            "/predictions/text",
+            r#"{"text": [[1]]}"#,
+            400,
+            "BadRequestException",
+            "`text`",
+        ),
+        (
+            "POST",
+            "/predictions/chat",
+            r#"{"text": "a", "data": "b"}"#,
+            400,
+            "BadRequestException",
+            "the input is `text` already",
+        ),
+        (
+            "POST",
+            "/predictions/chat",
+            r#"{"text": "a", "max_new_tokens": "many"}"#,
+            400,
+            "BadRequestException",
+            "max_tokens",
+        ),
+        (
+            "POST",
+            "/predictions/chat",
+            r#"{"inputs_embeds": [[0.5]]}"#,
+            400,
+            "BadRequestException",
+            "prompts are texts",
+        ),
+        (
+            "POST",
+            "/predictions/chat",
+            r#"{"text": "a", "num_beams": 4}"#,
+            400,
+            "BadRequestException",
+            "num_beams",
+        ),
+        (
+            "POST",
+            "/predictions/text",
+            r#"{"text": "a", "max_new_tokens": 4}"#,
+            400,
+            "BadRequestException",
+            "no side packet for the parameter `max_tokens`",
         ),
         (
             "POST",
@@ -204,7 +252,7 @@ async fn failures_are_told_as_torchserve_tells_them() {
             "",
             501,
             "NotImplementedException",
-            "adding them to the configuration",
+            "adding them to the config.json",
         ),
         (
             "DELETE",
@@ -229,6 +277,22 @@ async fn failures_are_told_as_torchserve_tells_them() {
             501,
             "NotImplementedException",
             "no workers",
+        ),
+        (
+            "PUT",
+            "/models/text?min_workers=1",
+            "",
+            400,
+            "BadRequestException",
+            "min_workers",
+        ),
+        (
+            "PUT",
+            "/models/text/2/set-default",
+            "",
+            404,
+            "ModelNotFoundException",
+            "version",
         ),
         (
             "GET",
@@ -272,11 +336,175 @@ async fn failures_are_told_as_torchserve_tells_them() {
             "{path}: {reply:?}"
         );
     }
-    let multipart = server
-        .post("/predictions/text", "a")
-        .header("content-type", "multipart/form-data; boundary=x");
-    let reply = read(multipart).await;
+    for (content_type, body) in [
+        ("multipart/form-data; boundary=x", "a"),
+        ("application/x-www-form-urlencoded", "a"),
+        ("application/x-www-form-urlencoded", "text=a&prompt=b"),
+        ("application/x-www-form-urlencoded", "text=a&text=b"),
+    ] {
+        let reply = predict(&server, "text", content_type, body).await;
+        assert_eq!(reply.status, 400, "{body}: {reply:?}");
+    }
+}
+
+fn request(
+    server: &TestServer,
+    path: &str,
+    content_type: &str,
+    body: &str,
+) -> reqwest::RequestBuilder {
+    let request = server
+        .client
+        .post(format!("{}/predictions/{path}", server.url));
+    let request = request.header("content-type", content_type);
+    request.body(body.to_owned())
+}
+
+async fn predict(server: &TestServer, path: &str, content_type: &str, body: &str) -> Reply {
+    read(request(server, path, content_type, body)).await
+}
+
+/// A graph of text tensors on the scripted model, whose text can come in pieces.
+fn texts() -> String {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let text = std::fs::read_to_string(format!("{root}/graphs/text/graph.pbtxt"));
+    let text = text.expect("a graph");
+    text.replace("../../demos/tiny_chat", "../model.script.json")
+}
+
+/// A server whose model says `hello`, and goes on with the letters behind a prompt that is no chat.
+pub(crate) async fn writer(token: Option<&'static str>) -> TestServer {
+    let setup = Setup::new().graph("chat", CHAT).graph("texts", &texts());
+    let setup = setup.graph("numbers", &mirror("", NUMBERS));
+    let setup = setup.script(&json!({ "replies": [{ "text": "hello" }] }));
+    let token = token.map(str::to_owned);
+    let setup = setup.with(|options| {
+        options.end_of_stream_token = token;
+        options.grpc = vec![([127, 0, 0, 1], 0).into()];
+        options.grpc_management = vec![([127, 0, 0, 1], 0).into()];
+    });
+    setup.start().await
+}
+
+const NUMBERS: &str = r#"graph_options { [type.googleapis.com/graphmill.TensorOptions] {
+    input { name: "x" datatype: FP32 shape: [-1, 2] }
+} }"#;
+
+const FORM: &str = "application/x-www-form-urlencoded";
+const JSON: &str = "application/json";
+
+#[tokio::test]
+async fn forms_and_objects_have_parameters_beside_the_text() {
+    let server = writer(None).await;
+    let multipart = "--x\r\ncontent-disposition: form-data; name=\"data\"\r\n\r\nHi\r\n\
+        --x\r\ncontent-disposition: form-data; name=\"max_new_tokens\"\r\n\r\n3\r\n--x--\r\n";
+    let file = "--x\r\ncontent-disposition: form-data; name=\"data\"; filename=\"a.json\"\r\n\
+        content-type: application/json\r\n\r\n[[1, 2]]\r\n--x--\r\n";
+    let multipart_type = "multipart/form-data; boundary=x";
+    for (path, content_type, body, answer) in [
+        (
+            "chat",
+            FORM,
+            "text=Hi&max_new_tokens=3&do_sample=False&num_beams=1",
+            "jkl",
+        ),
+        (
+            "chat/1.0",
+            FORM,
+            "prompt=Hi&max_tokens=3&stop=l&stop=z",
+            "jk",
+        ),
+        (
+            "chat",
+            JSON,
+            r#"{"text": "Hi", "max_new_tokens": 3, "temperature": 0.5, "seed": null}"#,
+            "jkl",
+        ),
+        (
+            "chat",
+            JSON,
+            r#"{"data": "Hi", "max_new_tokens": 2, "return_full_text": true}"#,
+            "Hijk",
+        ),
+        ("chat", multipart_type, multipart, "jkl"),
+        (
+            "texts",
+            FORM,
+            "text=Hi&max_new_tokens=4&stream=true",
+            "hell",
+        ),
+        ("numbers", JSON, r#"{"data": [[1, 2]]}"#, "[[1.0,2.0]]"),
+        ("numbers", FORM, "x=[[1, 2]]", "[[1.0,2.0]]"),
+        ("numbers", multipart_type, file, "[[1.0,2.0]]"),
+    ] {
+        let reply = predict(&server, path, content_type, body).await;
+        assert_eq!(
+            (reply.status, &*reply.text),
+            (200, answer),
+            "{path} {body}: {reply:?}"
+        );
+    }
+    for (content_type, body) in [(JSON, r#""Hi""#), ("text/plain", "Hi"), ("", "Hi")] {
+        let reply = predict(&server, "chat", content_type, body).await;
+        let text = reply.text.get(..5);
+        assert_eq!(
+            (reply.status, text),
+            (200, Some("jklmn")),
+            "{body}: {reply:?}"
+        );
+    }
+    let reply = predict(&server, "texts", FORM, "text=Hi&max_new_tokens=4").await;
+    assert_eq!(
+        reply.json(),
+        json!({ "text": ["hell"], "finish_reason": ["length"] })
+    );
+    let reply = predict(&server, "chat", FORM, "text=Hi&max_new_tokens=1&typo=1").await;
+    assert_eq!(reply.header("x-ignored-fields"), Some("typo"), "{reply:?}");
+    server.until_idle().await;
+}
+
+#[tokio::test]
+async fn texts_end_with_the_token_and_come_in_pieces() {
+    let server = writer(Some("<|endoftext|>")).await;
+    for (path, body, is_whole, answer) in [
+        (
+            "chat",
+            "text=Hi&max_new_tokens=3",
+            false,
+            "jkl<|endoftext|>",
+        ),
+        (
+            "chat",
+            "text=Hi&max_new_tokens=3&stream=False",
+            true,
+            "jkl<|endoftext|>",
+        ),
+        ("texts", "text=Hi", false, "hello<|endoftext|>"),
+        ("texts", "text=Hi&stream=false", true, "hello<|endoftext|>"),
+        ("numbers", "data=[[1,2]]", true, "[[1.0,2.0]]"),
+    ] {
+        let reply = predict(&server, path, FORM, body).await;
+        assert_eq!(
+            (reply.status, &*reply.text),
+            (200, answer),
+            "{path} {body}: {reply:?}"
+        );
+        assert_eq!(
+            reply.header("content-length").is_some(),
+            is_whole,
+            "{reply:?}"
+        );
+    }
+    // What fails before the first piece has its status.
+    let reply = predict(&server, "chat", FORM, "text=Hi&max_new_tokens=0").await;
     assert_eq!(reply.status, 400, "{reply:?}");
+    // A client that leaves ends the text.
+    let body = "text=endless&ignore_eos=true";
+    let endless = request(&server, "chat", FORM, body).send().await;
+    let mut endless = endless.expect("an answer");
+    assert!(endless.chunk().await.expect("a chunk").is_some());
+    drop(endless);
+    server.until_idle().await;
 }
 
 #[tokio::test]
@@ -287,6 +515,11 @@ async fn models_are_listed_in_pages_and_described() {
         (ping.status, &ping.json()["status"]),
         (200, &json!("Healthy"))
     );
+    for method in [reqwest::Method::GET, reqwest::Method::OPTIONS] {
+        let url = format!("{}/api-description", server.url);
+        let described = read(server.client.request(method, url)).await.json();
+        assert!(described["paths"].is_object(), "{described}");
+    }
     let all = server.get("/models").await.json();
     assert_eq!(all["models"].as_array().map(Vec::len), Some(5), "{all}");
     let mut names = Vec::new();
@@ -309,4 +542,73 @@ async fn models_are_listed_in_pages_and_described() {
         assert_eq!(described[0]["modelVersion"], "1");
         assert_eq!(described[0]["workers"][0]["status"], "READY");
     }
+    for (path, said) in [
+        ("text?min_worker=1&synchronous=true", "one worker"),
+        (
+            "org/numbers/1.0/set-default",
+            "the version 1 of `org/numbers` is the default",
+        ),
+    ] {
+        let reply = read(server.client.put(format!("{}/models/{path}", server.url))).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        assert!(reply.text.contains(said), "{reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn folders_are_registered_and_unregistered() {
+    let setup = Setup::new().graph("text", &mirror("TEXT:", ""));
+    let store = setup.path().join("store");
+    let graph = |name: &str, text: &str| {
+        std::fs::create_dir_all(store.join(name)).expect("writable");
+        std::fs::write(store.join(name).join("graph.pbtxt"), text).expect("writable");
+    };
+    graph("more", &mirror("TEXT:", ""));
+    graph("wrong", "node {");
+    let config = setup.config();
+    let before = std::fs::read_to_string(&config).expect("a file");
+    let setup = setup.with(move |options| options.registration = Some(store));
+    let server = setup.start().await;
+    let register = async |query: &str| {
+        let url = format!("{}/models?{query}", server.url);
+        read(server.client.post(url)).await
+    };
+    for (query, why) in [
+        ("", "`url` is missing"),
+        ("url=.", "folders in --allow_registration"),
+        ("url=..", "folders in --allow_registration"),
+        ("url=https://host/a.mar", "no such folder"),
+        (
+            "url=wrong",
+            "the configuration is not changed: graph `wrong`",
+        ),
+        (
+            "url=more&model_name=text",
+            "there is a graph `text` already",
+        ),
+        ("url=more&model_name=..", "model_name"),
+        ("url=more&handler=text", "handler"),
+        ("url=more&initial_workers=4", "no workers"),
+    ] {
+        let reply = register(query).await;
+        let status = if query.contains("workers") { 501 } else { 400 };
+        assert_eq!(reply.status, status, "{query}: {reply:?}");
+        assert!(reply.text.contains(why), "{query}: {reply:?}");
+        let now = std::fs::read_to_string(&config).expect("a file");
+        assert_eq!(now, before, "{query}");
+    }
+    let reply = register("url=more&model_name=org/new&initial_workers=1&synchronous=true").await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let reply = predict(&server, "org/new", "text/plain", "hi").await;
+    assert_eq!((reply.status, &*reply.text), (200, "hi"), "{reply:?}");
+    let delete = async |name: &str| {
+        let url = format!("{}/models/{name}", server.url);
+        read(server.client.delete(url)).await.status
+    };
+    assert_eq!(
+        [delete("nobody").await, delete("org/new/1.0").await],
+        [404, 200]
+    );
+    let reply = predict(&server, "org/new", "text/plain", "hi").await;
+    assert_eq!(reply.status, 404, "{reply:?}");
 }

@@ -30,8 +30,11 @@ fn form(file: &[u8], fields: &[(&str, &str)]) -> Vec<u8> {
 }
 
 async fn send(server: &TestServer, path: &str, body: Vec<u8>) -> Reply {
+    send_as(server, path, "multipart/form-data; boundary=edge", body).await
+}
+
+async fn send_as(server: &TestServer, path: &str, kind: &str, body: Vec<u8>) -> Reply {
     let request = server.client.post(format!("{}{path}", server.url));
-    let kind = "multipart/form-data; boundary=edge";
     read(request.header("content-type", kind).body(body)).await
 }
 
@@ -175,6 +178,14 @@ async fn what_is_wrong_with_a_form_is_told_by_its_field() {
     let cut = send(&server, PATHS[0], cut).await;
     assert_eq!(cut.status, 400, "{}", cut.text);
     assert!(cut.text.contains("no form"), "{}", cut.text);
+    let whole = form(&good, &[("model", "hears")]);
+    let unmarked = send_as(&server, PATHS[0], "multipart/form-data", whole).await;
+    assert_eq!(unmarked.status, 400, "{}", unmarked.text);
+    assert!(
+        unmarked.text.contains("`boundary` is missing"),
+        "{}",
+        unmarked.text
+    );
     // A form is for nobody else.
     let reply = send(
         &server,

@@ -42,6 +42,7 @@ export interface ToolCallDelta {
 
 export interface ChatChunk {
   choices: {
+    index: number;
     delta: { content?: string | null; reasoning_content?: string | null; tool_calls?: ToolCallDelta[] };
     logprobs?: { content?: TokenLogprob[] | null } | null;
     finish_reason: string | null;

@@ -17,7 +17,7 @@ const LAST_WORDS_MS = 2000;
  */
 export async function answer(body: unknown, message: Message, signal: AbortSignal, show: (message: Message) => void): Promise<void> {
   let now = message;
-  const stats: Stats = { timings: null, usage: null, finish: null, requestId: null };
+  const stats: Stats = { timings: null, usage: null, finish: null, requestId: null, ignored: null };
   const leaving = new AbortController();
   let timer = 0;
   const shown = (): void => {
@@ -40,6 +40,7 @@ export async function answer(body: unknown, message: Message, signal: AbortSigna
     const init = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal: leaving.signal };
     const response = await request("/v3/chat/completions?timings=1", "client", init);
     stats.requestId = response.headers.get("x-request-id");
+    stats.ignored = response.headers.get("x-ignored-fields");
     let ended = false;
     for await (const event of events(response)) {
       if (event.event === "timings") {
@@ -55,7 +56,7 @@ export async function answer(body: unknown, message: Message, signal: AbortSigna
         continue;
       }
       if (chunk.usage) stats.usage = chunk.usage;
-      const choice = chunk.choices[0];
+      const choice = chunk.choices.find((each) => each.index === 0);
       if (!choice) {
         change({});
         continue;

@@ -28,6 +28,9 @@ export function body(conversation: Conversation, messages: Message[]): Record<st
   };
 }
 
+/** Fields that the page sets itself. It shows one answer at a time. */
+const OWN = ["messages", "model", "n", "stream", "stream_options"];
+
 function fieldsOf(parameters: Parameters): Record<string, unknown> {
   const fields: Record<string, unknown> = {};
   for (const name of ["temperature", "top_p", "top_k", "max_tokens", "seed"] as const) {
@@ -55,6 +58,8 @@ function more(text: string): Record<string, unknown> {
     throw new WrongParameter(`Further fields are not JSON: ${error instanceof Error ? error.message : ""}`);
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw new WrongParameter("Further fields must be a JSON object, such as {\"min_p\": 0.1}.");
+  const own = OWN.filter((name) => name in value);
+  if (own.length > 0) throw new WrongParameter(`Further fields cannot have ${own.join(", ")}: the page sets that itself.`);
   return value as Record<string, unknown>;
 }
 

@@ -99,6 +99,7 @@ function Answer({ message, coming }: { message: Message; coming: boolean }): JSX
           {message.stats?.requestId && <p class="hint">Request {message.stats.requestId}</p>}
         </div>
       )}
+      {message.stats?.ignored && <p class="hint">Fields without effect: {message.stats.ignored}</p>}
       {message.stopped && <p class="hint">You stopped this answer.</p>}
       {!coming && (
         <div class="actions">

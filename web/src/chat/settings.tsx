@@ -2,11 +2,12 @@
 
 import type { JSX } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
-import { post } from "../api/client";
+import { post, Refused } from "../api/client";
 import { Dialog } from "../ui/dialog";
-import { wrongParameter } from "./body";
+import { Rich } from "../ui/rich";
+import { body, wrongParameter } from "./body";
 import { change, conversation, model } from "./store";
-import { NO_PARAMETERS, type Parameters } from "./tree";
+import { newMessage, NO_PARAMETERS, type Parameters } from "./tree";
 
 const NUMBERS: [name: "temperature" | "top_p" | "top_k" | "max_tokens" | "seed", label: string, about: string][] = [
   ["temperature", "Temperature", "0 always takes the most likely token"],
@@ -18,6 +19,19 @@ const NUMBERS: [name: "temperature" | "top_p" | "top_k" | "max_tokens" | "seed",
 
 /** The values that the server uses where a request gives none. */
 type Defaults = Record<string, { value: unknown } | undefined>;
+
+/** Says what the server finds wrong with a chat that has this; null where it finds nothing, or does not say. */
+async function refused(parameters: Parameters, system: string): Promise<string | null> {
+  if (!model.value) return null;
+  const question = { ...newMessage("user", null, model.value), content: "?" };
+  const asked = body({ ...conversation.value, model: model.value, parameters, system }, [question]);
+  try {
+    const { ignored_fields: ignored = [] } = await post<{ ignored_fields?: string[] }>("/v3/chat/completions?explain=1", "client", asked);
+    return ignored.length > 0 ? `The server does not know ${ignored.map((name) => `\`${name}\``).join(", ")}.` : null;
+  } catch (error) {
+    return error instanceof Refused && error.status === 400 ? error.message : null;
+  }
+}
 
 /** What is entered takes effect with “Done”, and not if it is wrong. */
 export function Settings({ close }: { close: () => void }): JSX.Element {
@@ -36,8 +50,8 @@ export function Settings({ close }: { close: () => void }): JSX.Element {
       () => undefined,
     );
   }, [model.value]);
-  const done = (): void => {
-    const wrong = wrongParameter(parameters);
+  const done = async (): Promise<void> => {
+    const wrong = wrongParameter(parameters) ?? (await refused(parameters, instructions));
     setProblem(wrong);
     if (wrong !== null) return;
     change({ parameters, system: instructions });
@@ -72,7 +86,7 @@ export function Settings({ close }: { close: () => void }): JSX.Element {
       </label>
       {problem !== null && (
         <p class="bad" role="alert">
-          {problem}
+          <Rich text={problem} />
         </p>
       )}
       <footer>
@@ -86,7 +100,7 @@ export function Settings({ close }: { close: () => void }): JSX.Element {
         >
           Reset to defaults
         </button>
-        <button type="button" class="primary" onClick={done}>
+        <button type="button" class="primary" onClick={() => void done()}>
           Done
         </button>
       </footer>

@@ -16,6 +16,8 @@ export interface Stats {
   usage: Usage | null;
   finish: string | null;
   requestId: string | null;
+  /** Fields of the request that had no effect; absent in conversations of older pages. */
+  ignored?: string | null;
 }
 
 export interface Message {

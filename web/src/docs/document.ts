@@ -30,6 +30,7 @@ export interface Parameter {
 
 export interface Described {
   summary: string;
+  description?: string;
   tags: string[];
   parameters?: Parameter[];
   requestBody?: { required?: boolean; content: Record<string, { schema?: Schema; example?: unknown }> };

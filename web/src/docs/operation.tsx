@@ -22,6 +22,11 @@ export function OperationView({ operation, part }: { operation: Operation; part:
       </summary>
       {isOpen && (
         <div class="inside">
+          {described.description && (
+            <p class="hint">
+              <Rich text={described.description} />
+            </p>
+          )}
           <TryIt operation={operation} part={part} />
           <Fields operation={operation} />
           <Table

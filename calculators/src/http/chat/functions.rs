@@ -16,7 +16,7 @@ pub(super) fn as_tools(functions: Vec<Value>) -> Vec<Value> {
 
 /// Brings calls of the past into the form that templates know: an assistant's `function_call`, and
 /// the message of the role `function` behind it. `call` is the id of the last one.
-pub(super) fn of_message(
+pub(super) fn rewrite_message(
     message: &mut Map<String, Value>,
     index: usize,
     call: &mut Option<String>,

@@ -35,7 +35,7 @@ pub(super) fn budget(said: &Tools) -> Option<u32> {
 
 /// Gives what an assistant thought the names that templates know it under: `reasoning_content`, and
 /// `thinking` in harmony.
-pub(super) fn of_message(message: &mut Map<String, Value>) {
+pub(super) fn rename_in(message: &mut Map<String, Value>) {
     let given = ["reasoning_content", "reasoning"].map(|name| message.remove(name));
     let mut texts = given.into_iter().flatten();
     if let Some(reasoning) = texts.find(Value::is_string) {

@@ -118,7 +118,7 @@ fn message(
     if message.get("role").is_some_and(|role| role == "developer") {
         message.insert("role".into(), "system".into());
     }
-    functions::of_message(&mut message, index, call)?;
+    functions::rewrite_message(&mut message, index, call)?;
     for field in ["name", "tool_call_id"] {
         if message.get(field).is_some_and(Value::is_null) {
             message.remove(field);
@@ -140,7 +140,7 @@ fn message(
     if let Some(content) = content {
         message.insert("content".into(), content);
     }
-    reasoning::of_message(&mut message);
+    reasoning::rename_in(&mut message);
     match message.get_mut("tool_calls") {
         Some(Value::Array(calls)) if !calls.is_empty() => {
             for (index, call) in calls.iter_mut().enumerate() {

@@ -31,7 +31,7 @@ impl Form for Messages {
 
     fn extend(events: &mut Events<'_>, chunk: &TextChunk, _: usize) -> Result<()> {
         let (index, finish) = (chunk.index, chunk.finish);
-        let mut logprobs = ChatLogprobs::of_chunk(&chunk.logprobs);
+        let mut logprobs = ChatLogprobs::from_chunk(&chunk.logprobs);
         for delta in deltas(chunk, events.request().function_call) {
             event(events, index, delta, logprobs.take(), None)?;
         }

@@ -107,7 +107,8 @@ fn choice_of(
     };
     let needs_tools = tools.is_empty() && (named.is_none() || is_function_call);
     if needs_tools {
-        return Err(invalid(field, format!("needs `{list}`")));
+        let message = format!("needs `{list}` of the client; those of a provider are left out");
+        return Err(invalid(field, message));
     }
     let Some((field, name)) = named else {
         return Ok(Some(ToolChoice::Required));
@@ -124,7 +125,7 @@ fn choice_of(
 }
 
 /// The tools that a choice allows.
-struct Allowed {
+struct AllowList {
     /// The field that lists them.
     path: &'static str,
     tools: Vec<Value>,
@@ -133,13 +134,13 @@ struct Allowed {
 }
 
 /// Reads a choice that lists tools; none where it is another.
-fn allowed(choice: &Value) -> Option<Allowed> {
+fn allowed(choice: &Value) -> Option<AllowList> {
     // In chats, the list is in an object of its own.
     let (path, list) = match &choice["allowed_tools"] {
         Value::Null => ("tool_choice.tools", choice),
         list => ("tool_choice.allowed_tools.tools", list),
     };
-    (choice["type"] == "allowed_tools").then(|| Allowed {
+    (choice["type"] == "allowed_tools").then(|| AllowList {
         path,
         tools: list["tools"].as_array().cloned().unwrap_or_default(),
         mode: list["mode"].as_str().unwrap_or("auto").into(),
@@ -147,7 +148,7 @@ fn allowed(choice: &Value) -> Option<Allowed> {
 }
 
 /// Leaves out the tools that a list does not allow. The provider's are none of these.
-fn keep_allowed(tools: &mut Vec<Value>, list: &Allowed) -> Result<()> {
+fn keep_allowed(tools: &mut Vec<Value>, list: &AllowList) -> Result<()> {
     let mut names = HashSet::new();
     for (index, tool) in list.tools.iter().enumerate() {
         if tool["type"] != "function" && tool["type"] != "custom" {
@@ -210,7 +211,7 @@ pub(super) fn past_call(call: &mut Value, path: &str, allowance: &Allowance) {
     let function = &mut call["function"];
     function["arguments"] = match function["arguments"].take() {
         Value::String(text) => {
-            arguments::of_text(text, &format!("{path}.function.arguments"), allowance)
+            arguments::parse(text, &format!("{path}.function.arguments"), allowance)
         }
         object @ Value::Object(_) => object,
         _ => Map::new().into(),

@@ -31,10 +31,14 @@ impl Form for Texts {
             })
         };
         if let Some(echo) = &chunk.echo {
-            event(&echo.text, TextLogprobs::of_chunk(&echo.logprobs, 0), None)?;
+            event(
+                &echo.text,
+                TextLogprobs::from_chunk(&echo.logprobs, 0),
+                None,
+            )?;
         }
         if !chunk.text.is_empty() || finish.is_some() {
-            let logprobs = TextLogprobs::of_chunk(&chunk.logprobs, begins);
+            let logprobs = TextLogprobs::from_chunk(&chunk.logprobs, begins);
             event(&chunk.text, logprobs, finish)?;
         }
         Ok(())

@@ -10,7 +10,7 @@ use super::super::{
     fields::{self, missing},
 };
 use super::Request;
-use crate::payload::{Embeddings, JsonBody, Prompt, VectorForm, VectorStyle};
+use crate::payload::{Embeddings, JsonBody, Prompt, VectorForm};
 
 /// Cohere's `embed`.
 #[derive(Debug)]
@@ -48,8 +48,8 @@ fn read(body: &JsonBody, id: &str) -> Result<Request> {
         dimensions: own.output_dimension,
         truncate: own.truncate.map(|truncate| truncate == "END"),
         normalize: None,
-        form: VectorForm {
-            style: VectorStyle::Cohere(format!("embed-{id}").into()),
+        form: VectorForm::Cohere {
+            id: format!("embed-{id}").into(),
             float: own.embedding_types.is_empty() || has("float"),
             base64: has("base64"),
         },
@@ -75,8 +75,12 @@ struct ByType<'a> {
 }
 
 impl<'a> Answer<'a> {
-    pub(super) fn new(id: &'a str, request: &'a Request, embeddings: &'a Embeddings) -> Self {
-        let VectorForm { float, base64, .. } = request.form;
+    /// The answer of this id, with numbers and base64 where they are asked for.
+    pub(super) fn new(
+        (id, float, base64): (&'a str, bool, bool),
+        request: &'a Request,
+        embeddings: &'a Embeddings,
+    ) -> Self {
         let text = |prompt: &'a Prompt| match prompt {
             Prompt::Text(text) => Some(text.as_str()),
             _ => None,

@@ -1,9 +1,11 @@
 //! `EmbeddingsRequestCalculator` and `EmbeddingsResponseCalculator`: OpenAI's embeddings endpoint,
-//! Cohere's embed, and TEI's embed and similarity.
+//! Cohere's embed, Ollama's endpoints for vectors, and TEI's embed and similarity.
 
 mod cohere;
 
 pub(super) use cohere::CohereEmbeddings;
+
+use std::time::Instant;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use graphmill_dialects::bodies::{EMBEDDINGS, vectors};
@@ -19,11 +21,11 @@ use super::{
     dialect::{Dialect, Family, Purpose, Route},
     dialect_table,
     fields::{self, missing},
-    prompts, tei,
+    ollama, prompts, tei,
 };
 use crate::payload::{
     Embeddings as Vectors, EmbeddingsRequest as Request, HttpRequestPayload, HttpResponse,
-    JsonBody, VectorForm, VectorStyle,
+    JsonBody, VectorForm,
 };
 
 /// Reads the body of `embeddings`, or of Cohere's or TEI's `embed`, and refuses, with the field's name, what
@@ -99,11 +101,7 @@ fn read(body: &JsonBody, _: &str) -> Result<Request> {
         dimensions: own.dimensions,
         truncate: None,
         normalize: None,
-        form: VectorForm {
-            style: VectorStyle::OpenAi,
-            float: !base64,
-            base64,
-        },
+        form: VectorForm::OpenAI { base64 },
         ignored: fields.unknown.into(),
     })
 }
@@ -122,8 +120,8 @@ fn read(body: &JsonBody, _: &str) -> Result<Request> {
 ///   output_stream: "HTTP_RESPONSE_PAYLOAD:output"
 /// }
 /// ```
-#[derive(Default)]
 pub struct EmbeddingsResponse {
+    opened: Instant,
     answered: bool,
 }
 
@@ -141,7 +139,10 @@ impl Calculator for EmbeddingsResponse {
     }
 
     fn open(_: &NoOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
-        Ok(Self::default())
+        Ok(Self {
+            opened: Instant::now(),
+            answered: false,
+        })
     }
 
     fn process(
@@ -154,15 +155,24 @@ impl Calculator for EmbeddingsResponse {
         }
         if let (Some(request), Some(embeddings)) = (cx.get(request), cx.get(embeddings)) {
             let (vectors, ignored) = (&embeddings.vectors, &request.ignored);
-            let packets = match &request.form.style {
-                VectorStyle::OpenAi => body::answer(&Answer::new(request, embeddings), ignored)?,
-                VectorStyle::Cohere(id) => {
-                    let answer = cohere::Answer::new(id, request, embeddings);
-                    body::answer(&answer, ignored)?
+            let packets = match &request.form {
+                VectorForm::OpenAI { base64 } => {
+                    body::answer(&Answer::new(request, embeddings, *base64), ignored)
                 }
-                VectorStyle::Tei => body::answer(vectors, ignored)?,
-                VectorStyle::TeiSimilarity => body::answer(&tei::cosines(vectors), ignored)?,
-            };
+                VectorForm::Cohere { id, float, base64 } => {
+                    let form = (&**id, *float, *base64);
+                    body::answer(&cohere::Answer::new(form, request, embeddings), ignored)
+                }
+                VectorForm::Ollama { is_one: true } => {
+                    body::answer(&ollama::Vector::new(embeddings), ignored)
+                }
+                VectorForm::Ollama { is_one: false } => {
+                    let clock = ollama::Clock::new(cx.run(), self.opened);
+                    body::answer(&ollama::Vectors::new(request, embeddings, &clock), ignored)
+                }
+                VectorForm::Tei => body::answer(vectors, ignored),
+                VectorForm::TeiSimilarity => body::answer(&tei::cosines(vectors), ignored),
+            }?;
             for (timestamp, packet) in (0..).zip(packets) {
                 cx.emit_at(response, timestamp, packet);
             }
@@ -206,12 +216,12 @@ fn base64(vector: &[f32]) -> String {
 }
 
 impl<'a> Answer<'a> {
-    fn new(request: &'a Request, embeddings: &'a Vectors) -> Self {
+    fn new(request: &'a Request, embeddings: &'a Vectors, base64: bool) -> Self {
         let item = |(index, vector): (usize, &'a Vec<f32>)| Item {
             object: "embedding",
             index,
-            embedding: if request.form.base64 {
-                Vector::Base64(base64(vector))
+            embedding: if base64 {
+                Vector::Base64(self::base64(vector))
             } else {
                 Vector::Numbers(vector)
             },

@@ -69,16 +69,20 @@ impl Dialect for Generate {
         Family::Text(self)
     }
 
-    /// `{"error": <message>}`, with the code and the field where there are any.
     fn error(&self, failure: &Failure<'_>) -> Value {
-        let mut error = json!({ "error": failure.message });
-        for (name, value) in [("code", failure.code), ("param", failure.param)] {
-            if let Some(value) = value {
-                error[name] = value.into();
-            }
-        }
-        error
+        error(failure)
     }
+}
+
+/// `{"error": <message>}`, with the code and the field where there are any.
+pub(super) fn error(failure: &Failure<'_>) -> Value {
+    let mut error = json!({ "error": failure.message });
+    for (name, value) in [("code", failure.code), ("param", failure.param)] {
+        if let Some(value) = value {
+            error[name] = value.into();
+        }
+    }
+    error
 }
 
 impl TextDialect for Generate {

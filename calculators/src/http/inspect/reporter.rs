@@ -137,13 +137,13 @@ impl PromptReporter {
                 Ok(Some(report))
             }
             QuestionKind::Render => {
-                let rendered = tokens::rendered(vocab, &prompts, &tokens)?;
+                let rendered = tokens::rendered(&self.model, &prompts, &tokens)?;
                 Ok(Some(self.render(&question.model, &prompts, rendered)))
             }
             QuestionKind::Explain(effective) => {
                 let engine = self.model.engine();
                 explain::check(&engine, &effective.params)?;
-                let rendered = tokens::rendered(vocab, &prompts, &tokens)?;
+                let rendered = tokens::rendered(&self.model, &prompts, &tokens)?;
                 let (salt, adapter) = (&effective.params.cache_salt, &effective.params.adapter);
                 for (index, prompt) in tokens.0.into_iter().enumerate() {
                     let sender = cx.sender(io.previews);

@@ -6,7 +6,9 @@ use graphmill_llm::{Token, Vocab};
 use serde_json::{Value, json};
 
 use super::super::fields::invalid;
+use crate::llm::LanguageModel;
 use crate::payload::{MediaKind, Prompt, Prompts, TemplatedPrompt, TokenPrompts, media_marker};
+use crate::text_nodes::media;
 
 /// The answer of `tokenize`; `nested` if there is a list for each of several texts.
 pub(super) fn tokenized(
@@ -121,7 +123,7 @@ fn shown(prompt: &TemplatedPrompt) -> String {
 
 /// Each prompt as the model would see it.
 pub(super) fn rendered(
-    vocab: &dyn Vocab,
+    model: &LanguageModel,
     prompts: &Prompts,
     tokens: &TokenPrompts,
 ) -> Result<Vec<Value>> {
@@ -132,6 +134,7 @@ pub(super) fn rendered(
             tokens.0.len()
         )));
     }
+    let vocab = &**model.vocab();
     let pairs = prompts.0.iter().zip(&tokens.0);
     let rendered = pairs.map(|(prompt, tokens)| {
         let has_media = !tokens.tiles.is_empty();
@@ -145,7 +148,10 @@ pub(super) fn rendered(
         }
         let text = match prompt {
             Prompt::Text(text) | Prompt::Spelled { text, .. } => text.clone(),
-            Prompt::Templated(prompt) => shown(prompt),
+            Prompt::Templated(prompt) => match media::told(model, prompt, None) {
+                Some(told) if !has_media => shown(&told),
+                _ => shown(prompt),
+            },
             Prompt::Gap { .. } | Prompt::Tokens(_) => text(vocab, tokens),
         };
         Ok(json!({ "prompt": text, "token_ids": tokens, "count": tokens.len() }))

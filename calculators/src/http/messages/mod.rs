@@ -90,7 +90,7 @@ impl TextDialect for Messages {
     }
 
     fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
-        request::read(fields, &body.allowance())
+        request::read(body, fields)
     }
 
     fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {

@@ -11,7 +11,7 @@ use graphmill_dialects::{
         },
         tools::Tools,
     },
-    json::Allowance,
+    json::JsonBody,
 };
 use graphmill_engine::Result;
 use serde_json::{Map, Value, json};
@@ -26,10 +26,7 @@ use crate::http::{
 use crate::payload::{MediaKind, RequestInput};
 
 /// Reads a request.
-pub(super) fn read(
-    fields: &mut Fields,
-    allowance: &Allowance,
-) -> Result<(RequestInput, OwnParams)> {
+pub(super) fn read(body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
     let own: Messages = fields.take()?;
     for (edit, index) in own.context_management.edits.iter().zip(0_u32..) {
         fields.ignore(format!("context_management.edits[{index}]:{}", edit.kind));
@@ -53,7 +50,9 @@ pub(super) fn read(
             Text::Whole(text) => turns.say(&message.role, Content::of(&text)),
             Text::Parts(blocks) => {
                 let path = format!("messages[{index}].content");
-                add(&message.role, blocks, &path, &mut turns, fields)?;
+                let given = body.get("messages")?.map(|all| &all[index]["content"]);
+                let kind = |at: usize| given.and_then(|blocks| blocks[at]["type"].as_str());
+                add(&message.role, blocks, &path, &kind, &mut turns, fields)?;
             }
         }
     }
@@ -87,7 +86,7 @@ pub(super) fn read(
         (None, earlier) => earlier.map(|format| ("output_format.schema", format)),
     };
     if let Some((field, Format::JsonSchema { schema })) = format {
-        params.constraint = Some(structured::schema(field, schema, allowance)?);
+        params.constraint = Some(structured::schema(field, schema, &body.allowance())?);
     }
     if let Some(stops) = own.stop_sequences {
         if fields.has("stop") {
@@ -117,11 +116,12 @@ fn tools(all: Vec<Map<String, Value>>, fields: &mut Fields) -> Result<Vec<Value>
     Ok(tools)
 }
 
-/// Adds the blocks of a message.
-fn add(
+/// Adds the blocks of a message. Those that are left out are named with their `kind`.
+fn add<'a>(
     role: &str,
     blocks: Vec<Block>,
     path: &str,
+    kind: &dyn Fn(usize) -> Option<&'a str>,
     turns: &mut Turns,
     fields: &mut Fields,
 ) -> Result<()> {
@@ -142,7 +142,9 @@ fn add(
                     turns.sum_up(&summary);
                 }
             }
-            (Block::OfProvider, _) => fields.ignore(path),
+            (Block::OfProvider, _) => {
+                fields.ignore(format!("{path}:{}", kind(index).unwrap_or_default()));
+            }
             (Block::Thinking { thinking }, "assistant") => turns.think(&thinking),
             (Block::RedactedThinking, "assistant") => {}
             (Block::ToolUse { id, name, input }, "assistant") => {
@@ -158,7 +160,7 @@ fn add(
                 "user",
             ) => {
                 say(role, &mut content, turns);
-                turns.result(&tool_use_id, of_result(result, &path));
+                turns.result(&tool_use_id, read_result(result, &path));
             }
             _ => {
                 let why = format!("is not supported in a message of `{role}`");
@@ -177,7 +179,7 @@ fn say(role: &str, content: &mut Content, turns: &mut Turns) {
     }
 }
 
-fn of_result(result: Option<Text<ResultBlock>>, path: &str) -> Content {
+fn read_result(result: Option<Text<ResultBlock>>, path: &str) -> Content {
     let blocks = match result {
         None => return Content::of(""),
         Some(Text::Whole(text)) => return Content::of(&text),

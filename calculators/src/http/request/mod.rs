@@ -163,14 +163,14 @@ const BYTES_OF_EACH: usize = 4;
 
 /// A request that was read.
 #[derive(Debug)]
-struct Read {
+struct ReadRequest {
     request: TextRequest,
     params: GenerationParams,
     question: Option<PromptQuestion>,
 }
 
 /// Reads a request.
-fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Result<Read> {
+fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Result<ReadRequest> {
     let Some((Family::Text(dialect), mut purpose)) = payload.served() else {
         return Err(dialect_table::not_read(OpenAIRequest::NAME, &payload.uri));
     };
@@ -201,7 +201,7 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
     };
     if let Purpose::Tokens | Purpose::Encoding | Purpose::Text = purpose {
         let (question, input) = question::prompt_question(purpose, json)?;
-        return Ok(Read {
+        return Ok(ReadRequest {
             request: request(Arc::clone(&question.model), input),
             params: GenerationParams::default(),
             question: Some(question),
@@ -255,7 +255,7 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
         function_call,
         ..request(model, input)
     };
-    Ok(Read {
+    Ok(ReadRequest {
         request,
         params,
         question,

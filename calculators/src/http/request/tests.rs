@@ -195,7 +195,7 @@ fn graphs_and_models_set_defaults_that_requests_override() {
         json: JsonBody::of_value(&body).ok().map(Arc::new),
         ..HttpRequestPayload::new("/v3/completions", None)
     };
-    let Read { params, .. } = read(
+    let ReadRequest { params, .. } = read(
         &payload(json!({"model": "m", "prompt": "p"})),
         &defaults,
         &RunCx::new("1"),
@@ -206,7 +206,7 @@ fn graphs_and_models_set_defaults_that_requests_override() {
         (0.2, Some(64))
     );
     assert_eq!(params.sampling.top_k, 20);
-    let Read { params, .. } = read(
+    let ReadRequest { params, .. } = read(
         &payload(json!({"model": "m", "prompt": "p", "temperature": 1, "max_tokens": 5})),
         &defaults,
         &RunCx::new("1"),

@@ -84,7 +84,8 @@ impl Calculator for OpenAIResponse {
                 return Err(second_request(cx.settled(io.request)));
             }
             cx.out().resume(io.text);
-            let writer = request.dialect.writer(&request);
+            let mut writer = request.dialect.writer(&request);
+            writer.begin(cx.run());
             self.request = Some((request, writer));
         }
         if let Some(PromptReport(report)) = cx.take(io.report) {

@@ -63,12 +63,9 @@ impl TextDialect for Compact {
         let said: Value = match body.get("input")? {
             Some(Value::Array(items)) => {
                 let is_said = |item: &&Value| item["role"] == "user";
-                items.iter().filter(is_said).cloned().collect()
+                items.iter().filter(is_said).map(message).collect()
             }
-            text => json!([{
-                "type": "message", "role": "user",
-                "content": [{ "type": "input_text", "text": text }],
-            }]),
+            text => json!([message(&json!({ "content": text }))]),
         };
         params.repeated.clear();
         params.repeated.insert("output".to_owned(), said);
@@ -78,6 +75,15 @@ impl TextDialect for Compact {
     fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
         Box::new(Writer(String::new()))
     }
+}
+
+/// A message of the user with all that output items have, but its id.
+fn message(item: &Value) -> Value {
+    let content = match &item["content"] {
+        text @ Value::String(_) => json!([{ "type": "input_text", "text": text }]),
+        parts => parts.clone(),
+    };
+    json!({ "id": "", "type": "message", "status": "completed", "role": "user", "content": content })
 }
 
 /// The summary that a compaction has, if this server wrote it.
@@ -108,7 +114,11 @@ impl AnswerWriter for Writer {
             "usage": usage(counts, 0),
         });
         if let Value::Array(output) = &mut answer["output"] {
-            let id = format!("cmp_{}", request.id.trim_start_matches("resp_"));
+            let suffix = request.id.trim_start_matches("resp_");
+            for (at, message) in output.iter_mut().enumerate() {
+                message["id"] = format!("msg_{suffix}_{at}").into();
+            }
+            let id = format!("cmp_{suffix}");
             let content = format!("{MARK}{}", self.0.trim());
             let item = json!({ "id": id, "type": "compaction", "encrypted_content": content });
             output.push(item);

@@ -3,6 +3,7 @@
 
 mod answer;
 mod compact;
+mod lark;
 mod request;
 mod tools;
 

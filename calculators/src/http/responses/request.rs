@@ -35,7 +35,10 @@ pub(super) fn read(body: &JsonBody, fields: &mut Fields) -> Result<(ChatInput, O
         let message = "cannot be used together with `max_output_tokens`";
         return Err(invalid("max_tokens", message));
     }
-    let mut toolbox = Toolbox::default();
+    let mut toolbox = Toolbox {
+        are_calls_held: own.tool_choice.as_ref().is_some_and(tools::demands_call),
+        ..Toolbox::default()
+    };
     toolbox.add(own.tools.unwrap_or_default(), "tools", fields)?;
     let allowance = &body.allowance();
     let mut turns = Turns::default();
@@ -55,7 +58,10 @@ pub(super) fn read(body: &JsonBody, fields: &mut Fields) -> Result<(ChatInput, O
                     item => item,
                 };
                 if !add(item, &path, &mut turns, allowance) {
-                    fields.ignore(path);
+                    let kind = body
+                        .get("input")?
+                        .and_then(|items| items[index]["type"].as_str());
+                    fields.ignore(format!("{path}:{}", kind.unwrap_or_default()));
                 }
             }
         }
@@ -70,7 +76,9 @@ pub(super) fn read(body: &JsonBody, fields: &mut Fields) -> Result<(ChatInput, O
     chat.tool_origins = Arc::new(toolbox.origins);
     params.constraint = match own.text.format {
         None | Some(Format::Text) => None,
-        Some(Format::JsonObject) => Some(structured::of("text.format", Constraint::JsonObject)),
+        Some(Format::JsonObject) => {
+            Some(structured::asked_by("text.format", Constraint::JsonObject))
+        }
         Some(Format::JsonSchema { schema, .. }) => {
             Some(structured::schema("text.format.schema", schema, allowance)?)
         }
@@ -96,7 +104,7 @@ fn add(item: Item, path: &str, turns: &mut Turns, allowance: &Allowance) -> bool
             arguments,
         } => {
             let path = format!("{path}.arguments");
-            let arguments = arguments::of_text(arguments, &path, allowance);
+            let arguments = arguments::parse(arguments, &path, allowance);
             let name = tools::name_within(namespace.as_deref(), &name);
             turns.call(&call_id, &name, arguments);
         }

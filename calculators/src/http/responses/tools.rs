@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use graphmill_dialects::{Fields, error::at_most, limits::MAX_TOOLS};
 use graphmill_engine::Result;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
+use super::lark;
 use crate::http::chat::{Names, function_of};
 use crate::payload::ToolOrigin;
 
@@ -19,6 +21,8 @@ pub(super) struct Toolbox {
     pub(super) functions: Map<String, Value>,
     /// The same in the words of the request.
     pub(super) origins: BTreeMap<String, ToolOrigin>,
+    /// True if the request demands a call, so that calls are held to what tools take.
+    pub(super) are_calls_held: bool,
 }
 
 impl Toolbox {
@@ -58,7 +62,7 @@ impl Toolbox {
                     names.add(&known, || format!("{path}.name"))?;
                     tool.insert("name".to_owned(), known.clone().into());
                     let takes_text = kind == "custom";
-                    if takes_text && with_argument(&mut tool) {
+                    if takes_text && !with_argument(&mut tool, self.are_calls_held) {
                         // The model is told of it, and not held to it.
                         fields.ignore(format!("{path}.format"));
                     }
@@ -78,26 +82,31 @@ impl Toolbox {
     }
 }
 
-/// Makes a tool that takes a text a function of one argument; true if the text is to have a form.
-fn with_argument(tool: &mut Map<String, Value>) -> bool {
+/// Makes a tool that takes a text a function of one argument; false if the text is to have a form
+/// that calls are not held to.
+fn with_argument(tool: &mut Map<String, Value>, are_calls_held: bool) -> bool {
     let format = tool.remove("format").unwrap_or_default();
     let mut input = json!({ "type": "string" });
     let definition = format["definition"].as_str();
-    match (definition, format["syntax"].as_str()) {
-        (None, _) => {}
-        (Some(expression), Some("regex")) => {
-            input["pattern"] = format!("^(?:{expression})$").into();
-        }
+    let expression = match (definition, format["syntax"].as_str()) {
+        (Some(expression), Some("regex")) => Some(expression.to_owned()),
         (Some(grammar), _) => {
             input["description"] = format!("Matches this grammar in Lark:\n{grammar}").into();
+            // An expression says nothing to a model.
+            lark::expression(grammar).filter(|_| are_calls_held)
         }
+        (None, _) => None,
+    };
+    let is_held = definition.is_none() || are_calls_held && expression.is_some();
+    if let Some(expression) = expression {
+        input["pattern"] = format!("^(?:{expression})$").into();
     }
     let parameters = json!({
         "type": "object", "properties": { INPUT: input }, "required": [INPUT],
         "additionalProperties": false,
     });
     tool.insert("parameters".to_owned(), parameters);
-    definition.is_some()
+    is_held
 }
 
 /// The arguments of a call of a tool that takes a text.
@@ -105,9 +114,38 @@ pub(super) fn arguments_of(text: String) -> Map<String, Value> {
     Map::from_iter([(INPUT.to_owned(), text.into())])
 }
 
+/// The text in arguments that were cut off before its end; none if they were not.
+fn begun(arguments: &str) -> Option<String> {
+    if serde_json::from_str::<IgnoredAny>(arguments).is_ok() {
+        return None;
+    }
+    let mut rest = arguments;
+    for word in ["{", "\"input\"", ":", "\""] {
+        rest = rest.trim_start();
+        if word.starts_with(rest) && rest.len() < word.len() {
+            return Some(String::new());
+        }
+        rest = rest.strip_prefix(word)?;
+    }
+    let string = &arguments[arguments.len() - rest.len() - 1..];
+    let mut strings = serde_json::Deserializer::from_str(string).into_iter();
+    if let Some(Ok(text)) = strings.next() {
+        let behind = string[strings.byte_offset()..].trim();
+        return behind.is_empty().then_some(text);
+    }
+    // The last escape may have been cut, and so may a pair of surrogates.
+    let whole = |end| serde_json::from_str(&format!("\"{}\"", rest.get(..end)?)).ok();
+    (rest.len().saturating_sub(12)..=rest.len())
+        .rev()
+        .find_map(whole)
+}
+
 /// The text in the arguments of such a call: of those that the model wrote otherwise, the only one,
 /// or all.
 pub(super) fn text_of(arguments: &str) -> String {
+    if let Some(text) = begun(arguments) {
+        return text;
+    }
     let mut fields = crate::http::arguments::object(arguments);
     let only = fields.len() == 1;
     let input = fields.remove(INPUT);
@@ -125,6 +163,16 @@ pub(super) fn name_within(namespace: Option<&str>, name: &str) -> String {
     }
 }
 
+/// Returns true if a choice of tools demands a call.
+pub(super) fn demands_call(choice: &Value) -> bool {
+    let kinds = [&choice["type"], &choice["mode"], choice];
+    kinds.iter().any(|kind| {
+        ["function", "custom", "required"]
+            .iter()
+            .any(|it| *kind == it)
+    })
+}
+
 /// A choice of tools by the names that the model knows.
 pub(super) fn choice(mut choice: Value) -> Value {
     let rename = |tool: &mut Value| {
@@ -138,4 +186,29 @@ pub(super) fn choice(mut choice: Value) -> Value {
     list.into_iter().flatten().for_each(rename);
     rename(&mut choice);
     choice
+}
+
+#[cfg(test)]
+mod tests {
+    use super::text_of;
+
+    #[test]
+    fn the_text_of_a_call_is_told_as_far_as_it_came() {
+        for (arguments, text) in [
+            (r#"{"input": "a\nb"}"#, "a\nb"),
+            (r#"{"input": "a\nb""#, "a\nb"),
+            (r#"{"input": "a\"#, "a"),
+            (r#"{"input": "a\u00"#, "a"),
+            (r#"{"input": "a\ud83d\ude"#, "a"),
+            (r#"{"input": ""#, ""),
+            (r#"{"inp"#, ""),
+            ("", ""),
+            (r#"{"patch": "x"}"#, "x"),
+            (r#"{"input": "x\ud83d"}"#, "x\u{fffd}"),
+            ("*** Begin", "*** Begin"),
+            (r#"{"other": "#, r#"{"other": "#),
+        ] {
+            assert_eq!(text_of(arguments), text, "{arguments}");
+        }
+    }
 }

@@ -103,7 +103,7 @@ fn constraint(grammar: Grammar, body: &JsonBody) -> Result<TextConstraint> {
         Grammar::Json(schema) | Grammar::JsonSchema(NamedSchema { schema }) => {
             structured::schema("grammar", schema, &body.allowance())
         }
-        Grammar::Regex(pattern) => Ok(structured::of("grammar", Regex(pattern))),
+        Grammar::Regex(pattern) => Ok(structured::asked_by("grammar", Regex(pattern))),
     }
 }
 

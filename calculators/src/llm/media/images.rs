@@ -144,7 +144,8 @@ fn base64(image: &MediaSource) -> Result<&str> {
     let url = &*image.data;
     let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
     if scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https") {
-        let message = "is the URL of an image, and this server fetches none: send it as `data:image/png;base64,...`";
+        let message =
+            "is the URL of an image, and this server fetches none: send its bytes as Base64";
         return Err(wrong(&image.field, message, "unsupported_parameter"));
     }
     let data = url

@@ -74,7 +74,7 @@ impl Format for Harmony {
         answer: Option<Constraint>,
         calls: Option<Constraint>,
     ) -> Constraint {
-        let thought = Constraint::TextUpTo(self.end.to_owned());
+        let thought = Constraint::text_up_to(self.end);
         let assistant = text("<|start|>assistant");
         let reasoning = sequence([text(self.reasoning), text(MESSAGE), thought, assistant]);
         let answer = answer.map(|it| sequence([text(self.answer), text(MESSAGE), it]));

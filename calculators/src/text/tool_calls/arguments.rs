@@ -1,15 +1,15 @@
 //! Arguments that are not written as JSON, held to the schema of a tool.
 
-use graphmill_llm::Constraint;
+use graphmill_llm::{Constraint, resolved_schema};
 use serde_json::{Value, json};
 
+use super::formats;
 use super::grammar::{sequence, text};
 use super::schema::{self, Keywords, Kinds};
 use super::spelling::Parameter;
 
 /// Keywords of objects that are not taken apart.
-const REFUSED: [&str; 11] = [
-    "$ref",
+const REFUSED: [&str; 10] = [
     "not",
     "if",
     "then",
@@ -19,8 +19,10 @@ const REFUSED: [&str; 11] = [
     "dependencies",
     "propertyNames",
     "unevaluatedProperties",
-    "$dynamicRef",
+    "patternProperties",
 ];
+/// Keywords of texts that are not held.
+const REFUSED_OF_TEXTS: [&str; 2] = ["not", "if"];
 
 /// An object of arguments, or one within them.
 pub(super) struct Object {
@@ -33,19 +35,30 @@ pub(super) struct Object {
 pub(super) struct Member(String, Value, bool);
 
 /// The members, and whether each has to be there, and one with any other name.
-type Written = (Vec<(Constraint, bool)>, Option<Constraint>);
+type Forms = (Vec<(Constraint, bool)>, Option<Constraint>);
 
-/// Returns a constraint that matches one of the objects that a schema describes.
-pub(super) fn any_of(schema: &Value, each: impl Fn(&Object) -> Option<Constraint>) -> Constraint {
-    let objects = schema::alternatives(schema, schema);
-    Constraint::any_of(objects.iter().filter_map(|keywords| {
-        let mut refused = REFUSED.iter();
-        if let Some(keyword) = refused.find(|keyword| keywords.contains_key(**keyword)) {
-            let why = format!("`{keyword}` cannot be held where the model's calls are not JSON");
-            return Some(Constraint::Refused(why));
-        }
-        each(&Object::of(keywords))
-    }))
+/// Returns a constraint that matches one of the objects that a schema describes, each written with
+/// the schema's definitions.
+pub(super) fn any_of(
+    schema: &Value,
+    each: impl Fn(&Object, &Value) -> Option<Constraint>,
+) -> Constraint {
+    let schema = match resolved_schema(schema) {
+        Ok(schema) => schema,
+        Err(error) => return Constraint::Refused(error.to_string()),
+    };
+    let objects = schema::alternatives(&schema, &schema);
+    let held = |keywords: &Keywords| {
+        refused(keywords, &REFUSED).or_else(|| each(&Object::new(keywords), &schema))
+    };
+    Constraint::any_of(objects.iter().filter_map(held))
+}
+
+/// The refusal of the first of these keywords that a schema has.
+fn refused(keywords: &Keywords, of: &[&str]) -> Option<Constraint> {
+    let keyword = of.iter().find(|keyword| keywords.contains_key(**keyword))?;
+    let why = format!("`{keyword}` cannot be held where the model's calls are not JSON");
+    Some(Constraint::Refused(why))
 }
 
 pub(super) fn count(keywords: &Keywords, keyword: &str) -> Option<u64> {
@@ -65,7 +78,7 @@ pub(super) fn repeated(each: Constraint, separator: &str) -> Constraint {
 }
 
 impl Object {
-    pub(super) fn of(keywords: &Keywords) -> Self {
+    pub(super) fn new(keywords: &Keywords) -> Self {
         let required = keywords.get("required").and_then(Value::as_array);
         let required = required.into_iter().flatten().filter_map(Value::as_str);
         let properties = keywords.get("properties").and_then(Value::as_object);
@@ -103,7 +116,7 @@ impl Object {
 
     /// The members as `one` writes them, in the order of the schema; those that cannot be written
     /// are left out. None if that is one that is required.
-    fn written(&self, one: impl Fn(Constraint, &Value) -> Option<Constraint>) -> Option<Written> {
+    fn written(&self, one: impl Fn(Constraint, &Value) -> Option<Constraint>) -> Option<Forms> {
         let mut all = Vec::new();
         for Member(name, schema, required) in &self.members {
             match one(Constraint::Text(name.clone()), schema) {
@@ -179,33 +192,33 @@ impl Object {
 
 /// A schema that may refer to the definitions of the whole schema.
 pub(super) fn with_definitions(mut schema: Value, root: &Value) -> Value {
-    for name in ["$defs", "definitions"] {
-        if let (Some(definitions), Value::Object(schema)) = (root.get(name), &mut schema) {
-            schema.insert(name.to_owned(), definitions.clone());
-        }
+    if let (Some(definitions), Value::Object(schema)) = (root.get("$defs"), &mut schema) {
+        schema.insert("$defs".to_owned(), definitions.clone());
     }
     schema
 }
 
-/// The texts of a schema's alternatives, with their ends: those that are listed, or any.
-pub(super) fn texts(
-    schema: &Value,
-    root: &Value,
-    end: &str,
-    any: impl Fn(&Keywords) -> Constraint,
-) -> Vec<Constraint> {
+/// The texts of a schema's alternatives, with their ends: those that are listed, those of an
+/// expression, or any up to the mark that is in no text.
+pub(super) fn texts(schema: &Value, root: &Value, end: &str, mark: &str) -> Vec<Constraint> {
     let mut texts = Vec::new();
     for keywords in schema::alternatives(schema, root) {
-        let listed = keywords.get("const").map(std::slice::from_ref);
-        let listed = listed.or_else(|| Some(&keywords.get("enum")?.as_array()?[..]));
-        if let Some(values) = listed {
+        if !Kinds::new(&keywords).has_text() {
+            continue;
+        }
+        if let Some(refused) = refused(&keywords, &REFUSED_OF_TEXTS) {
+            texts.push(refused);
+        } else if let Some(values) = schema::listed_values(&keywords) {
             // What has the end in it cannot be written.
             let values = values.iter().filter_map(Value::as_str);
             let values = values.filter(|value| !value.contains(end.trim()));
             let value = |value: &str| sequence([Constraint::Text(value.to_owned()), text(end)]);
             texts.extend(values.map(value));
-        } else if Kinds::of_keywords(&keywords).has_text() {
-            texts.push(any(&keywords));
+        } else {
+            let text = expressions(&keywords);
+            let end = if text.is_empty() { mark } else { end };
+            let end = end.to_owned();
+            texts.push(Constraint::TextUpTo { text, end });
         }
     }
     texts
@@ -218,16 +231,12 @@ fn xml(
     root: &Value,
     parameter: &Parameter,
 ) -> Option<Constraint> {
-    let kinds = Kinds::of(schema, root);
+    let kinds = Kinds::from_schema(schema, root);
     let end = format!("{}{}", parameter.gaps.1, parameter.end);
-    let any = || Constraint::TextUpTo(parameter.end.clone());
-    let texts = texts(schema, root, &end, |keywords| {
-        pattern(keywords, Some((&*end, &*parameter.end))).unwrap_or_else(any)
-    });
+    let texts = texts(schema, root, &end, &parameter.end);
     // What is JSON is any text as well.
-    let is_free = texts
-        .iter()
-        .any(|text| matches!(text, Constraint::TextUpTo(_)));
+    let any = Constraint::text_up_to(&parameter.end);
+    let is_free = texts.contains(&any);
     let others = kinds.others();
     let schema = if kinds.has_text() {
         json!({"allOf": [schema, {"type": others}]})
@@ -252,36 +261,25 @@ fn xml(
     })
 }
 
-/// A text whose pattern or length a schema gives, with its end and the mark that is in no text.
-pub(super) fn pattern(keywords: &Keywords, end: Option<(&str, &str)>) -> Option<Constraint> {
-    let patterns = keywords
-        .get("pattern")
-        .map(schema::listed)
-        .unwrap_or_default();
-    let mut all: Vec<_> = patterns
-        .iter()
-        .filter_map(Value::as_str)
-        .map(searched)
-        .collect();
+/// Expressions of Lark for the pattern, the format and the length that a schema gives texts.
+fn expressions(keywords: &Keywords) -> Vec<String> {
+    let all = |keyword: &str| {
+        keywords
+            .get(keyword)
+            .map(schema::listed)
+            .unwrap_or_default()
+    };
+    let (patterns, formats) = (all("pattern"), all("format"));
+    let patterns = patterns.iter().filter_map(Value::as_str).map(searched);
+    let formats = formats.iter().filter_map(Value::as_str);
+    let formats = formats.filter_map(formats::expression);
+    let mut all: Vec<_> = patterns.chain(formats).collect();
     let (least, most) = (count(keywords, "minLength"), count(keywords, "maxLength"));
     if least.or(most).is_some() {
         let most = most.map_or_else(String::new, |most| most.to_string());
         all.push(format!("/(?s:.{{{},{most}}})/", least.unwrap_or(0)));
     }
-    if all.is_empty() {
-        return None;
-    }
-    Some(Constraint::Lark(match end {
-        None => format!("start: TEXT\nTEXT: {}", all.join(" & ")),
-        Some((end, mark)) => {
-            let [end, mark] = [end, mark].map(|text| Value::from(text).to_string());
-            all.push(format!("~(/(?s:.*)/ {mark} /(?s:.*)/)"));
-            format!(
-                "start: text\ntext[lazy]: TEXT {end}\nTEXT: {}",
-                all.join(" & ")
-            )
-        }
-    }))
+    all
 }
 
 /// A regular expression of Lark for the texts that have a pattern somewhere in them.
@@ -294,6 +292,14 @@ fn searched(pattern: &str) -> String {
         Some(rest) if !rest.ends_with('\\') => (rest, ""),
         _ => (rest, "(?s:.*)"),
     };
-    let rest = rest.replace("\\/", "/").replace('/', "\\/");
-    format!("/{before}(?:{}){after}/", rest.replace('\n', "\\n"))
+    let (mut escaped, mut is_escaped) = (String::new(), false);
+    for c in rest.chars() {
+        match c {
+            '/' if !is_escaped => escaped.push_str("\\/"),
+            '\n' => escaped.push_str("\\n"),
+            c => escaped.push(c),
+        }
+        is_escaped = c == '\\' && !is_escaped;
+    }
+    format!("/{before}(?:{escaped}){after}/")
 }

@@ -1,13 +1,14 @@
 //! Arguments that are written one by one: as XML, as keywords of Python, or as Gemma has them.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::objects::Call;
-use super::read::{Input, Read, Stop, word, words};
+use super::read::{Input, Step, Stop, word, words};
 use super::scan::{Scan, Scanned};
-use super::schema::Kinds;
+use super::schema::Domain;
 use super::spelling::{Parameter, Part, Spelling, literal};
 use super::values::{self, Ends, GEMMA_QUOTE, Syntax};
 
@@ -36,7 +37,7 @@ struct Field {
     key: String,
     /// True if the value is text, false if it is JSON, none where the text does not say.
     is_text: Option<bool>,
-    kinds: Option<Kinds>,
+    domain: Option<Arc<Domain>>,
     /// Position at which the value begins.
     start: usize,
     scan: Option<Scan>,
@@ -46,7 +47,7 @@ struct Field {
 }
 
 impl Fields {
-    pub(super) fn of(part: &Part, spelling: &Spelling, index: usize) -> Self {
+    pub(super) fn new(part: &Part, spelling: &Spelling, index: usize) -> Self {
         let form = match part {
             Part::Python(_) => Form::Loose(Syntax::Python),
             Part::Gemma => Form::Loose(Syntax::Gemma),
@@ -73,7 +74,7 @@ impl Fields {
         at: &mut usize,
         call: &mut Call,
         input: Input<'_>,
-    ) -> Read<()> {
+    ) -> Step<()> {
         let text = input.text;
         loop {
             let Some(field) = &mut self.field else {
@@ -95,7 +96,7 @@ impl Fields {
                 Form::Xml(parameter, _) => field.xml(parameter, &call.name, input)?,
                 Form::Loose(syntax) => {
                     let end = field.ends.advance(text, *syntax)?;
-                    let value = values::value(&text[field.start..end], *syntax);
+                    let value = values::json(&text[field.start..end], *syntax);
                     (value.ok_or(Stop::Not)?, end)
                 }
             };
@@ -118,7 +119,7 @@ impl Fields {
         close: &str,
         at: usize,
         text: &str,
-    ) -> Read<(Option<Field>, usize)> {
+    ) -> Step<(Option<Field>, usize)> {
         let start = match (words(text, at, &parameter.before), words(text, at, close)) {
             (_, Ok(_)) => return Ok((None, at)),
             (Ok(start), _) => start,
@@ -141,7 +142,7 @@ impl Fields {
         Ok((Some(Field::new(key, is_text, next)), next))
     }
 
-    fn loose_key(&self, syntax: Syntax, at: usize, text: &str) -> Read<(Option<Field>, usize)> {
+    fn loose_key(&self, syntax: Syntax, at: usize, text: &str) -> Step<(Option<Field>, usize)> {
         let (close, mark) = match syntax {
             Syntax::Python => (")", '='),
             Syntax::Gemma => ("}", ':'),
@@ -173,8 +174,13 @@ impl Fields {
     }
 }
 
+/// Returns true if a text is a value that can be read.
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<Value>(text).is_ok()
+}
+
 /// The key before a mark, and where the mark is.
-fn key(text: &str, start: usize, mark: &str) -> Read<(String, usize)> {
+fn key(text: &str, start: usize, mark: &str) -> Step<(String, usize)> {
     let rest = &text[start..];
     match rest.find(mark) {
         Some(end) if end <= LONGEST_KEY => Ok((rest[..end].trim().to_owned(), start + end)),
@@ -188,7 +194,7 @@ impl Field {
         Self {
             key,
             is_text,
-            kinds: None,
+            domain: None,
             start,
             scan: None,
             seen: start,
@@ -196,16 +202,21 @@ impl Field {
         }
     }
 
-    /// The value, and where its end mark ends. JSON can have the mark within it.
-    fn xml(&mut self, parameter: &Parameter, tool: &str, input: Input<'_>) -> Read<(Value, usize)> {
+    /// The value as JSON, and where its end mark ends. JSON can have the mark within it.
+    fn xml(
+        &mut self,
+        parameter: &Parameter,
+        tool: &str,
+        input: Input<'_>,
+    ) -> Step<(String, usize)> {
         let text = input.text;
         let first = text[self.start..].trim_start();
         if first.is_empty() {
             return Err(Stop::More);
         }
-        let kinds = || input.tools.kinds(tool, &self.key);
-        let kinds = *self.kinds.get_or_insert_with(kinds);
-        let is_nested = self.is_text.map_or(kinds.has_nested(), |is_text| !is_text);
+        let domain = || Arc::new(input.tools.domain(tool, &self.key));
+        let domain = Arc::clone(self.domain.get_or_insert_with(domain));
+        let is_nested = self.is_text.map_or(domain.has_nested(), |is_text| !is_text);
         if is_nested && first.starts_with(['{', '[']) {
             let from = text.len() - first.len();
             let scan = self.scan.get_or_insert_with(|| Scan::new(from));
@@ -216,9 +227,9 @@ impl Field {
             };
             if let Some(stop) = input.settled(scanned)?
                 && let Some(next) = input.settled(words(text, stop, &parameter.end))?
-                && let Ok(value) = serde_json::from_str(&text[from..stop])
+                && is_json(&text[from..stop])
             {
-                return Ok((value, next));
+                return Ok((text[from..stop].to_owned(), next));
             }
         }
         if parameter.cdata && first.starts_with(CDATA) {
@@ -226,22 +237,22 @@ impl Field {
             self.seen = self.seen.max(from);
             let stop = self.search("]]>", text)?;
             let next = words(text, stop + 3, &parameter.end)?;
-            return Ok((kinds.value(&text[from..stop]), next));
+            return Ok((domain.json(&text[from..stop]), next));
         }
         let stop = self.search(&parameter.end, text)?;
         let raw = &text[self.start..stop];
         let raw = raw.strip_prefix(&*parameter.gaps.0).unwrap_or(raw);
         let raw = raw.strip_suffix(&*parameter.gaps.1).unwrap_or(raw);
         let value = match self.is_text {
-            None => kinds.value(raw),
-            Some(true) => raw.into(),
-            Some(false) => serde_json::from_str(raw.trim()).unwrap_or_else(|_| raw.into()),
+            None => domain.json(raw),
+            Some(false) if is_json(raw.trim()) => raw.trim().to_owned(),
+            Some(_) => Value::from(raw).to_string(),
         };
         Ok((value, stop + parameter.end.len()))
     }
 
     /// Returns the position of a mark that comes next.
-    fn search(&mut self, mark: &str, text: &str) -> Read<usize> {
+    fn search(&mut self, mark: &str, text: &str) -> Step<usize> {
         if let Some(found) = text[self.seen..].find(mark) {
             return Ok(self.seen + found);
         }

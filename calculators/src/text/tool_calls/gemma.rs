@@ -3,7 +3,7 @@
 use graphmill_llm::Constraint;
 use serde_json::{Value, json};
 
-use super::arguments::{Object, count, optional, pattern, repeated, texts, with_definitions};
+use super::arguments::{Object, count, optional, repeated, texts, with_definitions};
 use super::grammar::{sequence, text};
 use super::schema::{self, Keywords, Kinds};
 use super::values::GEMMA_QUOTE;
@@ -25,13 +25,7 @@ pub(super) fn object(object: &Object, root: &Value, left: usize) -> Option<Const
 }
 
 fn value(schema: &Value, root: &Value, left: usize) -> Option<Constraint> {
-    let texts = texts(schema, root, GEMMA_QUOTE, |keywords| {
-        match pattern(keywords, None) {
-            Some(pattern) => sequence([pattern, text(GEMMA_QUOTE)]),
-            None => Constraint::TextUpTo(GEMMA_QUOTE.to_owned()),
-        }
-    });
-    let texts = texts.into_iter();
+    let texts = texts(schema, root, GEMMA_QUOTE, GEMMA_QUOTE).into_iter();
     let mut values: Vec<_> = texts.map(|it| sequence([text(GEMMA_QUOTE), it])).collect();
     for keywords in schema::alternatives(schema, root) {
         let has = |keyword: &str| keywords.contains_key(keyword);
@@ -41,11 +35,11 @@ fn value(schema: &Value, root: &Value, left: usize) -> Option<Constraint> {
         } else {
             left.min(FREE_ROOM)
         };
-        let kinds = Kinds::of_keywords(&keywords).others();
+        let kinds = Kinds::new(&keywords).others();
         for kind in &kinds {
             match *kind {
                 "object" | "array" if left == 0 || has("enum") || has("const") => {}
-                "object" => values.extend(object(&Object::of(&keywords), root, left)),
+                "object" => values.extend(object(&Object::new(&keywords), root, left)),
                 "array" => values.extend(array(&keywords, root, left)),
                 // Whole numbers are numbers.
                 "integer" if kinds.contains(&"number") => {}

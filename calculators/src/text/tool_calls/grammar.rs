@@ -1,13 +1,14 @@
-//! What calls of tools have to look like where the request demands them.
+//! Grammars of calls of tools, where the request demands them.
 
 use graphmill_llm::Constraint;
 use serde_json::{Value, json};
 
+use super::arguments::Object;
 use super::spelling::{Part, Spelling, literals, opening};
 use super::{Format, arguments, gemma};
 use crate::payload::ToolChoice;
 
-/// What the calls of an answer have to match.
+/// Returns what the calls of an answer have to match.
 pub(crate) fn calls(
     format: &Format,
     tools: &[Value],
@@ -42,7 +43,7 @@ fn repeated(
     sequence([open, calls, close])
 }
 
-/// What a text has to match in which every call is right, if the format marks calls.
+/// Returns what a text has to match in which every call is right, if the format marks calls.
 pub(crate) fn text_with_calls(format: &Format, tools: &[Value]) -> Option<Constraint> {
     let spelling = format.demanded();
     if spelling.call.first() == Some(&Part::Harmony) {
@@ -118,13 +119,13 @@ fn spelled(part: &Part, spelling: &Spelling, function: &Value) -> Constraint {
             sequence([plain(head), Constraint::JsonSchema(schema), text("}")])
         }
         Part::Parameters => {
-            arguments::any_of(&schema, |it| it.as_xml(&schema, &spelling.parameter))
+            arguments::any_of(&schema, |it, root| it.as_xml(root, &spelling.parameter))
         }
         Part::Python(suffix) => {
-            let keywords = arguments::any_of(&schema, |it| it.as_keywords(&schema));
+            let keywords = arguments::any_of(&schema, Object::as_keywords);
             sequence([plain(format!("{name}{suffix}(")), keywords, text(")")])
         }
-        Part::Gemma => arguments::any_of(&schema, |it| gemma::object(it, &schema, gemma::ROOM)),
+        Part::Gemma => arguments::any_of(&schema, |it, root| gemma::object(it, root, gemma::ROOM)),
         Part::Harmony => {
             let [before, after] = HARMONY_CALL.map(text);
             sequence([before, plain(name.to_owned()), after])

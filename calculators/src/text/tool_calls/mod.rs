@@ -9,6 +9,7 @@
 
 mod arguments;
 mod fields;
+mod formats;
 mod gemma;
 pub(crate) mod grammar;
 mod learned;
@@ -51,7 +52,7 @@ pub(crate) struct Format {
 
 impl Format {
     /// The format of a family, as models with this chat template write it.
-    pub(crate) fn of(family: &Family, template: &str) -> Arc<Self> {
+    pub(crate) fn from_family(family: &Family, template: &str) -> Arc<Self> {
         let mut patterns = family.patterns.iter();
         let taught = patterns.position(|pattern| template.contains(pattern.taught_by));
         let spellings = family.patterns.iter().map(Spelling::from).collect();
@@ -67,7 +68,7 @@ impl Format {
         let learned = unknown.and_then(learned::spelling);
         Some(match learned {
             Some(spelling) => Arc::new(Self::new(vec![spelling], 0, Ids::Random)),
-            None => Self::of(family.format, source),
+            None => Self::from_family(family.format, source),
         })
     }
 

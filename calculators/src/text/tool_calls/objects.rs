@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::read::{Read, Stop, word};
+use super::read::{Step, Stop, word};
 
 /// A call as far as it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,7 +59,7 @@ fn nested(text: &str) -> Option<String> {
 }
 
 /// Makes sure that the object at `at` has a first key that calls have.
-pub(super) fn known_key(text: &str, at: usize) -> Read<()> {
+pub(super) fn known_key(text: &str, at: usize) -> Step<()> {
     let at = word(text, word(text, at, "{")?, "\"")?;
     let key = text[at..].split_once('"').ok_or(Stop::More)?.0;
     let mut keys = NAME_KEYS.iter().chain(&ARGUMENT_KEYS).chain(&OTHER_KEYS);
@@ -70,7 +70,7 @@ pub(super) fn known_key(text: &str, at: usize) -> Read<()> {
 
 /// The name in the object at `at`, and where its arguments begin, if it has them in this order:
 /// they can be seen before the object ends.
-pub(super) fn head(text: &str, at: usize) -> Read<(String, usize)> {
+pub(super) fn head(text: &str, at: usize) -> Step<(String, usize)> {
     let mut at = at;
     for expected in ["{", "\"name\"", ":", "\""] {
         at = word(text, at, expected)?;

@@ -160,20 +160,25 @@ impl CallParser {
         self.section.is_some()
     }
 
+    /// Returns true if a call that nothing marks can come: before all text, and behind other calls.
+    fn is_at_start(&self) -> bool {
+        !self.begun || self.after_call
+    }
+
     /// Where an opener is.
     fn position(&self, held: &str, opener: &Opener) -> Option<usize> {
         if !opener.at_start {
             return held.find(&*opener.text);
         }
         let space = held.len() - held.trim_start().len();
-        (!self.begun && held[space..].starts_with(&*opener.text)).then_some(space)
+        (self.is_at_start() && held[space..].starts_with(&*opener.text)).then_some(space)
     }
 
     /// Where the beginning of an opener is that the text ends in.
     fn partial(&self, held: &str, opener: &Opener) -> Option<usize> {
         let at = if !opener.at_start {
             partial(held, &opener.text)
-        } else if !self.begun && opener.text.starts_with(held.trim_start()) {
+        } else if self.is_at_start() && opener.text.starts_with(held.trim_start()) {
             held.len() - held.trim_start().len()
         } else {
             held.len()

@@ -9,7 +9,7 @@ use super::scan::{Scan, Scanned};
 use super::spelling::{Part, Spelling, literal};
 use super::tools::Tools;
 
-/// Why nothing was read.
+/// Reason for which nothing was read.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// The text is the beginning of what is expected.
@@ -18,7 +18,7 @@ pub(super) enum Stop {
     Not,
 }
 
-pub(super) type Read<T> = Result<T, Stop>;
+pub(super) type Step<T> = Result<T, Stop>;
 
 /// The text so far, which begins with every text given before.
 #[derive(Clone, Copy)]
@@ -30,8 +30,8 @@ pub(super) struct Input<'a> {
 }
 
 impl Input<'_> {
-    /// What was read, if it comes; at the end of the text, what has only begun does not.
-    pub(super) fn settled<T>(&self, read: Read<T>) -> Read<Option<T>> {
+    /// Returns what was read, if it comes; at the end of the text, what has only begun does not.
+    pub(super) fn settled<T>(&self, read: Step<T>) -> Step<Option<T>> {
         match read {
             Err(Stop::More) if !self.end => Err(Stop::More),
             read => Ok(read.ok()),
@@ -45,8 +45,8 @@ const MESSAGE: &str = "<|message|>";
 /// Stands before the name of a tool in the head of a message of Harmony.
 const RECIPIENT: &str = "to=functions.";
 
-/// What is read from an opener on. What was read of a text is read alike of every text that begins
-/// with it, and is not read again.
+/// State of reading from an opener on. A text is read like every text that begins with it, and no
+/// part of it is read twice.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     /// Position of the opener.
@@ -82,7 +82,7 @@ struct Current {
 const CALL: usize = 1;
 
 /// Returns the end of a word that comes next, behind white space.
-pub(super) fn word(text: &str, at: usize, word: &str) -> Read<usize> {
+pub(super) fn word(text: &str, at: usize, word: &str) -> Step<usize> {
     let rest = text[at..].trim_start();
     if rest.starts_with(word) {
         Ok(text.len() - rest.len() + word.len())
@@ -94,7 +94,7 @@ pub(super) fn word(text: &str, at: usize, word: &str) -> Read<usize> {
 }
 
 /// Returns the end of the words of a pattern that come next.
-pub(super) fn words(text: &str, at: usize, pattern: &str) -> Read<usize> {
+pub(super) fn words(text: &str, at: usize, pattern: &str) -> Step<usize> {
     // Between tags there may be white space as well.
     let words = pattern.split_whitespace();
     let mut words = words.flat_map(|word| word.split_inclusive('>'));
@@ -111,7 +111,7 @@ impl Reading {
     }
 
     /// Goes on to the end of the calls. Once a pattern has led to arguments, no other is tried.
-    pub(super) fn advance(&mut self, format: &Format, input: Input<'_>) -> Read<()> {
+    pub(super) fn advance(&mut self, format: &Format, input: Input<'_>) -> Step<()> {
         loop {
             let read = self.follow(&format.spellings[self.spelling], input);
             let fails = read == Err(Stop::Not) || (read.is_err() && input.end);
@@ -125,7 +125,7 @@ impl Reading {
         }
     }
 
-    fn follow(&mut self, spelling: &Spelling, input: Input<'_>) -> Read<()> {
+    fn follow(&mut self, spelling: &Spelling, input: Input<'_>) -> Step<()> {
         let phases = [&spelling.open, &spelling.call, &spelling.close];
         // A call may stand without the section that is usually around it.
         let begins = self.phase < CALL && self.index == 0 && !spelling.open.is_empty();
@@ -160,7 +160,7 @@ impl Reading {
     }
 
     /// Returns true if no other call follows; goes on to it if there is one.
-    fn is_last(&mut self, spelling: &Spelling, input: Input<'_>) -> Read<bool> {
+    fn is_last(&mut self, spelling: &Spelling, input: Input<'_>) -> Step<bool> {
         let comes = |at, next: &str| input.settled(words(input.text, at, next));
         let first = spelling.call.first().and_then(literal);
         if spelling.between.trim().is_empty() {
@@ -186,7 +186,7 @@ impl Reading {
         Ok(is_last)
     }
 
-    fn part(&mut self, part: &Part, spelling: &Spelling, input: Input<'_>) -> Read<()> {
+    fn part(&mut self, part: &Part, spelling: &Spelling, input: Input<'_>) -> Step<()> {
         let Input { text, end, tools } = input;
         match part {
             // Marks behind the arguments may be missing, since models end their turn instead.
@@ -230,7 +230,7 @@ impl Reading {
                         self.at = word(text, self.at, "{")?;
                     }
                     self.begin_arguments(spelling, tools)?;
-                    self.call.fields = Some(Fields::of(part, spelling, self.index));
+                    self.call.fields = Some(Fields::new(part, spelling, self.index));
                 }
                 if let (Some(fields), Some(call)) = (&mut self.call.fields, self.calls.last_mut()) {
                     fields.advance(&mut self.at, call, input)?;
@@ -267,7 +267,7 @@ impl Reading {
     }
 
     /// A name, up to a character that is in none.
-    fn name<'a>(&mut self, text: &'a str) -> Read<&'a str> {
+    fn name<'a>(&mut self, text: &'a str) -> Step<&'a str> {
         let rest = text[self.at..].trim_start();
         let ends = |c: char| c.is_whitespace() || "<>[]{}()=,\"\\".contains(c);
         let end = rest.find(ends).ok_or(Stop::More)?;
@@ -279,7 +279,7 @@ impl Reading {
     }
 
     /// Adds the call whose name was read. Where nothing marks calls, it names a tool.
-    fn begin_arguments(&mut self, spelling: &Spelling, tools: &Tools) -> Read<()> {
+    fn begin_arguments(&mut self, spelling: &Spelling, tools: &Tools) -> Step<()> {
         if self.call.begun {
             return Ok(());
         }
@@ -296,7 +296,7 @@ impl Reading {
     }
 
     /// The arguments that begin at `start`, as an object; returns its end.
-    fn arguments(&mut self, start: usize, text: &str) -> Read<usize> {
+    fn arguments(&mut self, start: usize, text: &str) -> Step<usize> {
         let scans = &mut self.call.arguments;
         let (start, scan) = scans.get_or_insert_with(|| (start, Scan::new(start)));
         let scanned = scan.advance(text);
@@ -315,7 +315,7 @@ impl Reading {
     }
 
     /// An object with the name and the arguments of a call.
-    fn object(&mut self, spelling: &Spelling, tools: &Tools, text: &str) -> Read<()> {
+    fn object(&mut self, spelling: &Spelling, tools: &Tools, text: &str) -> Step<()> {
         let start = word(text, self.at, "{")? - 1;
         if spelling.bare {
             objects::known_key(text, start)?;

@@ -23,16 +23,19 @@ fn expanded(schema: &Value, root: &Value, steps: &mut usize) -> Vec<Keywords> {
         _ => return vec![Keywords::new()],
     };
     *steps -= 1;
+    if keywords
+        .get("not")
+        .is_some_and(|not| *not == true || *not == json!({}))
+    {
+        return Vec::new();
+    }
     let mut own = keywords.clone();
     own.retain(|keyword, _| !COMPOSING.contains(&keyword.as_str()));
     let mut parts: Vec<Vec<Keywords>> = Vec::new();
     if let Some(reference) = keywords.get("$ref") {
         let target = reference.as_str().and_then(|name| name.strip_prefix('#'));
-        match target.and_then(|pointer| root.pointer(pointer)) {
-            Some(target) => parts.push(expanded(target, root, steps)),
-            // What it refers to is for the compiler of the grammar to say.
-            None => drop(own.insert("$ref".to_owned(), reference.clone())),
-        }
+        let target = target.and_then(|pointer| root.pointer(pointer));
+        parts.extend(target.map(|target| expanded(target, root, steps)));
     }
     for keyword in ["allOf", "anyOf", "oneOf"] {
         let Some(Value::Array(schemas)) = keywords.get(keyword) else {
@@ -76,7 +79,7 @@ fn merge(one: &Keywords, other: &Keywords) -> Option<Keywords> {
                 own.extend(others.iter().cloned());
             }
             ("additionalProperties", own, _) => *own = json!({"allOf": [own, value]}),
-            ("pattern" | "not", own, _) => {
+            ("pattern" | "format" | "not", own, _) => {
                 let (mut all, others) = (listed(own), listed(value));
                 all.extend(others);
                 *own = Value::Array(all);
@@ -92,6 +95,12 @@ fn merge(one: &Keywords, other: &Keywords) -> Option<Keywords> {
         }
     }
     Some(merged)
+}
+
+/// The values that a schema lists, among which all of its values are.
+pub(super) fn listed_values(keywords: &Keywords) -> Option<&[Value]> {
+    let only = keywords.get("const").map(std::slice::from_ref);
+    only.or_else(|| keywords.get("enum")?.as_array().map(Vec::as_slice))
 }
 
 /// The elements of an array, or the one value.
@@ -124,22 +133,18 @@ const NAMES: [&str; 7] = [
 ];
 
 impl Kinds {
-    pub(super) const ANY: Self = Self(0x7F);
+    const ANY: Self = Self(0x7F);
 
     /// The types of a schema's values.
-    pub(super) fn of(schema: &Value, root: &Value) -> Self {
+    pub(super) fn from_schema(schema: &Value, root: &Value) -> Self {
         let all = alternatives(schema, root);
-        all.iter().map(Self::of_keywords).fold(Self(0), Self::or)
+        all.iter().map(Self::new).fold(Self(0), Self::or)
     }
 
     /// The types of the values of one of a schema's alternatives.
-    pub(super) fn of_keywords(keywords: &Keywords) -> Self {
-        let of_value = |value: &Value| Self(1 << Self::bit(value));
-        if let Some(value) = keywords.get("const") {
-            return of_value(value);
-        }
-        if let Some(Value::Array(values)) = keywords.get("enum") {
-            return values.iter().map(of_value).fold(Self(0), Self::or);
+    pub(super) fn new(keywords: &Keywords) -> Self {
+        if let Some(values) = listed_values(keywords) {
+            return Self::among(values);
         }
         let Some(kinds) = keywords.get("type") else {
             return Self::ANY;
@@ -157,6 +162,12 @@ impl Kinds {
         bits.fold(Self(0), Self::or)
     }
 
+    /// The types of these values.
+    fn among(values: &[Value]) -> Self {
+        let bits = values.iter().map(|value| Self(1 << Self::bit(value)));
+        bits.fold(Self(0), Self::or)
+    }
+
     fn bit(value: &Value) -> usize {
         match value {
             Value::String(_) => 0,
@@ -169,17 +180,12 @@ impl Kinds {
         }
     }
 
-    pub(super) fn or(self, other: Self) -> Self {
+    fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     pub(super) fn has_text(self) -> bool {
         self.0 & 1 != 0
-    }
-
-    /// Returns true if there are types whose values contain others.
-    pub(super) fn has_nested(self) -> bool {
-        self.0 & 0b110_0000 != 0
     }
 
     /// The names of the types without text.
@@ -188,20 +194,67 @@ impl Kinds {
         let names = names.filter(|(bit, _)| self.0 >> bit & 1 != 0);
         names.map(|(_, name)| *name).collect()
     }
+}
 
-    /// Returns the value that a text stands for: the JSON in it, if that may be, or itself.
-    pub(super) fn value(self, text: &str) -> Value {
+/// The values that a parameter can have.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Domain {
+    /// The types of all of them, and of those that are not listed.
+    kinds: Kinds,
+    unlisted: Kinds,
+    listed: Vec<Value>,
+}
+
+impl Domain {
+    /// The values that these alternatives describe; any if there are none.
+    pub(super) fn new(alternatives: &[Keywords]) -> Self {
+        let (mut unlisted, mut listed) = (Kinds(0), Vec::new());
+        for keywords in alternatives {
+            match listed_values(keywords) {
+                Some(values) => listed.extend_from_slice(values),
+                None => unlisted = unlisted.or(Kinds::new(keywords)),
+            }
+        }
+        if alternatives.is_empty() {
+            unlisted = Kinds::ANY;
+        }
+        Self {
+            kinds: unlisted.or(Kinds::among(&listed)),
+            unlisted,
+            listed,
+        }
+    }
+
+    /// Returns true if there are values that contain others.
+    pub(super) fn has_nested(&self) -> bool {
+        self.kinds.0 & 0b110_0000 != 0
+    }
+
+    /// Returns the JSON of the value that a text stands for: what is written, if that is a value of
+    /// these, or the text.
+    pub(super) fn json(&self, text: &str) -> String {
         let json = match text.trim() {
             // Templates in Python write them so.
-            "True" => Some(true.into()),
-            "False" => Some(false.into()),
-            "None" => Some(Value::Null),
-            json => serde_json::from_str::<Value>(json).ok(),
+            "True" => "true",
+            "False" => "false",
+            "None" => "null",
+            json => json,
         };
-        match json {
-            Some(json) if self == Self::ANY || !self.has_text() => json,
-            Some(json) if !json.is_string() && self.0 >> Self::bit(&json) & 1 != 0 => json,
-            _ => text.into(),
+        match serde_json::from_str(json) {
+            Ok(value) if self.admits(&value, json) => json.to_owned(),
+            _ => Value::from(text).to_string(),
         }
+    }
+
+    fn admits(&self, value: &Value, json: &str) -> bool {
+        if self.unlisted == Kinds::ANY || !self.kinds.has_text() {
+            return true;
+        }
+        // One beyond 64 bits is read as a number with a fraction.
+        let is_whole = value.is_number() && !json.contains(['.', 'e', 'E']);
+        let bit = if is_whole { 1 } else { Kinds::bit(value) };
+        let is_same =
+            |other: &Value| value == other || value.is_number() && value.as_f64() == other.as_f64();
+        !value.is_string() && (self.unlisted.0 >> bit & 1 != 0 || self.listed.iter().any(is_same))
     }
 }

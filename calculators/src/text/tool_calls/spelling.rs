@@ -30,7 +30,8 @@ pub(super) struct Pattern {
     pub(super) parameter: &'static str,
     /// Text of the chat templates that teach this pattern among those of its family.
     pub(super) taught_by: &'static str,
-    /// True if nothing marks a call, so that its name decides, and its place before all text.
+    /// True if nothing marks a call, so that its name decides, and its place before all text or
+    /// behind a call.
     pub(super) bare: bool,
     /// True if an answer has only one call.
     pub(super) single: bool,
@@ -75,7 +76,7 @@ pub(super) enum Part {
 pub(super) struct Parameter {
     pub(super) before: String,
     pub(super) between: String,
-    /// Where the text says whether the value is text or JSON: what follows that.
+    /// Text behind the word that says whether the value is text, if there is such a word.
     pub(super) typed: Option<String>,
     /// White space that belongs to the marks, on both sides of the value.
     pub(super) gaps: (String, String),
@@ -89,7 +90,7 @@ pub(super) struct Parameter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Opener {
     pub(super) text: String,
-    /// True if it begins calls only where nothing but white space comes before it.
+    /// True if it begins calls only where nothing but white space and calls come before it.
     pub(super) at_start: bool,
 }
 

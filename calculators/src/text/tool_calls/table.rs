@@ -11,7 +11,7 @@ pub(super) enum Ids {
     Random,
     /// Made up, nine letters and digits: templates of Mistral refuse any other.
     Nine,
-    /// Those that the model wrote.
+    /// Ids that the model wrote.
     Written,
 }
 

@@ -1,14 +1,24 @@
 //! What the request says about its tools.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
+use graphmill_llm::resolved_schema;
 use serde_json::Value;
 
-use super::schema::{self, Kinds};
+use super::schema::{self, Domain};
 
 /// The tools of a request by name, with the schemas of their parameters.
 #[derive(Debug, Default)]
-pub(crate) struct Tools(BTreeMap<String, Value>);
+pub(crate) struct Tools(BTreeMap<String, Parameters>);
+
+/// The schema of a tool's parameters.
+#[derive(Debug, Default)]
+struct Parameters {
+    given: Value,
+    /// With its references resolved, where they lead somewhere.
+    resolved: OnceLock<Value>,
+}
 
 impl Tools {
     /// Reads the tools that a request lists.
@@ -16,7 +26,11 @@ impl Tools {
         let functions = tools.iter().map(|tool| &tool["function"]);
         let named = functions.filter_map(|function| {
             let name = function["name"].as_str()?;
-            Some((name.to_owned(), function["parameters"].clone()))
+            let parameters = Parameters {
+                given: function["parameters"].clone(),
+                ..Parameters::default()
+            };
+            Some((name.to_owned(), parameters))
         });
         Self(named.collect())
     }
@@ -25,18 +39,20 @@ impl Tools {
         self.0.contains_key(name)
     }
 
-    /// Returns the types that a parameter's value may have.
-    pub(super) fn kinds(&self, tool: &str, parameter: &str) -> Kinds {
-        let Some(root) = self.0.get(tool) else {
-            return Kinds::ANY;
+    /// Returns the values that a parameter can have.
+    pub(super) fn domain(&self, tool: &str, parameter: &str) -> Domain {
+        let Some(Parameters { given, resolved }) = self.0.get(tool) else {
+            return Domain::new(&[]);
         };
+        let root = || resolved_schema(given).unwrap_or_else(|_| given.clone());
+        let root = resolved.get_or_init(root);
         let objects = schema::alternatives(root, root);
         let named = objects.iter().filter_map(|object| {
             let properties = object.get("properties");
             let named = properties.and_then(|named| named.get(parameter));
             named.or_else(|| object.get("additionalProperties"))
         });
-        let kinds = named.map(|property| Kinds::of(property, root));
-        kinds.reduce(Kinds::or).unwrap_or(Kinds::ANY)
+        let all = named.flat_map(|property| schema::alternatives(property, root));
+        Domain::new(&all.collect::<Vec<_>>())
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Number, Value};
 
-use super::read::{Read, Stop};
+use super::read::{Step, Stop};
 
 /// Forms of written values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,14 +17,18 @@ pub(super) enum Syntax {
 pub(super) const GEMMA_QUOTE: &str = "<|\"|>";
 
 impl Syntax {
-    /// The quote that a text begins with, or may begin with. The longest that begin alike come
-    /// first.
-    fn quote(self, text: &str) -> Option<&'static str> {
+    /// The quotes, of which the longest that begin alike come first.
+    fn quotes(self) -> impl Iterator<Item = &'static str> {
         let quotes: &[&str] = match self {
             Self::Python => &["\"\"\"", "'''", "\"", "'"],
             Self::Gemma => &[GEMMA_QUOTE],
         };
-        let mut quotes = quotes.iter().copied();
+        quotes.iter().copied()
+    }
+
+    /// The quote that a text begins with, or may begin with when more of it comes.
+    fn quote(self, text: &str) -> Option<&'static str> {
+        let mut quotes = self.quotes();
         quotes.find(|quote| text.starts_with(quote) || quote.starts_with(text))
     }
 }
@@ -47,7 +51,7 @@ impl Ends {
     }
 
     /// The byte before which the value ends: a comma, or the end of what it stands in.
-    pub(super) fn advance(&mut self, text: &str, syntax: Syntax) -> Read<usize> {
+    pub(super) fn advance(&mut self, text: &str, syntax: Syntax) -> Step<usize> {
         while let Some(c) = text[self.at..].chars().next() {
             let rest = &text[self.at..];
             let escapes = syntax == Syntax::Python;
@@ -77,12 +81,11 @@ impl Ends {
     }
 }
 
-/// The value that a whole text is, which is written anew as JSON.
-pub(super) fn value(text: &str, syntax: Syntax) -> Option<Value> {
+/// The value that a whole text is, as JSON. Numbers keep their digits.
+pub(super) fn json(text: &str, syntax: Syntax) -> Option<String> {
     let (mut rest, mut json) = (text, String::new());
     while let Some(c) = rest.chars().next() {
-        let quote = syntax.quote(rest).filter(|quote| rest.starts_with(quote));
-        if let Some(quote) = quote {
+        if let Some(quote) = syntax.quotes().find(|quote| rest.starts_with(quote)) {
             let (text, after) = quoted(rest, quote, syntax)?;
             write!(json, "{}", Value::from(text)).ok()?;
             rest = after;
@@ -113,21 +116,23 @@ pub(super) fn value(text: &str, syntax: Syntax) -> Option<Value> {
         };
         rest = &rest[length..];
     }
-    serde_json::from_str(&json).ok()
+    serde_json::from_str::<Value>(&json).is_ok().then_some(json)
 }
 
 /// A number or a name as JSON.
 fn word(word: &str, syntax: Syntax) -> Option<String> {
-    let number = || Number::from_f64(word.replace('_', "").parse().ok()?);
+    let is_json = |text: &str| serde_json::from_str::<Value>(text).is_ok();
+    let digits = word.replace('_', "");
     Some(match word {
         "" => String::new(),
         "True" => "true".to_owned(),
         "False" => "false".to_owned(),
         "None" => "null".to_owned(),
-        json if serde_json::from_str::<Value>(json).is_ok() => json.to_owned(),
+        json if is_json(json) => json.to_owned(),
         // A key, or a text whose marks the model left out.
         text if syntax == Syntax::Gemma => Value::from(text).to_string(),
-        _ => number()?.to_string(),
+        _ if is_json(&digits) => digits,
+        _ => Number::from_f64(digits.parse().ok()?)?.to_string(),
     })
 }
 

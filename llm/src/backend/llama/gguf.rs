@@ -77,6 +77,17 @@ pub(crate) fn kind(path: &Path) -> Result<ModelKind, LoadError> {
     read(path, |header| Ok(header.kind()))
 }
 
+/// The number of the type that most weights of a file have, if the file says so.
+///
+/// # Errors
+/// Those of [`check`].
+pub(crate) fn file_type(path: &Path) -> Result<Option<u32>, LoadError> {
+    read(path, |header| {
+        let number = header.integers("general.file_type").first();
+        Ok(number.and_then(|number| u32::try_from(*number).ok()))
+    })
+}
+
 /// The replacements that the tokenizer of a file's model makes in a text; empty if it makes none.
 ///
 /// # Errors

@@ -33,6 +33,7 @@ mod mtp;
 mod open;
 mod plan;
 mod process;
+mod quantize;
 mod sequence_state;
 mod state_size;
 mod sub_batches;
@@ -53,13 +54,14 @@ use ffi::{Context, Heard, Model};
 pub(super) use ffi::{exit, limit_process};
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) use ffi::{freed_bytes, limit_heaps, trim_heap};
-pub(crate) use gguf::{check as check_header, kind as kind_of};
+pub(crate) use gguf::{check as check_header, file_type, kind as kind_of};
 use model::Weights;
 pub(crate) use open::{open, open_vocab};
 use plan::ContextPlan;
 #[cfg(feature = "cpu-kernels")]
 pub use process::matmul_time;
 pub use process::with_cpu_kernels;
+pub(crate) use quantize::quantize;
 use sequence_state::SequenceStates;
 use sub_batches::{Divided, GoesBack};
 pub(super) use threads::threads_have_own_cpus;

@@ -9,9 +9,9 @@
 //! dropped, recomputed, shared and batched in any way without changing a text. Its vocabulary is
 //! the 256 bytes, a few `ChatML` specials and those of the script.
 //!
-//! In an assistant's turn (after `<|im_start|>assistant\n`) it gives the first reply whose `when`
-//! occurs in the text before that turn, or repeats the last user message; outside of one it counts:
-//! the next byte is the last one plus one. With the first adapter of its spec it goes one letter
+//! In an assistant's turn (after one of the script's `turns`) it gives the first reply whose `when`
+//! occurs in the text before that turn, or repeats the last user message if that is in `ChatML`, or
+//! fails; outside of one it counts: the next byte is the last one plus one. With the first adapter of its spec it goes one letter
 //! further in the alphabet for each letter of a reply, with the second two, and so on.
 
 use std::ops::Range;
@@ -43,6 +43,8 @@ const IM_END: Token = 257;
 const END_OF_TEXT: Token = 258;
 /// The special tokens that every script has, in their order.
 const SPECIALS: [&str; 3] = ["<|im_start|>", "<|im_end|>", "<|endoftext|>"];
+/// What begins the assistant's turn where the script does not say it.
+const TURN: &str = "<|im_start|>assistant\n";
 
 /// The backend that plays a [`Script`].
 #[derive(Debug)]
@@ -51,6 +53,8 @@ pub struct ScriptedBackend {
     vocab: Arc<ByteVocab>,
     /// The texts of the script's replies.
     answers: Vec<Vec<Token>>,
+    /// The texts that begin the assistant's turn.
+    turns: Vec<Vec<Token>>,
     capacity: Capacity,
     slots: Vec<Held>,
     cells: Vec<Cell>,
@@ -116,10 +120,17 @@ impl ScriptedBackend {
         });
         let answer = |reply: &Reply| vocab.read(&reply.text, SPECIALS.len());
         let answers = script.replies.iter().map(answer).collect();
+        let said = script.turns.iter().filter(|turn| !turn.is_empty());
+        let mut turns: Vec<_> = said.map(|turn| vocab.read(turn, 0)).collect();
+        if turns.is_empty() {
+            turns.push(vocab.read(TURN, 0));
+        }
+        turns.sort_by_key(Vec::len);
         let backend = Self {
             script,
             vocab: Arc::clone(&vocab),
             answers,
+            turns,
             capacity,
             slots: vec![Held::default(); capacity.max_sequences as usize],
             cells: Vec::new(),

@@ -7,8 +7,6 @@ use super::{IM_END, IM_START, SPECIALS, ScriptedBackend, Then};
 use crate::backend::{Adapter, DecodeError};
 use crate::protocol::Token;
 
-const ASSISTANT: &[u8] = b"assistant\n";
-
 /// A token of a reply, as the adapter has it.
 fn adapted(token: Token, adapter: Option<Adapter>) -> Token {
     let further = adapter.map_or(0, |adapter| (adapter.0 % 26) as u8 + 1);
@@ -42,7 +40,12 @@ impl ScriptedBackend {
         history: &[Token],
         adapter: Option<Adapter>,
     ) -> Result<Token, DecodeError> {
-        let Some((before, said)) = assistant_turn(history) else {
+        let turns = self.turns.iter();
+        let turns = turns.filter_map(|turn| assistant_turn(history, turn));
+        let mut turns: Vec<_> = turns.collect();
+        let latest = turns.iter().map(|(before, _)| before.len()).max();
+        turns.retain(|(before, _)| Some(before.len()) == latest);
+        let Some((before, after)) = turns.first() else {
             let last = history
                 .iter()
                 .rev()
@@ -58,8 +61,19 @@ impl ScriptedBackend {
         let (answer, then) = if let Some((reply, answer)) = reply {
             (answer, reply.then)
         } else {
-            repeated = self.vocab.read(last_user_message(&before), SPECIALS.len());
+            let message = last_user_message(&before).ok_or_else(no_reply)?;
+            repeated = self.vocab.read(message, SPECIALS.len());
             (&repeated, Then::End)
+        };
+        // A reply may begin as a longer turn goes on: with an empty thought.
+        let is_begun = |after: &[Token]| {
+            let mut tokens = after.iter().zip(answer.iter().cycle());
+            tokens.all(|(said, token)| *said == adapted(*token, adapter))
+        };
+        let said = if is_begun(after) {
+            after.len()
+        } else {
+            turns.last().map_or(0, |(_, after)| after.len())
         };
         if let Some(token) = answer.get(said) {
             return Ok(adapted(*token, adapter));
@@ -81,22 +95,23 @@ impl ScriptedBackend {
     }
 }
 
-/// Splits the history at the assistant's turn, if it is in one: what came before, and how many
-/// tokens of the turn there are.
-fn assistant_turn(history: &[Token]) -> Option<(&[Token], usize)> {
-    let start = history.iter().rposition(|token| *token == IM_START)?;
-    let turn = &history[start + 1..];
-    let role = turn.get(..ASSISTANT.len())?;
-    let is_assistant = role
-        .iter()
-        .zip(ASSISTANT)
-        .all(|(token, byte)| *token == Token::from(*byte));
-    is_assistant.then(|| (&history[..start], turn.len() - ASSISTANT.len()))
+/// Splits the history at the assistant's turn, if it is in one that begins so: what came before,
+/// and the tokens of the turn.
+fn assistant_turn<'h>(history: &'h [Token], turn: &[Token]) -> Option<(&'h [Token], &'h [Token])> {
+    let start = history.windows(turn.len()).rposition(|part| part == turn)?;
+    let after = &history[start + turn.len()..];
+    // What begins every turn begins a later one that is not the assistant's.
+    let is_over = turn[0] >= IM_START && after.contains(&turn[0]);
+    (!is_over).then_some((&history[..start], after))
 }
 
-fn last_user_message(before: &str) -> &str {
-    let Some((_, message)) = before.rsplit_once("<|im_start|>user\n") else {
-        return "";
-    };
-    message.split("<|im_end|>").next().unwrap_or("")
+/// The last message of a user, if the conversation is in `ChatML`.
+fn last_user_message(before: &str) -> Option<&str> {
+    let (_, message) = before.rsplit_once("<|im_start|>user\n")?;
+    message.split("<|im_end|>").next()
+}
+
+fn no_reply() -> DecodeError {
+    let message = "no reply of the script fits: none has a `when` that occurs in the conversation";
+    DecodeError::Failed(message.to_owned())
 }

@@ -21,6 +21,9 @@ pub struct Script {
     pub checkpoints: bool,
     /// The chat template.
     pub chat_template: String,
+    /// Texts that begin the assistant's turn in a prompt; without any, that of `ChatML`. Where
+    /// several do, the answer follows the longest.
+    pub turns: Vec<String>,
     /// Spellings of more special tokens. In the text of a reply they are these tokens.
     pub special_tokens: Vec<String>,
     /// Answers, the first that fits is given.
@@ -44,6 +47,7 @@ impl Default for Script {
             context: 4_096,
             checkpoints: false,
             chat_template: CHATML.to_owned(),
+            turns: Vec::new(),
             special_tokens: Vec::new(),
             replies: Vec::new(),
             step_micros: 0,

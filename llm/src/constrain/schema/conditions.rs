@@ -77,7 +77,7 @@ pub(super) fn types_but(kinds: &[Value]) -> Value {
 }
 
 fn negations_in(keywords: &Keywords, schema: &Value, node: &Node) -> Option<Vec<Value>> {
-    let parts = Parts::of(None, &node.around_with(keywords), node.root);
+    let parts = Parts::new(None, &node.around_with(keywords), node.root);
     negations(schema, &parts, &mut { MOST_NEGATED })
 }
 

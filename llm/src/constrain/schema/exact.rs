@@ -9,7 +9,7 @@ use super::keywords::{Keywords, list, whole};
 use super::limits::SIDES;
 use super::sharing::share;
 use super::spelling::{EXACT, spelled};
-use super::{Prepared, Result, WHITE_SPACE, refused, within};
+use super::{Notation, Result, WHITE_SPACE, refused, within};
 use crate::constrain::compiler::ConstraintError;
 
 /// Writes a schema, as a grammar if it needs to be.
@@ -17,7 +17,7 @@ pub(super) fn write(
     mut schema: Value,
     options: Option<Value>,
     places: &[String],
-) -> Result<Prepared> {
+) -> Result<Notation> {
     let definitions = schema
         .as_object_mut()
         .and_then(|root| root.shift_remove("$defs"));
@@ -28,7 +28,7 @@ pub(super) fn write(
             rules: BTreeMap::new(),
         };
         let failure = match writer.grammar(&schema, &definitions, places) {
-            Ok(grammar) => return Ok(Prepared::Lark(grammar)),
+            Ok(grammar) => return Ok(Notation::Lark(grammar)),
             Err(failure) => failure.0,
         };
         let far = approximate(&mut schema).or(approximate(&mut definitions));
@@ -44,12 +44,18 @@ pub(super) fn write(
     if let Some(options) = options {
         schema["x-guidance"] = options;
     }
-    Ok(Prepared::Json(schema))
+    Ok(Notation::Json(schema))
 }
 
 /// Returns true if a schema, or one within it, has a keyword.
 fn has(schema: &Value, keyword: &str) -> bool {
-    schema.to_string().contains(&format!("\"{keyword}\":"))
+    match schema {
+        Value::Object(keywords) => {
+            keywords.contains_key(keyword) || keywords.values().any(|value| has(value, keyword))
+        }
+        Value::Array(values) => values.iter().any(|value| has(value, keyword)),
+        _ => false,
+    }
 }
 
 /// Takes what is spelled out. Returns why, if something has nothing that is near.
@@ -196,12 +202,13 @@ impl Writer {
         for (pair, is_required) in pairs.into_iter().rev() {
             let rest = self.add(format!("{pair} {after}"));
             let next = format!("\",\" {rest}");
+            // Rules take time, so that what is used once is written where it is used.
             (first, after) = if is_required {
                 (rest, next)
             } else {
-                (either(&rest, &first), either(&next, &after))
+                let [one, other] = [either(&rest, &first), either(&next, &after)];
+                (self.add(one), self.add(other))
             };
-            (first, after) = (self.add(first), self.add(after));
         }
         Ok(self.add(format!(r#""{{" {first} "}}""#)))
     }

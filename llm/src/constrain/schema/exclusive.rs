@@ -1,5 +1,7 @@
 //! Options that exclude each other, so that any one of them is the only one.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::keywords::{Keywords, TYPES, one_or_more};
@@ -14,11 +16,16 @@ const MOST_STEPS: usize = 10_000_000;
 pub(super) fn one_of(keywords: &mut Keywords, options: Value, node: &Node) -> Result {
     let around = node.around_with(keywords);
     let each = one_or_more(&options).iter();
-    let each = each.map(|option| Parts::of([option], &around, node.root));
+    let each = each.map(|option| Parts::new([option], &around, node.root));
     let each: Vec<_> = each.collect();
     let mut left = MOST_STEPS;
-    for (at, option) in each.iter().enumerate() {
-        for (other_at, other) in each.iter().enumerate().skip(at + 1) {
+    let pairs = if are_told_apart(&each) {
+        &[]
+    } else {
+        &each[..]
+    };
+    for (at, option) in pairs.iter().enumerate() {
+        for (other_at, other) in pairs.iter().enumerate().skip(at + 1) {
             if !is_disjoint(option, other, DEEPEST, &mut left) {
                 let why = format!(
                     "has options that may hold together, {at} and {other_at}: use `anyOf`, or tell them apart by a required property"
@@ -33,6 +40,27 @@ pub(super) fn one_of(keywords: &mut Keywords, options: Value, node: &Node) -> Re
         keywords.insert("anyOf".to_owned(), options);
     }
     Ok(())
+}
+
+/// Returns true if all options are objects that one property tells apart, which each of them
+/// requires, and for which each lists texts. Others are compared in pairs.
+fn are_told_apart(options: &[Parts]) -> bool {
+    let is_object = |option: &Parts| {
+        let mut others = TYPES.iter().filter(|(kind, _)| *kind != "object");
+        others.all(|(kind, is)| !option.can_be(kind, *is))
+    };
+    let mut names = options.first().into_iter().flat_map(Parts::required);
+    names.any(|name| {
+        let mut seen = HashSet::new();
+        options.iter().all(|option| {
+            let texts = option.property(name).values.unwrap_or_default();
+            let mut texts = texts.into_iter().map(Value::as_str);
+            is_object(option)
+                && option.required().any(|required| required == name)
+                && texts.len() > 0
+                && texts.all(|text| text.is_some_and(|text| seen.insert(text)))
+        })
+    })
 }
 
 /// Returns true if it is certain that no value holds for both.
@@ -75,7 +103,7 @@ fn is_disjoint_in_each(a: &Parts, b: &Parts, depth: usize, left: &mut usize) -> 
         let others = others.filter(|other| !other.contains_key(keyword));
         let others: Vec<_> = others.collect();
         options.iter().all(|option| {
-            let option = Parts::of([option], &others, a.root);
+            let option = Parts::new([option], &others, a.root);
             is_disjoint(&option, b, depth, left)
         })
     })

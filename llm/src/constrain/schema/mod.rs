@@ -39,7 +39,7 @@ const DEEPEST: usize = 12;
 
 /// A schema as llguidance is to read it.
 #[derive(Debug)]
-pub(super) enum Prepared {
+pub(super) enum Notation {
     /// As a schema.
     Json(Value),
     /// As a grammar of Lark.
@@ -63,18 +63,29 @@ fn refused<T>(keyword: &str, why: impl fmt::Display, place: &str) -> Result<T> {
 }
 
 /// The schema as llguidance is to read it.
-pub(super) fn prepared(schema: &Value) -> Result<Prepared> {
+pub(super) fn prepare(schema: &Value) -> Result<Notation> {
     let options = json!({"whitespace_pattern": WHITE_SPACE, "json_allowed_escapes": ESCAPES});
-    prepare(schema, Some(options), true)
+    prepare_as(schema, Some(options), true)
+}
+
+/// The schema without annotations, whose references all lead to its `$defs`, and in which what
+/// patterns look ahead for are patterns of their own.
+///
+/// # Errors
+/// A reference that leads to nothing, and a keyword with a value that it cannot have.
+pub fn resolved(schema: &Value) -> Result<Value> {
+    let (mut schema, _) = references::resolve(schema)?;
+    rewriting::split_patterns(&mut schema, "")?;
+    Ok(schema)
 }
 
 /// A schema within a grammar of Lark, whose options and open objects stay as they are.
-pub(super) fn prepared_within(schema: &Value) -> Result<Prepared> {
+pub(super) fn prepare_within(schema: &Value) -> Result<Notation> {
     let options = schema.get("x-guidance").filter(|it| it.is_object());
-    prepare(schema, options.cloned(), false)
+    prepare_as(schema, options.cloned(), false)
 }
 
-fn prepare(schema: &Value, options: Option<Value>, closes: bool) -> Result<Prepared> {
+fn prepare_as(schema: &Value, options: Option<Value>, closes: bool) -> Result<Notation> {
     match schema {
         Value::Object(_) | Value::Bool(true) => {}
         Value::Bool(false) => return Err(ConstraintError("no text can match".to_owned())),

@@ -24,7 +24,7 @@ pub(super) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    pub(super) fn of(
+    pub(super) fn new(
         schemas: impl IntoIterator<Item = &'a Value>,
         around: &[&'a Keywords],
         root: &'a Value,
@@ -70,7 +70,7 @@ impl<'a> Parts<'a> {
     pub(super) fn property(&self, name: &str) -> Self {
         let all = self.all.iter();
         let all = all.filter_map(|keywords| keywords.get("properties")?.get(name));
-        Self::of(all, &[], self.root)
+        Self::new(all, &[], self.root)
     }
 
     pub(super) fn required(&self) -> impl Iterator<Item = &'a str> {

@@ -148,13 +148,38 @@ fn nullable(keywords: &mut Keywords, adds: Value, _: &Node) -> Result {
     Ok(())
 }
 
-/// Patterns that have to match ahead are patterns of the same text.
+/// Splits what patterns look ahead for off in a schema and in all within it.
+pub(super) fn split_patterns(schema: &mut Value, place: &str) -> Result {
+    let Value::Object(keywords) = schema else {
+        return Ok(());
+    };
+    if let Some(pattern) = keywords.shift_remove("pattern") {
+        let node = Node {
+            root: &Value::Null,
+            place,
+            around: &[],
+        };
+        look_ahead(keywords, pattern, &node)?;
+    }
+    each_part(keywords, place, &mut |_, schema, place| {
+        split_patterns(schema, place)
+    })
+}
+
+/// Patterns that have to match ahead are patterns of the same text, and so are the opposites of
+/// those that must not.
 fn look_ahead(keywords: &mut Keywords, pattern: Value, node: &Node) -> Result {
     let whole = pattern.as_str().unwrap_or_default();
     let mut patterns = Vec::new();
     let mut rest = whole.strip_prefix('^').unwrap_or_default();
-    while let Some((ahead, behind)) = rest.strip_prefix("(?=").and_then(split_group) {
-        patterns.push(json!({"pattern": format!("^(?:{ahead})")}));
+    loop {
+        let group = |sign| rest.strip_prefix(sign).and_then(split_group);
+        let matching = group("(?=").map(|(ahead, behind)| (format!("^(?:{ahead})"), behind));
+        let other = || group("(?!").and_then(|(ahead, behind)| Some((opposite(ahead)?, behind)));
+        let Some((pattern, behind)) = matching.or_else(other) else {
+            break;
+        };
+        patterns.push(json!({ "pattern": pattern }));
         rest = behind;
     }
     let is_ahead = !patterns.is_empty();
@@ -163,7 +188,7 @@ fn look_ahead(keywords: &mut Keywords, pattern: Value, node: &Node) -> Result {
     let mut around = ["(?=", "(?!", "(?<=", "(?<!"].into_iter();
     // An alternative that stands beside one would be one for itself.
     if around.any(|around| plain.contains(around)) || is_ahead && plain.contains('|') {
-        let why = "looks around, other than ahead with `(?=` where it begins with `^`";
+        let why = "looks around, other than ahead where it begins with `^`, with `(?=` or for what has a simple opposite";
         return refused("pattern", why, node.place);
     }
     if !is_ahead {
@@ -175,6 +200,36 @@ fn look_ahead(keywords: &mut Keywords, pattern: Value, node: &Node) -> Result {
         demand(keywords, pattern);
     }
     Ok(())
+}
+
+/// The pattern of the texts that a pattern does not match at their beginning, if that is simple: one
+/// character (`(?!\.)`), one twice anywhere (`(?!.*\.\.)`), or nothing but some (`(?!^[-+.]*$)`).
+fn opposite(pattern: &str) -> Option<String> {
+    // What stands in the brackets of a class.
+    let class = |one: &str| {
+        let inner = match one.strip_prefix('[') {
+            Some(rest) => rest.strip_suffix(']')?,
+            None => one,
+        };
+        let mut chars = inner.chars();
+        let is_one = match (chars.next()?, chars.next(), chars.next()) {
+            ('\\', Some(c), None) => c.is_ascii_punctuation(),
+            (c, None, _) => c.is_ascii_alphanumeric() || one != inner,
+            _ => one != inner && !inner.contains(['[', ']', '\\']),
+        };
+        (is_one && !inner.starts_with('^')).then(|| inner.to_owned())
+    };
+    let anchored = pattern.strip_prefix('^').unwrap_or(pattern);
+    let all = anchored.strip_suffix("*$").and_then(class);
+    let first = || class(pattern).map(|one| format!("^(?:[^{one}](?s:.*))?$"));
+    let twice = || {
+        let both = pattern.strip_prefix(".*")?;
+        let (one, other) = both.split_at_checked(both.len() / 2)?;
+        let inner = class(one).filter(|_| one == other)?;
+        Some(format!("^(?:{one}?[^{inner}])*{one}?$"))
+    };
+    let all = all.map(|some| format!("[^{some}]"));
+    all.or_else(first).or_else(twice)
 }
 
 /// Splits a pattern into the rest of a group and what is behind it.

@@ -4,9 +4,9 @@ use super::*;
 
 /// A schema as it is compiled.
 fn json(schema: &Value) -> Value {
-    match prepared(schema).expect("can be compiled") {
-        Prepared::Json(schema) => schema,
-        Prepared::Lark(grammar) => panic!("{schema} is {grammar}"),
+    match prepare(schema).expect("can be compiled") {
+        Notation::Json(schema) => schema,
+        Notation::Lark(grammar) => panic!("{schema} is {grammar}"),
     }
 }
 
@@ -75,7 +75,7 @@ fn what_cannot_be_guaranteed_is_refused() {
         json!([]),
         json!("{}"),
     ] {
-        assert!(prepared(&schema).is_err(), "{schema}");
+        assert!(prepare(&schema).is_err(), "{schema}");
     }
     for schema in [
         json!({"type": "object", "minProperties": 1}),
@@ -85,6 +85,6 @@ fn what_cannot_be_guaranteed_is_refused() {
         json!({"enum": [{"minProperties": 5}]}),
         json!(true),
     ] {
-        assert!(prepared(&schema).is_ok(), "{schema}");
+        assert!(prepare(&schema).is_ok(), "{schema}");
     }
 }

@@ -1,5 +1,5 @@
 //! Makes the messages and the service of the gRPC API, and the descriptors that reflection tells
-//! clients, from `inference.proto`.
+//! clients, from the .proto files.
 
 use std::{error::Error, fs, path::Path};
 
@@ -63,6 +63,24 @@ fn main() -> Result<(), Box<dyn Error>> {
     for name in TRANSPARENT {
         builder = builder.message_attribute(name, "#[serde(transparent)]");
     }
+    builder.out_dir(out).compile_fds(descriptors)?;
+    torchserve(here)
+}
+
+/// The services of TorchServe.
+fn torchserve(here: &Path) -> Result<(), Box<dyn Error>> {
+    let (protos, out) = (here.join(".."), here.join("../../src/torchserve/proto"));
+    let files = ["torchserve_inference.proto", "torchserve_management.proto"];
+    let files = files.map(|file| protos.join(file));
+    let descriptors = protox::compile(files, [protos])?;
+    fs::create_dir_all(&out)?;
+    fs::write(out.join("torchserve.bin"), descriptors.encode_to_vec())?;
+    let builder = tonic_prost_build::configure()
+        .build_client(false)
+        .build_transport(false)
+        .codec_path("crate::kserve::codec::Codec")
+        .bytes(".")
+        .btree_map(".");
     builder.out_dir(out).compile_fds(descriptors)?;
     Ok(())
 }

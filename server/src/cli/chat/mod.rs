@@ -32,7 +32,8 @@ use conversation::{Conversation, Heard, Said};
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// Model, graph or config.json to serve for this conversation alone, or URL of a running server.
+    /// Model (a file, or `org/repo` of Hugging Face), graph or config.json to serve for this
+    /// conversation alone, or URL of a running server.
     #[arg(value_name = "MODEL|URL", default_value = USUAL_URL)]
     whom: String,
     /// Name of the model on the server [default: its first model].
@@ -101,7 +102,8 @@ fn try_run(arguments: &Arguments) -> Result<u8, String> {
         Some(server) => format!("http://{}", server.addresses()[0]),
         None => arguments.whom.clone(),
     };
-    let client = Client::new(&url, arguments.api_key.clone())?;
+    let client = Client::new(&url, arguments.api_key.clone())?
+        .hinting("`graphmill serve MODEL` starts a server, `graphmill chat MODEL` needs none");
     let models = runtime.block_on(models(&client))?;
     let model = match &arguments.model_name {
         Some(name) => name.clone(),
@@ -145,7 +147,8 @@ fn serve(arguments: &Arguments, runtime: &Runtime) -> Result<Server, String> {
 
 fn configuration(arguments: &Arguments) -> Result<Config, String> {
     let source = Source::of(Path::new(&arguments.whom))?;
-    if let (false, Some(flag)) = (matches!(source, Source::Model(_)), arguments.model.any()?) {
+    let is_model = matches!(source, Source::Model(_) | Source::Named(_));
+    if let (false, Some(flag)) = (is_model, arguments.model.any()?) {
         let whom = &arguments.whom;
         return Err(format!(
             "`--{flag}` is for a model file, and `{whom}` has a graph of its own"
@@ -153,12 +156,14 @@ fn configuration(arguments: &Arguments) -> Result<Config, String> {
     }
     match source {
         Source::Model(model) => source::one_model(&model, None, &arguments.model),
+        Source::Named(order) => source::one_named(&order, None, &arguments.model),
         Source::Graph { file, base } => source::one_graph(&file, &base, None),
         Source::Repository(root) => {
             let found = source::all_in(&root)?;
             found.left_out.iter().for_each(|why| report::note(why));
             Ok(found.config)
         }
+        Source::Models(root) => Ok(source::models_in_folder(&root)),
         Source::Configuration(file) => {
             let loaded = config::load(&file);
             report::show(&loaded.sources, &loaded.diagnostics);

@@ -4,11 +4,7 @@
 mod example;
 mod text;
 
-use std::{
-    io::{self, ErrorKind, Write as _},
-    path::Path,
-    process::ExitCode,
-};
+use std::{io::ErrorKind, path::Path, process::ExitCode};
 
 use clap::Args;
 use graphmill_calculators::llm::LanguageModel;
@@ -64,9 +60,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // Fails when the reader has read enough, as `head` does.
-    let _ = io::stdout().write_all(text.as_bytes());
-    ExitCode::SUCCESS
+    report::exit_code(report::print(&text))
 }
 
 /// Describes the calculator or subgraph of this name.
@@ -119,9 +113,7 @@ fn describe_engines(graph: &Path, format: Format) -> ExitCode {
         Format::Text => blocks.join("\n\n") + "\n",
         Format::Json => format!("{:#}\n", json!(values)),
     };
-    // Fails when the reader has read enough, as `head` does.
-    let _ = io::stdout().write_all(text.as_bytes());
-    ExitCode::SUCCESS
+    report::exit_code(report::print(&text))
 }
 
 /// The tensors of a graph's models of tensors.
@@ -164,7 +156,7 @@ fn unknown(name: &str, near: &[String]) -> String {
     let near: Vec<String> = near.iter().map(|near| format!("`{near}`")).collect();
     match near.as_slice() {
         [] => format!(
-            "no calculator is called `{name}`; `graphmill calculators` lists all that there are: is the crate that registers it named in this binary (`use crate_name as _;`)?"
+            "no calculator is called `{name}`; `graphmill calculators` lists all that there are; nodes of your own are known to the program that contains them"
         ),
         [near] => format!("no calculator is called `{name}`; did you mean {near}?"),
         [first @ .., last] => format!(

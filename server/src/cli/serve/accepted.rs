@@ -1,4 +1,4 @@
-//! Flags of `OpenVINO` Model Server, LMDeploy and LightLLM that mean nothing here: a line each in the log, and the command
+//! Flags of `OpenVINO` Model Server, TorchServe, LMDeploy and LightLLM that mean nothing here: a line each in the log, and the command
 //! line works. Those that would have to change what is served are refused.
 
 use std::sync::LazyLock;
@@ -19,10 +19,13 @@ const OF_GRPC: &str = "connections of gRPC have neither threads nor memory of th
 const CLASSIC: &str = "it is about classic OpenVINO models, which are not served";
 const IDLE_SEQUENCES: &str =
     "--sequence_idle_seconds says how long a sequence may be without a request";
+const NO_SNAPSHOTS: &str = "what is served is what the configuration says";
+const KEYS: &str = "--api_key_file says who may do what";
+const LOG: &str = "--log_level, --log_format and --log_path say what is logged";
 const NO_FILES: &str =
     "requests cannot name files here: images are fetched from --allowed_media_domains alone";
-const NO_PULL: &str =
-    "models are not downloaded: put the .gguf file there and name it by --model_path";
+const NO_CONVERSION: &str = "models are not converted: `--quantization 4bit` or `8bit`, or a name such as org/repo:Q8_0, \
+                            says which weights are served";
 
 /// Flags without effect, and why they have none.
 const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
@@ -124,6 +127,17 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
         WithValue,
         IDLE_SEQUENCES,
     ),
+    // Of TorchServe.
+    ("start", Alone, "`serve` starts the server"),
+    ("foreground", Alone, "the server stays in the foreground"),
+    ("ncs", Alone, NO_SNAPSHOTS),
+    ("no_config_snapshots", Alone, NO_SNAPSHOTS),
+    ("disable_token_auth", Alone, KEYS),
+    ("enable_model_api", Alone, KEYS),
+    ("log_config", WithValue, LOG),
+    ("cpp_log_config", WithValue, LOG),
+    ("workflow_store", WithValue, "a workflow is a graph here"),
+    ("plugins_path", WithValue, "nodes are written in Rust"),
 ];
 
 /// Flags that cannot be left out without serving something else, and why they are refused.
@@ -133,17 +147,14 @@ const REFUSED: &[(&str, Form, &str)] = &[
         WithValue,
         "the KV cache has a size in GB, not a share of the memory: --cache_size",
     ),
-    ("pull", Alone, NO_PULL),
-    ("source_model", WithValue, NO_PULL),
-    ("gguf_filename", WithValue, NO_PULL),
-    ("overwrite_models", Alone, NO_PULL),
-    ("weight_format", WithValue, NO_PULL),
-    ("extra_quantization_params", WithValue, NO_PULL),
+    ("weight_format", WithValue, NO_CONVERSION),
+    ("extra_quantization_params", WithValue, NO_CONVERSION),
     (
         "source_loras",
         WithValue,
         "adapters are named in a graph (lora_adapters), which --emit_graph begins",
     ),
+    ("stop", Alone, "SIGTERM stops a server"),
     (
         "configure",
         Alone,
@@ -215,7 +226,7 @@ pub(super) fn listed() -> String {
     let line = |(name, _, why): &(&str, Form, &str)| format!("  --{name:width$}  {why}\n");
     let lines: String = WITHOUT_EFFECT.iter().map(line).collect();
     format!(
-        "Flags of OpenVINO Model Server, LMDeploy and LightLLM that are accepted and have no effect:\n{lines}"
+        "Flags of OpenVINO Model Server, TorchServe, LMDeploy and LightLLM that are accepted and have no effect:\n{lines}"
     )
 }
 

@@ -9,13 +9,14 @@ use graphmill_grammar::suggest;
 const PREFIX: &str = "GRAPHMILL_";
 
 /// Flags that make the command do something else than serve.
-const OTHER_THINGS: [&str; 6] = [
+const OTHER_THINGS: [&str; 7] = [
     "help",
     "help_ovms",
     "emit_graph",
     "list_models",
     "add_to_config",
     "remove_from_config",
+    "pull",
 ];
 
 /// Variables that are read elsewhere.
@@ -28,22 +29,54 @@ const OTHERS: [&str; 4] = [
 ];
 
 /// The arguments that say what is served.
-const SOURCES: [&str; 4] = [
+const SOURCES: [&str; 6] = [
     "model",
     "config_path",
     "model_path",
+    "source_model",
     "model_repository_path",
+    "models_dir",
 ];
 
-/// Has the flags of a command take their values from the environment, too.
-pub(in crate::cli) fn read(command: Command) -> Command {
+/// Variables that count without the prefix, too, where nothing but `MODEL_PATH` says what is served:
+/// those of the LLM-API that runs on `TorchServe`. Programs that have nothing to do with it may be
+/// told something else by such names.
+const BARE: [&str; 7] = [
+    "MODEL_PATH",
+    "MODEL_NAME",
+    "DEVICE_MAP",
+    "DTYPE",
+    "QUANTIZATION",
+    "MAX_INPUT_TOKENS",
+    "MAX_NEW_TOKENS",
+];
+
+/// Whether the variables without a prefix count for what was `given` to the program.
+pub(in crate::cli) fn counts_bare(given: &ArgMatches) -> bool {
+    let is_named = |given: &ArgMatches| SOURCES.iter().any(|id| given.contains_id(id));
+    let serve = given.subcommand_matches("serve");
+    serve.is_some_and(|given| !is_named(given)) && is_set(BARE[0])
+}
+
+fn is_set(variable: &str) -> bool {
+    env::var_os(variable).is_some_and(|value| means_something(variable, &value))
+}
+
+/// Has the flags of a command take their values from the environment, too; without the prefix as
+/// well if `bare`.
+pub(in crate::cli) fn read(command: Command, bare: bool) -> Command {
     command.mut_args(|argument| {
         let Some(variable) = variable(&argument) else {
             return argument;
         };
-        if !env::var_os(&variable).is_some_and(|value| means_something(&variable, &value)) {
+        let short = &variable[PREFIX.len()..];
+        let variable = if is_set(&variable) {
+            variable
+        } else if bare && BARE.contains(&short) && is_set(short) {
+            short.to_owned()
+        } else {
             return argument;
-        }
+        };
         let argument = match argument.get_action() {
             ArgAction::SetTrue => argument.value_parser(BoolishValueParser::new()),
             _ => argument,
@@ -97,7 +130,10 @@ pub(super) fn warn(command: &Command, given: &ArgMatches) {
             }
         } else {
             let is_flag = bare.iter().any(|flag| flag == name);
-            is_flag.then(|| format!("did you mean `{PREFIX}{name}`?"))
+            let is_used = BARE.contains(&name)
+                && given.value_source("model_path") == Some(ValueSource::EnvVariable)
+                && !is_set("GRAPHMILL_MODEL_PATH");
+            (is_flag && !is_used).then(|| format!("did you mean `{PREFIX}{name}`?"))
         };
         if let Some(why) = why {
             tracing::warn!("the variable `{name}` has no effect: {why}");

@@ -24,6 +24,12 @@ pub(super) struct Loading {
     /// The next request loads it again. `idle_unload_seconds` of a graph takes precedence.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     idle_unload_seconds: u32,
+    /// Maximum number of graphs in memory of those that are loaded on demand; 0 is no limit
+    /// [default: 4 with `--models_dir`, else no limit].
+    ///
+    /// The least recently used one is unloaded for another; those in use stay.
+    #[arg(long, value_name = "COUNT")]
+    models_max: Option<u32>,
     /// Behavior of a reload when the old and the new models do not fit into memory together.
     #[arg(long, value_name = "POLICY", value_enum, default_value = "refuse")]
     reload_policy: ReloadPolicy,
@@ -38,11 +44,17 @@ pub(super) struct Loading {
     rollback: bool,
 }
 
+/// The usual `--models_max` of a folder of models.
+const MODELS_MAX: u32 = 4;
+
 impl Loading {
     pub(super) fn apply(&self, options: &mut Options) {
         let idle = Duration::from_secs(self.idle_unload_seconds.into());
         options.load_wait = Duration::from_secs(self.load_wait_seconds.into());
         options.idle_unload = Some(idle).filter(|idle| !idle.is_zero());
+        let usual = options.lister.as_ref().map(|_| MODELS_MAX);
+        let most = self.models_max.or(usual).filter(|most| *most > 0);
+        options.models_max = most.map(|most| most as usize);
         options.reload_policy = self.reload_policy;
         options.state_dir = self.folder();
         options.rolled_back = self.rollback;

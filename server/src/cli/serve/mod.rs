@@ -1,9 +1,9 @@
 //! `graphmill serve`.
 
 mod accepted;
-mod edit;
 pub(super) mod environment;
 mod loading;
+pub(super) mod properties;
 mod repository;
 mod sequences;
 mod sources;
@@ -15,7 +15,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use clap::{ArgMatches, Args, CommandFactory as _, parser::ValueSource, value_parser};
+use clap::{
+    ArgMatches, Args, CommandFactory as _, builder::NonEmptyStringValueParser, parser::ValueSource,
+    value_parser,
+};
 use graphmill_engine::Registry;
 use graphmill_llm::{backend, trial};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -26,7 +29,7 @@ use super::{
     ending, heading,
     listening::{self, Listening},
     progress, report, service,
-    source::{ModelFlags, Source},
+    source::{ModelFlags, SamplingFlags, Source},
     telemetry::Telemetry,
 };
 use crate::{
@@ -50,7 +53,7 @@ pub(super) struct Arguments {
     listening: Listening,
     #[command(flatten)]
     access: Access,
-    /// Port of the KServe gRPC API. Off by default and with 0.
+    /// Port of the gRPC API: KServe's protocol and TorchServe's services. Off by default and with 0.
     #[arg(help_heading = heading::NETWORK, long, value_name = "PORT")]
     pub(super) port: Option<u16>,
     /// Lowest level that is logged: TRACE, DEBUG, INFO, WARNING or ERROR.
@@ -79,6 +82,10 @@ pub(super) struct Arguments {
     /// reloads only on request.
     #[arg(help_heading = heading::LIFECYCLE, long, value_name = "SECONDS", default_value_t = 5)]
     file_system_poll_wait_seconds: u32,
+    /// Text behind the answers of `/predictions`, such as `<|endoftext|>`, which then come in chunks
+    /// unless a request has `stream=false`.
+    #[arg(help_heading = heading::NETWORK, long, value_name = "TOKEN", value_parser = NonEmptyStringValueParser::new())]
+    end_of_stream_token: Option<String>,
     /// Maximum size of a request body: bytes, or a number followed by KiB, MiB or GiB.
     #[arg(help_heading = heading::LIMITS, long, value_name = "SIZE", default_value = "8MiB", value_parser = size)]
     max_body_bytes: usize,
@@ -104,6 +111,10 @@ pub(super) struct Arguments {
     /// Lets operators write graph files: `PUT /v3/graphs/<name>/file`.
     #[arg(help_heading = heading::SECURITY, long)]
     allow_graph_edits: bool,
+    /// Lets operators register the folders in this one, and unregister graphs: `POST /models` and
+    /// `DELETE /models/<name>` of TorchServe's API. They are written to the config.json.
+    #[arg(help_heading = heading::SECURITY, long, value_name = "FOLDER")]
+    allow_registration: Option<PathBuf>,
     #[command(flatten)]
     sequences: sequences::SequenceFlags,
     #[command(flatten)]
@@ -113,18 +124,23 @@ pub(super) struct Arguments {
     #[command(flatten)]
     model: ModelFlags,
     #[command(flatten)]
+    sampling: SamplingFlags,
+    #[command(flatten)]
     editing: repository::Editing,
     #[command(flatten)]
     accepted: accepted::Accepted,
-    /// Lists the flags of OpenVINO Model Server that are accepted and have no effect.
+    /// Lists the flags of OpenVINO Model Server and of TorchServe that are accepted and have no
+    /// effect.
     #[arg(long, help_heading = heading::EDITING)]
     help_ovms: bool,
 }
 
 const EXAMPLES: &str = "Examples:
   graphmill serve model.gguf
+  graphmill serve org/repo:Q4_K_M
   graphmill serve graphs/chat --model_name chat --rest_port 9000 --port 9001
   graphmill serve --config_path config.json --rest_bind_address 0.0.0.0 --api_key_file keys.json
+  graphmill serve --models_dir ~/models --models_max 2
   graphmill serve model.gguf --emit_graph > graph.pbtxt
 
 Each flag can be set by a variable, such as GRAPHMILL_REST_PORT for --rest_port. Flags can be
@@ -153,11 +169,10 @@ fn size(text: &str) -> Result<usize, String> {
         .ok_or_else(|| "expected a number of bytes above 0 that this machine can count".to_owned())
 }
 
-pub(super) fn run(arguments: &Arguments, given: &ArgMatches) -> ExitCode {
+/// Serves. `warnings` are of settings outside of the command line.
+pub(super) fn run(arguments: &Arguments, given: &ArgMatches, warnings: &[String]) -> ExitCode {
     if arguments.help_ovms {
-        // Fails when the reader has read enough, as `head` does.
-        let _ = io::stdout().write_all(accepted::listed().as_bytes());
-        return ExitCode::SUCCESS;
+        return report::exit_code(report::print(&accepted::listed()));
     }
     if let Some(done) = arguments.instead_of_serving() {
         return match done {
@@ -165,7 +180,7 @@ pub(super) fn run(arguments: &Arguments, given: &ArgMatches) -> ExitCode {
             Err(message) => fail(&message),
         };
     }
-    match try_run(arguments, given) {
+    match try_run(arguments, given, warnings) {
         Ok(code) => code,
         Err(message) => fail(&message),
     }
@@ -185,17 +200,14 @@ impl Arguments {
 }
 
 /// The error is told in one line; diagnostics have been shown.
-fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String> {
+fn try_run(
+    arguments: &Arguments,
+    given: &ArgMatches,
+    warnings: &[String],
+) -> Result<ExitCode, String> {
     let started = Instant::now();
     if let Some(message) = arguments.accepted.refusal() {
         return Err(message);
-    }
-    let source = arguments.sources.resolve(given)?;
-    if arguments.sources.emit_graph {
-        let graph = sources::Sources::emitted(&source, &arguments.model)?;
-        // Fails when the reader has read enough, as `head` does.
-        let _ = io::stdout().write_all(graph.as_bytes());
-        return Ok(ExitCode::SUCCESS);
     }
     ending::prepare().map_err(|error| format!("cannot listen for signals: {error}"))?;
     log::start(
@@ -203,14 +215,29 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
         arguments.log_format,
         arguments.log_path.as_deref(),
     )?;
+    // A variable that is misspelled may be why there is nothing to serve.
+    environment::warn(&Cli::command(), given);
+    let source = arguments.sources.resolve(given)?;
+    if arguments.sources.pull {
+        return sources::Sources::pulled(&source);
+    }
+    let mut flags = arguments.model.clone();
+    flags.sampling = arguments.sampling.clone();
+    if arguments.sources.emit_graph {
+        let Some(graph) = arguments.sources.emitted(&source, &flags)? else {
+            return Ok(ExitCode::FAILURE);
+        };
+        return report::print(&graph);
+    }
     let config = match arguments.loading.rolled_back(&source)? {
         Some(kept) => Some(kept),
-        None => arguments.sources.configuration(&source, &arguments.model)?,
+        None => arguments.sources.configuration(&source, &flags)?,
     };
     let Some(config) = config else {
         return Ok(ExitCode::FAILURE);
     };
-    if config.graphs.is_empty() && !arguments.wait_for_models {
+    let may_be_empty = arguments.wait_for_models || matches!(source, Source::Models(_));
+    if config.graphs.is_empty() && !may_be_empty {
         return Err(format!(
             "there is nothing to serve: {} lists no graph (--wait_for_models runs all the same)",
             sources::shown(&source)
@@ -227,7 +254,9 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
         sources::shown(&source)
     );
     arguments.accepted.warn();
-    environment::warn(&Cli::command(), given);
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
     if arguments.model_trial == Switch::On {
         trial::begin();
     }
@@ -238,13 +267,11 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
         max_body_bytes: arguments.max_body_bytes,
         max_bodies_bytes: arguments.max_bodies_bytes,
         web: !arguments.no_web,
+        end_of_stream_token: arguments.end_of_stream_token.clone(),
         graph_edits: arguments.allow_graph_edits,
+        registration: arguments.allow_registration.clone(),
         media_hosts: arguments.allowed_media_domains.clone(),
         wait_for_models: arguments.wait_for_models,
-        config_path: match &source {
-            Source::Configuration(file) => Some(file.clone()),
-            Source::Graph { .. } | Source::Model(_) | Source::Repository(_) => None,
-        },
         poll: Duration::from_secs(arguments.file_system_poll_wait_seconds.into()),
         ..Options::new(config, ([127, 0, 0, 1], 0).into())
     };
@@ -260,6 +287,7 @@ fn try_run(arguments: &Arguments, given: &ArgMatches) -> Result<ExitCode, String
         );
     }
     arguments.access.apply(&mut options)?;
+    arguments.sources.apply(&source, &mut options)?;
     arguments.loading.apply(&mut options);
     arguments.sequences.apply(&mut options);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -320,6 +348,8 @@ async fn serve(options: Options, started: Instant, prints_address: bool) -> Resu
         listening::warn_of_strangers(server.addresses());
         listening::warn_of_strangers(server.grpc_addresses());
         listening::warn_of_strangers(server.management_addresses());
+        listening::warn_of_strangers(server.metrics_addresses());
+        listening::warn_of_strangers(server.grpc_management_addresses());
     }
     ending::orderly(patience).map_err(unheard)?;
     let _signs = service::watchdog();

@@ -1,17 +1,13 @@
 //! What OpenVINO Model Server's command line does to a configuration instead of serving it: listing
 //! what a folder has, adding a graph, removing one.
 
-use std::{
-    io::{self, Write as _},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::edit;
 use crate::{
     cli::{heading, report, source},
-    config,
+    config::{self, edit},
 };
 
 #[derive(Debug, Args)]
@@ -49,7 +45,7 @@ impl Editing {
         } else if self.add_to_config {
             Some(add(named.config, name, named.folder.as_deref()))
         } else if self.remove_from_config {
-            Some(remove(named.config, name))
+            Some(edit::remove(named.config, name))
         } else {
             None
         }
@@ -59,8 +55,7 @@ impl Editing {
 fn list(root: &Path) -> Result<(), String> {
     let found = source::all_in(root)?;
     for graph in &found.config.graphs {
-        // Fails when the reader has read enough, as `head` does.
-        let _ = writeln!(io::stdout(), "{}", graph.name);
+        report::print(&format!("{}\n", graph.name))?;
     }
     for why in &found.left_out {
         report::note(why);
@@ -75,11 +70,7 @@ fn add(file: &Path, name: &str, folder: Option<&Path>) -> Result<(), String> {
     if let Some(why) = config::wrong_name(name) {
         return Err(format!("`--model_name {name}` {why}"));
     }
-    if !folder.is_dir() {
-        return Err(format!("`{}` is no folder", folder.display()));
-    }
-    let base = relative(folder, file)?;
-    edit::change(file, |text| edit::added(text, name, &base))?;
+    edit::add(file, name, folder)?;
     if !["graph.pbtxt", "1/graph.pbtxt"]
         .iter()
         .any(|graph| folder.join(graph).is_file())
@@ -91,28 +82,4 @@ fn add(file: &Path, name: &str, folder: Option<&Path>) -> Result<(), String> {
         ));
     }
     Ok(())
-}
-
-fn remove(file: &Path, name: &str) -> Result<(), String> {
-    edit::change(file, |text| edit::removed(text, name))
-}
-
-/// How a configuration names a folder: relative to its own where it is inside of that.
-fn relative(folder: &Path, config: &Path) -> Result<String, String> {
-    let whole = |path: &Path| {
-        path.canonicalize()
-            .map_err(|error| format!("cannot find `{}`: {error}", path.display()))
-    };
-    let home = match config.parent() {
-        Some(parent) if parent != Path::new("") => whole(parent)?,
-        _ => whole(Path::new("."))?,
-    };
-    let folder = whole(folder)?;
-    let path = match folder.strip_prefix(&home) {
-        Ok(inside) if inside == Path::new("") => PathBuf::from("."),
-        Ok(inside) => inside.to_owned(),
-        Err(_) => folder,
-    };
-    let text = path.to_str().map(str::to_owned);
-    text.ok_or_else(|| format!("the path `{}` is not UTF-8", path.display()))
 }

@@ -1,37 +1,78 @@
 //! The flags that say what is served.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::{ArgMatches, Args, parser::ValueSource};
+use graphmill_engine::{Environment, Registry};
+use graphmill_grammar::diag::has_errors;
 
 use crate::{
+    app::state::Options,
     cli::{
-        heading, report,
-        source::{self, ModelFlags, Source},
+        heading, models, report,
+        source::{self, ModelFlags, Source, Wanted},
     },
-    config::{self, Config},
+    config::{self, Config, GraphEntry, Lister, subgraphs::Named},
+    hub::Order,
+    servable::compile_text,
 };
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Sources {
-    /// Model (`.gguf`), graph (`.pbtxt`), config.json, or folder with one of them [default: the
-    /// current folder].
+    /// Model (`.gguf`, `.onnx`), graph (`.pbtxt`), config.json, archive (`.gmar`), folder with one of
+    /// them, or model of Hugging Face (`org/repo`, `org/repo:Q4_K_M`) [default: the current folder].
     #[arg(value_name = "MODEL")]
     model: Option<PathBuf>,
     /// config.json that lists the graphs.
     #[arg(help_heading = heading::MODELS, long, value_name = "FILE")]
     config_path: Option<PathBuf>,
     /// The same as MODEL.
-    #[arg(help_heading = heading::MODELS, long, value_name = "PATH")]
+    #[arg(help_heading = heading::MODELS, long, visible_aliases = ["model_id", "hf_repo"], value_name = "PATH")]
     model_path: Option<PathBuf>,
+    /// Model of Hugging Face, downloaded into `--model_repository_path` if that is given.
+    #[arg(help_heading = heading::MODELS, long, value_name = "NAME")]
+    source_model: Option<PathBuf>,
+    /// File of the repository, where the name of a model says none.
+    #[arg(help_heading = heading::MODELS, long, visible_alias = "hf_file", value_name = "FILE")]
+    gguf_filename: Option<String>,
+    /// Downloads files again that are there.
+    #[arg(help_heading = heading::MODELS, long)]
+    overwrite_models: bool,
+    /// Downloads the model, prints where it is, and exits.
+    #[arg(help_heading = heading::MODELS, long)]
+    pub(super) pull: bool,
     /// Model name in requests [default: the file name].
     #[arg(help_heading = heading::MODELS, long, value_name = "NAME")]
     pub(super) model_name: Option<String>,
     /// Folder of folders, each with a graph or a model. Serves all of them that can be served, or only
     /// `--model_name`.
-    #[arg(help_heading = heading::MODELS, long, value_name = "FOLDER")]
+    #[arg(help_heading = heading::MODELS, long, visible_alias = "model_repository", alias = "model_store", value_name = "FOLDER")]
     pub(super) model_repository_path: Option<PathBuf>,
+    /// Folder of models. Each model in it and each folder in it that has a model or a graph is served
+    /// under its own name, loaded by its first request, and found or dropped while the
+    /// server runs.
+    #[arg(help_heading = heading::MODELS, long, value_name = "FOLDER")]
+    models_dir: Option<PathBuf>,
+    /// Further names of the one model or graph in requests, separated by commas.
+    #[arg(help_heading = heading::MODELS, long, value_name = "NAME", value_delimiter = ',')]
+    alias: Vec<String>,
+    /// Answers requests that name no graph, or one that is not served, with the only graph that can,
+    /// or with NAME.
+    ///
+    /// Answers tell the name of the graph in `model`.
+    #[arg(help_heading = heading::MODELS, long, value_name = "NAME", num_args = 0..=1, default_missing_value = "true")]
+    any_model: Option<String>,
+    /// Names of folders in `--model_repository_path`, separated by commas: only these are served.
+    /// `NAME=PATH` gives one a name; `all` serves all of them.
+    #[arg(help_heading = heading::MODELS, long, value_name = "NAME", value_delimiter = ',', requires = "model_repository_path", conflicts_with = "model_name")]
+    models: Vec<String>,
+    /// `config.properties` of TorchServe. The same as to serve this file.
+    #[arg(help_heading = heading::MODELS, long, value_name = "FILE")]
+    ts_config: Option<PathBuf>,
     /// Prints the graph that the model would be served on, and exits.
     #[arg(help_heading = heading::MODELS, long)]
     pub(super) emit_graph: bool,
@@ -59,12 +100,14 @@ impl Sources {
         let all = [
             ("MODEL", "model", &self.model),
             ("--model_path", "model_path", &self.model_path),
+            ("--source_model", "source_model", &self.source_model),
             ("--config_path", "config_path", &self.config_path),
             (
                 "--model_repository_path",
                 "model_repository_path",
                 &self.model_repository_path,
             ),
+            ("--models_dir", "models_dir", &self.models_dir),
         ];
         let from = |wanted: ValueSource| -> Vec<(&str, &str, &Path)> {
             let named = all
@@ -78,19 +121,65 @@ impl Sources {
         if named.is_empty() {
             named = from(ValueSource::EnvVariable);
         }
-        match named.as_slice() {
-            [] => Source::of(Path::new(".")).map_err(|why| {
+        if named.iter().any(|(_, id, _)| *id == "source_model") {
+            named.retain(|(_, id, _)| *id != "model_repository_path");
+        }
+        let taken = self.any_model.as_deref();
+        let mut source = match (named.as_slice(), taken.filter(|it| Path::new(it).is_file())) {
+            ([], Some(model)) => Err(format!(
+                "`--any_model {model}` names the graph that answers, and no model: put the flag behind the model"
+            )),
+            ([], None) => Source::of(Path::new(".")).map_err(|why| {
                 format!("{why} (`graphmill serve MODEL` names a model, a graph or a folder)")
             }),
-            [(_, "config_path", file)] => Ok(Source::Configuration((*file).to_owned())),
-            [(_, "model_repository_path", root)] => match &self.model_name {
-                Some(name) => Source::of(&root.join(name)),
-                None => Source::repository(root),
+            ([(_, "config_path", file)], _) => Ok(Source::Configuration((*file).to_owned())),
+            ([(_, "models_dir", root)], _) => Source::models(root),
+            ([(_, "model_repository_path", root)], _) => match &self.model_name {
+                Some(name) if !root.join(name).join(source::triton::FILE).is_file() => {
+                    Source::of(&root.join(name))
+                }
+                _ => Source::repository(root),
             },
-            [(_, _, path)] => Source::of(path),
-            [(first, ..), (second, ..), ..] => Err(format!(
+            ([(_, _, path)], _) => Source::of(path),
+            ([(first, ..), (second, ..), ..], _) => Err(format!(
                 "{first} and {second} both say what to serve: use one of them"
             )),
+        }?;
+        self.order(&mut source)?;
+        Ok(source)
+    }
+
+    /// Adds what flags say of a model that is downloaded, and refuses them for anything else.
+    fn order(&self, source: &mut Source) -> Result<(), String> {
+        let given = [
+            ("gguf_filename", self.gguf_filename.is_some()),
+            ("overwrite_models", self.overwrite_models),
+            ("pull", self.pull),
+        ];
+        let Source::Named(order) = source else {
+            return match given.iter().find(|(_, given)| *given) {
+                None => Ok(()),
+                Some((flag, _)) => Err(format!(
+                    "`--{flag}` is for a model of Hugging Face, such as org/repo, and {} is here",
+                    shown(source)
+                )),
+            };
+        };
+        order.name.wanted = self.gguf_filename.clone().or(order.name.wanted.take());
+        order.again = self.overwrite_models;
+        let of_source = self
+            .source_model
+            .as_ref()
+            .and(self.model_repository_path.as_ref());
+        order.folder = of_source.map(|root| root.join(&order.name.repository));
+        Ok(())
+    }
+
+    /// Downloads what is to be served, and does not serve it.
+    pub(super) fn pulled(source: &Source) -> Result<ExitCode, String> {
+        match source {
+            Source::Named(order) => models::pulled(order),
+            other => Err(format!("there is nothing to download for {}", shown(other))),
         }
     }
 
@@ -101,18 +190,55 @@ impl Sources {
         flags: &ModelFlags,
     ) -> Result<Option<Config>, String> {
         let name = self.model_name.as_deref();
+        let is_single = matches!(
+            source,
+            Source::Model(_) | Source::Named(_) | Source::Graph { .. }
+        );
+        if !self.alias.is_empty() && !is_single {
+            return Err(format!(
+                "`--alias` names one model or graph, and {} has several: an entry of config.json has `aliases`",
+                shown(source)
+            ));
+        }
         match source {
-            Source::Model(model) => source::one_model(model, name, flags).map(Some),
+            Source::Model(model) => {
+                let config = source::one_model(model, name, flags)?;
+                self.with_aliases(config).map(Some)
+            }
+            Source::Named(order) => {
+                let config = source::one_named(order, name, flags)?;
+                self.with_aliases(config).map(Some)
+            }
             Source::Graph { file, base } => {
                 refuse(flags.any()?, source)?;
-                source::one_graph(file, base, name).map(Some)
+                let config = source::one_graph(file, base, name)?;
+                self.with_aliases(config).map(Some)
+            }
+            Source::Models(root) => {
+                if let Some(flag) = name.map(|_| "model_name").or(flags.any()?) {
+                    return Err(format!(
+                        "`--{flag}` (or its variable) is for one model, and {} has several: a folder in it with a \
+                         graph.pbtxt, which `serve MODEL --emit_graph` begins, has options of its own",
+                        shown(source)
+                    ));
+                }
+                Ok(Some(source::models_in_folder(root)))
             }
             Source::Repository(root) => {
                 refuse(flags.any()?, source)?;
-                let found = source::all_in(root)?;
-                for why in &found.left_out {
+                let names = self.models.iter().map(|name| name.trim());
+                let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+                let mut found = match names.as_slice() {
+                    [] | ["all"] => source::all_in(root)?,
+                    names => source::named_in(root, names)?,
+                };
+                for why in found.left_out.iter().chain(&found.notes) {
                     tracing::warn!("{why}");
                 }
+                found
+                    .config
+                    .graphs
+                    .retain(|graph| name.is_none_or(|name| graph.name == name));
                 Ok(Some(found.config))
             }
             Source::Configuration(file) => {
@@ -124,15 +250,88 @@ impl Sources {
         }
     }
 
-    /// The graph of a model.
-    pub(super) fn emitted(source: &Source, flags: &ModelFlags) -> Result<String, String> {
-        match source {
-            Source::Model(model) => source::text(model, source::kind(model, flags)?, flags),
-            other => Err(format!(
-                "`--emit_graph` is for models, and {} has its own graph",
-                shown(other)
-            )),
+    fn with_aliases(&self, mut config: Config) -> Result<Config, String> {
+        for graph in &mut config.graphs {
+            graph.aliases.clone_from(&self.alias);
         }
+        match config::aliases::wrong(&config.graphs).into_iter().next() {
+            Some((_, why)) => Err(format!("`--alias`: {why}")),
+            None => Ok(config),
+        }
+    }
+
+    /// Says in the options what is listed anew, and what answers for any name.
+    pub(super) fn apply(&self, source: &Source, options: &mut Options) -> Result<(), String> {
+        match source {
+            Source::Configuration(file) => options.config_path = Some(file.clone()),
+            Source::Models(root) => {
+                let root = root.clone();
+                options.lister = Some(Lister::new(move || source::models_in_folder(&root)));
+                // Models may come.
+                options.wait_for_models = true;
+            }
+            Source::Graph { .. } | Source::Model(_) | Source::Named(_) | Source::Repository(_) => {}
+        }
+        match self.any_model.as_deref() {
+            None | Some("false" | "0") => {}
+            Some("true" | "1") => options.any_model = true,
+            Some(name) => {
+                let mut graphs = options.config.graphs.iter();
+                let is_it = |graph: &GraphEntry| {
+                    graph.name == name || graph.aliases.iter().any(|alias| alias == name)
+                };
+                if options.lister.is_none() && !graphs.any(is_it) {
+                    return Err(format!(
+                        "`--any_model {name}` is the name of no graph in {}: without a name it stands behind the model",
+                        shown(source)
+                    ));
+                }
+                options.any_model = true;
+                options.default_model = Some(name.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// The graph of a model; nothing where diagnostics have said why it would not be loaded.
+    pub(super) fn emitted(
+        &self,
+        source: &Source,
+        flags: &ModelFlags,
+    ) -> Result<Option<String>, String> {
+        let (text, of) = match source {
+            Source::Repository(root) if self.model_name.is_some() => {
+                let found = source::all_in(root)?;
+                let name = self.model_name.as_deref();
+                let mut graphs = found.config.graphs.into_iter().rev();
+                let graph = graphs.find(|graph| Some(graph.name.as_str()) == name);
+                let text = graph.and_then(|graph| graph.text);
+                let text = text.ok_or_else(|| found.left_out.join("; "))?;
+                (text.to_string(), root.join(name.unwrap_or_default()))
+            }
+            Source::Model(model) => {
+                let wanted = Wanted::File(model.clone());
+                let text = models::shown_while(|| source::text_of_wanted(&wanted, flags))?;
+                (text, model.clone())
+            }
+            Source::Named(order) => {
+                let wanted = Wanted::Named(order.clone());
+                let text = models::shown_while(|| source::text_of_wanted(&wanted, flags))?;
+                (text, PathBuf::from(order.name.to_string()))
+            }
+            other => {
+                return Err(format!(
+                    "`--emit_graph` is for models, and {} has its own graph",
+                    shown(other)
+                ));
+            }
+        };
+        let file = PathBuf::from(format!("graph of {}", of.display()));
+        let base = of.parent().unwrap_or(Path::new(""));
+        let environment = Environment::new(Registry::global()).looking_only();
+        let compiled = compile_text(&file, &*text, base, &environment, &Named::default());
+        report::show(&compiled.sources, &compiled.diagnostics);
+        Ok((!has_errors(&compiled.diagnostics)).then_some(text))
     }
 }
 
@@ -142,11 +341,14 @@ fn is_json(path: &Path) -> bool {
 
 /// A source as it is told of.
 pub(super) fn shown(source: &Source) -> String {
-    let (Source::Configuration(path)
-    | Source::Graph { file: path, .. }
-    | Source::Model(path)
-    | Source::Repository(path)) = source;
-    format!("`{}`", path.display())
+    match source {
+        Source::Named(Order { name, .. }) => format!("`{name}`"),
+        Source::Configuration(path)
+        | Source::Graph { file: path, .. }
+        | Source::Model(path)
+        | Source::Models(path)
+        | Source::Repository(path) => format!("`{}`", path.display()),
+    }
 }
 
 fn refuse(flag: Option<&str>, source: &Source) -> Result<(), String> {

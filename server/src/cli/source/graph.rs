@@ -6,7 +6,8 @@ use graphmill_llm::ModelKind;
 
 use super::ModelFlags;
 
-/// Each is the whole graph, with its options to come in the place of `OPTIONS`.
+/// Each is the whole graph, with its options to come in the place of `OPTIONS`, and those of the node
+/// that reads requests, if there are any, in the place of `SAMPLING`.
 const CHAT: &str = r#"input_stream: "HTTP_REQUEST_PAYLOAD:input"
 output_stream: "HTTP_RESPONSE_PAYLOAD:output"
 
@@ -32,8 +33,16 @@ node {
 OPTIONS
     }
   }
-}
+SAMPLING}
 "#;
+
+/// Options of the node that reads requests.
+const SAMPLING: &str = "  node_options {
+    [type.googleapis.com/graphmill.OpenAIRequestCalculatorOptions] {
+OPTIONS
+    }
+  }
+";
 
 const EMBEDDINGS: &str = r#"input_stream: "REQUEST_PAYLOAD:input"
 output_stream: "RESPONSE_PAYLOAD:output"
@@ -70,23 +79,32 @@ OPTIONS
 "#;
 
 /// Writes the graph of a model, whose file it names by its whole path.
-pub(in crate::cli) fn text(
+pub(super) fn text(model: &Path, kind: ModelKind, flags: &ModelFlags) -> Result<String, String> {
+    text_with(model, kind, flags, None)
+}
+
+/// The same, of a model that generates with a projector: its file, or `none`.
+pub(super) fn text_with(
     model: &Path,
     kind: ModelKind,
     flags: &ModelFlags,
+    projector: Option<&str>,
 ) -> Result<String, String> {
-    let shown = model.display();
-    let whole = std::path::absolute(model)
-        .map_err(|error| format!("cannot find the folder of `{shown}`: {error}"))?;
-    let path = whole
-        .to_str()
-        .ok_or_else(|| format!("the path `{shown}` is not UTF-8"))?;
-    let mut options = vec![("models_path", quoted(path))];
+    let mut options = vec![("models_path", quoted(&whole_path(model)?))];
+    let projector = projector.filter(|_| kind == ModelKind::Generates);
+    options.extend(projector.map(|projector| ("mmproj", quoted(projector))));
     options.extend(flags.options(kind)?);
-    let lines: Vec<String> = options
-        .iter()
-        .map(|(field, value)| format!("      {field}: {value}"))
-        .collect();
+    let with = |template: &str, options: &[(&str, String)]| {
+        let lines: Vec<String> = options
+            .iter()
+            .map(|(field, value)| format!("      {field}: {value}"))
+            .collect();
+        template.replacen("OPTIONS", &lines.join("\n"), 1)
+    };
+    let sampling = match flags.sampling(kind)? {
+        none if none.is_empty() => String::new(),
+        sampling => with(SAMPLING, &sampling),
+    };
     let graph = match kind {
         ModelKind::Generates => CHAT,
         ModelKind::Embeds => EMBEDDINGS,
@@ -94,10 +112,17 @@ pub(in crate::cli) fn text(
     };
     let head = "# Written by `graphmill serve --emit_graph`. To change it, save it as graph.pbtxt \
                 and serve its folder.\n\n";
-    Ok(format!(
-        "{head}{}",
-        graph.replacen("OPTIONS", &lines.join("\n"), 1)
-    ))
+    let graph = graph.replacen("SAMPLING", &sampling, 1);
+    Ok(format!("{head}{}", with(&graph, &options)))
+}
+
+/// The path of a model from the root on.
+pub(super) fn whole_path(model: &Path) -> Result<String, String> {
+    let shown = model.display();
+    let whole = std::path::absolute(model)
+        .map_err(|error| format!("cannot find the folder of `{shown}`: {error}"))?;
+    let path = whole.to_str().map(str::to_owned);
+    path.ok_or_else(|| format!("the path `{shown}` is not UTF-8"))
 }
 
 /// A string of the text format.

@@ -2,8 +2,16 @@
 //! graph that suits it.
 
 mod graph;
+mod models;
+#[cfg(feature = "onnx")]
+mod onnx;
 mod options;
+mod quantized;
+mod ready;
 mod repository;
+mod sampling;
+pub(super) mod triton;
+mod weights;
 
 use std::{
     env, fs,
@@ -13,11 +21,17 @@ use std::{
 use graphmill_engine::read_text;
 use graphmill_llm::{BackendKind, ModelKind, kind_of};
 
-pub(super) use graph::text;
+pub(super) use models::models_in_folder;
 pub(super) use options::ModelFlags;
-pub(super) use repository::all_in;
+pub(super) use ready::{Wanted, text as text_of_wanted};
+pub(super) use repository::{all_in, named_in};
+pub(super) use sampling::SamplingFlags;
 
-use crate::config::{self, Config, GraphEntry};
+use super::archive;
+use crate::{
+    config::{self, Config, GraphEntry, Maker},
+    hub::{Cache, ModelName, Order},
+};
 
 /// What the file of a configuration is called where nothing else is said.
 const CONFIG_FILE: &str = "config.json";
@@ -33,8 +47,12 @@ pub(super) enum Source {
     Graph { file: PathBuf, base: PathBuf },
     /// A model file, on the graph that suits it.
     Model(PathBuf),
+    /// A model by its name, on the graph that suits it.
+    Named(Order),
     /// The graphs and models in the folders of this one.
     Repository(PathBuf),
+    /// The models in this folder, each found and dropped while the server runs.
+    Models(PathBuf),
 }
 
 impl Source {
@@ -44,6 +62,13 @@ impl Source {
             return Self::in_folder(path);
         }
         if !path.exists() {
+            if let Some(name) = ModelName::of(path) {
+                return Ok(Self::Named(Order {
+                    name,
+                    folder: None,
+                    again: false,
+                }));
+            }
             let here = env::current_dir().unwrap_or_default();
             let relative = if path.is_relative() {
                 format!(" (relative to `{}`)", here.display())
@@ -52,23 +77,39 @@ impl Source {
             };
             return Err(format!(
                 "cannot find `{}`{relative}: expected a `.gguf` file, a folder with one, a \
-                 `{GRAPH_FILE}` or a `{CONFIG_FILE}`{}",
-                path.display(),
-                how_to_get(path)
+                 `{GRAPH_FILE}`, a `{CONFIG_FILE}`, or the name of a model, `org/repo`",
+                path.display()
             ));
         }
         if is_model(path) {
             return Ok(Self::Model(path.to_owned()));
         }
         match path.extension().and_then(|ending| ending.to_str()) {
+            Some(archive::ENDING) => Self::of(&archive::unpacked(path)?),
+            Some("mar") => Err(format!(
+                "cannot serve `{}`: archives of TorchServe are code in Python; \
+                 docs/reference/torchserve.md says how their models are served",
+                path.display()
+            )),
             Some("json") => Ok(Self::Configuration(path.to_owned())),
             Some("pbtxt") => Ok(Self::Graph {
                 file: path.to_owned(),
                 base: path.parent().unwrap_or(Path::new("")).to_owned(),
             }),
             _ => Err(format!(
-                "cannot serve `{}`: expected a `.gguf` file, a `.pbtxt` graph or a `{CONFIG_FILE}`",
+                "cannot serve `{}`: expected a `.gguf` or `.onnx` file, a `.pbtxt` graph or a `{CONFIG_FILE}`",
                 path.display()
+            )),
+        }
+    }
+
+    /// The models in `root`.
+    pub(super) fn models(root: &Path) -> Result<Self, String> {
+        match fs::read_dir(root) {
+            Ok(_) => Ok(Self::Models(root.to_owned())),
+            Err(error) => Err(format!(
+                "cannot read the folder `{}`: {error}",
+                root.display()
             )),
         }
     }
@@ -125,30 +166,6 @@ fn graph_in(folder: &Path) -> Option<PathBuf> {
     versions.into_iter().find(|file| file.is_file())
 }
 
-/// A hint for a path that is written as the name of a model on Hugging Face: `Qwen/Qwen3-0.6B`.
-fn how_to_get(path: &Path) -> String {
-    let name = path.to_str().unwrap_or_default();
-    let is_name = |part: &str| {
-        !part.is_empty()
-            && !part.starts_with('.')
-            && part
-                .chars()
-                .all(|it| it.is_ascii_alphanumeric() || "-_.".contains(it))
-    };
-    let is_model = name
-        .split_once('/')
-        .is_some_and(|(owner, model)| is_name(owner) && is_name(model));
-    if !is_model || SERVED_ENDINGS.iter().any(|ending| name.ends_with(ending)) {
-        return String::new();
-    }
-    "; models are not downloaded: get a `.gguf` file from a repository that has some, with \
-     `hf download OWNER/NAME-GGUF FILE.gguf --local-dir .`, and serve that file"
-        .to_owned()
-}
-
-/// The endings of files that can be served.
-const SERVED_ENDINGS: [&str; 3] = [".gguf", ".pbtxt", ".json"];
-
 /// Whether a file is the configuration of a server, rather than that of a model.
 fn lists_graphs(file: &Path) -> bool {
     read_text(file).is_ok_and(|text| text.contains("_config_list\""))
@@ -158,7 +175,12 @@ fn is_model(path: &Path) -> bool {
     let is_gguf = path
         .extension()
         .is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"));
-    is_gguf || BackendKind::of(path) == BackendKind::Scripted
+    is_gguf || is_onnx(path) || BackendKind::of(path) == BackendKind::Scripted
+}
+
+fn is_onnx(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|ending| ending.eq_ignore_ascii_case("onnx"))
 }
 
 fn models_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
@@ -202,17 +224,79 @@ pub(super) fn one_model(
     flags: &ModelFlags,
 ) -> Result<Config, String> {
     let name = named(name, model.file_stem())?;
-    let text = text(model, kind(model, flags)?, flags)?;
+    if flags.quantization().is_some() {
+        let base = model.parent().unwrap_or(Path::new("")).to_owned();
+        return Ok(later(name, base, Wanted::File(model.to_owned()), flags));
+    }
+    flags.warn_of_dtype();
+    Ok(alone(entry_of(model, name, text(model, flags)?)))
+}
+
+/// The graph that suits a model.
+pub(super) fn text(model: &Path, flags: &ModelFlags) -> Result<String, String> {
+    if !is_onnx(model) {
+        return graph::text(model, kind(model, flags)?, flags);
+    }
+    match flags.any()? {
+        None => of_onnx(model),
+        Some(flag) => Err(format!(
+            "`--{flag}` is for language models, and `{}` is a model in ONNX",
+            model.display()
+        )),
+    }
+}
+
+#[cfg(feature = "onnx")]
+fn of_onnx(model: &Path) -> Result<String, String> {
+    onnx::text(model)
+}
+
+#[cfg(not(feature = "onnx"))]
+fn of_onnx(model: &Path) -> Result<String, String> {
+    let shown = model.display();
+    Err(format!(
+        "cannot serve `{shown}`: this build has no ONNX models (the feature `onnx`)"
+    ))
+}
+
+/// The entry of a model on the graph with this text.
+fn entry_of(model: &Path, name: String, text: String) -> GraphEntry {
     let base = model.parent().unwrap_or(Path::new("")).to_owned();
     let file = PathBuf::from(format!("graph of {}", model.display()));
-    Ok(alone(GraphEntry {
+    GraphEntry {
         text: Some(text.into()),
         ..GraphEntry::new(name, base, file)
-    }))
+    }
+}
+
+/// The configuration of a model that is fetched when its graph is loaded. Requests call it by its
+/// repository.
+pub(super) fn one_named(
+    order: &Order,
+    name: Option<&str>,
+    flags: &ModelFlags,
+) -> Result<Config, String> {
+    let repository = &order.name.repository;
+    let name = named(name, Some(repository.as_ref()))?;
+    // What is wrong with flags is told before anything is fetched.
+    flags.any()?;
+    let base = Cache::of_environment()?.folder(repository);
+    Ok(later(name, base, Wanted::Named(order.clone()), flags))
+}
+
+/// The configuration of a model that is got ready when its graph is loaded.
+fn later(name: String, base: PathBuf, wanted: Wanted, flags: &ModelFlags) -> Config {
+    let file = PathBuf::from(format!("graph of {name}"));
+    let flags = flags.clone();
+    let maker = Maker::new(move || text_of_wanted(&wanted, &flags));
+    alone(GraphEntry {
+        maker: Some(maker),
+        ..GraphEntry::new(name, base, file)
+    })
 }
 
 /// What a model is for: as the command line says, or else as the file does.
-pub(super) fn kind(model: &Path, flags: &ModelFlags) -> Result<ModelKind, String> {
+fn kind(model: &Path, flags: &ModelFlags) -> Result<ModelKind, String> {
     match flags.task {
         Some(task) => Ok(task.kind()),
         None => kind_of(model).map_err(|error| error.to_string()),
@@ -270,7 +354,9 @@ mod tests {
                 Source::Configuration(file)
                 | Source::Graph { file, .. }
                 | Source::Model(file)
+                | Source::Models(file)
                 | Source::Repository(file) => file,
+                Source::Named(order) => panic!("{order:?}"),
             };
             assert_eq!(found, folder.path().join(expected));
         }

@@ -7,7 +7,11 @@ use clap::{Args, ValueEnum};
 use graphmill_llm::ModelKind;
 use serde_json::{Map, Value};
 
-use super::graph::quoted;
+use super::{
+    graph::quoted,
+    sampling::SamplingFlags,
+    weights::{self, Dtype, Quantization},
+};
 use crate::cli::heading;
 
 /// What a model is served for, in the words of OpenVINO Model Server.
@@ -32,7 +36,7 @@ impl Task {
     }
 }
 
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(
     rename_all = "snake_case",
     next_help_heading = heading::MODEL
@@ -59,9 +63,28 @@ pub(in crate::cli) struct ModelFlags {
     /// Split long prompts over several steps.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub(super) dynamic_split_fuse: Option<bool>,
+    /// Maximum number of tokens in a prompt [default: what fits into a sequence].
+    #[arg(long, value_name = "TOKENS")]
+    pub(super) max_input_tokens: Option<u32>,
     /// Device that computes the model: CPU, GPU, GPU.1 or AUTO.
     #[arg(long, value_name = "DEVICE")]
     pub(super) target_device: Option<String>,
+    /// The same as transformers calls it: auto, cpu, cuda, cuda:1 or the number of a GPU.
+    #[arg(long, value_name = "DEVICE", value_parser = weights::device)]
+    pub(super) device_map: Option<String>,
+    /// Quantization of the weights: that file of a repository, or a copy of the model's file that is
+    /// made once.
+    #[arg(
+        long,
+        visible_alias = "quantize",
+        value_enum,
+        value_name = "BITS",
+        ignore_case = true
+    )]
+    pub(super) quantization: Option<Quantization>,
+    /// Type of weights that are not quantized: that file of a repository.
+    #[arg(long, value_enum, value_name = "TYPE", ignore_case = true)]
+    pub(super) dtype: Option<Dtype>,
     /// JSON object of backend settings, and of OpenVINO properties with the same meaning.
     #[arg(long, value_name = "JSON")]
     pub(super) plugin_config: Option<String>,
@@ -84,6 +107,13 @@ pub(in crate::cli) struct ModelFlags {
     /// Jinja file in place of the model's chat template.
     #[arg(long, value_name = "FILE")]
     pub(super) chat_template_file: Option<PathBuf>,
+    /// Projector of a model that reads images or sounds, or `none` [default: the one beside the
+    /// model].
+    #[arg(long, value_name = "FILE")]
+    pub(super) mmproj: Option<PathBuf>,
+    /// What requests leave open; `serve` alone has flags for it.
+    #[arg(skip)]
+    pub(in crate::cli) sampling: SamplingFlags,
     /// Kind of pipeline, such as LM, or VLM, which needs a projector beside the model.
     #[arg(long, value_name = "KIND")]
     pub(super) pipeline_type: Option<String>,
@@ -99,9 +129,52 @@ struct Given {
 impl ModelFlags {
     /// A flag that was given, if any: for a source that has graphs of its own.
     pub(in crate::cli) fn any(&self) -> Result<Option<&'static str>, String> {
-        let task = self.task.is_some().then_some("task");
+        let without_field = [
+            ("task", self.task.is_some()),
+            ("quantization", self.quantization.is_some()),
+            ("dtype", self.dtype.is_some()),
+        ];
+        let without_field = without_field.iter().find(|(_, given)| *given);
+        let sampling = self.sampling.given();
         let given = self.given()?;
-        Ok(task.or(given.first().map(|given| given.flag)))
+        Ok(without_field
+            .map(|(flag, _)| *flag)
+            .or(given.first().map(|given| given.flag))
+            .or(sampling.first().map(|(flag, ..)| *flag)))
+    }
+
+    /// The type that a file is quantized to, if it is to be.
+    pub(super) fn quantization(&self) -> Option<&'static str> {
+        self.quantization.and_then(Quantization::kind)
+    }
+
+    /// The type of weights that is taken of a repository, if any is said.
+    pub(super) fn weights(&self) -> Option<&'static str> {
+        self.quantization().or(self.dtype.and_then(Dtype::kind))
+    }
+
+    /// Says what has no effect on a file.
+    pub(super) fn warn_of_dtype(&self) {
+        if self.dtype.and_then(Dtype::kind).is_some() {
+            tracing::warn!(
+                "`--dtype` has no effect: the weights of a file have a type (`--quantization` and \
+                 `graphmill quantize` make a copy of another)"
+            );
+        }
+    }
+
+    /// The options of the node that reads requests, for this kind of model.
+    pub(super) fn sampling(&self, kind: ModelKind) -> Result<Vec<(&'static str, String)>, String> {
+        let given = self.sampling.given();
+        match (kind, given.first()) {
+            (ModelKind::Embeds | ModelKind::Ranks, Some((flag, ..))) => Err(format!(
+                "`--{flag}` is for models that generate, and this one does not"
+            )),
+            _ => Ok(given
+                .into_iter()
+                .map(|(_, field, value)| (field, value))
+                .collect()),
+        }
     }
 
     /// The fields of a graph's options, as it is for this kind of model. The error names a flag
@@ -147,6 +220,10 @@ impl ModelFlags {
         let string = |text: &Option<String>| text.as_deref().map(quoted);
         let draft = path(self.draft_source_model.as_ref(), "draft_source_model")?;
         let template = path(self.chat_template_file.as_ref(), "chat_template_file")?;
+        let projector = match &self.mmproj {
+            Some(none) if none.as_os_str() == "none" => Some(quoted("none")),
+            file => path(file.as_ref(), "mmproj")?,
+        };
         let knobs = self.knobs()?;
         let given = [
             (
@@ -179,7 +256,17 @@ impl ModelFlags {
                 "dynamic_split_fuse",
                 truth(self.dynamic_split_fuse),
             ),
-            ("target_device", "device", string(&self.target_device)),
+            (
+                "max_input_tokens",
+                "max_input_tokens",
+                number(self.max_input_tokens.map(u64::from)),
+            ),
+            if self.target_device.is_some() {
+                ("target_device", "device", string(&self.target_device))
+            } else {
+                ("device_map", "device", string(&self.device_map))
+            },
+            ("mmproj", "mmproj", projector),
             (
                 if self.plugin_config.is_some() {
                     "plugin_config"

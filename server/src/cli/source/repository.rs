@@ -2,14 +2,16 @@
 
 use std::{fs, path::Path};
 
-use super::{ModelFlags, Source, graph_in, one_graph, one_model};
-use crate::config::Config;
+use super::{ModelFlags, Source, graph_in, one_graph, one_model, triton};
+use crate::config::{self, Config};
 
 /// Contents of a repository.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Repository {
     /// All graphs and models that can be served, by the names of their folders.
     pub(in crate::cli) config: Config,
+    /// What has no effect in the files of models.
+    pub(in crate::cli) notes: Vec<String>,
     /// Reasons for which folders with a graph or a model are left out.
     pub(in crate::cli) left_out: Vec<String>,
 }
@@ -21,7 +23,7 @@ pub(in crate::cli) struct Repository {
 pub(in crate::cli) fn all_in(root: &Path) -> Result<Repository, String> {
     let mut all = Repository::default();
     for name in folders_in(root)? {
-        match one_in(root, &name) {
+        match one_in(&root.join(&name), &name, &mut all.notes) {
             Ok(one) => all.config.graphs.extend(one.graphs),
             Err(why) => all.left_out.push(format!("`{name}` is left out: {why}")),
         }
@@ -41,20 +43,59 @@ pub(in crate::cli) fn all_in(root: &Path) -> Result<Repository, String> {
     Err(format!("there is nothing to serve in `{shown}`: {why}"))
 }
 
-/// Returns the configuration of one folder of a repository.
-fn one_in(root: &Path, name: &str) -> Result<Config, String> {
-    let folder = root.join(name);
-    // A `config.json` beside a graph is for those who serve the folder by itself.
-    if let Some(file) = graph_in(&folder) {
-        return one_graph(&file, &folder, Some(name));
+/// Looks for some folders of a repository: `name`, or `name=path` for one under another name.
+///
+/// # Errors
+/// One that cannot be served.
+pub(in crate::cli) fn named_in(root: &Path, names: &[&str]) -> Result<Repository, String> {
+    let mut all = Repository::default();
+    for given in names {
+        let (name, path) = given.split_once('=').unwrap_or((given, given));
+        let (name, path) = (name.trim(), root.join(path.trim()));
+        if let Some(why) = config::wrong_name(name) {
+            return Err(format!("`--models {given}`: the name {why}"));
+        }
+        if all.config.graphs.iter().any(|graph| graph.name == name) {
+            return Err(format!("`--models` names `{name}` twice"));
+        }
+        let one = one_in(&path, name, &mut all.notes)
+            .map_err(|why| format!("`--models {given}`: {why}"))?;
+        all.config.graphs.extend(one.graphs);
     }
-    match Source::of(&folder)? {
+    Ok(all)
+}
+
+/// Returns the configuration of one folder of a repository.
+fn one_in(folder: &Path, name: &str, notes: &mut Vec<String>) -> Result<Config, String> {
+    // A `config.json` beside a graph is for those who serve the folder by itself.
+    if let Some(file) = graph_in(folder) {
+        return one_graph(&file, folder, Some(name));
+    }
+    if folder.join(triton::FILE).is_file() {
+        let loaded = triton::load(folder, name);
+        notes.extend(loaded.warnings());
+        let errors = loaded.errors();
+        let graphs = loaded.graphs;
+        let config = Config {
+            graphs,
+            ..Config::default()
+        };
+        return if errors.is_empty() {
+            Ok(config)
+        } else {
+            Err(errors.join("; "))
+        };
+    }
+    match Source::of(folder)? {
         Source::Graph { file, base } => one_graph(&file, &base, Some(name)),
         Source::Model(model) => one_model(&model, Some(name), &ModelFlags::default()),
-        Source::Configuration(file) | Source::Repository(file) => Err(format!(
-            "`{}` lists graphs of its own: serve it with --config_path",
-            file.display()
-        )),
+        Source::Named(order) => Err(format!("`{}` is no folder", order.name)),
+        Source::Configuration(file) | Source::Models(file) | Source::Repository(file) => {
+            Err(format!(
+                "`{}` lists graphs of its own: serve it with --config_path",
+                file.display()
+            ))
+        }
     }
 }
 
@@ -79,7 +120,11 @@ fn look(root: &Path, folder: &Path, found: &mut Vec<String>) -> Result<(), Strin
         let is_model = path.extension().is_some_and(|end| end == "gguf");
         if path.is_dir() {
             folders.push(path);
-        } else if is_model || path.file_name().is_some_and(|name| name == "graph.pbtxt") {
+        } else if is_model
+            || path
+                .file_name()
+                .is_some_and(|name| name == "graph.pbtxt" || name == triton::FILE)
+        {
             is_served = true;
         }
     }

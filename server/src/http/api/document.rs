@@ -24,7 +24,10 @@ pub(super) fn document(operations: &[Operation], known: &Known<'_>) -> Value {
     let mut paths: BTreeMap<String, Value> = BTreeMap::new();
     for operation in operations.iter().filter(|operation| operation.listed) {
         let path = operation.path.replace("{*", "{");
-        let described = describe(operation, &path, known);
+        let mut described = describe(operation, &path, known);
+        if let Some(others) = same_at(operation, operations) {
+            described["description"] = others.into();
+        }
         let methods = paths.entry(path).or_insert_with(|| json!({}));
         methods[operation.method] = described;
     }
@@ -33,11 +36,31 @@ pub(super) fn document(operations: &[Operation], known: &Known<'_>) -> Value {
         "info": {
             "title": "Graphmill",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Inference pipelines as graphs. Paths under /v3 are the same under /v1, and /v1/messages is the same under /v3.",
+            "description": "Inference pipelines as graphs. An operation says which other paths do the same.",
         },
         "paths": paths,
         "components": { "schemas": components::components(known.reads) },
     })
+}
+
+/// The other paths of an operation, in a sentence; `None` if it has no others.
+fn same_at(operation: &Operation, operations: &[Operation]) -> Option<String> {
+    let bare = |path: &str| {
+        let prefixes = ["/v3/v1", "/v3", "/v1"].into_iter();
+        let mut behind = prefixes.filter_map(|prefix| path.strip_prefix(prefix).map(str::to_owned));
+        behind.next().unwrap_or_else(|| path.to_owned())
+    };
+    let is_same = |other: &&Operation| {
+        let (method, summary) = (operation.method, operation.summary);
+        !other.listed
+            && (other.method, other.summary) == (method, summary)
+            && bare(&other.path) == bare(&operation.path)
+    };
+    let others = operations.iter().filter(is_same);
+    let others: Vec<String> = others
+        .map(|other| format!("`{}`", other.path.replace("{*", "{")))
+        .collect();
+    (!others.is_empty()).then(|| format!("The same at {}.", others.join(", ")))
 }
 
 fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {

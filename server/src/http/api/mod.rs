@@ -17,13 +17,23 @@ use super::{
     page,
 };
 use crate::app::state::{App, Described};
-use crate::{keys::Caller, servable::Servable, tensors};
+use crate::{
+    keys::{Caller, Need},
+    servable::Servable,
+    tensors,
+};
 
 pub(super) fn operations() -> Vec<Operation> {
+    let document = |operation: Operation| {
+        let document = operation.about(Group::Server, "This documentation, as OpenAPI 3.1");
+        let document = document.answers(Answer::Json(&["openapi", "paths"]));
+        document.needs(Need::Key)
+    };
     vec![
-        Operation::get("/openapi.json", openapi)
-            .about(Group::Server, "This documentation, as OpenAPI 3.1")
-            .answers(Answer::Json(&["openapi", "paths"])),
+        document(Operation::get("/openapi.json", openapi)),
+        // As TorchServe has it.
+        document(Operation::get("/api-description", openapi)).listed(false),
+        document(Operation::options("/api-description", openapi)).listed(false),
         Operation::get("/docs", page::docs)
             .about(Group::Server, "This documentation, as a page")
             .answers(Answer::Page),

@@ -140,10 +140,19 @@ impl ParsedBody {
 /// The end of the name of a field that is one of several in a list.
 const LISTED: &str = "[]";
 
-/// The boundary of a form; none for a body that is something else.
-fn boundary(headers: &HeaderMap) -> Option<String> {
-    let kind = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
-    multer::parse_boundary(kind).ok()
+/// The boundary of a form; none for a body that is something else. The failure is that of a form
+/// without one.
+pub(in crate::http) fn boundary(headers: &HeaderMap) -> Result<Option<String>, Failure> {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok());
+    match kind.map(multer::parse_boundary) {
+        Some(Ok(boundary)) => Ok(Some(boundary)),
+        Some(Err(multer::Error::NoBoundary)) => {
+            let why = "the body is no form: `boundary` is missing in its `content-type`, which clients set by themselves";
+            Err(Failure::new(Cause::BadRequest, why))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// A body as JSON: as it is, or the object that a form with a `file` of this name stands for.
@@ -154,14 +163,17 @@ async fn as_json(
     body: Bytes,
     share: &Arc<Share>,
 ) -> Result<Bytes, Failure> {
-    let (Some(file), Some(boundary)) = (file, boundary(headers)) else {
+    let Some(file) = file else {
+        return Ok(body);
+    };
+    let Some(boundary) = boundary(headers)? else {
         return Ok(body);
     };
     let mut lease = share.lease();
     let encode = move || {
         let mut object = Map::new();
         // All of the body is there: nothing is waited for.
-        for (name, bytes) in block_on(parts(body, boundary))? {
+        for FormPart { name, bytes, .. } in block_on(parts(body, boundary))? {
             // A file takes a third more as Base64, and is there twice until it is written.
             lease.take(bytes.len() / 3 * 4 + name.len() + 8)?;
             add(&mut object, name, &bytes, file)?;
@@ -172,8 +184,25 @@ async fn as_json(
     share.beside(encode, "the form could not be read").await?
 }
 
+/// Refuses a form of more than [`MAX_FIELDS`].
+pub(in crate::http) fn too_many_fields() -> Failure {
+    let why = format!("the body has more than {MAX_FIELDS} fields");
+    Failure::new(Cause::BadRequest, why).with_code("too_many_fields")
+}
+
+/// A field of a form.
+pub(in crate::http) struct FormPart {
+    pub(in crate::http) name: String,
+    /// The media type of a file; none of a text.
+    pub(in crate::http) media_type: Option<String>,
+    pub(in crate::http) bytes: Bytes,
+}
+
 /// The fields of a form, in order.
-async fn parts(body: Bytes, boundary: String) -> Result<Vec<(String, Bytes)>, Failure> {
+pub(in crate::http) async fn parts(
+    body: Bytes,
+    boundary: String,
+) -> Result<Vec<FormPart>, Failure> {
     let refused = |error: multer::Error| {
         let why = format!("the body is no form (multipart/form-data): {error}");
         Failure::new(Cause::BadRequest, why)
@@ -183,12 +212,16 @@ async fn parts(body: Bytes, boundary: String) -> Result<Vec<(String, Bytes)>, Fa
     let mut parts = Vec::new();
     while let Some(part) = form.next_field().await.map_err(refused)? {
         if parts.len() == MAX_FIELDS {
-            let why = format!("the body has more than {MAX_FIELDS} fields");
-            let failure = Failure::new(Cause::BadRequest, why);
-            return Err(failure.with_code("too_many_fields"));
+            return Err(too_many_fields());
         }
         let name = part.name().unwrap_or_default().to_owned();
-        parts.push((name, part.bytes().await.map_err(refused)?));
+        let media_type = part.content_type().map(|it| it.essence_str().to_owned());
+        let unsaid = || part.file_name().map(|_| String::new());
+        parts.push(FormPart {
+            name,
+            media_type: media_type.or_else(unsaid),
+            bytes: part.bytes().await.map_err(refused)?,
+        });
     }
     Ok(parts)
 }

@@ -16,18 +16,23 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use graphmill_calculators::{
-    http::dialect::{Dialect, Family, Framing, Purpose, Target},
+    http::{
+        dialect::{Dialect, Family, Framing, Purpose, Target},
+        dialect_table,
+    },
     payload::{HttpRequestPayload, HttpResponse},
 };
+use graphmill_dialects::bodies;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
-mod body;
-mod lines;
+pub(super) mod body;
+mod residence;
 pub(super) mod routes;
 mod stream;
 
 use body::ParsedBody;
+use residence::Residence;
 use stream::Events;
 
 use crate::{
@@ -36,7 +41,6 @@ use crate::{
     conversations::{Listener, Turn},
     errors::{Cause, Failure},
     http::{
-        sse,
         timings::{self, SERVER_TIMING, Timings},
         unknown_route,
     },
@@ -97,7 +101,7 @@ pub(crate) async fn endpoint(
         .target
         .map(|target| app.servables().meant(target, &body.json, sees));
     head.target = meant;
-    let answered = answer_in(&app, head, body).await;
+    let answered = answer_meant(&app, head, body).await;
     let refused = |failure: Failure| {
         let mut refused = failure.into_response();
         if let Some(target) = meant {
@@ -110,28 +114,13 @@ pub(crate) async fn endpoint(
 }
 
 /// Answers a request at a path of a dialect, which is that of the target.
-async fn answer_in(
-    app: &Arc<App>,
+async fn answer_meant(
+    app: &App,
     mut head: Head,
     mut body: ParsedBody,
 ) -> Result<Response, Failure> {
-    let purpose = head.target.and_then(|target| target.purpose);
+    let name = choose_graph(app, &head, &mut body, false)?;
     let dialect = head.target.map(|target| target.dialect);
-    let servables = app.servables();
-    let sees = |graph: &str| head.who.sees(graph, None);
-    let name = if body.json.has("model") {
-        body.model()?.to_owned()
-    } else if let Some(dialect) = dialect.filter(|dialect| dialect.needs_no_model()) {
-        let name = servables.default_graph(dialect, sees)?.name().to_owned();
-        body.insert("model", name.as_str().into());
-        name
-    } else {
-        let is_unnamed = purpose.is_some_and(Purpose::needs_no_model);
-        match is_unnamed.then(|| servables.unnamed(sees)).flatten() {
-            Some(servable) => servable.name().to_owned(),
-            None => body.model()?.to_owned(),
-        }
-    };
     if dialect.is_some_and(Dialect::keeps_conversations) {
         let graph = head.who.choose(&name)?.servable;
         let owner = head.who.owner.clone();
@@ -143,6 +132,80 @@ async fn answer_in(
         }
     }
     answer(app, &name, head, body).await
+}
+
+/// Fields that tell the dialects of `/invocations` apart.
+const INVOCATIONS: [(&str, &str); 4] = [
+    ("messages", bodies::CHAT),
+    ("prompt", bodies::COMPLETIONS),
+    ("documents", bodies::RERANK),
+    ("input", bodies::EMBEDDINGS),
+];
+
+/// SageMaker's path, whose clients need not name the graph.
+pub(crate) async fn invocation(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response, Failure> {
+    let (mut head, body) = read(&app, request).await?;
+    let mut body = body?;
+    let found = INVOCATIONS.iter().find(|(field, _)| body.json.has(field));
+    let dialect =
+        found.and_then(|(_, name)| dialect_table::all().find(|it| it.endpoint() == *name));
+    let dialect = dialect.ok_or_else(|| {
+        let fields = INVOCATIONS
+            .map(|(field, _)| format!("`{field}`"))
+            .join(", ");
+        let message =
+            format!("the body has none of the fields {fields}, which say what it asks for");
+        Failure::new(Cause::BadRequest, message).with_code("missing_required_parameter")
+    })?;
+    let purpose = Some(Purpose::Answer);
+    head.target = Some(Target { dialect, purpose });
+    let name = choose_graph(&app, &head, &mut body, true)?;
+    answer(&app, &name, head, body).await
+}
+
+/// The name of the graph for a request: the one that the body says. Where it says none, or one that
+/// is not served, the one that answers such requests, if the server allows that; where it says none,
+/// also if the path or the dialect needs none. That is put into the body.
+fn choose_graph(
+    app: &App,
+    head: &Head,
+    body: &mut ParsedBody,
+    needs_no_model: bool,
+) -> Result<String, Failure> {
+    let servables = app.servables();
+    let sees = |graph: &str| head.who.sees(graph, None);
+    let purpose = head.target.and_then(|target| target.purpose);
+    if purpose.is_some_and(Purpose::needs_no_model)
+        && !body.json.has("model")
+        && let Some(only) = servables.unnamed(sees)
+    {
+        return Ok(only.name().to_owned());
+    }
+    let is_named = body.json.has("model");
+    let may_be_any = |target: &Target| {
+        let needs_none = needs_no_model || target.dialect.needs_no_model();
+        app.options.any_model || needs_none && !is_named
+    };
+    let default = head.target.filter(may_be_any);
+    let Some(target) = default else {
+        return body.model().map(str::to_owned);
+    };
+    let is_served = |name: &str| {
+        let sees = |graph: &str, adapter: Option<&str>| head.who.sees(graph, adapter);
+        servables.find(name, &Choice::Newest, sees).is_ok()
+    };
+    match body.model() {
+        Ok(name) if is_served(name) => return Ok(name.to_owned()),
+        Err(failure) if failure.code() == Some("invalid_type") => return Err(failure),
+        Ok(_) | Err(_) => {}
+    }
+    let preferred = app.options.default_model.as_deref();
+    let graph = servables.default_for(target.dialect.endpoint(), preferred, sees)?;
+    body.insert("model", graph.graph().into());
+    Ok(graph.graph().to_owned())
 }
 
 /// A path of a dialect that names the graph, and perhaps its version.
@@ -187,13 +250,28 @@ async fn answer(
 ) -> Result<Response, Failure> {
     let who = &head.who;
     let graph = who.choose(name)?.servable;
+    let dialect = head.target.map(|target| target.dialect);
     body.fill(head.target, &graph);
     let streams = body.json.short("stream").and_then(Value::as_bool);
+    let streams = streams.or_else(|| dialect.map(|dialect| dialect.streams_by_default()));
     who.entry.model(graph.name(), streams == Some(true));
+    let residence = Residence::read(&head, &graph, &body.json)?;
+    if residence.unloads
+        && let Some(answer) = residence.answer(&body.json)?
+    {
+        graph.leave();
+        return Ok(answer);
+    }
     let prompt_field = body.prompt_field();
-    let deadline = who.deadline(body.timeout());
+    let deadline = who.deadline(who.time_for(&graph, body.timeout()));
     let ready = who.available(name, deadline).await?;
     let servable = Arc::clone(&ready.servable);
+    if residence.unloads {
+        servable.leave();
+    }
+    if let Some(answer) = residence.answer(&body.json)? {
+        return Ok(answer);
+    }
     let body = with_images(app, &head, deadline, body).await?;
     let request = who.entry.trace.as_ref();
     let trace = request.and_then(|request| {
@@ -204,7 +282,7 @@ async fn answer(
     // Before the answer's end is sent: the next request may follow at once.
     let settlement = who.settlement();
     let mut run = Run::open_http(who, ready, payload, deadline, trace).await?;
-    let (headers, first) = begin(&mut run).await.map_err(|failure| {
+    let (headers, first) = first_response(&mut run).await.map_err(|failure| {
         let failure = failure.of_prompt(prompt_field);
         when_to_retry(failure, &servable, who.caller.as_deref())
     })?;
@@ -231,28 +309,23 @@ async fn answer(
             (headers, bytes).into_response()
         }
         first => {
-            let dialect = head.target.map(|target| target.dialect);
-            let framing = dialect.map_or(Framing::Events, Dialect::framing);
             let events = Events {
                 next: Some(first),
                 listener: head.listener,
-                framing,
                 run,
                 entry: head.who.entry,
                 _settlement: settlement,
                 keep_alive: app.options.keep_alive,
                 dialect,
-                with_timings: with_timings && framing == Framing::Events,
+                framing: dialect.map_or(Framing::Events, Dialect::framing),
+                with_timings,
                 named: 0,
             };
-            match framing {
-                Framing::Events => sse::response(events.into_body()),
-                Framing::Lines => lines::response(events.into_body()),
-            }
+            events.into_response()
         }
     };
     response.headers_mut().extend(headers);
-    Ok(response)
+    Ok(residence.tell(response))
 }
 
 /// Fetches the images of a request for text.
@@ -292,7 +365,7 @@ fn payload(head: &Head, body: ParsedBody, adapter: Option<Arc<str>>) -> HttpRequ
 }
 
 /// Waits for the headers that an answer begins with, and the packet behind them.
-async fn begin(run: &mut Run) -> Result<(HeaderMap, HttpResponse), Failure> {
+pub(crate) async fn first_response(run: &mut Run) -> Result<(HeaderMap, HttpResponse), Failure> {
     let mut headers = HeaderMap::new();
     loop {
         match run.next_response().await? {
@@ -309,7 +382,11 @@ async fn begin(run: &mut Run) -> Result<(HeaderMap, HttpResponse), Failure> {
 
 /// Says when a request that found no room may find some: when the limit of its key has it again, or
 /// when the queue of the model has been worked off, as far as what waits is its own or others'.
-fn when_to_retry(failure: Failure, servable: &Servable, caller: Option<&Caller>) -> Failure {
+pub(crate) fn when_to_retry(
+    failure: Failure,
+    servable: &Servable,
+    caller: Option<&Caller>,
+) -> Failure {
     match failure.cause {
         Cause::RateLimited => {
             let wait = caller.and_then(Caller::retry_after);

@@ -65,7 +65,9 @@ fn operations_with(body: Body) -> Vec<Operation> {
     let each = prefixes.iter().chain(bare);
     let operations = each.map(|prefix| {
         let path = format!("{prefix}/{}", route.path);
-        told(Operation::post(&path, endpoint)).listed(*prefix == prefixes[0])
+        // Paths without a prefix are those of another server, whose documentation has them.
+        let is_listed = *prefix == prefixes[0] && !prefix.is_empty();
+        told(Operation::post(&path, endpoint)).listed(is_listed)
     });
     operations.collect()
 }
@@ -73,8 +75,11 @@ fn operations_with(body: Body) -> Vec<Operation> {
 /// The paths below those of dialects.
 fn below() -> impl Iterator<Item = (String, Target)> {
     dialect_table::all().flat_map(|dialect| {
-        let is_behind = matches!(dialect.place(), Place::Behind(_));
-        let prefixes = PREFIXES.iter().filter(move |_| is_behind);
+        let own = match dialect.place() {
+            Place::Behind(own) => own,
+            Place::Bare | Place::BehindTheGraph => &[],
+        };
+        let prefixes = PREFIXES.iter().filter(|prefix| own.contains(prefix));
         let paths =
             prefixes.map(move |prefix| format!("{prefix}/{}/{{*path}}", dialect.endpoint()));
         let purpose = None;

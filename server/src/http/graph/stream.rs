@@ -1,9 +1,9 @@
-//! A session's packets as a stream of events. However it ends, the client can tell: `[DONE]`, or
-//! one event with an error.
+//! A session's packets as a stream of events. However it ends, the client can tell: `[DONE]`, a last
+//! event that says so, or one with an error.
 
 use std::{convert::Infallible, time::Duration};
 
-use axum::body::Body;
+use axum::{body::Body, response::Response};
 use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt as _, stream};
 use graphmill_calculators::{
@@ -11,12 +11,11 @@ use graphmill_calculators::{
     payload::HttpResponse,
 };
 
-use super::lines;
 use crate::{
     conversations::Listener,
     errors::{Cause, Failure},
     http::{
-        dialect_errors, sse,
+        dialect_errors, frames,
         timings::{self, Timings},
     },
     keys::Settlement,
@@ -33,7 +32,6 @@ pub(super) struct Events {
     pub(super) next: Option<HttpResponse>,
     /// Takes in the data of events, beside the client.
     pub(super) listener: Option<Listener>,
-    pub(super) framing: Framing,
     pub(super) run: Run,
     pub(super) entry: Entry,
     pub(super) _settlement: Option<Settlement>,
@@ -41,6 +39,7 @@ pub(super) struct Events {
     pub(super) keep_alive: Duration,
     /// The form of a failure.
     pub(super) dialect: Option<&'static dyn Dialect>,
+    pub(super) framing: Framing,
     /// True if the end tells what the answer took.
     pub(super) with_timings: bool,
     /// Events with names so far.
@@ -51,28 +50,30 @@ pub(super) struct Events {
 type Written = (Result<Bytes, Infallible>, Option<Events>);
 
 impl Events {
-    /// The body of an answer that has them.
-    pub(super) fn into_body(self) -> Body {
-        Body::from_stream(stream::unfold(Some(self), |events| async move {
-            Some(events?.write().await)
-        }))
+    /// The answer that has them.
+    pub(super) fn into_response(self) -> Response {
+        let framing = self.framing;
+        let body = stream::unfold(
+            Some(self),
+            |events| async move { Some(events?.write().await) },
+        );
+        frames::response(framing, Body::from_stream(body))
     }
 
     /// Writes what is there, at least one event; a comment if nothing comes for long.
     async fn write(mut self) -> Written {
         let mut out = BytesMut::new();
-        let mut packet = if let Some(first) = self.next.take() {
-            Ok(Some(first))
-        } else {
-            let next = tokio::time::timeout(self.keep_alive, self.run.next_response()).await;
-            let Ok(packet) = next else {
-                let ping = match self.framing {
-                    Framing::Events => sse::PING,
-                    Framing::Lines => lines::PING,
-                };
-                return (Ok(Bytes::from_static(ping)), Some(self));
-            };
-            packet
+        let mut packet = match self.next.take() {
+            Some(first) => Ok(Some(first)),
+            None => match tokio::time::timeout(self.keep_alive, self.run.next_response()).await {
+                Ok(packet) => packet,
+                Err(_) => {
+                    return (
+                        Ok(Bytes::from_static(frames::ping(self.framing))),
+                        Some(self),
+                    );
+                }
+            },
         };
         loop {
             match packet {
@@ -81,19 +82,16 @@ impl Events {
                     if let Some(listener) = &mut self.listener {
                         listener(data.as_bytes());
                     }
-                    match self.framing {
-                        Framing::Events => sse::write_event(&mut out, &data),
-                        Framing::Lines => lines::write(&mut out, &data),
-                    }
+                    frames::write(self.framing, &mut out, None, &data);
                 }
                 Ok(Some(HttpResponse::NamedEvent { name, data })) => {
                     self.entry.answers();
-                    sse::write_named_event(&mut out, name, &data);
+                    frames::write(self.framing, &mut out, Some(name), &data);
                     self.named += 1;
                 }
                 Ok(Some(HttpResponse::End)) => return self.end(out).await,
                 Ok(Some(HttpResponse::Done)) => {
-                    sse::write_event(&mut out, sse::DONE);
+                    frames::write_done(self.framing, &mut out);
                     return self.end(out).await;
                 }
                 Ok(Some(HttpResponse::Header { .. })) => {} // too late to have an effect
@@ -119,29 +117,22 @@ impl Events {
         if self.with_timings
             && let Some(summary) = self.run.finish().await
         {
-            write_timings(&mut out, &Timings::new(&self.entry, Some(summary)));
+            let timings = Timings::new(&self.entry, Some(summary)).to_json();
+            frames::write(self.framing, &mut out, Some(timings::NAME), &timings);
         }
         (Ok(out.freeze()), None)
     }
 
     fn fail(self, mut out: BytesMut, failure: &Failure) -> Written {
         self.entry.failed(failure);
-        if let (Framing::Lines, Some(dialect)) = (self.framing, self.dialect) {
-            let error = dialect.error(&failure.view(Some(&self.entry.id)));
-            lines::write(&mut out, &error.to_string());
-        } else {
-            let place = (&*self.entry.id, self.named);
-            dialect_errors::write_failure(self.dialect, &mut out, failure, place);
-        }
+        let place = (&*self.entry.id, self.named);
+        dialect_errors::write_failure(self.dialect, &mut out, failure, place);
         if self.with_timings {
-            write_timings(&mut out, &Timings::new(&self.entry, None));
+            let timings = Timings::new(&self.entry, None).to_json();
+            frames::write(self.framing, &mut out, Some(timings::NAME), &timings);
         }
         (Ok(out.freeze()), None)
     }
-}
-
-fn write_timings(out: &mut BytesMut, timings: &Timings<'_>) {
-    sse::write_named_event(out, timings::NAME, &timings.to_json());
 }
 
 fn no_answer(what: &str) -> Failure {

@@ -12,7 +12,7 @@ use crate::{
     errors::{Cause, Failure},
     http::request::read_json,
     kserve::{
-        Parameters, RunRequest, proto::infer_parameter::ParameterChoice, read_type,
+        Parameters, RunRequest, WantedOutput, proto::infer_parameter::ParameterChoice, read_type,
         refuse_parameters, wrong,
     },
 };
@@ -179,8 +179,8 @@ impl Input<'_> {
 }
 
 impl Output {
-    fn read(self, position: usize) -> Result<(String, Option<bool>), Failure> {
-        use ParameterChoice::{BoolParam, Int64Param};
+    fn read(self, position: usize) -> Result<(WantedOutput, Option<bool>), Failure> {
+        use ParameterChoice::BoolParam;
 
         let mut parameters = self.parameters.unwrap_or_default();
         let mut binary = None;
@@ -190,12 +190,9 @@ impl Output {
                     binary = Some(*wanted);
                     false
                 }
-                // Clients send it without wanting any.
-                ("classification", Some(Int64Param(0))) => false,
                 _ => true,
             },
         );
-        refuse_parameters(&format!("outputs[{position}]"), &parameters)?;
-        Ok((self.name, binary))
+        Ok((WantedOutput::read(position, self.name, parameters)?, binary))
     }
 }

@@ -1,12 +1,7 @@
 //! Help for authors of graphs: diagnostics of a text, the available nodes, and the text that a graph
 //! is made of, with another one in its place.
 
-use std::{
-    fs,
-    io::{self, Write as _},
-    path::Path as FilePath,
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use axum::{
     Json,
@@ -19,13 +14,13 @@ use graphmill_engine::shortened;
 use graphmill_grammar::{Diagnostic, SourceMap, render, suggest};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tempfile::NamedTempFile;
 
 use crate::{
     app::state::App,
     catalog,
     errors::{Cause, Failure},
     http::{SHOWN_BYTES, meant, request::RequestBody},
+    replace::replace,
     run::RequestContext,
     servable::{Compiled, Servable, Servables, answers},
 };
@@ -199,7 +194,7 @@ fn check_and_write(
         return Ok(refused(&compiled));
     };
     answers(plan).map_err(|why| Failure::new(Cause::BadRequest, why))?;
-    write(file, text).map_err(|error| {
+    replace(file, text.as_bytes(), 0o600).map_err(|error| {
         let message = format!("cannot write `{}`: {error}", file.display());
         Failure::new(Cause::Unavailable, message).with_code("not_written")
     })?;
@@ -209,15 +204,4 @@ fn check_and_write(
         "diagnostics": diagnostics(&compiled),
     });
     Ok(Json(saved).into_response())
-}
-
-/// Puts a file with this text in the place of another one, so that no reader sees a part of it.
-fn write(file: &FilePath, text: &str) -> io::Result<()> {
-    let mut new = NamedTempFile::new_in(file.parent().unwrap_or(FilePath::new("/")))?;
-    new.as_file()
-        .set_permissions(fs::metadata(file)?.permissions())?;
-    new.write_all(text.as_bytes())?;
-    new.as_file().sync_all()?;
-    new.persist(file)?;
-    Ok(())
 }

@@ -16,7 +16,7 @@ use crate::{
     app::state::App,
     errors::{Cause, Failure},
     keys::Need,
-    servable::{Choice, Servable},
+    servable::Servable,
 };
 
 /// Why a question about a graph may not be answered.
@@ -113,9 +113,7 @@ pub(super) fn operations() -> Vec<Operation> {
 
 /// The graph, or version of a graph, of this name.
 fn graph(app: &App, name: &str) -> Result<Arc<Servable>, Failure> {
-    let found = app.servables().find(name, &Choice::Newest, |_, _| true)?;
-    // What is observed is a graph, whatever adapters of its models are called.
-    Ok(found.servable)
+    app.servables().graph(name)
 }
 
 /// Refuses what is no share of packets or sessions.

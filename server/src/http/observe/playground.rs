@@ -145,14 +145,15 @@ fn make(
     };
     let mut environment = servables.sharing();
     if let Some(test) = &test {
-        environment = test
-            .provide(environment)
-            .map_err(|why| wrong("test", &format!("cannot be used: {why}")))?;
+        environment = test.provide(environment);
     }
     let compiled = servables.compile_beside(&asked.graph, beside, &environment);
     let Some(plan) = &compiled.plan else {
         return Ok(Compilation::Refused(authoring::refused(&compiled)));
     };
+    if let Some(unused) = test.as_ref().and_then(|test| test.unused_model(plan)) {
+        return Err(wrong("test", &format!("cannot be used: {unused}")));
+    }
     let case = if let Some(mut test) = test {
         test.cases.remove(0)
     } else {

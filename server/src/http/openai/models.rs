@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     app::state::App,
     errors::Failure,
+    http::residence,
     run::RequestContext,
     servable::{Choice, Named, Servable},
 };
@@ -26,6 +27,18 @@ pub(super) async fn list(
     who: RequestContext,
     headers: HeaderMap,
 ) -> Json<Value> {
+    let models = visible(&app, &who);
+    let data: Vec<Value> = models.iter().map(form(&headers)).collect();
+    if !headers.contains_key(ANTHROPIC) {
+        return Json(json!({ "object": "list", "data": data }));
+    }
+    // All models are one page.
+    let (first, last) = (models.first().map(Model::id), models.last().map(Model::id));
+    Json(json!({ "data": data, "has_more": false, "first_id": first, "last_id": last }))
+}
+
+/// The graphs and adapters that a request may name now, by name.
+pub(in crate::http) fn visible(app: &App, who: &RequestContext) -> Vec<Model> {
     let servables = app.servables();
     // A graph with versions, under its own name and under those of its versions.
     let newest = servables.versioned().filter_map(|graph| {
@@ -38,7 +51,8 @@ pub(super) async fn list(
     let mut named: Vec<(String, Arc<Servable>)> = newest.chain(all).collect();
     named.sort_by(|one, other| one.0.cmp(&other.0));
     let mut models = Vec::new();
-    for (name, servable) in named.into_iter().filter(|(_, it)| it.answers()) {
+    let is_listed = |it: &Servable| it.answers() || it.is_independent();
+    for (name, servable) in named.into_iter().filter(|(_, it)| is_listed(it)) {
         let adapters = servable.adapters().into_iter();
         let adapters = adapters.map(|adapter| Some(adapter.into()));
         let all = [None].into_iter().chain(adapters);
@@ -50,13 +64,7 @@ pub(super) async fn list(
             adapter,
         }));
     }
-    let data: Vec<Value> = models.iter().map(form(&headers)).collect();
-    if !headers.contains_key(ANTHROPIC) {
-        return Json(json!({ "object": "list", "data": data }));
-    }
-    // All models are one page.
-    let (first, last) = (models.first().map(Model::id), models.last().map(Model::id));
-    Json(json!({ "data": data, "has_more": false, "first_id": first, "last_id": last }))
+    models
 }
 
 pub(super) async fn one(
@@ -65,16 +73,19 @@ pub(super) async fn one(
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Failure> {
     let Named { servable, adapter } = who.find(&name)?;
-    if !servable.answers() {
+    if !servable.answers() && !servable.is_independent() {
         servable.plan()?;
     }
+    let servables = who.servables();
+    let name = servables.without_alias(&name);
     let graph = match &adapter {
         Some(adapter) if **adapter == *name => servable.name(),
         Some(adapter) => {
             let graph = name.strip_suffix(&**adapter);
-            graph.and_then(|it| it.strip_suffix(':')).unwrap_or(&name)
+            let graph = graph.and_then(|it| it.strip_suffix(':'));
+            graph.map_or(name, |graph| servables.without_alias(graph))
         }
-        None => &name,
+        None => name,
     };
     let model = Model {
         name: graph.to_owned(),
@@ -94,16 +105,16 @@ fn form(headers: &HeaderMap) -> fn(&Model) -> Value {
 }
 
 /// A graph, or an adapter of its model.
-struct Model {
+pub(in crate::http) struct Model {
     /// The name of the graph, or of a version of it.
     name: String,
-    servable: Arc<Servable>,
-    adapter: Option<Arc<str>>,
+    pub(in crate::http) servable: Arc<Servable>,
+    pub(in crate::http) adapter: Option<Arc<str>>,
 }
 
 impl Model {
     /// What the `model` of a request says.
-    fn id(&self) -> String {
+    pub(in crate::http) fn id(&self) -> String {
         let graph = &self.name;
         match &self.adapter {
             None => graph.clone(),
@@ -120,8 +131,12 @@ impl Model {
 fn object(model: &Model) -> Value {
     let mut object = json!({
         "id": model.id(), "object": "model", "created": model.since(), "owned_by": "graphmill",
-        "state": model.servable.state_name().as_str(),
+        "state": model.servable.state_name().as_str(), "status": residence::status(&model.servable),
     });
+    let aliases = model.servable.aliases();
+    if !aliases.is_empty() && model.adapter.is_none() {
+        object["aliases"] = json!(aliases);
+    }
     // vLLM's name for it, which clients read to know how much they can send.
     if let Some(tokens) = model.servable.context_length() {
         object["max_model_len"] = tokens.into();

@@ -4,10 +4,7 @@
 
 mod predict;
 
-use std::{
-    future::{Ready, ready},
-    sync::Arc,
-};
+use std::{str::FromStr, sync::Arc};
 
 use axum::{
     Json,
@@ -19,27 +16,31 @@ use serde_json::{Value, json};
 
 use super::{
     operation::{Answer, Group, OF_GRAPHS, Operation, Side},
-    request::Query,
+    request::{Query, missing},
+    residence,
 };
 use crate::{
     app::state::App,
     errors::{Cause, Failure},
     http,
-    kserve::{self, Label, wrong},
+    kserve::wrong,
     run::RequestContext,
-    servable::Servable,
+    torchserve::{self, models},
 };
 
 /// Why a question about a graph may not be answered.
 const OF_A_GRAPH: &[Cause] = &[Cause::BadRequest, Cause::UnknownModel];
 
+/// Why a change of one may not be made.
+const OF_A_CHANGE: &[Cause] = &[Cause::BadRequest, Cause::UnknownModel, Cause::Unsupported];
+
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
     use Answer::{Any, Health, List};
     use Group::{Models, Server, Tensors};
-    let change = |operation: Operation| {
-        let change = operation.about(Models, "Refused: the configuration says what is served");
-        change.refuses(&[Cause::Unsupported]).on(Side::Management)
+    let change = |operation: Operation, summary| {
+        let change = operation.about(Models, summary).answers(Answer::Json(&["status"]));
+        change.refuses(OF_A_CHANGE).on(Side::Management)
     };
     let operations = [
         Operation::get("/ping", ping).about(Server, "The same as `/v2/health/ready`, as TorchServe says it").answers(Health),
@@ -48,18 +49,18 @@ pub(super) fn operations() -> Vec<Operation> {
         Operation::get("/models", list_graphs).about(Models, "The graphs, as TorchServe lists them").answers(Answer::Json(&["models"]))
             .refuses(OF_A_GRAPH).on(Side::Management),
         Operation::get("/models/{*name}", describe).about(Models, "One of them").answers(List).refuses(OF_A_GRAPH).on(Side::Management),
-        change(Operation::post("/models", refused("graphs are registered by adding them to the configuration"))),
-        change(Operation::put("/models/{*name}", refused(
-            "graphs have no workers to scale and no default version to set: sessions run side by side, and the configuration says which versions are served",
-        ))),
-        change(Operation::delete("/models/{*name}", refused("graphs are unregistered by taking them out of the configuration"))),
+        change(Operation::post("/models", register), "Adds a folder to the configuration, with `--allow_registration`"),
+        change(Operation::put("/models/{*name}", change_graph), "Says how many workers a graph has, or which version answers"),
+        change(Operation::delete("/models/{*name}", unregister), "Takes a graph out of the configuration, with `--allow_registration`"),
     ];
     operations.map(|operation| operation.listed(false)).into()
 }
 
 /// Whether failures under a path are told as TorchServe's clients expect.
 pub(super) fn owns(path: &str) -> bool {
-    let of_models = path.strip_prefix("/models");
+    let of_models = path
+        .strip_prefix("/models")
+        .filter(|_| !residence::owns(path));
     path.starts_with("/predictions/")
         || of_models.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -91,85 +92,66 @@ fn kind(cause: Cause, status: StatusCode) -> &'static str {
 }
 
 async fn ping(State(app): State<Arc<App>>) -> Response {
-    let reason = app.unready();
-    let status = if reason.is_none() {
-        "Healthy"
-    } else {
-        "Unhealthy"
-    };
+    let (status, reason) = torchserve::health(&app);
     http::kserve::told(json!({ "status": status }), "ready", reason)
 }
 
-/// A path behind `/predictions` or `/models`: the name of a graph, which can have slashes, and
-/// perhaps a version, as a number or as TorchServe writes it, `1.0`.
-fn named<'a>(who: &RequestContext, path: &'a str) -> (&'a str, &'a str) {
-    if who.find(path).is_ok() {
-        return (path, "");
-    }
-    match path.rsplit_once('/') {
-        Some((name, version)) if version.starts_with(|c: char| c.is_ascii_digit()) => {
-            (name, version.strip_suffix(".0").unwrap_or(version))
-        }
-        _ => (path, ""),
-    }
+/// Reads a whole number behind the path.
+fn number<T: FromStr>(query: &Query, name: &'static str) -> Result<Option<T>, Failure> {
+    let value = query.one(name)?.map(str::parse);
+    let number = value.transpose();
+    number.map_err(|_| wrong(name, "it is a whole number"))
 }
 
-/// Maximum number of graphs of a page, where the request does not say it.
-const PAGE: usize = 100;
-
-/// Reads which graphs are listed: the first, and how many.
-fn page(query: &Query) -> Result<(usize, usize), Failure> {
-    let number = |name, usual| {
-        let value = query.one(name)?.map(str::parse);
-        let number = value.unwrap_or(Ok(usual));
-        number.map_err(|_| wrong(name, "it is a whole number"))
-    };
-    let (first, limit) = (number("next_page_token", 0)?, number("limit", PAGE)?);
-    if limit == 0 {
-        return Err(wrong("limit", "it is at least 1"));
-    }
-    Ok((first, limit))
-}
-
-/// The names of the graphs.
 async fn list_graphs(who: RequestContext, query: Query) -> Result<Json<Value>, Failure> {
-    let (first, limit) = page(&query)?;
-    let servables = who.servables();
-    let names = servables.iter().map(Servable::graph);
-    let mut names: Vec<&str> = names.filter(|name| who.sees(name, None)).collect();
-    names.dedup();
-    let shown = names.iter().skip(first).take(limit);
-    let models: Vec<Value> = shown
-        .map(|name| json!({ "modelName": name, "modelUrl": name }))
-        .collect();
-    let mut answer = json!({ "models": models });
-    let next = first.saturating_add(limit);
-    if next < names.len() {
-        answer["nextPageToken"] = json!(next.to_string());
-    }
-    Ok(Json(answer))
+    let first = number(&query, "next_page_token")?.unwrap_or(0);
+    let limit = number(&query, "limit")?.unwrap_or(models::PAGE);
+    models::list(&who, first, limit).map(Json)
 }
 
-/// A graph: the version that is named, or that requests would go to.
 async fn describe(who: RequestContext, Path(path): Path<String>) -> Result<Json<Value>, Failure> {
-    let (name, version) = named(&who, &path);
-    let graph = kserve::find(&who, name, version)?;
-    let Label { name, version } = Label::from(&*graph);
-    Ok(Json(json!([{
-        "modelName": name,
-        "modelVersion": version,
-        "modelUrl": name,
-        "runtime": kserve::PLATFORM,
-        "minWorkers": 1,
-        "maxWorkers": 1,
-        "batchSize": 1,
-        "maxBatchDelay": 0,
-        "loadedAtStartup": !graph.loads_on_demand(),
-        "workers": [{ "id": "0", "status": kserve::state(&graph) }],
-    }])))
+    let (name, version) = models::named(&who, &path);
+    models::describe(&who, name, version).map(Json)
 }
 
-/// A handler that refuses a change.
-fn refused(why: &'static str) -> impl Fn() -> Ready<Failure> + Clone {
-    move || ready(Failure::new(Cause::Unsupported, why))
+/// What TorchServe has behind the name and the version of the one that is to be the default.
+const SET_DEFAULT: &str = "/set-default";
+
+async fn change_graph(
+    who: RequestContext,
+    Path(path): Path<String>,
+    query: Query,
+) -> Result<Json<Value>, Failure> {
+    if let Some(path) = path.strip_suffix(SET_DEFAULT) {
+        let (name, version) = models::named(&who, path);
+        return models::set_default(&who, name, version).map(Json);
+    }
+    query.check(&["min_worker", "max_worker", "synchronous", "timeout"])?;
+    let (name, version) = models::named(&who, &path);
+    models::check_workers(&[number(&query, "min_worker")?, number(&query, "max_worker")?])?;
+    models::scale(&who, name, version).map(Json)
+}
+
+async fn register(
+    State(app): State<Arc<App>>,
+    who: RequestContext,
+    query: Query,
+) -> Result<Json<Value>, Failure> {
+    query.check(&["url", "model_name", "initial_workers", "synchronous"])?;
+    models::check_workers(&[number(&query, "initial_workers")?])?;
+    let url = query.one("url")?;
+    let url = url.ok_or_else(|| missing("url", "it names the folder of a graph"))?;
+    let name = query.one("model_name")?.unwrap_or_default();
+    models::register(&app, &who, url, name).await.map(Json)
+}
+
+async fn unregister(
+    State(app): State<Arc<App>>,
+    who: RequestContext,
+    Path(path): Path<String>,
+) -> Result<Json<Value>, Failure> {
+    let (name, version) = models::named(&who, &path);
+    models::unregister(&app, &who, name, version)
+        .await
+        .map(Json)
 }

@@ -57,6 +57,10 @@ async fn graphs_are_listed_and_shown_as_they_run() {
         assert_eq!(reply.status, status, "{path}: {}", reply.text);
         assert!(reply.json()["error"]["message"].is_string(), "{path}");
     }
+    let unknown = server.get("/v3/graphs/chain").await.json();
+    let message = "the graph `chain` does not exist; did you mean `org/chain`?";
+    assert_eq!(unknown["error"]["message"], message);
+    assert_eq!(unknown["error"]["param"], "graph");
 }
 
 #[tokio::test]

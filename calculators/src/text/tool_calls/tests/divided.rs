@@ -132,7 +132,7 @@ proptest! {
             rest = remainder;
         }
         parts.push(rest);
-        let format = Format::of(FORMATS.all[number].format, "");
+        let format = Format::from_family(FORMATS.all[number].format, "");
         let parser = || CallParser::new(Arc::clone(&format), tools(), eager, limit);
         let whole = joined(parser(), [text.as_str()]);
         prop_assert_eq!(&joined(parser(), parts), &whole);

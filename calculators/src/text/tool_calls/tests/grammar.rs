@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use graphmill_engine::Files;
 use graphmill_llm::backend::scripted::Script;
 use graphmill_llm::{CompileError, CompiledConstraint, LlmEngine};
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use crate::llm::LanguageModel;
 use crate::payload::ToolChoice;
 
 fn engine() -> Arc<LlmEngine> {
-    LanguageModel::scripted(Script::default())
+    LanguageModel::scripted(Script::default(), None, &Files::default())
         .expect("a model")
         .engine()
 }
@@ -24,7 +25,7 @@ fn compiled(
     parameters: &Value,
 ) -> Result<CompiledConstraint, CompileError> {
     let named = FORMATS.named(family).expect("known");
-    let format = Format::of(named.or_else(|| None).expect("a format"), template);
+    let format = Format::from_family(named.or_else(|| None).expect("a format"), template);
     let tool = json!({"type": "function", "function": {"name": "f", "parameters": parameters}});
     let choice = ToolChoice::Required;
     engine.compile(&grammar::calls(&format, &[tool], &choice, false))
@@ -229,6 +230,8 @@ fn schemas_of_arguments_one_by_one_are_taken_apart() {
     );
     let texts = json!({"properties": {
         "code": {"type": "string", "pattern": "^[a-z]{2}/[0-9]$"},
+        "sum": {"type": "string", "pattern": "^(?!^[-+.]*$)(?=..)[+-]?\\d*\\.?\\d*$"},
+        "path": {"type": "string", "pattern": "^(a\\\\/|b\\/|c/)$"},
         "short": {"type": "string", "minLength": 2, "maxLength": 3},
         "part": {"type": "string", "pattern": "b+"},
         "ends": {"enum": ["</parameter>", "ok"]},
@@ -243,9 +246,15 @@ fn schemas_of_arguments_one_by_one_are_taken_apart() {
                 ("ends", "ok"),
             ],
             &[("short", "ab")],
+            &[("path", "a\\/")],
+            &[("path", "b/")],
+            &[("sum", "-.5")],
         ],
         &[
             &[("code", "ab/12")],
+            &[("path", "a/")],
+            &[("sum", "-.")],
+            &[("sum", "5")],
             &[("short", "a")],
             &[("short", "abcd")],
             &[("part", "ac")],
@@ -255,9 +264,117 @@ fn schemas_of_arguments_one_by_one_are_taken_apart() {
 }
 
 #[test]
+fn formats_of_texts_are_held_however_calls_are_written() {
+    let engine = engine();
+    let cases = [
+        ("date", "2024-02-29", "2023-02-29"),
+        ("time", "23:59:59.5Z", "24:00:00Z"),
+        ("time", "08:30:00+01:00", "08:30"),
+        ("date-time", "2024-12-31T08:30:00.25Z", "2024-12-31 08:30"),
+        ("duration", "P1Y2M3DT4H5M6S", "P1H"),
+        ("duration", "PT30M", "P"),
+        ("duration", "P2W", "2W"),
+        ("email", "o'hara+a.b@mail.example", "a@b@c"),
+        ("hostname", "a-1.example", "-a.example"),
+        ("ipv4", "192.168.0.1", "192.168.0.256"),
+        ("ipv6", "2001:db8::ff00:42:8329", "2001:db8::ff::1"),
+        ("ipv6", "::", ":"),
+        ("uuid", "0b4e6bd0-1c5e-4b5a-9a43-9a6ad3d4f1aa", "0b4e6bd0"),
+        ("uri", "https://a.example:80/b/c?d=/e#f", "https://a b"),
+        ("uri", "mailto:a@b.example", "a.example"),
+        ("unknown", "anything", ""),
+    ];
+    for (format, right, wrong) in cases {
+        let schema =
+            json!({"properties": {"q": {"type": "string", "format": format}}, "required": ["q"]});
+        for (family, before, after) in [
+            (
+                "hermes",
+                "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"q\": \"",
+                "\"}}\n</tool_call>",
+            ),
+            (
+                "qwen3coder",
+                "<tool_call>\n<function=f>\n<parameter=q>\n",
+                "\n</parameter>\n</function>\n</tool_call>",
+            ),
+            (
+                "glm47",
+                "<tool_call>f<arg_key>q</arg_key><arg_value>",
+                "</arg_value></tool_call>",
+            ),
+            (
+                "gemma4",
+                "<|tool_call>call:f{q:<|\"|>",
+                "<|\"|>}<tool_call|>",
+            ),
+        ] {
+            let constraint = compiled(&engine, family, before, &schema).expect("compiles");
+            let call = |text: &str| format!("{before}{text}{after}");
+            let is_read = |text: &str| accepts(&constraint, &call(text));
+            assert!(is_read(right), "{family}, {format}: {right}");
+            // In JSON, every February has 29 days.
+            let is_wrong = !wrong.is_empty() && (family != "hermes" || format != "date");
+            assert!(!is_wrong || !is_read(wrong), "{family}, {format}: {wrong}");
+        }
+    }
+}
+
+#[test]
+fn references_lead_to_definitions_however_they_are_written() {
+    let engine = engine();
+    let schema = json!({
+        "$id": "https://example.com/tool",
+        "properties": {
+            "a": {"$ref": "#/$defs/List%3Cu8%3E"},
+            "b": {"$ref": "#unit"},
+            "c": {"$ref": "https://example.com/tool#/$defs/x~1y"},
+        },
+        "required": ["a", "b", "c"],
+        "$defs": {
+            "List<u8>": {"type": "array", "items": {"$ref": "#/$defs/x~1y"}},
+            "unit": {"$anchor": "unit", "enum": ["m", "km"]},
+            "x/y": {"type": "integer", "maximum": 9},
+        },
+    });
+    for (family, start, end) in [
+        (
+            "qwen3coder",
+            "<tool_call>\n<function=f>\n",
+            "</function>\n</tool_call>",
+        ),
+        (
+            "seed_oss",
+            "<seed:tool_call>\n<function=f>\n",
+            "</function>\n</seed:tool_call>",
+        ),
+    ] {
+        let constraint = compiled(&engine, family, "", &schema).expect("compiles");
+        let gap = if family == "seed_oss" { "" } else { "\n" };
+        let call = |values: [&str; 3]| {
+            let each = ["a", "b", "c"].into_iter().zip(values);
+            let each = each
+                .map(|(name, value)| format!("<parameter={name}>{gap}{value}{gap}</parameter>\n"));
+            format!("{start}{}{end}", each.collect::<String>())
+        };
+        assert!(accepts(&constraint, &call(["[1,2]", "km", "9"])));
+        for wrong in [
+            ["[1,10]", "km", "9"],
+            ["[1]", "ft", "9"],
+            ["[1]", "m", "10"],
+        ] {
+            assert!(!accepts(&constraint, &call(wrong)), "{family}: {wrong:?}");
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_held_is_refused() {
     let engine = engine();
     for schema in [
+        json!({"properties": {"a": {"type": "string", "not": {"const": "x"}}}}),
+        json!({"properties": {"a": {"enum": ["x", "y"], "not": {"const": "x"}}}}),
+        json!({"patternProperties": {"^a": {"type": "integer"}}}),
         json!({"properties": {"a": {}}, "not": {"required": ["a"]}}),
         json!({"$ref": "#/$defs/none"}),
         json!({"properties": {"a": {"enum": ["</parameter>"]}}, "required": ["a"]}),

@@ -13,13 +13,14 @@ mod documented;
 mod families;
 mod grammar;
 mod learned;
+mod values;
 
 /// What came out: the text, and each call's name and arguments.
 type Outcome = (String, Vec<(String, String)>);
 
 fn format(name: &str) -> Arc<Format> {
     let family = FORMATS.named(name).expect("known");
-    Format::of(family.or_else(|| None).expect("a format"), "")
+    Format::from_family(family.or_else(|| None).expect("a format"), "")
 }
 
 fn tools() -> Arc<Tools> {
@@ -395,7 +396,7 @@ fn a_template_tells_its_format() {
 #[test]
 fn no_opener_begins_another() {
     for format in FORMATS.all {
-        let format = Format::of(format.format, "");
+        let format = Format::from_family(format.format, "");
         let openers = &format.openers;
         for (index, opener) in openers.iter().enumerate() {
             assert!(!opener.text.is_empty());

@@ -1,6 +1,6 @@
 //! llama.cpp's log lines: they go to `tracing`, and to whoever listens while a call runs.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_void};
 
 use llama_cpp_sys_2 as sys;
@@ -8,6 +8,8 @@ use llama_cpp_sys_2 as sys;
 thread_local! {
     /// What llama.cpp logs on this thread while [`listen`] runs.
     static HEARD: RefCell<Option<Heard>> = const { RefCell::new(None) };
+    /// Told of each line while [`listen_with`] runs.
+    static TOLD: Cell<Option<fn(&str)>> = const { Cell::new(None) };
 }
 
 /// What llama.cpp logged.
@@ -64,6 +66,9 @@ unsafe extern "C" fn log_line(
         return hear_error(text);
     }
     hear(|heard| heard.lines.push(text.to_owned()));
+    if let Ok(Some(tell)) = TOLD.try_with(Cell::get) {
+        tell(text);
+    }
     let is_expected = EXPECTED.iter().any(|part| text.contains(part));
     if level == sys::GGML_LOG_LEVEL_WARN && !is_expected {
         tracing::info!(target: "llama.cpp", "{text}");
@@ -96,6 +101,14 @@ pub(crate) fn listen<T>(f: impl FnOnce() -> T) -> (T, Heard) {
     HEARD.set(Some(Heard::default()));
     let result = f();
     (result, HEARD.take().unwrap_or_default())
+}
+
+/// As [`listen`], and tells of each line as it comes. It must not panic.
+pub(crate) fn listen_with<T>(tell: fn(&str), f: impl FnOnce() -> T) -> (T, Heard) {
+    TOLD.set(Some(tell));
+    let result = listen(f);
+    TOLD.set(None);
+    result
 }
 
 /// Shows `look` the lines that were heard on this thread since [`listen`] began; `None` outside of

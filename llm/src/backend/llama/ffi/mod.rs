@@ -14,6 +14,7 @@ mod log;
 mod mapping;
 mod model;
 mod mrope_positions;
+mod quantize;
 mod system;
 mod threadpool;
 mod truncated_files;
@@ -29,9 +30,10 @@ pub(super) use context::{
 pub(super) use guard::attach as attach_guard;
 pub(super) use hidden::{HiddenOf, check_layers, target_layers};
 pub(super) use load::{BufferType, ModelParams, buffer_types, load_model, load_vocabulary};
-pub(super) use log::{Heard, heard_so_far, listen, route_logs};
+pub(super) use log::{Heard, heard_so_far, listen, listen_with, route_logs};
 pub(super) use mapping::{Mapping, mapped};
 pub(super) use model::Model;
+pub(super) use quantize::quantize;
 pub(crate) use system::{exit, limit_process};
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) use system::{freed_bytes, limit_heaps, trim_heap};

@@ -1,0 +1,198 @@
+//! Answers: one object with the whole text, or a line for each piece of it and a last one that tells
+//! counts and times.
+
+use std::time::Instant;
+
+use chrono::{SecondsFormat, Utc};
+use graphmill_engine::{Result, RunCx};
+use graphmill_llm::Usage;
+use serde_json::{Value, json};
+
+use super::{Api, Clock};
+use crate::http::{
+    arguments,
+    body::{to_json, whole},
+    dialect::AnswerWriter,
+    logprobs::ChatLogprobs,
+    parts::{Part, Parts, Step},
+};
+use crate::payload::{Finish, HttpResponse, TextChunk, TextRequest};
+
+/// Writes an answer.
+pub(super) struct Answer {
+    api: Api,
+    parts: Parts,
+    /// Log probabilities so far, where the answer is one object.
+    logprobs: Vec<Value>,
+    clock: Option<Clock>,
+}
+
+/// Content of an object: more of the answer, or all of it.
+#[derive(Default)]
+pub(super) struct Said<'a> {
+    thinking: &'a str,
+    text: &'a str,
+    calls: Vec<Value>,
+}
+
+impl Answer {
+    pub(super) fn new(api: Api) -> Self {
+        Self {
+            api,
+            parts: Parts::default(),
+            logprobs: Vec::new(),
+            clock: None,
+        }
+    }
+
+    /// The lines that tell what a chunk adds. Calls are told when they are complete.
+    fn lines(&self, request: &TextRequest, steps: &[Step], logprobs: Vec<Value>) -> Vec<Value> {
+        let parts = self.parts.answer(request).parts;
+        let said = steps.iter().filter_map(|step| {
+            let mut said = Said::default();
+            match (step, parts.get(step.part())?) {
+                (Step::Grow(_, text), Part::Reasoning(_)) => said.thinking = text,
+                (Step::Grow(_, text), Part::Text(_)) => said.text = text,
+                (Step::End(at), part) => said.calls.push(call(part, place(parts, *at))?),
+                _ => return None,
+            }
+            Some(line(self.api, &request.model, &said))
+        });
+        let mut lines: Vec<Value> = said.collect();
+        if !logprobs.is_empty() {
+            if lines.is_empty() {
+                lines.push(line(self.api, &request.model, &Said::default()));
+            }
+            lines[0]["logprobs"] = logprobs.into();
+        }
+        lines
+    }
+
+    /// The answer in one object.
+    fn all(&mut self, request: &TextRequest) -> Value {
+        let parts = self.parts.answer(request).parts;
+        let joined = |wanted: fn(&Part) -> bool| -> String {
+            let wanted = parts.iter().filter(|part| wanted(part));
+            wanted.map(Part::text).collect()
+        };
+        let (thinking, text) = (
+            joined(|part| matches!(part, Part::Reasoning(_))),
+            joined(|part| matches!(part, Part::Text(_))),
+        );
+        let calls = parts.iter().enumerate();
+        let calls = calls.filter_map(|(at, part)| call(part, place(parts, at)));
+        let said = Said {
+            thinking: &thinking,
+            text: &text,
+            calls: calls.collect(),
+        };
+        let mut answer = line(self.api, &request.model, &said);
+        if request.logprobs {
+            answer["logprobs"] = std::mem::take(&mut self.logprobs).into();
+        }
+        answer
+    }
+
+    /// Says in the last object why and when the answer ended.
+    fn end(&self, answer: &mut Value, finish: Finish, usage: &Usage) {
+        answer["done"] = true.into();
+        answer["done_reason"] = match finish {
+            Finish::Length => "length",
+            Finish::Stop | Finish::StopString(_) | Finish::ToolCalls => "stop",
+        }
+        .into();
+        if let Some(clock) = &self.clock {
+            clock.tell(answer);
+        }
+        answer["prompt_eval_count"] = usage.prompt_tokens.into();
+        answer["eval_count"] = usage.generated_tokens.into();
+        if let Some(clock) = &self.clock {
+            clock.tell_of_tokens(answer);
+        }
+    }
+}
+
+impl AnswerWriter for Answer {
+    fn begin(&mut self, run: &RunCx) {
+        self.clock = Some(Clock::new(run, Instant::now()));
+    }
+
+    fn take(
+        &mut self,
+        request: &TextRequest,
+        chunk: &TextChunk,
+        usage: &Usage,
+        out: &mut Vec<HttpResponse>,
+    ) -> Result<bool> {
+        let steps = self.parts.take(chunk, usage);
+        let finish = self.parts.answer(request).finish;
+        let logprobs = ChatLogprobs::from_chunk(&chunk.logprobs);
+        let logprobs = logprobs.map_or_else(Vec::new, |tokens| tokens.listed());
+        if request.stream {
+            for line in self.lines(request, &steps, logprobs) {
+                out.push(HttpResponse::Event(to_json(&line)?));
+            }
+        } else {
+            self.logprobs.extend(logprobs);
+        }
+        let Some(finish) = finish else {
+            return Ok(false);
+        };
+        let mut last = if request.stream {
+            line(self.api, &request.model, &Said::default())
+        } else {
+            self.all(request)
+        };
+        self.end(&mut last, finish, usage);
+        let last = to_json(&last)?;
+        if request.stream {
+            out.extend([HttpResponse::Event(last), HttpResponse::End]);
+        } else {
+            out.push(whole(last));
+        }
+        Ok(true)
+    }
+}
+
+/// An object of an answer that goes on.
+pub(super) fn line(api: Api, model: &str, said: &Said<'_>) -> Value {
+    let now = Utc::now().to_rfc3339_opts(SecondsFormat::Nanos, true);
+    let mut line = json!({ "model": model, "created_at": now });
+    let content = if api == Api::Chat {
+        line["message"] = json!({ "role": "assistant", "content": said.text });
+        if !said.calls.is_empty() {
+            line["message"]["tool_calls"] = json!(said.calls);
+        }
+        &mut line["message"]
+    } else {
+        line["response"] = said.text.into();
+        &mut line
+    };
+    if !said.thinking.is_empty() {
+        content["thinking"] = said.thinking.into();
+    }
+    line["done"] = false.into();
+    line
+}
+
+/// The number of a call among the calls of an answer.
+fn place(parts: &[Part], at: usize) -> usize {
+    let is_call = |part: &&Part| matches!(part, Part::Call { .. });
+    parts[..at].iter().filter(is_call).count()
+}
+
+/// A part that is a call. Arguments that were cut off are no JSON, and are left out: the reason why
+/// the answer is done says so.
+fn call(part: &Part, index: usize) -> Option<Value> {
+    let Part::Call {
+        id,
+        name,
+        arguments,
+    } = part
+    else {
+        return None;
+    };
+    let arguments = arguments::object(arguments);
+    let function = json!({ "index": index, "name": name, "arguments": arguments });
+    Some(json!({ "id": id, "function": function }))
+}

@@ -1,0 +1,55 @@
+//! The times of an answer, in nanoseconds.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use graphmill_engine::RunCx;
+use serde_json::Value;
+
+use crate::payload::{Account, Tally};
+
+/// Measures an answer.
+pub(in crate::http) struct Clock {
+    /// When the request came.
+    received: Instant,
+    /// When its graph was there.
+    begun: Instant,
+    tally: Option<Arc<Tally>>,
+}
+
+impl Clock {
+    /// Measures the answer of a run whose graph is there since `begun`.
+    pub(in crate::http) fn new(run: &RunCx, begun: Instant) -> Self {
+        let account = Account::of(run);
+        Self {
+            received: account.and_then(|it| it.received).unwrap_or(begun),
+            begun,
+            tally: account.map(|account| Arc::clone(&account.tally)),
+        }
+    }
+
+    /// Adds the whole time, and the part of it before the graph was there.
+    pub(in crate::http) fn tell(&self, answer: &mut Value) {
+        let loaded = self.begun.saturating_duration_since(self.received);
+        answer["total_duration"] = nanoseconds(self.received.elapsed());
+        answer["load_duration"] = nanoseconds(loaded);
+    }
+
+    /// Adds the times of the prompt and of the text, where they are measured: up to the first
+    /// token, and from there to the last.
+    pub(super) fn tell_of_tokens(&self, answer: &mut Value) {
+        let Some(tallied) = self.tally.as_ref().map(|tally| tally.read()) else {
+            return;
+        };
+        if let Some(prefill) = tallied.prefill {
+            answer["prompt_eval_duration"] = nanoseconds(prefill);
+        }
+        answer["eval_duration"] = nanoseconds(tallied.decoding);
+    }
+}
+
+fn nanoseconds(time: Duration) -> Value {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).into()
+}

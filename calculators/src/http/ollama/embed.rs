@@ -1,0 +1,93 @@
+//! Vectors of texts, and of one text.
+
+use graphmill_dialects::{
+    Fields,
+    bodies::{OLLAMA_EMBED, OLLAMA_EMBEDDINGS, ollama},
+};
+use graphmill_engine::Result;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::Clock;
+use crate::http::{fields, fields::missing, limits::MAX_TEXTS, prompts};
+use crate::payload::{Embeddings, EmbeddingsRequest, JsonBody, Prompt, VectorForm};
+
+/// Reads a request for vectors.
+pub(super) fn read(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
+    let mut fields = fields::read(OLLAMA_EMBED, body)?;
+    let own: ollama::Embed = fields.take()?;
+    ignore(&own.options, &mut fields);
+    Ok(EmbeddingsRequest {
+        model: own.model.ok_or_else(|| missing("model"))?.into(),
+        input: prompts::read(body, "input", MAX_TEXTS, 0)?.into(),
+        dimensions: own.dimensions,
+        truncate: Some(own.truncate.unwrap_or(true)),
+        normalize: None,
+        form: VectorForm::Ollama { is_one: false },
+        ignored: fields.unknown.into(),
+    })
+}
+
+/// Reads a request for the vector of one text.
+pub(super) fn read_one(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
+    let mut fields = fields::read(OLLAMA_EMBEDDINGS, body)?;
+    let own: ollama::Embeddings = fields.take()?;
+    ignore(&own.options, &mut fields);
+    let text = own.prompt.ok_or_else(|| missing("prompt"))?;
+    Ok(EmbeddingsRequest {
+        model: own.model.ok_or_else(|| missing("model"))?.into(),
+        input: [Prompt::Text(text)].into(),
+        dimensions: None,
+        truncate: Some(true),
+        normalize: None,
+        form: VectorForm::Ollama { is_one: true },
+        ignored: fields.unknown.into(),
+    })
+}
+
+/// Names options, which are none of a request for vectors.
+fn ignore(options: &Map<String, Value>, fields: &mut Fields) {
+    for name in options.keys() {
+        fields.ignore(format!("options.{name}"));
+    }
+}
+
+/// The answer of one text.
+#[derive(Serialize)]
+pub(in crate::http) struct Vector<'a> {
+    embedding: Option<&'a [f32]>,
+}
+
+/// The answer of several texts.
+#[derive(Serialize)]
+pub(in crate::http) struct Vectors<'a> {
+    model: &'a str,
+    embeddings: &'a [Vec<f32>],
+    #[serde(flatten)]
+    times: Value,
+    prompt_eval_count: u32,
+}
+
+impl<'a> Vector<'a> {
+    pub(in crate::http) fn new(embeddings: &'a Embeddings) -> Self {
+        let embedding = embeddings.vectors.first().map(Vec::as_slice);
+        Self { embedding }
+    }
+}
+
+impl<'a> Vectors<'a> {
+    pub(in crate::http) fn new(
+        request: &'a EmbeddingsRequest,
+        embeddings: &'a Embeddings,
+        clock: &Clock,
+    ) -> Self {
+        let mut times = Value::Object(Map::new());
+        clock.tell(&mut times);
+        Self {
+            model: &request.model,
+            embeddings: &embeddings.vectors,
+            times,
+            prompt_eval_count: embeddings.tokens,
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Answers: one object with the whole text, or an event for each piece of it.
+
+use graphmill_engine::Result;
+use graphmill_llm::{Token, Usage};
+use serde_json::{Value, json};
+
+use crate::http::{
+    body::{to_json, whole},
+    dialect::AnswerWriter,
+};
+use crate::payload::{Finish, HttpResponse, Prompt, RequestInput, TextChunk, TextRequest};
+
+/// Writes an answer.
+#[derive(Default)]
+pub(super) struct Output {
+    /// The text and the tokens that were not told yet.
+    text: String,
+    tokens: Vec<Token>,
+    /// The log probability of all tokens together.
+    logprob: f64,
+}
+
+impl Output {
+    /// Writes what was not told yet.
+    fn tell(&mut self, request: &TextRequest, finish: Option<Finish>) -> Result<String> {
+        let prompt = match &request.input {
+            RequestInput::Prompts(prompts) => prompts.first(),
+            RequestInput::Chat(_) => None,
+        };
+        let prompt = match prompt {
+            Some(Prompt::Text(text)) => text.as_str(),
+            _ => "",
+        };
+        let id = request.echo.get("request_id").cloned();
+        to_json(&json!({
+            "prompt": prompt,
+            "finished": finish.is_some(),
+            "outputs": [{
+                "index": 0,
+                "text": std::mem::take(&mut self.text),
+                "token_ids": std::mem::take(&mut self.tokens),
+                "cumulative_logprob": self.logprob,
+                "logprobs": null,
+                "finish_reason": finish.map(reason),
+            }],
+            "prompt_token_ids": null,
+            "prompt_logprobs": null,
+            "request_id": id.unwrap_or_else(|| Value::from(&*request.id)),
+        }))
+    }
+}
+
+fn reason(finish: Finish) -> &'static str {
+    match finish {
+        Finish::Length => "length",
+        Finish::Stop | Finish::ToolCalls | Finish::StopString(_) => "stop",
+    }
+}
+
+impl AnswerWriter for Output {
+    fn take(
+        &mut self,
+        request: &TextRequest,
+        chunk: &TextChunk,
+        _: &Usage,
+        out: &mut Vec<HttpResponse>,
+    ) -> Result<bool> {
+        // Clients take the first token of each event, so that each has one: text without a token
+        // goes with the token before it.
+        if request.stream && !chunk.logprobs.is_empty() && !self.tokens.is_empty() {
+            out.push(HttpResponse::Event(self.tell(request, None)?));
+        }
+        self.text.push_str(&chunk.text);
+        self.tokens.extend(chunk.logprobs.iter().map(|it| it.token));
+        let logprobs = chunk.logprobs.iter().filter_map(|it| it.logprob);
+        self.logprob += logprobs.map(f64::from).sum::<f64>();
+        if chunk.finish.is_some() {
+            let last = self.tell(request, chunk.finish)?;
+            if request.stream {
+                out.extend([HttpResponse::Event(last), HttpResponse::Done]);
+            } else {
+                out.push(whole(last));
+            }
+        }
+        Ok(chunk.finish.is_some())
+    }
+}

@@ -1,0 +1,125 @@
+//! OpenLLM's `generate` and `generate_stream`: a prompt that the only model goes on from.
+
+mod answer;
+
+use graphmill_dialects::{
+    Fields,
+    bodies::{OPENLLM, OPENLLM_STREAM, openllm as bodies},
+};
+use graphmill_engine::Result;
+
+use super::{
+    OwnParams,
+    completions::{self, Completions},
+    dialect::{AnswerWriter, Dialect, Family, Place, Purpose, Route, TextDialect},
+    fields::{invalid, missing},
+};
+use crate::payload::{JsonBody, Prompt, RequestInput, TextRequest};
+
+/// Fields of the body that are no parameters.
+const BESIDE: &[&str] = &["prompt", "llm_config", "request_id", "model", "timeout"];
+
+/// A dialect of one path.
+#[derive(Debug)]
+pub(super) struct OpenLlm {
+    endpoint: &'static str,
+    routes: &'static [Route],
+    streams: bool,
+}
+
+impl OpenLlm {
+    /// Answers in one piece.
+    pub(super) const WHOLE: Self = Self {
+        endpoint: OPENLLM,
+        routes: &[route(
+            "generate",
+            "Continues a text, as OpenLLM's `generate` does",
+        )],
+        streams: false,
+    };
+    /// Answers as the text is generated.
+    pub(super) const STREAM: Self = Self {
+        endpoint: OPENLLM_STREAM,
+        routes: &[route(
+            "generate_stream",
+            "Continues a text as a stream, as OpenLLM's `generate_stream` does",
+        )],
+        streams: true,
+    };
+}
+
+const fn route(path: &'static str, summary: &'static str) -> Route {
+    Route {
+        path,
+        purpose: Purpose::Answer,
+        summary,
+        required: &["prompt"],
+        answer: &["prompt", "finished", "outputs", "request_id"],
+    }
+}
+
+impl Dialect for OpenLlm {
+    fn routes(&self) -> &'static [Route] {
+        self.routes
+    }
+
+    fn endpoint(&self) -> &'static str {
+        self.endpoint
+    }
+
+    fn place(&self) -> Place {
+        Place::Behind(&["/v1"])
+    }
+
+    fn needs_no_model(&self) -> bool {
+        true
+    }
+
+    fn family(&'static self) -> Family {
+        Family::Text(self)
+    }
+}
+
+impl TextDialect for OpenLlm {
+    fn id_prefix(&self) -> &'static str {
+        "openllm-"
+    }
+
+    fn native(&self) -> &'static dyn TextDialect {
+        &Completions
+    }
+
+    fn input(&self, _: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
+        let own: bodies::OpenLlm = fields.take()?;
+        let prompt = own.prompt.ok_or_else(|| missing("prompt"))?;
+        // Clients send their defaults first, and other names of the same field behind them.
+        for (name, value) in own.llm_config.iter().rev().filter(|(_, it)| !it.is_null()) {
+            if BESIDE.contains(&name.as_str()) {
+                let why = "is no parameter: it is a field of the body";
+                return Err(invalid(format!("llm_config.{name}"), why));
+            }
+            let is_known = fields.knows(name);
+            if !fields.has(name) && (is_known || !graphmill_dialects::asks_for_nothing(value)) {
+                fields.insert(name, value)?;
+            }
+        }
+        let completion: graphmill_dialects::bodies::completions::Completions = fields.take()?;
+        let repeated = own
+            .request_id
+            .map(|id| ("request_id".to_owned(), id.into()));
+        let params = OwnParams {
+            max_tokens: completion.max_tokens,
+            // Answers have the tokens and their log probability.
+            logprobs: Some(0),
+            stream: self.streams,
+            repeated: repeated.into_iter().collect(),
+            ..OwnParams::default()
+        };
+        let input = completions::input(vec![Prompt::Text(prompt)], &completion)?;
+        Ok((input, params))
+    }
+
+    fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
+        Box::new(answer::Output::default())
+    }
+}

@@ -1,0 +1,334 @@
+//! Grammars in Lark as regular expressions, which a text can be held to wherever it stands, also
+//! within a string of JSON. There are none for grammars whose rules contain themselves.
+
+use std::collections::BTreeMap;
+use std::iter::Peekable;
+use std::slice::Iter;
+
+/// Maximum number of bytes of an expression.
+const LONGEST: usize = 12 << 10;
+/// Terminals that grammars import.
+const COMMON: [(&str, &str); 16] = [
+    ("DIGIT", "[0-9]"),
+    ("HEXDIGIT", "[0-9A-Fa-f]"),
+    ("INT", "[0-9]+"),
+    ("SIGNED_INT", "[+-]?[0-9]+"),
+    ("DECIMAL", r"(?:[0-9]+\.[0-9]*|\.[0-9]+)"),
+    (
+        "NUMBER",
+        r"(?:(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)(?:[eE][+-]?[0-9]+)?)",
+    ),
+    ("LCASE_LETTER", "[a-z]"),
+    ("UCASE_LETTER", "[A-Z]"),
+    ("LETTER", "[A-Za-z]"),
+    ("WORD", "[A-Za-z]+"),
+    ("CNAME", "[_A-Za-z][_A-Za-z0-9]*"),
+    ("ESCAPED_STRING", r#""(?:[^"\\\n]|\\.)*""#),
+    ("WS_INLINE", r"[ \t]+"),
+    ("WS", r"[ \t\f\r\n]+"),
+    ("NEWLINE", r"(?:\r?\n)+"),
+    ("LF", r"\n"),
+];
+
+/// The regular expression of the texts that a grammar describes.
+pub(super) fn expression(grammar: &str) -> Option<String> {
+    let mut grammar = Grammar::read(grammar)?;
+    grammar.rule("start")
+}
+
+/// A word of a grammar.
+#[derive(Clone, Debug, PartialEq)]
+enum Word {
+    Name(String),
+    /// A text or a regular expression, as the latter.
+    Expression(String),
+    Sign(char),
+}
+
+#[derive(Default)]
+struct Grammar {
+    rules: BTreeMap<String, Vec<Word>>,
+    /// Expressions of rules; none while one is being written.
+    written: BTreeMap<String, Option<String>>,
+}
+
+type Words<'a> = Peekable<Iter<'a, Word>>;
+
+impl Grammar {
+    fn read(grammar: &str) -> Option<Self> {
+        let mut read = Self::default();
+        let mut last = None;
+        for line in lines(grammar) {
+            let words = words(&line)?;
+            match &words[..] {
+                [] => {}
+                // What may stand between all terminals is not written into them.
+                [Word::Sign('%'), Word::Name(kind), names @ ..] if kind == "import" => {
+                    let [
+                        Word::Name(library),
+                        Word::Sign('.'),
+                        Word::Name(name),
+                        alias @ ..,
+                    ] = names
+                    else {
+                        return None;
+                    };
+                    let (_, common) = COMMON.iter().find(|(common, _)| common == name)?;
+                    let alias = match alias {
+                        [] => name,
+                        [Word::Sign('>'), Word::Name(alias)] => alias,
+                        _ => return None,
+                    };
+                    let is_known = library == "common";
+                    let word = is_known.then(|| Word::Expression((*common).to_owned()))?;
+                    read.rules.insert(alias.clone(), vec![word]);
+                }
+                [Word::Sign('|'), ..] => read.rules.get_mut(last.as_ref()?)?.extend(words),
+                _ => {
+                    let colon = words.iter().position(|word| *word == Word::Sign(':'))?;
+                    let (head, rule) = words.split_at(colon);
+                    let head = match head {
+                        [Word::Sign('?' | '!'), head @ ..] | head => head,
+                    };
+                    // Behind a point is the priority of a terminal.
+                    let ([Word::Name(name)] | [Word::Name(name), Word::Sign('.'), _]) = head else {
+                        return None;
+                    };
+                    read.rules.insert(name.clone(), rule[1..].to_vec());
+                    last = Some(name.clone());
+                }
+            }
+        }
+        Some(read)
+    }
+
+    fn rule(&mut self, name: &str) -> Option<String> {
+        if let Some(written) = self.written.get(name) {
+            return written.clone();
+        }
+        self.written.insert(name.to_owned(), None);
+        let words = self.rules.get(name)?.clone();
+        let mut words = words.iter().peekable();
+        let written = self.alternatives(&mut words)?;
+        if words.next().is_some() || written.len() > LONGEST {
+            return None;
+        }
+        self.written.insert(name.to_owned(), Some(written.clone()));
+        Some(written)
+    }
+
+    fn alternatives(&mut self, words: &mut Words<'_>) -> Option<String> {
+        let mut all = vec![self.sequence(words)?];
+        while words.next_if_eq(&&Word::Sign('|')).is_some() {
+            all.push(self.sequence(words)?);
+        }
+        Some(format!("(?:{})", all.join("|")))
+    }
+
+    fn sequence(&mut self, words: &mut Words<'_>) -> Option<String> {
+        let mut sequence = String::new();
+        while let Some(word) = words.next_if(|word| !matches!(word, Word::Sign('|' | ')' | ']'))) {
+            let one = match word {
+                Word::Name(name) => self.rule(name)?,
+                Word::Expression(text) => format!("(?:{text})"),
+                Word::Sign('(') => {
+                    let all = self.alternatives(words)?;
+                    words.next_if_eq(&&Word::Sign(')'))?;
+                    all
+                }
+                Word::Sign('[') => {
+                    let all = self.alternatives(words)?;
+                    words.next_if_eq(&&Word::Sign(']'))?;
+                    format!("{all}?")
+                }
+                // The name of an alternative.
+                Word::Sign('>') => {
+                    words.next()?;
+                    continue;
+                }
+                Word::Sign(_) => return None,
+            };
+            sequence.push_str(&one);
+            let is_repeated = |word: &&Word| matches!(word, Word::Sign('?' | '*' | '+'));
+            if let Some(Word::Sign(sign)) = words.next_if(is_repeated) {
+                sequence.push(*sign);
+            }
+            if sequence.len() > LONGEST {
+                return None;
+            }
+        }
+        Some(sequence)
+    }
+}
+
+/// The lines of a grammar without comments.
+fn lines(grammar: &str) -> impl Iterator<Item = String> {
+    let lines = grammar.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.starts_with("//") && !line.starts_with('#'));
+    lines.map(str::to_owned)
+}
+
+/// The words of a line; none where it has others than are known here.
+fn words(line: &str) -> Option<Vec<Word>> {
+    let (mut words, mut rest) = (Vec::new(), line.trim_start());
+    while let Some(c) = rest.chars().next() {
+        let length = match c {
+            '"' | '/' => {
+                let end = closing(rest, c)?;
+                let behind = &rest[end..];
+                let flags = behind.len() - behind.trim_start_matches(|c| "ims".contains(c)).len();
+                let (text, flags) = (&rest[1..end - 1], &behind[..flags]);
+                let text = if c == '"' {
+                    literal(&serde_json::from_str::<String>(&rest[..end]).ok()?)
+                } else {
+                    text.replace("\\/", "/")
+                };
+                words.push(Word::Expression(match flags {
+                    "" => text,
+                    flags => format!("(?{flags}:{text})"),
+                }));
+                end + flags.len()
+            }
+            '-' => {
+                words.push(Word::Sign('>'));
+                rest.starts_with("->").then_some(2)?
+            }
+            '|' | '(' | ')' | '[' | ']' | '?' | '*' | '+' | ':' | '.' | '%' | '!' => {
+                words.push(Word::Sign(c));
+                1
+            }
+            _ => {
+                let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                let name: String = rest.chars().take_while(|c| is_name(*c)).collect();
+                let length = name.len();
+                words.push(Word::Name(name));
+                (length > 0).then_some(length)?
+            }
+        };
+        rest = rest[length..].trim_start();
+    }
+    Some(words)
+}
+
+/// A regular expression of one text.
+fn literal(text: &str) -> String {
+    let one = |c: char| {
+        if c.is_ascii_alphanumeric() || c == ' ' {
+            c.to_string()
+        } else {
+            format!("\\x{{{:X}}}", u32::from(c))
+        }
+    };
+    text.chars().map(one).collect()
+}
+
+/// The end of what stands between two signs, with both.
+fn closing(text: &str, sign: char) -> Option<usize> {
+    let mut is_escaped = true;
+    let end = text.find(|c| {
+        let ends = c == sign && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+        ends
+    })?;
+    Some(end + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use graphmill_llm::Constraint;
+    use graphmill_llm::backend::scripted::Script;
+    use serde_json::{Value, json};
+
+    use super::expression;
+    use crate::llm::LanguageModel;
+
+    /// The grammar that Codex sends, but for a comment.
+    const PATCH: &str = r#"start: begin_patch hunk+ end_patch
+begin_patch: "*** Begin Patch" LF
+end_patch: "*** End Patch" LF?
+
+hunk: add_hunk | delete_hunk | update_hunk
+add_hunk: "*** Add File: " filename LF add_line+
+delete_hunk: "*** Delete File: " filename LF
+update_hunk: "*** Update File: " filename LF change_move? change?
+
+filename: /(.+)/
+add_line: "+" /(.*)/ LF -> line
+
+change_move: "*** Move to: " filename LF
+change: (change_context | change_line)+ eof_line?
+change_context: ("@@" | "@@ " /(.+)/) LF
+change_line: ("+" | "-" | " ") /(.*)/ LF
+eof_line: "*** End of File" LF
+// What a line ends with.
+%import common.LF
+"#;
+
+    #[test]
+    fn texts_are_held_to_grammars_within_json() {
+        let engine = LanguageModel::scripted(Script::default()).expect("a model");
+        let engine = engine.engine();
+        let sums = "?start: sum\n?sum: product\n    | product SP /[+-]/ SP product -> sum\nproduct.2: NUMBER [\"*\"i INT]\nSP: \" \"\n%import common.INT\n%import common.INT -> NUMBER\n";
+        for (grammar, right, wrong) in [
+            (
+                PATCH,
+                &[
+                    "*** Begin Patch\n*** Add File: a \"b\".rs\n+fn main() {\n+\tlet c = '\\\\';\n*** End Patch",
+                    "*** Begin Patch\n*** Update File: a\n*** Move to: b\n@@ f\n-x\n+y\n z\n*** End of File\n*** Delete File: c\n*** End Patch\n",
+                ][..],
+                &[
+                    "*** Begin Patch\n*** End Patch",
+                    "*** Begin Patch\n*** Add File: a\nx\n*** End Patch",
+                    "*** Begin Patch\n*** Remove File: a\n*** End Patch\n",
+                ][..],
+            ),
+            (
+                sums,
+                &["1", "1 + 2*3", "10 - 4"],
+                &["", "1+2", "1 + 2 + 3", "a"],
+            ),
+        ] {
+            let expression = expression(grammar).expect("contains no rule in itself");
+            let schema = json!({"type": "string", "pattern": format!("^(?:{expression})$")});
+            let compiled = engine
+                .compile(&Constraint::JsonSchema(schema))
+                .expect("compiles");
+            let is_held = |text: &&str| {
+                let mut followed = compiled.text();
+                followed.push(&Value::from(*text).to_string());
+                followed.can_end()
+            };
+            for text in right {
+                assert!(is_held(text), "{text}");
+            }
+            for text in wrong {
+                assert!(!is_held(text), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn grammars_without_an_expression_have_none() {
+        for grammar in [
+            "start: \"(\" start? \")\"",
+            "start: a\na: b\nb: a | \"x\"",
+            "start: WORD\n%ignore \" \"\nWORD: /a/",
+            "start: missing",
+            "begin: \"a\"",
+            "start: \"a\"~2",
+            "start: \"a\"..\"z\"",
+            "start: (\"a\"",
+            "start: \"a",
+            "start: a{b}",
+            "%import other.LF\nstart: LF",
+            "| \"a\"",
+            "start - \"a\"",
+        ] {
+            assert_eq!(expression(grammar), None, "{grammar}");
+        }
+        let doubled: String = (0..20)
+            .map(|at| format!("a{at}: a{0} a{0}\n", at + 1))
+            .collect();
+        assert_eq!(expression(&format!("start: a0\n{doubled}a20: \"a\"")), None);
+    }
+}

@@ -1,0 +1,65 @@
+//! The tensors that a model takes and gives, as its file says, without loading it.
+
+use tract_onnx::pb::{
+    ValueInfoProto, tensor_proto::DataType, tensor_shape_proto::dimension::Value as Length,
+    type_proto::Value as Type,
+};
+
+use super::check;
+use crate::tensor::{Datatype, TensorInfo};
+
+/// Types of elements in a file, and as tensors have them.
+const TYPES: [(DataType, Datatype); 13] = [
+    (DataType::Float, Datatype::Fp32),
+    (DataType::Uint8, Datatype::Uint8),
+    (DataType::Int8, Datatype::Int8),
+    (DataType::Uint16, Datatype::Uint16),
+    (DataType::Int16, Datatype::Int16),
+    (DataType::Int32, Datatype::Int32),
+    (DataType::Int64, Datatype::Int64),
+    (DataType::String, Datatype::Bytes),
+    (DataType::Bool, Datatype::Bool),
+    (DataType::Float16, Datatype::Fp16),
+    (DataType::Double, Datatype::Fp64),
+    (DataType::Uint32, Datatype::Uint32),
+    (DataType::Uint64, Datatype::Uint64),
+];
+
+/// Reads the inputs and the outputs of a model.
+///
+/// # Errors
+/// Says what is wrong with the bytes, or what of them is no tensor.
+pub fn signature(bytes: &[u8]) -> Result<[Vec<TensorInfo>; 2], String> {
+    let graph = check::read(bytes)?.graph.ok_or("it has no graph")?;
+    let is_constant = |name: &str| graph.initializer.iter().any(|it| it.name == name);
+    let inputs = graph.input.iter().filter(|it| !is_constant(&it.name));
+    Ok([
+        inputs.map(info).collect::<Result<_, _>>()?,
+        graph.output.iter().map(info).collect::<Result<_, _>>()?,
+    ])
+}
+
+fn info(value: &ValueInfoProto) -> Result<TensorInfo, String> {
+    let name = &value.name;
+    let kind = value.r#type.as_ref().and_then(|it| it.value.as_ref());
+    let Some(Type::TensorType(tensor)) = kind else {
+        return Err(format!("its `{name}` is no tensor"));
+    };
+    let mut types = TYPES.iter();
+    let found = types.find(|(number, _)| *number as i32 == tensor.elem_type);
+    let (_, datatype) =
+        found.ok_or_else(|| format!("its `{name}` is of a type that no tensor has"))?;
+    let shape = tensor
+        .shape
+        .as_ref()
+        .ok_or_else(|| format!("its `{name}` does not say how many dimensions it has"))?;
+    let length = |value: &Option<Length>| match value {
+        Some(Length::DimValue(length)) if *length > 0 => *length,
+        _ => -1,
+    };
+    Ok(TensorInfo {
+        name: name.clone(),
+        datatype: *datatype,
+        shape: shape.dim.iter().map(|it| length(&it.value)).collect(),
+    })
+}

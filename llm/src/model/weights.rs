@@ -1,0 +1,104 @@
+//! Types of a model's weights, and files that are written again with weights of another type.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::protocol::LoadError;
+
+/// The types that files can be quantized to without an importance matrix, with llama.cpp's numbers
+/// (`general.file_type`).
+pub const TYPES: [(&str, u32); 26] = [
+    ("F32", 0),
+    ("F16", 1),
+    ("BF16", 32),
+    ("Q8_0", 7),
+    ("Q6_K", 18),
+    ("Q5_K_M", 17),
+    ("Q5_K_S", 16),
+    ("Q5_1", 9),
+    ("Q5_0", 8),
+    ("Q4_K_M", 15),
+    ("Q4_K_S", 14),
+    ("Q4_1", 3),
+    ("Q4_0", 2),
+    ("IQ4_NL", 25),
+    ("IQ4_XS", 30),
+    ("MXFP4_MOE", 38),
+    ("Q3_K_L", 13),
+    ("Q3_K_M", 12),
+    ("Q3_K_S", 11),
+    ("IQ3_M", 27),
+    ("IQ3_S", 26),
+    ("IQ3_XS", 22),
+    ("Q2_K", 10),
+    ("Q2_0", 41),
+    ("TQ2_0", 37),
+    ("TQ1_0", 36),
+];
+
+/// The name of the type that most weights of a file have; nothing where the file does not say, or
+/// a type that is not in [`TYPES`].
+///
+/// # Errors
+/// [`LoadError`] for a file that cannot be read or is no model.
+pub fn type_of(path: &Path) -> Result<Option<&'static str>, LoadError> {
+    #[cfg(feature = "llama")]
+    let number = crate::backend::llama::file_type(path)?;
+    #[cfg(not(feature = "llama"))]
+    let number: Option<u32> = {
+        let _ = path;
+        None
+    };
+    let known = TYPES.iter().find(|(_, known)| Some(*known) == number);
+    Ok(known.map(|(name, _)| *name))
+}
+
+/// A file to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct Quantizing {
+    /// The number of the type in [`TYPES`].
+    pub number: u32,
+    /// Threads that compute.
+    pub threads: u32,
+    /// Lets weights that are quantized already be quantized once more, which costs quality.
+    pub again: bool,
+}
+
+/// The tensor that is being written, and how many there are. One file at a time is written in a
+/// process.
+static PLACE: [AtomicU32; 2] = [AtomicU32::new(0), AtomicU32::new(0)];
+
+/// Tells how many tensors have been written, of how many; none before the first.
+pub fn quantized() -> (u32, u32) {
+    let [done, all] = &PLACE;
+    (
+        done.load(Ordering::Relaxed).saturating_sub(1),
+        all.load(Ordering::Relaxed),
+    )
+}
+
+/// The tensor with this number of `all` is being written.
+#[cfg(feature = "llama")]
+pub(crate) fn reached(number: u32, all: u32) {
+    PLACE[1].store(all, Ordering::Relaxed);
+    PLACE[0].store(number, Ordering::Relaxed);
+}
+
+/// Writes the model of `input` to `output` with weights of another type. A damaged file can end the
+/// process.
+///
+/// # Errors
+/// [`LoadError`] with llama.cpp's reason; what was written of `output` may be there.
+pub fn quantize(input: &Path, output: &Path, wanted: &Quantizing) -> Result<(), LoadError> {
+    #[cfg(feature = "llama")]
+    return crate::backend::llama::check_header(input)
+        .and_then(|()| crate::backend::llama::quantize(input, output, wanted));
+    #[cfg(not(feature = "llama"))]
+    {
+        let _ = (output, wanted);
+        Err(LoadError::Model {
+            path: input.to_owned(),
+            message: "this program was built without llama.cpp, which quantizes".to_owned(),
+        })
+    }
+}

@@ -1,0 +1,151 @@
+//! `graphmill pack`: makes an archive of a folder.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::Args;
+use tar::{Builder, Header};
+
+use super::{FORMAT, MANIFEST, MAX_FILES, Manifest, Packed, Summed};
+use crate::{
+    cli::{report, source::Source},
+    config,
+};
+
+#[derive(Debug, Args)]
+#[command(rename_all = "snake_case")]
+pub(in crate::cli) struct Arguments {
+    /// Folder with a graph, a model or a config.json, and all that they need.
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+    /// Archive to write [default: the name of the folder, with `.gmar`].
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Model name in requests [default: the name of the folder].
+    #[arg(long, value_name = "NAME")]
+    model_name: Option<String>,
+}
+
+pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+    report::exit_code(pack(arguments).map(|(file, files)| {
+        // Fails when the reader has read enough, as `head` does.
+        let _ = writeln!(io::stdout(), "{}: {files} files", file.display());
+        ExitCode::SUCCESS
+    }))
+}
+
+/// Writes the archive. Returns where it is, and how many files it has.
+fn pack(arguments: &Arguments) -> Result<(PathBuf, usize), String> {
+    let folder = &arguments.folder;
+    let shown = folder.display();
+    let whole = folder
+        .canonicalize()
+        .map_err(|error| format!("cannot find `{shown}`: {error}"))?;
+    Source::of(&whole)?;
+    let of_folder = whole.file_name().unwrap_or_default().to_string_lossy();
+    let name = arguments.model_name.as_deref().unwrap_or(&of_folder);
+    if let Some(why) = config::wrong_name(name).or(name.contains('/').then_some("has a slash")) {
+        return Err(format!(
+            "the name `{name}` {why}: give another with --model_name"
+        ));
+    }
+    let file = arguments.file.clone();
+    let file = file.unwrap_or_else(|| PathBuf::from(format!("{name}.{}", super::ENDING)));
+    let mut paths = Vec::new();
+    collect(&whole, &whole, &mut paths)?;
+    paths.sort();
+    let summed = paths.iter().map(|path| sum(&whole, path));
+    let manifest = Manifest {
+        format: FORMAT,
+        name: name.to_owned(),
+        files: summed.collect::<Result<_, _>>()?,
+    };
+    let unwritable = |error: io::Error| format!("cannot write `{}`: {error}", file.display());
+    // Under its name once it is whole.
+    let place = match file.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let mut beside = tempfile::NamedTempFile::new_in(place).map_err(unwritable)?;
+    write(beside.as_file_mut(), &whole, &manifest).map_err(unwritable)?;
+    let written = beside.persist(&file);
+    written.map_err(|error| unwritable(error.error))?;
+    Ok((file, manifest.files.len()))
+}
+
+fn write(file: &mut File, folder: &Path, manifest: &Manifest) -> io::Result<()> {
+    let mut archive = Builder::new(file);
+    let text = serde_json::to_vec_pretty(manifest)?;
+    archive.append_data(&mut header(text.len() as u64), MANIFEST, &*text)?;
+    for Packed {
+        path,
+        bytes,
+        sha256,
+    } in &manifest.files
+    {
+        let mut from = Summed::new(File::open(folder.join(path))?);
+        archive.append_data(&mut header(*bytes), path, &mut from)?;
+        if from.finish() != (*bytes, sha256.clone()) {
+            return Err(io::Error::other(format!(
+                "`{path}` changes while it is read"
+            )));
+        }
+    }
+    archive.into_inner()?.sync_all()
+}
+
+/// The head of an entry, the same whoever packs a file and when.
+fn header(bytes: u64) -> Header {
+    let mut header = Header::new_gnu();
+    header.set_size(bytes);
+    header.set_mode(0o644);
+    header
+}
+
+/// Collects the files below a folder, without hidden ones, by their paths in `root`.
+fn collect(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), String> {
+    let unreadable = |error| format!("cannot read `{}`: {error}", folder.display());
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let path = entry.path();
+        if entry.file_name().to_string_lossy().starts_with('.') {
+            continue;
+        }
+        let kind = fs::metadata(&path).map_err(unreadable)?;
+        // Links to folders can lead in circles; those to files stand for these.
+        if kind.is_dir() && !path.is_symlink() {
+            collect(root, &path, found)?;
+        } else if kind.is_file() && found.len() < MAX_FILES {
+            found.push(path.strip_prefix(root).unwrap_or(&path).to_owned());
+        } else {
+            let shown = path.display();
+            return Err(if kind.is_file() {
+                format!("the folder has more than {MAX_FILES} files")
+            } else {
+                format!("`{shown}` is no file and no folder of its own, and cannot be packed")
+            });
+        }
+    }
+    Ok(())
+}
+
+fn sum(folder: &Path, path: &Path) -> Result<Packed, String> {
+    let shown = path.display();
+    let unreadable = |error| format!("cannot read `{shown}`: {error}");
+    let file = File::open(folder.join(path)).map_err(unreadable)?;
+    let mut summed = Summed::new(file);
+    io::copy(&mut summed, &mut io::sink()).map_err(unreadable)?;
+    let (bytes, sha256) = summed.finish();
+    let path = path
+        .to_str()
+        .ok_or_else(|| format!("the path `{shown}` is not UTF-8"))?;
+    Ok(Packed {
+        path: path.to_owned(),
+        bytes,
+        sha256,
+    })
+}

@@ -1,0 +1,191 @@
+//! Archives become folders of a cache, by their sums: one that was unpacked before is there.
+
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    fs::File,
+    io::{self, Read as _, Seek as _},
+    path::{Path, PathBuf},
+};
+
+use tar::{Archive, EntryType};
+
+use super::{FORMAT, MANIFEST, MAX_FILES, MAX_MANIFEST_BYTES, Manifest, Packed, Summed, is_inside};
+use crate::config;
+
+/// The folder that an archive stands for.
+pub(in crate::cli) fn unpacked(file: &Path) -> Result<PathBuf, String> {
+    unpack(file, &cache()?).map_err(|why| format!("cannot unpack `{}`: {why}", file.display()))
+}
+
+/// Where archives are unpacked.
+fn cache() -> Result<PathBuf, String> {
+    let given = |name| env::var_os(name).filter(|value| !value.is_empty());
+    let of_service = given("CACHE_DIRECTORY").map(PathBuf::from);
+    let of_user = || {
+        let home = given("XDG_CACHE_HOME").map(PathBuf::from);
+        let home = home.or_else(|| Some(PathBuf::from(given("HOME")?).join(".cache")));
+        Some(home?.join("graphmill"))
+    };
+    let cache = of_service
+        .or_else(of_user)
+        .map(|cache| cache.join("archives"));
+    cache.ok_or_else(|| "there is no folder for it: set XDG_CACHE_HOME or HOME".to_owned())
+}
+
+fn unpack(file: &Path, cache: &Path) -> Result<PathBuf, String> {
+    let told = |error: io::Error| error.to_string();
+    let mut archive = File::open(file).map_err(told)?;
+    let mut summed = Summed::new(&mut archive);
+    io::copy(&mut summed, &mut io::sink()).map_err(told)?;
+    let (_, sum) = summed.finish();
+    archive.rewind().map_err(told)?;
+    let mut archive = Archive::new(archive);
+    let mut entries = archive.entries().map_err(told)?;
+    let first = entries.next().ok_or("it is empty")?.map_err(told)?;
+    if first.path().map_err(told)? != Path::new(MANIFEST) || first.size() > MAX_MANIFEST_BYTES {
+        return Err(format!(
+            "its first entry is no `{MANIFEST}`: `graphmill pack` makes archives"
+        ));
+    }
+    let manifest: Manifest = serde_json::from_reader(first.take(MAX_MANIFEST_BYTES))
+        .map_err(|error| format!("`{MANIFEST}`: {error}"))?;
+    let Manifest {
+        format,
+        name,
+        files,
+    } = manifest;
+    if format != FORMAT {
+        return Err(format!(
+            "it is of the format {format}, and {FORMAT} is read"
+        ));
+    }
+    if config::wrong_name(&name).is_some() || !is_inside(Path::new(&name)) || name.contains('/') {
+        return Err(format!("`{MANIFEST}`: `{name}` is no name of a folder"));
+    }
+    if files.len() > MAX_FILES {
+        return Err(format!("it has more than {MAX_FILES} files"));
+    }
+    let place = cache.join(sum);
+    let folder = place.join(&name);
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    fs::create_dir_all(cache).map_err(|error| format!("`{}`: {error}", cache.display()))?;
+    // Under its sum once it is whole.
+    let beside = tempfile::tempdir_in(cache).map_err(told)?;
+    let root = beside.path().join(&name);
+    fs::create_dir(&root).map_err(told)?;
+    let mut expected: BTreeMap<PathBuf, Packed> = BTreeMap::new();
+    for packed in files {
+        expected.insert(PathBuf::from(&packed.path), packed);
+    }
+    for entry in entries {
+        let mut entry = entry.map_err(told)?;
+        let path = entry.path().map_err(told)?.into_owned();
+        let wrong = |why: &str| format!("`{}` {why}", path.display());
+        let packed = expected.remove(&path);
+        let packed = packed.ok_or_else(|| wrong("is not in its list, or there twice"))?;
+        // Others than files say more bytes than they have, or lead elsewhere.
+        if !is_inside(&path) || entry.header().entry_type() != EntryType::Regular {
+            return Err(wrong("is no file inside of it"));
+        }
+        let to = root.join(&path);
+        fs::create_dir_all(to.parent().unwrap_or(&root)).map_err(told)?;
+        let mut to = File::create_new(&to).map_err(told)?;
+        let mut summed = Summed::new(&mut entry);
+        io::copy(&mut summed, &mut to).map_err(told)?;
+        if summed.finish() != (packed.bytes, packed.sha256) {
+            return Err(wrong(
+                "is damaged: its sum is another one than the list has",
+            ));
+        }
+    }
+    if let Some(missing) = expected.keys().next() {
+        return Err(format!("`{}` is missing", missing.display()));
+    }
+    let beside = beside.keep();
+    if let Err(error) = fs::rename(&beside, &place) {
+        // Nothing is lost where this fails, too.
+        fs::remove_dir_all(&beside).ok();
+        if !folder.is_dir() {
+            return Err(format!("`{}`: {error}", place.display()));
+        }
+    }
+    Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use tar::{Builder, Header};
+
+    use super::*;
+
+    const TEXT: &[u8] = b"hello";
+    const SUM: &str = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
+
+    /// An archive with this list of files, and an entry of a name and a kind.
+    fn archive(folder: &Path, listed: &str, sum: &str, path: &str, kind: EntryType) -> PathBuf {
+        let file = folder.join("a.gmar");
+        let mut archive = Builder::new(File::create(&file).expect("writable"));
+        let manifest = format!(
+            r#"{{"format": 1, "name": "a", "files": [{{"path": "{listed}", "bytes": 5, "sha256": "{sum}"}}]}}"#
+        );
+        let mut add = |path: &str, kind: EntryType, bytes: &[u8]| {
+            let mut header = Header::new_gnu();
+            let name = &mut header.as_gnu_mut().expect("of this form").name;
+            name[..path.len()].copy_from_slice(path.as_bytes());
+            header.set_entry_type(kind);
+            header.set_size(bytes.len() as u64);
+            header.set_cksum();
+            archive.append(&header, bytes).expect("writable");
+        };
+        add(MANIFEST, EntryType::Regular, manifest.as_bytes());
+        add(path, kind, TEXT);
+        archive.finish().expect("writable");
+        file
+    }
+
+    #[test]
+    fn a_file_is_unpacked_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = archive(folder.path(), "b/c.txt", SUM, "b/c.txt", EntryType::Regular);
+        let cache = folder.path().join("cache");
+        let first = unpack(&file, &cache).expect("unpacked");
+        assert_eq!(fs::read(first.join("b/c.txt")).expect("a file"), TEXT);
+        assert_eq!(unpack(&file, &cache), Ok(first));
+        assert_eq!(fs::read_dir(&cache).expect("a folder").count(), 1);
+    }
+
+    #[test]
+    fn nothing_leaves_the_folder_and_nothing_unlisted_is_unpacked() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cache = folder.path().join("cache");
+        let zeros = "0".repeat(64);
+        for (listed, sum, path, kind, said) in [
+            ("../x", SUM, "../x", EntryType::Regular, "no file inside"),
+            (
+                "/tmp/x",
+                SUM,
+                "/tmp/x",
+                EntryType::Regular,
+                "no file inside",
+            ),
+            ("x", SUM, "x", EntryType::Symlink, "no file inside"),
+            ("x", SUM, "x", EntryType::GNUSparse, ""),
+            ("x", SUM, "y", EntryType::Regular, "not in its list"),
+            ("x", &zeros, "x", EntryType::Regular, "damaged"),
+        ] {
+            let file = archive(folder.path(), listed, sum, path, kind);
+            let error = unpack(&file, &cache).expect_err("refused");
+            assert!(error.contains(said), "{path}: {error}");
+            assert_eq!(fs::read_dir(&cache).expect("a folder").count(), 0, "{path}");
+        }
+        assert!(!folder.path().join("x").exists());
+        let file = folder.path().join("b.gmar");
+        for text in ["", "no archive", &"\0".repeat(4096)] {
+            fs::write(&file, text).expect("writable");
+            assert!(unpack(&file, &cache).is_err(), "{text}");
+        }
+    }
+}

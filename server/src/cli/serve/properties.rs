@@ -1,0 +1,335 @@
+//! `config.properties` of TorchServe: each of its keys is a flag of `serve`, or has no effect, which
+//! the log says. What the command line or the environment says counts more.
+
+use std::{collections::BTreeMap, env, ffi::OsString, fs::File, path::Path};
+
+use axum::http::Uri;
+use graphmill_grammar::suggest;
+use java_properties::PropertiesIter;
+use serde_json::{Map, Value};
+
+use Means::{Address, Flag, Nothing};
+
+/// Tells what a key does here.
+enum Means {
+    /// A flag with its value.
+    Flag(&'static str),
+    /// The flags of its host and its port.
+    Address(&'static str, &'static str),
+    /// Nothing. With these values it asks for nothing, either.
+    Nothing(&'static [&'static str], &'static str),
+}
+
+const BATCHES: &str = "language models batch all sequences (--max_num_seqs), and tensor graphs by \
+                       the options of DynamicBatchCalculator";
+const DEVICES: &str = "--target_device and the option `device` choose devices";
+const NO_WORKERS: &str = "models are computed by threads of the server, not by workers";
+const QUEUES: &str =
+    "queues have the options of their nodes: max_queued_prompt_tokens, max_queue_size";
+const TIMES: &str = "requests say how long they may take (timeout), and an engine that hangs is \
+                     started again (step_timeout)";
+
+/// The keys, with spaces between those that do the same, and what they do.
+#[rustfmt::skip]
+const KEYS: &[(&str, Means)] = &[
+    ("inference_address", Address("rest_bind_address", "rest_port")),
+    ("management_address", Address("management_bind_address", "management_port")),
+    ("grpc_inference_address", Flag("grpc_bind_address")),
+    ("grpc_inference_port", Flag("port")),
+    ("grpc_management_port", Flag("grpc_management_port")),
+    ("model_store", Flag("model_repository_path")),
+    ("load_models", Flag("models")),
+    ("max_request_size", Flag("max_body_bytes")),
+    ("cors_allowed_origin", Flag("allowed_origins")),
+    ("private_key_file", Flag("tls_key_file")),
+    ("certificate_file", Flag("tls_cert_file")),
+    ("metrics_address", Nothing(&[], "metrics are served at management_address")),
+    ("enable_metrics_api metrics_format metrics_mode metrics_config", Nothing(&["true", "prometheus"], "metrics are served beside /models, and cannot be left out")),
+    ("disable_system_metrics system_metrics_cmd", Nothing(&["true"], "no metrics of the machine are served")),
+    ("grpc_management_address", Nothing(&[], "grpc_inference_address is for both ports of gRPC")),
+    ("cors_allowed_methods cors_allowed_headers", Nothing(&[], "pages may use the methods that paths have, and send any header")),
+    ("max_response_size", Nothing(&[], "answers have no maximum size: max_new_tokens limits texts")),
+    ("default_response_timeout default_startup_timeout unregister_model_timeout", Nothing(&[], TIMES)),
+    ("default_workers_per_model initial_worker_port cpu_launcher_enable cpu_launcher_args", Nothing(&["false"], NO_WORKERS)),
+    ("job_queue_size", Nothing(&[], QUEUES)),
+    ("number_of_gpu", Nothing(&[], DEVICES)),
+    ("install_py_dep_per_model ipex_enable blacklist_env_vars plugins_path vmargs", Nothing(&["false"], "no Python and no Java run here: nodes are written in Rust")),
+    ("decode_input_request async_logging limit_max_image_pixels", Nothing(&["true"], "it is always so")),
+    ("enable_envvars_config", Nothing(&["true", "false"], "")),
+    ("prefer_direct_buffer number_of_netty_threads netty_client_threads model_server_home model_config", Nothing(&["false"], "it is about the insides of TorchServe")),
+    ("model_snapshot workflow_store", Nothing(&[], "what is served is what the configuration says, and a workflow is a graph")),
+    ("allowed_urls use_env_allowed_urls", Nothing(&["false"], "models are not fetched")),
+    ("disable_token_authorization enable_model_api model_api_enabled", Nothing(&[], "--api_key_file says who may do what")),
+    ("keystore keystore_pass keystore_type", Nothing(&[], "certificates are PEM files: private_key_file and certificate_file")),
+];
+
+/// The key that has settings of single models.
+const MODELS: &str = "models";
+
+/// What is said of a version of a model.
+#[rustfmt::skip]
+const OF_MODELS: &[(&str, Means)] = &[
+    ("defaultVersion", Nothing(&["true"], "the newest version answers, unless the entry in config.json has `canary`")),
+    ("marName", Nothing(&[], "load_models says which models are served")),
+    ("minWorkers maxWorkers parallelLevel parallelType", Nothing(&[], NO_WORKERS)),
+    ("batchSize maxBatchDelay", Nothing(&[], BATCHES)),
+    ("responseTimeout startupTimeout", Nothing(&[], TIMES)),
+    ("jobQueueSize", Nothing(&[], QUEUES)),
+    ("deviceType deviceIds", Nothing(&[], DEVICES)),
+];
+
+/// Puts the flags of a properties file behind a command line of `serve` that names one, be it by
+/// `--ts_config` or as what is served. Returns what the log has to say of keys without effect.
+pub(in crate::cli) fn expand(arguments: &mut Vec<OsString>) -> Result<Vec<String>, String> {
+    if arguments.get(1).is_none_or(|verb| verb != "serve") {
+        return Ok(Vec::new());
+    }
+    let mut file = variable("ts_config");
+    let given = arguments.clone();
+    for (at, argument) in given.iter().enumerate().skip(2) {
+        let text = argument.to_string_lossy();
+        let is_value = given[at - 1] == "--ts_config";
+        if let Some(path) = text.strip_prefix("--ts_config=") {
+            file = Some(path.into());
+        } else if is_value || (text.ends_with(".properties") && !text.starts_with("--")) {
+            file = Some(argument.clone());
+        }
+    }
+    let Some(file) = file else {
+        return Ok(Vec::new());
+    };
+    arguments.retain(|argument| *argument != file);
+    arguments.retain(|argument| !argument.to_string_lossy().starts_with("--ts_config"));
+    let properties = read(Path::new(&file))?;
+    let shown = file.to_string_lossy();
+    let mut warnings = Vec::new();
+    let flags = flags(&properties, &mut warnings).map_err(|why| format!("`{shown}`: {why}"))?;
+    let is_given = |flag: &str| {
+        let names = given
+            .iter()
+            .filter_map(|it| it.to_str()?.strip_prefix("--"));
+        let mut names = names.map(|name| name.split('=').next().unwrap_or(name));
+        names.any(|name| name == flag || (name, flag) == ("model_store", "model_repository_path"))
+    };
+    for (flag, value) in flags {
+        if !is_given(flag) && variable(flag).is_none() {
+            arguments.push(format!("--{flag}={value}").into());
+        }
+    }
+    let warnings = warnings.iter().map(|why| format!("`{shown}`: {why}"));
+    Ok(warnings.collect())
+}
+
+/// The variable of a flag.
+fn variable(flag: &str) -> Option<OsString> {
+    let value = env::var_os(format!("GRAPHMILL_{}", flag.to_ascii_uppercase()));
+    value.filter(|value| !value.is_empty())
+}
+
+fn read(file: &Path) -> Result<BTreeMap<String, String>, String> {
+    let shown = file.display();
+    let opened = File::open(file).map_err(|error| format!("cannot read `{shown}`: {error}"))?;
+    let mut properties = BTreeMap::new();
+    let read = PropertiesIter::new(opened).read_into(|key, value| {
+        properties.insert(key, value);
+    });
+    read.map_err(|error| format!("`{shown}` is no properties file: {error}"))?;
+    // TorchServe's own variables, where the file says that they count.
+    if properties
+        .get("enable_envvars_config")
+        .is_some_and(|it| it == "true")
+    {
+        for key in names(KEYS) {
+            if let Ok(value) = env::var(format!("TS_{}", key.to_ascii_uppercase())) {
+                properties.insert(key.to_owned(), value);
+            }
+        }
+    }
+    Ok(properties)
+}
+
+/// The flags that properties stand for.
+fn flags(
+    properties: &BTreeMap<String, String>,
+    warnings: &mut Vec<String>,
+) -> Result<BTreeMap<&'static str, String>, String> {
+    let mut flags = BTreeMap::new();
+    for (key, value) in properties {
+        let value = value.trim();
+        if key == MODELS {
+            warn_of_models(value, warnings);
+            continue;
+        }
+        match known(KEYS, key, value, warnings) {
+            Some(Flag("models")) if matches!(value, "standalone" | "none" | "N/A" | "") => {}
+            Some(Flag(flag)) => _ = flags.insert(*flag, value.to_owned()),
+            Some(Address(host, port)) => {
+                let (at, number) = address(value).map_err(|why| format!("`{key}`: {why}"))?;
+                flags.insert(*host, at);
+                flags.insert(*port, number.to_string());
+                if value.starts_with("https:") && !properties.contains_key("certificate_file") {
+                    return Err(format!(
+                        "`{key}` is https, and there is no `certificate_file`"
+                    ));
+                }
+            }
+            Some(Nothing(..)) | None => {}
+        }
+    }
+    // One address for all is no address of its own.
+    if flags.get("management_port") == flags.get("rest_port") {
+        flags.remove("management_port");
+        flags.remove("management_bind_address");
+    }
+    if let Some(size) = flags.get("max_body_bytes") {
+        let size: usize = size
+            .parse()
+            .map_err(|_| format!("`max_request_size`: `{size}` is no number of bytes"))?;
+        flags.insert("max_bodies_bytes", size.max(MAX_BODIES_BYTES).to_string());
+    }
+    Ok(flags)
+}
+
+/// What all bodies may have unless the command line says otherwise.
+const MAX_BODIES_BYTES: usize = 64 << 20;
+
+/// The names of all keys of a table.
+fn names(table: &'static [(&str, Means)]) -> impl Iterator<Item = &'static str> {
+    table.iter().flat_map(|(names, _)| names.split(' '))
+}
+
+/// What a key does; warns of one that does nothing.
+fn known(
+    table: &'static [(&str, Means)],
+    key: &str,
+    value: &str,
+    warnings: &mut Vec<String>,
+) -> Option<&'static Means> {
+    let mut rows = table.iter();
+    let found = rows.find(|(names, _)| names.split(' ').any(|name| name == key));
+    match found {
+        Some((_, Nothing(idle, why))) if !idle.contains(&value) => {
+            warnings.push(format!("`{key}` has no effect: {why}"));
+        }
+        Some(_) => {}
+        None => {
+            let near = suggest::nearest(key, names(table));
+            let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+            warnings.push(format!(
+                "`{key}` has no effect: TorchServe has no such key{near}"
+            ));
+        }
+    }
+    found.map(|(_, means)| means)
+}
+
+fn warn_of_models(text: &str, warnings: &mut Vec<String>) {
+    let models: BTreeMap<String, BTreeMap<String, Map<String, Value>>> =
+        match serde_json::from_str(text) {
+            Ok(models) => models,
+            Err(error) => {
+                let why = "expected JSON: models, their versions, and settings of each";
+                return warnings.push(format!("`{MODELS}` has no effect: {why}: {error}"));
+            }
+        };
+    for (key, value) in models.values().flat_map(BTreeMap::values).flatten() {
+        known(OF_MODELS, key, &value.to_string(), warnings);
+    }
+    warnings.sort();
+    warnings.dedup();
+}
+
+/// The host and the port of an address such as `http://0.0.0.0:8080`.
+fn address(text: &str) -> Result<(String, u16), String> {
+    let wrong = || format!("expected an address such as `http://127.0.0.1:8080`, not `{text}`");
+    let uri: Uri = text.parse().map_err(|_| wrong())?;
+    let usual = match uri.scheme_str() {
+        Some("http") => 80,
+        Some("https") => 443,
+        _ => return Err(wrong()),
+    };
+    let host = uri.host().ok_or_else(wrong)?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    Ok((host.to_owned(), uri.port_u16().unwrap_or(usual)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_text(text: &str) -> (Result<BTreeMap<&'static str, String>, String>, Vec<String>) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("config.properties");
+        std::fs::write(&file, text).expect("writable");
+        let mut warnings = Vec::new();
+        let properties = read(&file).expect("properties");
+        (flags(&properties, &mut warnings), warnings)
+    }
+
+    #[test]
+    fn keys_become_flags() {
+        let (flags, warnings) = read_text(
+            "# a comment\n\
+             inference_address=http://0.0.0.0:8080\nmanagement_address=http://0.0.0.0:8081\n\
+             grpc_inference_port: 7070\nmax_request_size=655350000\nenable_metrics_api=true\n\
+             load_models=all\nmodel_store=store\n",
+        );
+        let expected = [
+            ("management_bind_address", "0.0.0.0"),
+            ("management_port", "8081"),
+            ("max_bodies_bytes", "655350000"),
+            ("max_body_bytes", "655350000"),
+            ("model_repository_path", "store"),
+            ("models", "all"),
+            ("port", "7070"),
+            ("rest_bind_address", "0.0.0.0"),
+            ("rest_port", "8080"),
+        ];
+        let expected = expected.map(|(flag, value)| (flag, value.to_owned()));
+        assert_eq!((flags, warnings), (Ok(expected.into()), vec![]));
+        let (flags, _) =
+            read_text("inference_address=http://[::1]\nmanagement_address=http://[::1]\n");
+        let expected = [("rest_bind_address", "::1"), ("rest_port", "80")];
+        assert_eq!(
+            flags,
+            Ok(expected
+                .map(|(flag, value)| (flag, value.to_owned()))
+                .into())
+        );
+    }
+
+    #[test]
+    fn keys_without_effect_are_told_and_wrong_values_refused() {
+        let (flags, warnings) = read_text(
+            "install_py_dep_per_model=true\nmax_responze_size=1\n\
+             models={\\\n  \"a\": {\"1.0\": {\"defaultVersion\": true, \\\n    \"batchSize\": 2, \"batchsize\": 3}}}\n",
+        );
+        assert_eq!(flags, Ok(BTreeMap::new()));
+        let said = [
+            "no Python",
+            "did you mean `max_response_size`",
+            "`batchSize` has no effect: language models",
+            "did you mean `batchSize`",
+        ];
+        for words in said {
+            assert!(
+                warnings.iter().any(|it| it.contains(words)),
+                "{words}: {warnings:?}"
+            );
+        }
+        assert_eq!(warnings.len(), said.len(), "{warnings:?}");
+        assert!(read_text("models={").1[0].contains("expected JSON"));
+        for (text, said) in [
+            ("inference_address=8080", "expected an address"),
+            ("inference_address=unix:/tmp/x", "expected an address"),
+            (
+                "inference_address=https://127.0.0.1:8443",
+                "certificate_file",
+            ),
+            ("max_request_size=much", "no number of bytes"),
+        ] {
+            let error = read_text(text).0.expect_err("refused");
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+}

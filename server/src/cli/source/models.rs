@@ -1,0 +1,236 @@
+//! A folder of models, each of which is a graph of its own: `--models_dir`.
+
+use std::{
+    collections::{BTreeMap, HashSet, btree_map::Entry},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use graphmill_llm::{ModelKind, kind_of};
+
+use super::{ModelFlags, entry_of, graph::text_with, graph_in, is_model, is_onnx, one_graph};
+use crate::config::{self, Config, GraphEntry, Serving};
+
+/// Folders in folders, as far as models are kept.
+const DEPTH: usize = 8;
+
+/// The beginning of the names of projectors, which belong to the models beside them.
+const PROJECTOR: &str = "mmproj";
+
+/// The value of the option that says that a model has no projector.
+const NO_PROJECTOR: &str = "none";
+
+/// Lists the models and the graphs in a folder as they are now. Each is loaded by a request, and a
+/// mistake in one is told of it alone.
+pub(in crate::cli) fn models_in_folder(root: &Path) -> Config {
+    let mut found = Found::default();
+    found.look(root, "", DEPTH);
+    Config {
+        graphs: found.graphs.into_values().collect(),
+        places: found.places,
+        ..Config::default()
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    /// By their names.
+    graphs: BTreeMap<String, GraphEntry>,
+    /// All that decides what there is.
+    places: Vec<PathBuf>,
+    /// Folders that were looked at: a link can lead back to one.
+    seen: HashSet<PathBuf>,
+}
+
+impl Found {
+    /// Looks at a folder; `name` is its path in the first one, where it is another.
+    fn look(&mut self, folder: &Path, name: &str, depth: usize) {
+        let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        if !self.seen.insert(whole) {
+            return;
+        }
+        self.places.push(folder.to_owned());
+        if !name.is_empty()
+            && let Some(file) = graph_in(folder)
+        {
+            match one_graph(&file, folder, Some(name)) {
+                Ok(config) => config.graphs.into_iter().for_each(|it| self.add(it)),
+                Err(why) => tracing::warn!("`{}` is left out: {why}", folder.display()),
+            }
+            return;
+        }
+        let mut paths: Vec<PathBuf> = match fs::read_dir(folder) {
+            Ok(entries) => entries.filter_map(|it| Some(it.ok()?.path())).collect(),
+            Err(error) => {
+                tracing::warn!("cannot read the folder `{}`: {error}", folder.display());
+                return;
+            }
+        };
+        paths.sort();
+        let (folders, mut files): (Vec<_>, Vec<_>) = paths.into_iter().partition(|it| it.is_dir());
+        files.retain(|it| is_model(it));
+        self.places.extend(files.iter().cloned());
+        let (projectors, mut models): (Vec<_>, Vec<_>) = files
+            .into_iter()
+            .partition(|it| stem_of(it).starts_with(PROJECTOR));
+        models.retain(|it| part_of(&stem_of(it)).1 == 1);
+        for model in &models {
+            let stem = stem_of(model);
+            let own = part_of(&stem).0;
+            let name = match models.len() {
+                1 if !name.is_empty() => name.to_owned(),
+                _ => below(name, own),
+            };
+            let projector = (models.len() > 1)
+                .then(|| projector_of(own, &projectors))
+                .flatten();
+            match entry(model, name, projector.as_deref()) {
+                Ok(entry) => self.add(entry),
+                Err(why) => tracing::warn!("`{}` is left out: {why}", model.display()),
+            }
+        }
+        if depth > 0 && (models.is_empty() || name.is_empty()) {
+            for folder in &folders {
+                let own = folder.file_name().unwrap_or_default().to_string_lossy();
+                if !own.starts_with('.') {
+                    self.look(folder, &below(name, &own), depth - 1);
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, mut graph: GraphEntry) {
+        graph.serving = Serving {
+            optional: true,
+            on_demand: true,
+            independent: true,
+            ..Serving::default()
+        };
+        let (name, file) = (graph.name.clone(), graph.file.display().to_string());
+        if let Some(why) = config::wrong_name(&name) {
+            tracing::warn!("`{file}` is left out: its name `{name:?}` {why}");
+            return;
+        }
+        match self.graphs.entry(name) {
+            Entry::Vacant(place) => {
+                place.insert(graph);
+            }
+            Entry::Occupied(other) => {
+                let (name, other) = (other.key(), other.get().file.display());
+                tracing::warn!("`{file}` is left out: `{other}` has the name `{name}`, too");
+            }
+        }
+    }
+}
+
+/// The name of what is in a folder of this name.
+fn below(folder: &str, name: &str) -> String {
+    if folder.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{folder}/{name}")
+    }
+}
+
+/// The entry of a model. One whose kind cannot be read has the graph of those that generate, which
+/// then tells why it cannot be loaded.
+fn entry(model: &Path, name: String, projector: Option<&str>) -> Result<GraphEntry, String> {
+    let flags = ModelFlags::default();
+    let text = if is_onnx(model) {
+        super::text(model, &flags)?
+    } else {
+        let kind = kind_of(model).unwrap_or(ModelKind::Generates);
+        text_with(model, kind, &flags, projector)?
+    };
+    Ok(entry_of(model, name, text))
+}
+
+fn stem_of(file: &Path) -> String {
+    let stem = file.file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned()
+}
+
+/// The name of a model and the number of a part: 2 of `large-00002-of-00003`.
+fn part_of(stem: &str) -> (&str, u32) {
+    let split = || {
+        let (rest, count) = stem.rsplit_once("-of-")?;
+        let (name, number) = rest.rsplit_once('-')?;
+        count.parse::<u32>().ok()?;
+        Some((name, number.parse().ok()?))
+    };
+    split().unwrap_or((stem, 1))
+}
+
+/// The projector of one of several models in a folder: `mmproj-NAME-f16.gguf` belongs to those whose
+/// names begin with `NAME`, the longest one first. None where no model can have one.
+fn projector_of(model: &str, projectors: &[PathBuf]) -> Option<String> {
+    let model = model.to_lowercase();
+    let fits = |path: &&PathBuf| {
+        let stem = stem_of(path).to_lowercase();
+        let name = stem[PROJECTOR.len()..].trim_start_matches(['-', '_', '.']);
+        let name = name.rsplit_once('-').map_or(name, |(name, _)| name);
+        (!name.is_empty() && model.starts_with(name)).then_some(name.len())
+    };
+    let fitting = projectors
+        .iter()
+        .filter_map(|path| Some((fits(&path)?, path)));
+    let longest = fitting.max_by_key(|(length, _)| *length);
+    let path = longest.and_then(|(_, path)| std::path::absolute(path).ok());
+    let path = path.and_then(|path| Some(path.to_str()?.to_owned()));
+    path.or_else(|| (!projectors.is_empty()).then(|| NO_PROJECTOR.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_model_of_a_folder_is_listed_once_with_what_belongs_to_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for file in [
+            "alone.gguf",
+            "big-00001-of-00002.gguf",
+            "big-00002-of-00002.gguf",
+            "eye-4b-q4.gguf",
+            "mmproj-eye-4b-f16.gguf",
+            "notes.txt",
+            "org/chat/m.gguf",
+            "org/chat/mmproj.gguf",
+            "two/x.gguf",
+            "two/y.gguf",
+            "graph/graph.pbtxt",
+            "graph/unused.gguf",
+            ".hidden/h.gguf",
+        ] {
+            let file = folder.path().join(file);
+            fs::create_dir_all(file.parent().expect("a folder")).expect("writable");
+            fs::write(file, "").expect("writable");
+        }
+        std::os::unix::fs::symlink(folder.path(), folder.path().join("org/back"))
+            .expect("writable");
+        let config = models_in_folder(folder.path());
+        let names: Vec<&str> = config.graphs.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "alone",
+                "big",
+                "eye-4b-q4",
+                "graph",
+                "org/chat",
+                "two/x",
+                "two/y"
+            ]
+        );
+        let projector = |name: &str| {
+            let graph = config.graphs.iter().find(|it| it.name == name);
+            let text = graph.and_then(|it| it.text.clone()).expect("a text");
+            let line = text.lines().find(|line| line.contains("mmproj:"));
+            line.map(|line| line.trim().to_owned())
+        };
+        assert_eq!(projector("alone").as_deref(), Some("mmproj: \"none\""));
+        let of_eye = projector("eye-4b-q4").expect("it has one");
+        assert!(of_eye.ends_with("mmproj-eye-4b-f16.gguf\""), "{of_eye}");
+        assert_eq!(projector("org/chat"), None, "the engine finds it");
+    }
+}

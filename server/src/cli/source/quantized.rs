@@ -1,0 +1,141 @@
+//! Quantized copies of models, which are kept in a cache of their own. Another process of this
+//! program writes them, which a damaged file may end.
+
+use std::{
+    env,
+    fs::{self, File},
+    io::{BufRead as _, BufReader},
+    os::unix::fs::{MetadataExt as _, symlink},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use graphmill_llm::{trial::this_program, weights};
+use ring::digest::{SHA256, digest};
+
+use crate::{
+    cli::quantize::QUANTIZING,
+    hub::progress::{self, Told},
+};
+
+/// Files beside a model that belong to it.
+const COMPANIONS: [&str; 2] = ["chat_template.jinja", "generation_config.json"];
+
+/// Returns the file of a model whose weights are of this type, or of another one with as many bits.
+pub(super) fn of(model: &Path, kind: &str) -> Result<PathBuf, String> {
+    let bits = |kind: &str| kind.chars().find(char::is_ascii_digit);
+    let now = weights::type_of(model).map_err(|error| error.to_string())?;
+    if let Some(now) = now.filter(|now| bits(now) == bits(kind)) {
+        tracing::info!(
+            "`{}` is served as it is: its weights are {now}",
+            model.display()
+        );
+        return Ok(model.to_owned());
+    }
+    let failed = |error: std::io::Error| {
+        format!(
+            "cannot keep a quantized copy of `{}`: {error}",
+            model.display()
+        )
+    };
+    let folder = folder(model).map_err(failed)?;
+    fs::create_dir_all(&folder).map_err(failed)?;
+    let stem = model.file_stem().unwrap_or_default().to_string_lossy();
+    let copy = folder.join(format!("{stem}-{kind}.gguf"));
+    let lock = File::create(folder.join("lock")).map_err(failed)?;
+    lock.lock().map_err(failed)?;
+    if !copy.is_file() {
+        // What a process has left that was killed.
+        for entry in fs::read_dir(&folder).map_err(failed)?.flatten() {
+            if entry.path().extension().is_some_and(|end| end == "part") {
+                fs::remove_file(entry.path()).map_err(failed)?;
+            }
+        }
+        write(model, &copy, kind)?;
+        link_companions(model, &folder).map_err(failed)?;
+    }
+    tracing::info!("the weights are {kind}: `{}`", copy.display());
+    Ok(copy)
+}
+
+/// The folder of a model's copies, which is another one once the file has changed.
+fn folder(model: &Path) -> std::io::Result<PathBuf> {
+    let given = |name| env::var_os(name).filter(|value| !value.is_empty());
+    let cache = given("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(given("HOME")?).join(".cache")));
+    let cache = cache.unwrap_or_else(env::temp_dir);
+    let found = fs::metadata(model)?;
+    let state = (
+        model.canonicalize()?,
+        found.len(),
+        found.mtime(),
+        found.mtime_nsec(),
+    );
+    let sum = digest(&SHA256, format!("{state:?}").as_bytes());
+    let digits = sum
+        .as_ref()
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"));
+    let digits: String = digits.collect();
+    Ok(cache.join("graphmill/quantized").join(digits))
+}
+
+fn write(model: &Path, copy: &Path, kind: &str) -> Result<(), String> {
+    let failed = |why: &str| format!("cannot quantize `{}` to {kind}: {why}", model.display());
+    let mut command = Command::new(this_program().map_err(|error| failed(&error.to_string()))?);
+    command
+        .arg("quantize")
+        .args([model, copy])
+        .arg(kind)
+        // It computes on CPUs.
+        .env("CUDA_VISIBLE_DEVICES", "-1")
+        .env("GGML_NO_BACKTRACE", "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut process = command
+        .spawn()
+        .map_err(|error| failed(&error.to_string()))?;
+    tracing::info!("quantizing `{}` to {kind}", model.display());
+    let (_told, mut last) = (Told::quantizing(), String::new());
+    let output = process.stderr.take().map(BufReader::new);
+    for line in output
+        .into_iter()
+        .flat_map(BufReader::lines)
+        .map_while(Result::ok)
+    {
+        let percent = line.strip_prefix(QUANTIZING);
+        match percent.and_then(|rest| rest.trim_end_matches('%').trim().parse::<f32>().ok()) {
+            Some(percent) => progress::quantized(percent / 100.0),
+            None => last = line,
+        }
+    }
+    let status = process.wait().map_err(|error| failed(&error.to_string()))?;
+    if status.success() {
+        return Ok(());
+    }
+    let why = last.strip_prefix("error: ").unwrap_or(&last);
+    Err(failed(if why.is_empty() {
+        "the process ended"
+    } else {
+        why
+    }))
+}
+
+/// Lets what lies beside the model lie beside its copy, too.
+fn link_companions(model: &Path, folder: &Path) -> std::io::Result<()> {
+    let Some(home) = model.canonicalize()?.parent().map(Path::to_owned) else {
+        return Ok(());
+    };
+    for entry in fs::read_dir(&home)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_projector = name.starts_with("mmproj") && name.ends_with(".gguf");
+        let link = folder.join(&*name);
+        if (is_projector || COMPANIONS.contains(&&*name)) && !link.exists() {
+            symlink(&path, link)?;
+        }
+    }
+    Ok(())
+}

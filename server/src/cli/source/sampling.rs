@@ -1,0 +1,58 @@
+//! Flags for what requests leave open: they become options of the node that reads requests.
+
+use clap::Args;
+
+use crate::cli::heading;
+
+#[derive(Clone, Debug, Default, Args)]
+#[command(
+    rename_all = "snake_case",
+    next_help_heading = heading::SAMPLING
+)]
+pub(in crate::cli) struct SamplingFlags {
+    /// Temperature of sampling.
+    #[arg(long, value_name = "NUMBER")]
+    temperature: Option<f32>,
+    /// Share of the probability that the likeliest tokens kept must reach.
+    #[arg(long, value_name = "NUMBER")]
+    top_p: Option<f32>,
+    /// Number of likeliest tokens kept; -1 keeps all.
+    #[arg(long, value_name = "COUNT")]
+    top_k: Option<i32>,
+    /// Least probability of a kept token, relative to the likeliest.
+    #[arg(long, value_name = "NUMBER")]
+    min_p: Option<f32>,
+    /// Penalty of tokens that are there already; 1 is none.
+    #[arg(long, value_name = "NUMBER")]
+    repetition_penalty: Option<f32>,
+    /// Maximum number of tokens in an answer.
+    #[arg(long, visible_alias = "max_tokens", value_name = "TOKENS")]
+    max_new_tokens: Option<u32>,
+}
+
+impl SamplingFlags {
+    /// The flags that were given: their names, the fields of the options, and the values.
+    pub(super) fn given(&self) -> Vec<(&'static str, &'static str, String)> {
+        let number = |number: Option<f32>| number.map(|number| number.to_string());
+        let rows = [
+            ("temperature", "temperature", number(self.temperature)),
+            ("top_p", "top_p", number(self.top_p)),
+            ("top_k", "top_k", self.top_k.map(|count| count.to_string())),
+            ("min_p", "min_p", number(self.min_p)),
+            (
+                "repetition_penalty",
+                "repetition_penalty",
+                number(self.repetition_penalty),
+            ),
+            (
+                "max_new_tokens",
+                "max_tokens",
+                self.max_new_tokens.map(|most| most.to_string()),
+            ),
+        ];
+        let given = rows
+            .into_iter()
+            .filter_map(|(flag, field, value)| Some((flag, field, value?)));
+        given.collect()
+    }
+}

@@ -1,0 +1,239 @@
+//! The graph of a model or of an ensemble.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
+
+use graphmill_grammar::{SourceMap, fmt};
+
+use super::{
+    super::graph::quoted,
+    model::{DynamicBatching, LevelPolicy, ModelConfig, QueuePolicy, TensorConfig},
+};
+
+/// A model at its place in a graph, with the stream of each of its inputs and outputs.
+pub(super) struct Placed<'a> {
+    pub(super) model: &'a ModelConfig,
+    pub(super) file: PathBuf,
+    pub(super) inputs: Vec<(String, String)>,
+    pub(super) outputs: Vec<(String, String)>,
+}
+
+/// Names of streams, which are narrower than those of tensors.
+#[derive(Default)]
+pub(super) struct Streams {
+    by_tensor: BTreeMap<String, String>,
+    taken: BTreeSet<String>,
+}
+
+impl Streams {
+    /// Returns the stream of a tensor, the same for the same tensor.
+    pub(super) fn name(&mut self, tensor: &str) -> String {
+        if let Some(known) = self.by_tensor.get(tensor) {
+            return known.clone();
+        }
+        let mut plain = plain(tensor);
+        while !self.taken.insert(plain.clone()) {
+            plain.push('_');
+        }
+        self.by_tensor.insert(tensor.to_owned(), plain.clone());
+        plain
+    }
+}
+
+/// Replaces what a name of a stream cannot have.
+fn plain(tensor: &str) -> String {
+    let allowed = |it: char| match it.to_ascii_lowercase() {
+        it if it.is_ascii_alphanumeric() => it,
+        _ => '_',
+    };
+    let plain: String = tensor.chars().map(allowed).collect();
+    if plain.starts_with(|it: char| it.is_ascii_digit()) {
+        format!("t{plain}")
+    } else {
+        plain
+    }
+}
+
+/// Writes the graph of `config`, whose models are `placed`.
+pub(super) fn text(
+    file: &Path,
+    config: &ModelConfig,
+    mut streams: Streams,
+    placed: &[Placed<'_>],
+) -> String {
+    let mut text = format!("# Written for `{}`.\n\n", file.display());
+    let mut declared = String::new();
+    for (side, tensors) in [("input", &config.input), ("output", &config.output)] {
+        for tensor in tensors {
+            let stream = streams.name(&tensor.name);
+            let _ = writeln!(text, "{side}_stream: {}", quoted(&stream));
+            declared.push_str(&declaration(side, &stream, tensor, config));
+        }
+    }
+    let _ = writeln!(
+        text,
+        "graph_options {{\n[type.googleapis.com/graphmill.TensorOptions] {{\n{declared}}}\n}}"
+    );
+    for (position, placed) in placed.iter().enumerate() {
+        text.push_str(&node(placed, &format!("model{position}")));
+    }
+    // What is written here can be read.
+    fmt::format(&mut SourceMap::new(), "", text.as_str()).unwrap_or(text)
+}
+
+/// Declares a tensor of the graph.
+fn declaration(side: &str, stream: &str, tensor: &TensorConfig, config: &ModelConfig) -> String {
+    let mut text = format!("{side} {{ name: {}", quoted(&tensor.name));
+    if stream != tensor.name {
+        let _ = write!(text, " stream: {}", quoted(stream));
+    }
+    if let Some(datatype) = tensor.data_type.datatype() {
+        let rows = (config.max_batch_size > 0).then_some(-1);
+        let shape: Vec<String> = (rows.iter().chain(&tensor.dims))
+            .map(i64::to_string)
+            .collect();
+        let _ = write!(text, " datatype: {datatype} shape: [{}]", shape.join(", "));
+    }
+    text.push_str(" }\n");
+    text
+}
+
+/// Adds options to the node of a language model.
+pub(super) fn with_options<'a>(
+    graph: &str,
+    options: impl Iterator<Item = (&'a str, &'a str)>,
+) -> String {
+    let mut text = String::new();
+    for (name, value) in options {
+        // Numbers and the words of enums stand without quotes.
+        let is_word =
+            |it: char| it.is_ascii_digit() || it.is_ascii_uppercase() || "_.-".contains(it);
+        let is_plain =
+            !value.is_empty() && value.chars().all(is_word) || ["true", "false"].contains(&value);
+        let value = if is_plain {
+            value.to_owned()
+        } else {
+            quoted(value)
+        };
+        let _ = write!(text, "      {name}: {value}\n");
+    }
+    let at = graph.find("models_path").map_or(0, |at| at);
+    let line = graph[at..]
+        .find('\n')
+        .map_or(graph.len(), |end| at + end + 1);
+    format!("{}{text}{}", &graph[..line], &graph[line..])
+}
+
+/// Writes the node of a model, around which one that batches is.
+fn node(placed: &Placed<'_>, resource: &str) -> String {
+    let mut tags = Streams::default();
+    let mut ports = String::new();
+    let mut names = String::new();
+    for (side, pairs) in [("input", &placed.inputs), ("output", &placed.outputs)] {
+        for (tensor, stream) in pairs {
+            let tag = tags.name(&format!("{side} {tensor}")).to_ascii_uppercase();
+            let _ = writeln!(
+                ports,
+                "{side}_stream: {}",
+                quoted(&format!("{tag}:{stream}"))
+            );
+            let _ = writeln!(
+                names,
+                "tag_to_{side}_tensor_names {{ key: {} value: {} }}",
+                quoted(&tag),
+                quoted(tensor)
+            );
+        }
+    }
+    let path = quoted(&placed.file.to_string_lossy());
+    let session = quoted(&format!("SESSION:{resource}"));
+    let model = format!(
+        "calculator: \"OnnxInferenceCalculator\"\ninput_side_packet: {session}\nnode_options {{\n\
+         [type.googleapis.com/graphmill.OnnxInferenceCalculatorOptions] {{\nmodel_path: {path}\n\
+         {names}}}\n}}\n"
+    );
+    if placed.model.max_batch_size == 0 {
+        return format!("\nnode {{\n{ports}{model}}}\n");
+    }
+    let batching = batching(placed.model);
+    format!(
+        "\nnode {{\ncalculator: \"DynamicBatchCalculator\"\n{ports}node_options {{\n\
+         [type.googleapis.com/graphmill.DynamicBatchCalculatorOptions] {{\nmodel {{\n{model}}}\n\
+         {batching}}}\n}}\n}}\n"
+    )
+}
+
+/// Writes the options of the node that batches; those that are not set are left out.
+fn batching(model: &ModelConfig) -> String {
+    let DynamicBatching {
+        preferred_batch_size,
+        max_queue_delay_microseconds,
+        preserve_ordering: _,
+        priority_levels,
+        default_priority_level,
+        default_queue_policy,
+        priority_queue_policy,
+    } = &model.dynamic_batching;
+    let instances: u32 = (model.instance_group.iter())
+        .map(|group| group.count.max(1))
+        .fold(0, u32::saturating_add);
+    let mut text = numbers(&[
+        ("max_batch_size", model.max_batch_size.into()),
+        (
+            "max_queue_delay_microseconds",
+            *max_queue_delay_microseconds,
+        ),
+        (
+            "instances",
+            if instances > 1 { instances.into() } else { 0 },
+        ),
+        ("priority_levels", (*priority_levels).into()),
+        ("default_priority_level", (*default_priority_level).into()),
+    ]);
+    for size in preferred_batch_size {
+        let _ = writeln!(text, "preferred_batch_size: {size}");
+    }
+    text.push_str(&policy(default_queue_policy));
+    for LevelPolicy { key, value } in priority_queue_policy {
+        let value = policy(value);
+        let _ = writeln!(
+            text,
+            "priority_queue_policy {{ key: {key} value {{ {value} }} }}"
+        );
+    }
+    text
+}
+
+fn policy(policy: &QueuePolicy) -> String {
+    let QueuePolicy {
+        timeout_action,
+        default_timeout_microseconds,
+        allow_timeout_override: _,
+        max_queue_size,
+    } = policy;
+    let mut text = numbers(&[
+        (
+            "default_timeout_microseconds",
+            *default_timeout_microseconds,
+        ),
+        ("max_queue_size", (*max_queue_size).into()),
+    ]);
+    if let Some(action) = timeout_action {
+        let _ = writeln!(
+            text,
+            "timeout_action: {}",
+            format!("{action:?}").to_uppercase()
+        );
+    }
+    text
+}
+
+/// Writes the fields that are not 0.
+fn numbers(fields: &[(&str, u64)]) -> String {
+    let set = fields.iter().filter(|(_, value)| *value > 0);
+    set.map(|(name, value)| format!("{name}: {value}\n"))
+        .collect()
+}

@@ -1,0 +1,228 @@
+//! The fields of a `config.pbtxt`.
+
+use graphmill_calculators::tensor::Datatype;
+use serde::Deserialize;
+
+/// A model of Triton's repository.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ModelConfig {
+    pub(super) name: String,
+    pub(super) platform: String,
+    pub(super) backend: String,
+    pub(super) version_policy: VersionPolicy,
+    /// Most rows of a request; 0 for a model whose shapes have no batch dimension.
+    pub(super) max_batch_size: u32,
+    pub(super) input: Vec<TensorConfig>,
+    pub(super) output: Vec<TensorConfig>,
+    pub(super) instance_group: Vec<InstanceGroup>,
+    pub(super) default_model_filename: String,
+    pub(super) dynamic_batching: DynamicBatching,
+    pub(super) ensemble_scheduling: EnsembleScheduling,
+    pub(super) parameters: Vec<Parameter>,
+}
+
+/// Versions that are served; the newest where nothing is set.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct VersionPolicy {
+    pub(super) latest: Option<Latest>,
+    pub(super) all: Option<All>,
+    pub(super) specific: Option<Specific>,
+}
+
+/// The newest versions.
+#[derive(Debug, Deserialize)]
+#[serde(default)]
+pub(super) struct Latest {
+    pub(super) num_versions: usize,
+}
+
+impl Default for Latest {
+    fn default() -> Self {
+        Self { num_versions: 1 }
+    }
+}
+
+/// All versions.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct All {}
+
+/// Versions by number.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Specific {
+    pub(super) versions: Vec<u64>,
+}
+
+/// An input or output.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct TensorConfig {
+    pub(super) name: String,
+    pub(super) data_type: DataType,
+    /// The shape without the batch dimension, -1 for any length.
+    pub(super) dims: Vec<i64>,
+    pub(super) format: Format,
+    /// Names of the classes, a line each, beside `config.pbtxt`.
+    pub(super) label_filename: String,
+}
+
+/// The meaning of an input's dimensions, which changes nothing.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub(super) enum Format {
+    #[default]
+    FormatNone,
+    FormatNhwc,
+    FormatNchw,
+}
+
+/// An element's type, by the names of `config.pbtxt`.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub(super) enum DataType {
+    #[default]
+    TypeInvalid,
+    TypeBool,
+    TypeUint8,
+    TypeUint16,
+    TypeUint32,
+    TypeUint64,
+    TypeInt8,
+    TypeInt16,
+    TypeInt32,
+    TypeInt64,
+    TypeFp16,
+    TypeFp32,
+    TypeFp64,
+    TypeString,
+    TypeBf16,
+}
+
+impl DataType {
+    /// Returns the datatype; `None` for `TYPE_INVALID`.
+    pub(super) fn datatype(self) -> Option<Datatype> {
+        Some(match self {
+            Self::TypeInvalid => return None,
+            Self::TypeBool => Datatype::Bool,
+            Self::TypeUint8 => Datatype::Uint8,
+            Self::TypeUint16 => Datatype::Uint16,
+            Self::TypeUint32 => Datatype::Uint32,
+            Self::TypeUint64 => Datatype::Uint64,
+            Self::TypeInt8 => Datatype::Int8,
+            Self::TypeInt16 => Datatype::Int16,
+            Self::TypeInt32 => Datatype::Int32,
+            Self::TypeInt64 => Datatype::Int64,
+            Self::TypeFp16 => Datatype::Fp16,
+            Self::TypeFp32 => Datatype::Fp32,
+            Self::TypeFp64 => Datatype::Fp64,
+            Self::TypeString => Datatype::Bytes,
+            Self::TypeBf16 => Datatype::Bf16,
+        })
+    }
+}
+
+/// Instances of a model on a device.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct InstanceGroup {
+    pub(super) name: String,
+    pub(super) count: u32,
+    pub(super) kind: Kind,
+    pub(super) gpus: Vec<u32>,
+}
+
+/// A device.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub(super) enum Kind {
+    #[default]
+    KindAuto,
+    KindGpu,
+    KindCpu,
+    KindModel,
+}
+
+/// How requests are batched.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct DynamicBatching {
+    pub(super) preferred_batch_size: Vec<u32>,
+    pub(super) max_queue_delay_microseconds: u64,
+    /// Answers of a session are in the order of its requests in any case.
+    pub(super) preserve_ordering: bool,
+    pub(super) priority_levels: u32,
+    pub(super) default_priority_level: u32,
+    pub(super) default_queue_policy: QueuePolicy,
+    pub(super) priority_queue_policy: Vec<LevelPolicy>,
+}
+
+/// How long requests wait.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct QueuePolicy {
+    pub(super) timeout_action: Option<TimeoutAction>,
+    pub(super) default_timeout_microseconds: u64,
+    /// The shortest limit counts in any case.
+    pub(super) allow_timeout_override: bool,
+    pub(super) max_queue_size: u32,
+}
+
+/// What becomes of a request that has waited too long.
+#[derive(Copy, Clone, Debug, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub(super) enum TimeoutAction {
+    Reject,
+    Delay,
+}
+
+/// How long requests of a level wait.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct LevelPolicy {
+    pub(super) key: u32,
+    pub(super) value: QueuePolicy,
+}
+
+/// Models whose outputs are inputs of others.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct EnsembleScheduling {
+    pub(super) step: Vec<Step>,
+}
+
+/// One model of an ensemble.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Step {
+    pub(super) model_name: String,
+    pub(super) model_version: i64,
+    /// From inputs of the model to tensors of the ensemble.
+    pub(super) input_map: Vec<Pair>,
+    /// From outputs of the model to tensors of the ensemble.
+    pub(super) output_map: Vec<Pair>,
+}
+
+/// An entry of a map of texts.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Pair {
+    pub(super) key: String,
+    pub(super) value: String,
+}
+
+/// A parameter of the backend.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Parameter {
+    pub(super) key: String,
+    pub(super) value: ParameterValue,
+}
+
+/// The value of a parameter.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ParameterValue {
+    pub(super) string_value: String,
+}

@@ -1,0 +1,269 @@
+//! Changes of a `config.json` that leave the rest of its text as it is.
+
+use std::{
+    fmt,
+    io::ErrorKind,
+    ops::Range,
+    path::{Path, PathBuf},
+};
+
+use graphmill_engine::read_text;
+use serde::{
+    Deserialize,
+    de::{Deserializer, MapAccess, Visitor},
+};
+use serde_json::{Value, json, value::RawValue};
+
+use crate::{config, replace::replace};
+
+/// The list that graphs are added to, as OpenVINO Model Server does.
+const LIST: &str = "model_config_list";
+/// The lists that graphs are removed from.
+const LISTS: [&str; 2] = [LIST, "mediapipe_config_list"];
+
+/// What a configuration is made from where there is none.
+const EMPTY: &str = "{\n  \"model_config_list\": []\n}\n";
+
+/// Adds a graph of this folder to a configuration file.
+pub(crate) fn add(file: &Path, name: &str, folder: &Path) -> Result<(), String> {
+    if !folder.is_dir() {
+        return Err(format!("`{}` is no folder", folder.display()));
+    }
+    let base = relative(folder, file)?;
+    change(file, |text| added(text, name, &base))
+}
+
+/// Removes the graph of this name from a configuration file.
+pub(crate) fn remove(file: &Path, name: &str) -> Result<(), String> {
+    change(file, |text| removed(text, name))
+}
+
+/// Changes a configuration file atomically: a concurrent reader gets the old one or the new one.
+fn change(file: &Path, change: impl FnOnce(&str) -> Result<String, String>) -> Result<(), String> {
+    let shown = file.display();
+    let text = match read_text(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => EMPTY.to_owned(),
+        Err(error) => return Err(format!("cannot read `{shown}`: {error}")),
+    };
+    let changed = change(&text).map_err(|why| format!("`{shown}`: {why}"))?;
+    if let Some(wrong) = config::parse(file, &changed)
+        .diagnostics
+        .iter()
+        .find(|it| it.is_error())
+    {
+        return Err(format!("`{shown}`: {}", wrong.message));
+    }
+    // Through a link, so that the link stays.
+    let file = &file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    replace(file, changed.as_bytes(), 0o666)
+        .map_err(|error| format!("cannot write `{shown}`: {error}"))
+}
+
+/// The text with a graph more.
+fn added(text: &str, name: &str, base: &str) -> Result<String, String> {
+    let lists = Lists::of(text)?;
+    if lists
+        .entries()
+        .any(|entry| entry.name.as_deref() == Some(name))
+    {
+        return Err(format!("there is a graph `{name}` already"));
+    }
+    let entry = json!({ "config": { "name": name, "base_path": base } });
+    let Some(list) = lists.0.iter().find(|list| list.key == LIST) else {
+        let start = text.find('{').map_or(0, |at| at + 1);
+        let is_only = text[start..].trim_start().starts_with('}');
+        let comma = if is_only { "\n" } else { "," };
+        return Ok(spliced(
+            text,
+            start..start,
+            &format!("\n  \"{LIST}\": [\n    {entry}\n  ]{comma}"),
+        ));
+    };
+    Ok(match list.entries.last() {
+        Some(final_entry) => {
+            // In a line of its own, as far in as the one before it.
+            let line = text[..final_entry.place.start]
+                .rfind('\n')
+                .map_or(0, |at| at + 1);
+            let before = &text[line..final_entry.place.start];
+            let between = if before.trim().is_empty() {
+                format!("\n{before}")
+            } else {
+                " ".to_owned()
+            };
+            let end = final_entry.place.end;
+            spliced(text, end..end, &format!(",{between}{entry}"))
+        }
+        None => spliced(text, list.place.clone(), &format!("[\n    {entry}\n  ]")),
+    })
+}
+
+/// The text without the graph of this name.
+fn removed(text: &str, name: &str) -> Result<String, String> {
+    let lists = Lists::of(text)?;
+    for list in &lists.0 {
+        let is_it = |entry: &Entry| entry.name.as_deref() == Some(name);
+        let Some(index) = list.entries.iter().position(is_it) else {
+            continue;
+        };
+        let place = &list.entries[index].place;
+        // With the comma that divided it from a neighbor.
+        let range = match (index.checked_sub(1), list.entries.get(index + 1)) {
+            (Some(before), _) => list.entries[before].place.end..place.end,
+            (None, Some(after)) => place.start..after.place.start,
+            (None, None) => return Ok(spliced(text, list.place.clone(), "[]")),
+        };
+        return Ok(spliced(text, range, ""));
+    }
+    Err(format!("there is no graph `{name}` in it"))
+}
+
+/// How a configuration names a folder: relative to its own where it is inside of that.
+fn relative(folder: &Path, config: &Path) -> Result<String, String> {
+    let whole = |path: &Path| {
+        path.canonicalize()
+            .map_err(|error| format!("cannot find `{}`: {error}", path.display()))
+    };
+    let home = match config.parent() {
+        Some(parent) if parent != Path::new("") => whole(parent)?,
+        _ => whole(Path::new("."))?,
+    };
+    let folder = whole(folder)?;
+    let path = match folder.strip_prefix(&home) {
+        Ok(inside) if inside == Path::new("") => PathBuf::from("."),
+        Ok(inside) => inside.to_owned(),
+        Err(_) => folder,
+    };
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| format!("the path `{}` is not UTF-8", path.display()))
+}
+
+fn spliced(text: &str, range: Range<usize>, with: &str) -> String {
+    format!("{}{with}{}", &text[..range.start], &text[range.end..])
+}
+
+/// The lists of graphs in a configuration, with their places in its text.
+struct Lists(Vec<List>);
+
+struct List {
+    key: &'static str,
+    place: Range<usize>,
+    entries: Vec<Entry>,
+}
+
+struct Entry {
+    name: Option<String>,
+    place: Range<usize>,
+}
+
+impl Lists {
+    fn of(text: &str) -> Result<Self, String> {
+        let wrong = |error: serde_json::Error| format!("it is no configuration: {error}");
+        let Fields(fields) = serde_json::from_str(text).map_err(wrong)?;
+        let place = |raw: &RawValue| {
+            let start = raw.get().as_ptr() as usize - text.as_ptr() as usize;
+            start..start + raw.get().len()
+        };
+        let mut lists = Vec::new();
+        for key in LISTS {
+            let Some((_, raw)) = fields.iter().find(|(name, _)| name == key) else {
+                continue;
+            };
+            let entries: Vec<&RawValue> =
+                serde_json::from_str(raw.get()).map_err(|_| format!("`{key}` is no list"))?;
+            let entries = entries.into_iter().map(|raw| Entry {
+                name: name_of(raw),
+                place: place(raw),
+            });
+            lists.push(List {
+                key,
+                place: place(raw),
+                entries: entries.collect(),
+            });
+        }
+        Ok(Self(lists))
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.0.iter().flat_map(|list| &list.entries)
+    }
+}
+
+fn name_of(raw: &RawValue) -> Option<String> {
+    let entry: Value = serde_json::from_str(raw.get()).ok()?;
+    let graph = entry.get("config").unwrap_or(&entry);
+    Some(graph.get("name")?.as_str()?.to_owned())
+}
+
+/// The fields of an object, with their text.
+struct Fields<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+
+        impl<'de> Visitor<'de> for Object {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+
+        deserializer.deserialize_map(Object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_added_and_removed_leaves_the_rest_as_it_was() {
+        let text = "{\n\t\"model_config_list\":  [ ],\n\t\"mediapipe_config_list\": [\n\t\t{ \"name\":\"a\" },\n\t\t{\"name\": \"b\"}\n\t]\n}";
+        let with = added(text, "c", "x").expect("added");
+        assert!(
+            with.contains(
+                "[\n    {\"config\":{\"name\":\"c\",\"base_path\":\"x\"}}\n  ],\n\t\"med"
+            ),
+            "{with}"
+        );
+        let more = added(&with, "d", "y").expect("added");
+        assert!(
+            more.contains("\"x\"}},\n    {\"config\":{\"name\":\"d\""),
+            "{more}"
+        );
+        assert_eq!(removed(&more, "d").expect("removed"), with);
+        let without = removed(text, "a").expect("removed");
+        assert_eq!(without, text.replace("{ \"name\":\"a\" },\n\t\t", ""));
+        assert_eq!(
+            removed(text, "b").expect("removed"),
+            text.replace(",\n\t\t{\"name\": \"b\"}", "")
+        );
+        assert!(removed(text, "e").expect_err("not there").contains("`e`"));
+        assert!(
+            added(text, "a", "x")
+                .expect_err("there")
+                .contains("already")
+        );
+    }
+
+    #[test]
+    fn a_list_that_is_missing_is_made() {
+        for text in ["{}", "{ \"subgraph_list\": [] }", EMPTY] {
+            let with = added(text, "a", ".").expect("added");
+            let value: Value = serde_json::from_str(&with).expect(&with);
+            assert_eq!(value[LIST][0]["config"]["name"], "a", "{with}");
+        }
+        assert!(added("[]", "a", ".").is_err() && added("{", "a", ".").is_err());
+    }
+}

@@ -1,0 +1,91 @@
+//! Graphs that exist only once their model is there.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// The time until a failed attempt is made again, whoever asks meanwhile.
+const PAUSE: Duration = Duration::from_secs(30);
+
+/// Returns the text of a graph, or why there is none.
+type Make = dyn Fn() -> Result<String, String> + Send + Sync;
+
+/// Makes the graph of a model that is fetched or quantized first, when the graph is loaded.
+#[derive(Clone)]
+pub struct Maker(Arc<Inner>);
+
+struct Inner {
+    make: Box<Make>,
+    made: Mutex<Option<Made>>,
+}
+
+/// What came of the last attempt.
+type Made = Result<Arc<str>, (Instant, String)>;
+
+impl Maker {
+    /// Makes the graph by a function that blocks until the model is there. It is called until it
+    /// has succeeded once.
+    pub fn new(make: impl Fn() -> Result<String, String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Inner {
+            make: Box::new(make),
+            made: Mutex::default(),
+        }))
+    }
+
+    /// The text of the graph; blocks until the model is there.
+    pub(crate) fn graph(&self) -> Result<Arc<str>, String> {
+        let mut made = self.0.made.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*made {
+            Some(Ok(text)) => return Ok(Arc::clone(text)),
+            Some(Err((when, why))) if when.elapsed() < PAUSE => return Err(why.clone()),
+            _ => {}
+        }
+        let text = (self.0.make)().map(Arc::from);
+        *made = Some(text.clone().map_err(|why| (Instant::now(), why)));
+        text
+    }
+}
+
+impl fmt::Debug for Maker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Maker")
+    }
+}
+
+impl PartialEq for Maker {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Maker {}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn what_was_made_is_kept_and_what_failed_is_not_tried_again_at_once() {
+        for succeeds in [true, false] {
+            let calls = Arc::<AtomicU32>::default();
+            let counted = Arc::clone(&calls);
+            let maker = Maker::new(move || {
+                counted.fetch_add(1, Ordering::SeqCst);
+                succeeds
+                    .then(|| "graph".to_owned())
+                    .ok_or_else(|| "why".to_owned())
+            });
+            for _ in 0..3 {
+                let expected = succeeds
+                    .then(|| "graph".into())
+                    .ok_or_else(|| "why".to_owned());
+                assert_eq!(maker.graph(), expected);
+            }
+            assert_eq!(calls.load(Ordering::SeqCst), 1);
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! TorchServe's services: predictions, and what is served.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream, stream::BoxStream};
+use serde_json::Value;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::{
+    message::Charged,
+    service::{Answer, read},
+};
+use crate::{
+    app::state::App,
+    bodies::Share,
+    errors::{Cause, Failure},
+    kserve::wrong,
+    run::RequestContext,
+    torchserve::{
+        self, Kind, Part, Prediction, PredictionRequest, models,
+        proto::{
+            inference::{
+                self, PredictionResponse, PredictionsRequest, TorchServeHealthResponse,
+                inference_ap_is_service_server::InferenceApIsService,
+            },
+            management::{
+                DescribeModelRequest, ListModelsRequest, ManagementResponse, RegisterModelRequest,
+                ScaleWorkerRequest, SetDefaultRequest, UnregisterModelRequest,
+                management_ap_is_service_server::ManagementApIsService,
+            },
+        },
+    },
+};
+
+impl Charged for PredictionsRequest {
+    fn parts(&mut self) -> impl Iterator<Item = &mut Bytes> {
+        self.input.values_mut()
+    }
+}
+
+/// The predictions of a server.
+pub(super) struct Predictions(pub(super) Arc<App>);
+
+/// Messages of an answer in pieces.
+type Pieces = BoxStream<'static, Result<PredictionResponse, Status>>;
+
+/// Makes a message of a piece of an answer.
+fn message(prediction: Bytes) -> PredictionResponse {
+    PredictionResponse {
+        prediction,
+        sequence_id: None,
+        status: None,
+    }
+}
+
+/// Predicts what a message asks for.
+async fn predict(
+    app: &Arc<App>,
+    who: &RequestContext,
+    asked: PredictionsRequest,
+    share: &Arc<Share>,
+    streams: bool,
+) -> Result<Prediction, Failure> {
+    let parts = asked.input.into_iter().map(|(name, bytes)| Part {
+        name,
+        kind: Kind::Other,
+        bytes,
+    });
+    let request = PredictionRequest {
+        name: asked.model_name,
+        version: models::number(&asked.model_version).to_owned(),
+        parts: parts.collect(),
+        streams: Some(streams),
+    };
+    torchserve::predict(app, who, request, share).await
+}
+
+/// Gives the pieces of an answer; what is whole is one.
+async fn pieces(
+    app: &Arc<App>,
+    who: &RequestContext,
+    asked: PredictionsRequest,
+    share: &Arc<Share>,
+) -> Result<torchserve::Pieces, Failure> {
+    Ok(match predict(app, who, asked, share, true).await? {
+        Prediction::Whole { bytes, .. } => stream::iter([Ok(bytes)]).boxed(),
+        Prediction::Pieces { pieces, .. } => pieces,
+    })
+}
+
+#[tonic::async_trait]
+impl InferenceApIsService for Predictions {
+    async fn ping(&self, _: Request<()>) -> Answer<TorchServeHealthResponse> {
+        let health = torchserve::health(&self.0).0.to_owned();
+        Ok(Response::new(TorchServeHealthResponse { health }))
+    }
+
+    async fn predictions(
+        &self,
+        request: Request<PredictionsRequest>,
+    ) -> Answer<PredictionResponse> {
+        let (call, mut asked) = read(request);
+        let share = call.charge(&mut asked);
+        match predict(&self.0, &call.who, asked, &share, false).await? {
+            Prediction::Whole { bytes, .. } => Ok(Response::new(message(bytes))),
+            Prediction::Pieces { .. } => {
+                Err(Failure::new(Cause::NoAnswer, "the answer came in pieces").into())
+            }
+        }
+    }
+
+    type StreamPredictionsStream = Pieces;
+
+    async fn stream_predictions(&self, request: Request<PredictionsRequest>) -> Answer<Pieces> {
+        let (call, mut asked) = read(request);
+        let share = call.charge(&mut asked);
+        let pieces = pieces(&self.0, &call.who, asked, &share).await?;
+        let messages = pieces.map_ok(message).map_err(Status::from);
+        Ok(Response::new(messages.boxed()))
+    }
+
+    type StreamPredictions2Stream = Pieces;
+
+    async fn stream_predictions2(
+        &self,
+        request: Request<Streaming<PredictionsRequest>>,
+    ) -> Answer<Pieces> {
+        let (call, _) = read(request);
+        if let Some(exchange) = &call.who.entry.exchange {
+            exchange.is_open_ended();
+        }
+        let state = (Arc::clone(&self.0), call);
+        let answers = stream::try_unfold(state, async |(app, call)| {
+            let next = call.next::<PredictionsRequest>();
+            let Some((asked, share)) = call.who.guard(None).wait(next).await? else {
+                return Ok::<_, Status>(None);
+            };
+            let sequence_id = asked.sequence_id.clone();
+            let begun = pieces(&app, &call.who, asked, &share).await;
+            let pieces = begun.unwrap_or_else(|failure| stream::iter([Err(failure)]).boxed());
+            // What is wrong with one request is told, and the stream goes on.
+            let messages = pieces.map(move |piece| {
+                let told = piece.map(message);
+                let mut told = told.unwrap_or_else(failed);
+                told.sequence_id.clone_from(&sequence_id);
+                Ok(told)
+            });
+            Ok(Some((messages, (app, call))))
+        });
+        Ok(Response::new(answers.try_flatten().boxed()))
+    }
+}
+
+/// Tells a failure inside of a stream.
+fn failed(failure: Failure) -> PredictionResponse {
+    let status = Status::from(failure);
+    PredictionResponse {
+        status: Some(inference::Status {
+            code: status.code().into(),
+            message: status.message().to_owned(),
+        }),
+        ..message(Bytes::new())
+    }
+}
+
+/// What is served by a server.
+pub(super) struct Management(pub(super) Arc<App>);
+
+/// Makes an answer of what REST would say.
+fn told(said: Result<Value, Failure>) -> Answer<ManagementResponse> {
+    let msg = said?.to_string();
+    Ok(Response::new(ManagementResponse { msg }))
+}
+
+/// Reads a number that is 0 where the message has none.
+fn given(number: i32) -> Option<i64> {
+    Some(i64::from(number)).filter(|number| *number != 0)
+}
+
+/// Reads a number that cannot be negative.
+fn count(name: &'static str, count: i32) -> Result<usize, Failure> {
+    usize::try_from(count).map_err(|_| wrong(name, "it is at least 0"))
+}
+
+#[tonic::async_trait]
+impl ManagementApIsService for Management {
+    async fn describe_model(
+        &self,
+        request: Request<DescribeModelRequest>,
+    ) -> Answer<ManagementResponse> {
+        let (call, asked) = read(request);
+        let version = models::number(&asked.model_version);
+        told(models::describe(&call.who, &asked.model_name, version))
+    }
+
+    async fn list_models(&self, request: Request<ListModelsRequest>) -> Answer<ManagementResponse> {
+        let (call, asked) = read(request);
+        let limit = match count("limit", asked.limit)? {
+            0 => models::PAGE,
+            limit => limit,
+        };
+        let first = count("next_page_token", asked.next_page_token)?;
+        told(models::list(&call.who, first, limit))
+    }
+
+    async fn register_model(
+        &self,
+        request: Request<RegisterModelRequest>,
+    ) -> Answer<ManagementResponse> {
+        let (call, asked) = read(request);
+        let known = RegisterModelRequest {
+            url: asked.url.clone(),
+            model_name: asked.model_name.clone(),
+            initial_workers: asked.initial_workers,
+            synchronous: asked.synchronous,
+            ..RegisterModelRequest::default()
+        };
+        if asked != known {
+            let why = "a graph says all but `url`, `model_name` and `initial_workers` of itself";
+            return Err(Failure::new(Cause::Unsupported, why).into());
+        }
+        models::check_workers(&[given(known.initial_workers)])?;
+        told(models::register(&self.0, &call.who, &known.url, &known.model_name).await)
+    }
+
+    async fn scale_worker(
+        &self,
+        request: Request<ScaleWorkerRequest>,
+    ) -> Answer<ManagementResponse> {
+        let (call, asked) = read(request);
+        if asked.number_gpu != 0 {
+            return Err(wrong("number_gpu", "the options of nodes choose devices").into());
+        }
+        models::check_workers(&[given(asked.min_worker), given(asked.max_worker)])?;
+        let version = models::number(&asked.model_version);
+        told(models::scale(&call.who, &asked.model_name, version))
+    }
+
+    async fn set_default(&self, request: Request<SetDefaultRequest>) -> Answer<ManagementResponse> {
+        let (call, asked) = read(request);
+        let version = models::number(&asked.model_version);
+        told(models::set_default(&call.who, &asked.model_name, version))
+    }
+
+    async fn unregister_model(
+        &self,
+        request: Request<UnregisterModelRequest>,
+    ) -> Answer<ManagementResponse> {
+        let (call, asked) = read(request);
+        let version = models::number(&asked.model_version);
+        told(models::unregister(&self.0, &call.who, &asked.model_name, version).await)
+    }
+}

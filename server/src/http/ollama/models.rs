@@ -1,0 +1,257 @@
+//! Graphs as Ollama's clients know models: which there are, which are in memory, what each can do.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use axum::{Json, extract::State};
+use chrono::{DateTime, SecondsFormat, Utc};
+use graphmill_calculators::{
+    embed::EmbeddingModel,
+    llm::LanguageModel,
+    text_nodes::{ReasoningParser, ToolParser},
+};
+use graphmill_dialects::bodies::{CHAT, COMPLETIONS, EMBEDDINGS};
+use graphmill_engine::{Calculator as _, FileStamps, Plan};
+use graphmill_llm::info::{BackendInfo, WeightsInfo};
+use ring::digest::{SHA256, digest};
+use serde_json::{Map, Value, json};
+
+use super::Asked;
+use crate::{
+    app::state::App,
+    errors::Failure,
+    http::{
+        openai::models::{Model, visible},
+        request::RequestBody,
+    },
+    run::RequestContext,
+    servable::{LATEST, Servable},
+};
+
+/// The time that Ollama tells of a model that stays in memory for good.
+const FOR_GOOD: Duration = Duration::from_nanos(i64::MAX as u64);
+
+/// What answers now, or is loaded when it is asked for.
+pub(super) async fn list(State(app): State<Arc<App>>, who: RequestContext) -> Json<Value> {
+    let models = visible(&app, &who);
+    let models = models.iter().filter_map(entry);
+    Json(json!({ "models": models.collect::<Vec<_>>() }))
+}
+
+/// What is in memory.
+pub(super) async fn running(State(app): State<Arc<App>>, who: RequestContext) -> Json<Value> {
+    let models = visible(&app, &who);
+    let graphs = models.iter().filter(|model| model.adapter.is_none());
+    let graphs = graphs.filter(|model| model.servable.plan().is_ok());
+    let running = graphs.filter_map(|model| {
+        let mut entry = entry(model)?;
+        let backends = backends(&model.servable);
+        let buffers = backends.iter().flat_map(|backend| &backend.buffers);
+        // Memory of the host begins so, or is pinned for a device.
+        let of_host = |memory: &str| memory.starts_with("CPU") || memory.ends_with("_Host");
+        let (mut bytes, mut of_devices) = (0, 0);
+        for buffer in buffers {
+            bytes += buffer.bytes;
+            of_devices += if of_host(&buffer.memory) {
+                0
+            } else {
+                buffer.bytes
+            };
+        }
+        entry["size"] = bytes.into();
+        entry["size_vram"] = of_devices.into();
+        let left = model.servable.time_to_unload().unwrap_or(FOR_GOOD);
+        entry["expires_at"] = written(SystemTime::now() + left);
+        entry["context_length"] = model.servable.context_length().into();
+        Some(entry)
+    });
+    Json(json!({ "models": running.collect::<Vec<_>>() }))
+}
+
+/// All that is known of a graph, which is loaded to know it.
+pub(super) async fn show(who: RequestContext, body: RequestBody) -> Result<Json<Value>, Failure> {
+    let asked: Asked = body.fields()?;
+    let ready = who.available(asked.model()?, who.deadline(None)).await?;
+    let (servable, plan) = (&ready.servable, ready.plan());
+    let context = servable.context_length();
+    let mut shown = json!({
+        "details": details(&backends(servable)),
+        "model_info": model_info(servable, plan),
+        "capabilities": capabilities(servable, plan),
+    });
+    if let Some(tokens) = context {
+        shown["parameters"] = format!("num_ctx {tokens}").into();
+    }
+    let models = plan.resources::<LanguageModel>();
+    let template = models
+        .first()
+        .and_then(|model| model.chat_template(false).ok());
+    shown["template"] = template.map_or("", |template| template.source()).into();
+    if let Some(time) = servable.files().last_change() {
+        shown["modified_at"] = written(time);
+    }
+    Ok(Json(shown))
+}
+
+/// A graph or an adapter in a list; none for a graph without a model of text.
+fn entry(model: &Model) -> Option<Value> {
+    let backends = backends(&model.servable);
+    if backends.is_empty() && model.servable.plan().is_ok() {
+        return None;
+    }
+    let mut name = model.id();
+    if !name.contains(':') {
+        name = format!("{name}:{LATEST}");
+    }
+    let files = model.servable.files();
+    let mut entry = json!({
+        "name": name,
+        "model": name,
+        "size": files.bytes_beyond(&FileStamps::default()),
+        "digest": identity(&name, &files),
+        "details": details(&backends),
+    });
+    if let Some(time) = files.last_change() {
+        entry["modified_at"] = written(time);
+    }
+    Some(entry)
+}
+
+/// What the backends of a graph's models say, once they are loaded.
+fn backends(servable: &Servable) -> Vec<BackendInfo> {
+    let Ok(plan) = servable.plan() else {
+        return Vec::new();
+    };
+    let (generating, embedding) = (
+        plan.resources::<LanguageModel>(),
+        plan.resources::<EmbeddingModel>(),
+    );
+    let generating = generating
+        .iter()
+        .map(|it| it.engine().info().backend.clone());
+    let embedding = embedding
+        .iter()
+        .map(|it| it.engine().info().backend.clone());
+    generating.chain(embedding).collect()
+}
+
+fn weights(backends: &[BackendInfo]) -> Option<&WeightsInfo> {
+    backends.iter().find_map(|backend| backend.weights.as_ref())
+}
+
+/// The model of a graph in words; empty ones where nothing is known.
+fn details(backends: &[BackendInfo]) -> Value {
+    let weights = weights(backends);
+    let text = |of: fn(&WeightsInfo) -> String| weights.map(of).unwrap_or_default();
+    let families: Vec<&str> = weights.iter().map(|it| it.architecture.as_str()).collect();
+    json!({
+        "parent_model": "",
+        "format": text(|_| "gguf".to_owned()),
+        "family": text(|weights| weights.architecture.clone()),
+        "families": families,
+        "parameter_size": text(|weights| rounded(weights.parameters)),
+        "quantization_level": text(|weights| weights.quantization.clone()),
+    })
+}
+
+/// A number of weights as Ollama writes it: `7.6B`.
+fn rounded(count: u64) -> String {
+    let number = count as f64;
+    match count {
+        1_000_000_000.. => format!("{:.1}B", number / 1e9),
+        1_000_000.. => format!("{:.2}M", number / 1e6),
+        1_000.. => format!("{:.2}K", number / 1e3),
+        _ => count.to_string(),
+    }
+}
+
+/// Numbers of the model under the names that its file has for them. The context is the one that is
+/// served.
+fn model_info(servable: &Servable, plan: &Plan) -> Map<String, Value> {
+    let backends = backends(servable);
+    let Some(first) = backends.first() else {
+        return Map::new();
+    };
+    let weights = first.weights.as_ref();
+    let architecture = weights.map_or(first.backend, |weights| &weights.architecture);
+    let embedding = plan.resources::<EmbeddingModel>();
+    let width = embedding.first().map(|it| it.engine().info().dimensions);
+    let known = [
+        ("general.architecture".to_owned(), Some(json!(architecture))),
+        (
+            "general.parameter_count".to_owned(),
+            weights.map(|weights| weights.parameters.into()),
+        ),
+        (
+            format!("{architecture}.context_length"),
+            servable.context_length().map(Value::from),
+        ),
+        (
+            format!("{architecture}.embedding_length"),
+            width.map(Value::from),
+        ),
+    ];
+    let known = known.into_iter();
+    known
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect()
+}
+
+/// What requests in Ollama's dialect can have of a graph.
+fn capabilities(servable: &Servable, plan: &Plan) -> Vec<&'static str> {
+    let endpoints = servable.endpoints();
+    let answers = |endpoint| endpoints.contains(&endpoint);
+    let models = plan.resources::<LanguageModel>();
+    let all = |can: fn(&LanguageModel) -> bool| {
+        !models.is_empty() && models.iter().all(|model| can(model))
+    };
+    let nodes = &plan.explain().nodes;
+    let parses = |name: &str| answers(CHAT) && nodes.iter().any(|it| *it.calculator == *name);
+    let known = [
+        ("completion", answers(COMPLETIONS)),
+        ("vision", servable.reads().contains(&"image")),
+        (
+            "tools",
+            parses(ToolParser::NAME) && all(LanguageModel::calls_tools),
+        ),
+        (
+            "thinking",
+            parses(ReasoningParser::NAME) && all(LanguageModel::reasons),
+        ),
+        (
+            "insert",
+            answers(COMPLETIONS) && all(|model| model.vocab().gap_marks().is_some()),
+        ),
+        ("embedding", answers(EMBEDDINGS)),
+    ];
+    let known = known.into_iter().filter(|(_, can)| *can);
+    known.map(|(name, _)| name).collect()
+}
+
+/// A name of what a graph was last made of: another one when a file is another one. The contents of
+/// the files, which can be large, are no part of it.
+fn identity(name: &str, files: &FileStamps) -> String {
+    let text = format!("{name} {files:?}");
+    let digest = digest(&SHA256, text.as_bytes());
+    let bytes = digest.as_ref().iter();
+    bytes.map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn written(time: SystemTime) -> Value {
+    let time = DateTime::<Utc>::from(time);
+    time.to_rfc3339_opts(SecondsFormat::Nanos, true).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_weights_are_rounded() {
+        let counts = [0, 999, 1_500, 494_032_768, 7_615_616_512];
+        let written = counts.map(rounded);
+        assert_eq!(written, ["0", "999", "1.50K", "494.03M", "7.6B"]);
+    }
+}

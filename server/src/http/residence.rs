@@ -1,0 +1,139 @@
+//! Which graphs are in memory, as clients of other servers say it: `/models/load` and
+//! `/models/unload` of llama-server, `/sleep`, `/wake_up` and `/is_sleeping` of vLLM.
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
+
+use super::{
+    operation::{Answer, Group, Kind, Operation, Parameter, Side},
+    request::{Query, RequestBody, wrong},
+};
+use crate::{
+    app::state::App,
+    errors::{Cause, Failure},
+    run::RequestContext,
+    servable::{Servable, StateName},
+};
+
+/// Reasons for which a graph may stay as it is.
+const OF_A_GRAPH: &[Cause] = &[
+    Cause::BadRequest,
+    Cause::UnknownModel,
+    Cause::NotFound,
+    Cause::GraphFailed,
+    Cause::NoMemory,
+    Cause::QueueFull,
+    Cause::Unavailable,
+];
+
+const MODEL: &[Parameter] = &[Parameter::new("model", Kind::Text, "The graph")];
+
+#[rustfmt::skip]
+pub(super) fn operations() -> Vec<Operation> {
+    const DONE: Answer = Answer::Json(&["success"]);
+    const LEVEL: &[Parameter] = &[Parameter::new("level", Kind::OneOf(&["1", "2"]), "Both mean the same")];
+    let operations = [
+        Operation::post("/models/load", load).about(Group::Models, "Loads a graph, as llama-server does").takes(MODEL).answers(DONE),
+        Operation::post("/models/unload", unload).about(Group::Models, "Unloads a graph when its requests have ended; the next one loads it again")
+            .takes(MODEL).answers(DONE),
+        Operation::post("/sleep", sleep).about(Group::Models, "Unloads all graphs when their requests have ended, as vLLM does").asks(LEVEL),
+        Operation::post("/wake_up", wake_up).about(Group::Models, "Loads the graphs again that `/sleep` has unloaded"),
+        Operation::get("/is_sleeping", is_sleeping).about(Group::Models, "Whether graphs have been unloaded by `/sleep`, and none is loaded")
+            .answers(Answer::Json(&["is_sleeping"])),
+    ];
+    operations.map(|operation| operation.refuses(OF_A_GRAPH).on(Side::Management)).into()
+}
+
+/// Whether a path is one of llama-server's among those of TorchServe.
+pub(super) fn owns(path: &str) -> bool {
+    matches!(path, "/models/load" | "/models/unload")
+}
+
+/// The state of a graph in the words of llama-server.
+pub(super) fn status(servable: &Servable) -> Value {
+    match servable.state_name() {
+        StateName::Available => json!({ "value": "loaded" }),
+        StateName::Listed | StateName::Unloaded => json!({ "value": "unloaded" }),
+        StateName::Loading | StateName::Waiting => json!({ "value": "loading" }),
+        StateName::Unloading => json!({ "value": "unloading" }),
+        StateName::Failed => {
+            let reason = servable.failure();
+            json!({ "value": "failed", "failed": true, "reason": reason.as_deref() })
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "an object")]
+struct Named {
+    model: String,
+}
+
+/// Has a graph loaded. A load that takes long goes on after the answer.
+async fn load(who: RequestContext, body: RequestBody) -> Result<Json<Value>, Failure> {
+    let Named { model } = body.fields()?;
+    wake(&who, &model).await?;
+    who.audit("load", &model, "done", None);
+    Ok(Json(json!({ "success": true })))
+}
+
+async fn wake(who: &RequestContext, name: &str) -> Result<(), Failure> {
+    match who.available(name, None).await {
+        Err(failure) if failure.cause == Cause::Loading => Ok(()),
+        loaded => loaded.map(drop),
+    }
+}
+
+async fn unload(who: RequestContext, body: RequestBody) -> Result<Json<Value>, Failure> {
+    let Named { model } = body.fields()?;
+    let servable = who.find(&model)?.servable;
+    put_to_sleep(&who, vec![servable]).await?;
+    Ok(Json(json!({ "success": true })))
+}
+
+async fn put_to_sleep(who: &RequestContext, graphs: Vec<Arc<Servable>>) -> Result<(), Failure> {
+    let names: Vec<String> = graphs.iter().map(|it| it.name().to_owned()).collect();
+    let unloading = spawn_blocking(move || graphs.iter().try_for_each(|it| it.put_to_sleep()));
+    unloading.await.map_err(|_| Failure::stopping())??;
+    who.audit("unload", &names.join(", "), "done", None);
+    Ok(())
+}
+
+async fn sleep(
+    State(app): State<Arc<App>>,
+    who: RequestContext,
+    query: Query,
+) -> Result<Json<Value>, Failure> {
+    query.check(&["level"])?;
+    if !matches!(query.one("level")?, None | Some("1" | "2")) {
+        return Err(wrong("level", "is neither `1` nor `2`"));
+    }
+    let servables = app.servables();
+    let awake = servables.all().filter(|it| it.available_since().is_some());
+    put_to_sleep(&who, awake.cloned().collect()).await?;
+    Ok(Json(json!({})))
+}
+
+async fn wake_up(
+    State(app): State<Arc<App>>,
+    who: RequestContext,
+    query: Query,
+) -> Result<Json<Value>, Failure> {
+    query.check(&[])?;
+    let servables = app.servables();
+    for asleep in servables.iter().filter(|it| it.sleeps()) {
+        wake(&who, asleep.name()).await?;
+    }
+    Ok(Json(json!({})))
+}
+
+async fn is_sleeping(State(app): State<Arc<App>>) -> Json<Value> {
+    let servables = app.servables();
+    let is_awake = |it: &Servable| it.available_since().is_some();
+    let sleeps = servables.iter().any(Servable::sleeps) && !servables.iter().any(is_awake);
+    Json(json!({ "is_sleeping": sleeps }))
+}

@@ -1,0 +1,263 @@
+//! Hugging Face's cache of models on this machine, in the layout that its own programs share:
+//! `models--org--repo/{blobs,refs,snapshots}`.
+
+use std::{
+    env, fs,
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+};
+
+use super::{
+    ModelName,
+    choice::{RepositoryFile, Sum},
+};
+
+/// The folder of the cache.
+#[derive(Clone, Debug)]
+pub(crate) struct Cache(PathBuf);
+
+/// The variables that name the folder, the most exact one first, and what is below it.
+const FOLDERS: [(&str, &str); 5] = [
+    ("HF_HUB_CACHE", ""),
+    ("HUGGINGFACE_HUB_CACHE", ""),
+    ("HF_HOME", "hub"),
+    ("XDG_CACHE_HOME", "huggingface/hub"),
+    ("HOME", ".cache/huggingface/hub"),
+];
+
+/// What folders of models begin with.
+const PREFIX: &str = "models--";
+
+/// The value of a variable that is set to something.
+pub(super) fn given(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Where a file is put.
+pub(super) struct Place {
+    /// The file itself.
+    pub(super) end: PathBuf,
+    /// What is here of it until it is whole.
+    pub(super) partial: PathBuf,
+    /// Held by the process that fetches it.
+    pub(super) lock: PathBuf,
+    /// The name of the file in its snapshot, and what that link says.
+    pub(super) link: Option<(PathBuf, PathBuf)>,
+}
+
+/// A model in the cache, as it is listed.
+#[derive(Debug, PartialEq, Eq, serde::Serialize)]
+pub(crate) struct CachedFile {
+    pub(crate) repository: String,
+    /// Its path in the repository.
+    pub(crate) file: String,
+    pub(crate) bytes: u64,
+    /// Where it is, to be served by its path.
+    pub(crate) path: PathBuf,
+}
+
+impl Cache {
+    /// The cache that the environment names.
+    pub(crate) fn of_environment() -> Result<Self, String> {
+        let named = FOLDERS
+            .iter()
+            .find_map(|(variable, below)| Some(PathBuf::from(given(variable)?).join(below)));
+        named.map(Self).ok_or_else(|| {
+            "there is no folder for models: set HF_HUB_CACHE, HF_HOME or HOME".to_owned()
+        })
+    }
+
+    /// The folder that tokens are kept in.
+    pub(super) fn home(&self) -> PathBuf {
+        let named = given("HF_HOME").map(PathBuf::from);
+        let usual = || Some(PathBuf::from(given("HOME")?).join(".cache/huggingface"));
+        named.or_else(usual).unwrap_or_else(|| self.0.clone())
+    }
+
+    /// The folder of a repository.
+    pub(crate) fn folder(&self, repository: &str) -> PathBuf {
+        let name = repository.replace('/', "--");
+        self.0.join(format!("{PREFIX}{name}"))
+    }
+
+    fn snapshot(&self, repository: &str, commit: &str) -> PathBuf {
+        self.folder(repository).join("snapshots").join(commit)
+    }
+
+    /// Where a file of a commit goes.
+    pub(super) fn place(&self, repository: &str, commit: &str, path: &str, sum: &Sum) -> Place {
+        let folder = self.folder(repository);
+        let (Sum::Sha256(digits) | Sum::GitBlob(digits)) = sum;
+        let up = "../".repeat(path.split('/').count() + 1);
+        let locks = self.0.join(".locks");
+        let locks = locks.join(folder.file_name().unwrap_or_default());
+        Place {
+            end: folder.join("blobs").join(digits),
+            partial: folder.join("blobs").join(format!("{digits}.incomplete")),
+            lock: locks.join(format!("{digits}.lock")),
+            link: Some((
+                self.snapshot(repository, commit).join(path),
+                PathBuf::from(format!("{up}blobs/{digits}")),
+            )),
+        }
+    }
+
+    /// Remembers which commit `main` is.
+    pub(super) fn remember(&self, repository: &str, commit: &str) -> io::Result<()> {
+        let refs = self.folder(repository).join("refs");
+        fs::create_dir_all(&refs)?;
+        let new = refs.join(format!("main.{}", std::process::id()));
+        fs::write(&new, commit)?;
+        fs::rename(new, refs.join("main"))
+    }
+
+    /// The snapshots that are here with their files, that of `main` first.
+    pub(super) fn snapshots(&self, repository: &str) -> Vec<(PathBuf, Vec<RepositoryFile>)> {
+        let folder = self.folder(repository);
+        let main = fs::read_to_string(folder.join("refs/main")).unwrap_or_default();
+        let mut snapshots = folders_in(&folder.join("snapshots")).unwrap_or_default();
+        snapshots.sort_by_key(|snapshot| !snapshot.ends_with(main.trim()));
+        let files = |snapshot: PathBuf| {
+            let files = repository_files(&snapshot);
+            (snapshot, files)
+        };
+        snapshots.into_iter().map(files).collect()
+    }
+
+    /// Lists the files of models in all repositories and snapshots.
+    pub(crate) fn list(&self) -> Result<Vec<CachedFile>, String> {
+        let mut found = Vec::new();
+        for folder in folders_in(&self.0).map_err(|error| self.unreadable(&error))? {
+            let name = folder.file_name().unwrap_or_default().to_string_lossy();
+            let Some(name) = name.strip_prefix(PREFIX) else {
+                continue;
+            };
+            let repository = name.replacen("--", "/", 1);
+            for snapshot in folders_in(&folder.join("snapshots")).unwrap_or_default() {
+                for (file, bytes) in files_in(&snapshot) {
+                    if file.to_ascii_lowercase().ends_with(".gguf") {
+                        found.push(CachedFile {
+                            repository: repository.clone(),
+                            path: snapshot.join(&file),
+                            file,
+                            bytes,
+                        });
+                    }
+                }
+            }
+        }
+        found.sort_by(|a, b| (&a.repository, &a.file).cmp(&(&b.repository, &b.file)));
+        Ok(found)
+    }
+
+    fn unreadable(&self, error: &io::Error) -> String {
+        format!("cannot read the cache `{}`: {error}", self.0.display())
+    }
+
+    /// Removes a repository, or the files of it that the name means. Returns the bytes that are
+    /// free now.
+    pub(crate) fn remove(&self, name: &ModelName) -> Result<u64, String> {
+        let folder = self.folder(&name.repository);
+        let failed = |error: io::Error| format!("cannot remove `{}`: {error}", folder.display());
+        let blobs = || -> u64 {
+            let all = files_in(&folder.join("blobs"));
+            all.into_iter().map(|(_, bytes)| bytes).sum()
+        };
+        let before = blobs();
+        if !folder.is_dir() {
+            return Err(format!(
+                "`{}` is not in the cache `{}`",
+                name.repository,
+                self.0.display()
+            ));
+        }
+        if name.wanted.is_none() {
+            fs::remove_dir_all(&folder).map_err(failed)?;
+            return Ok(before);
+        }
+        let mut links = Vec::new();
+        for (snapshot, files) in self.snapshots(&name.repository) {
+            // A snapshot without the model keeps its files.
+            if let Ok(choice) = super::choice::choose(&files, name) {
+                links.extend(choice.model.iter().map(|file| snapshot.join(&file.path)));
+            }
+        }
+        if links.is_empty() {
+            return Err(format!(
+                "`{name}` is not in the cache: `graphmill list` shows what is"
+            ));
+        }
+        for link in &links {
+            let blob = link.canonicalize();
+            fs::remove_file(link).map_err(failed)?;
+            if let Ok(blob) = blob
+                && blob != *link
+            {
+                fs::remove_file(blob).map_err(failed)?;
+            }
+        }
+        Ok(before.saturating_sub(blobs()))
+    }
+}
+
+/// Where a file goes that is put into a folder of its own, under its own name.
+pub(super) fn place_in(folder: &Path, path: &str) -> Place {
+    // Where Hugging Face's own programs have it, too.
+    let beside = folder.join(".cache/huggingface/download");
+    let name = path.replace('/', "--");
+    Place {
+        end: folder.join(path),
+        partial: beside.join(format!("{name}.incomplete")),
+        lock: beside.join(format!("{name}.lock")),
+        link: None,
+    }
+}
+
+fn folders_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(folders),
+        read => read?,
+    };
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() {
+            folders.push(path);
+        }
+    }
+    Ok(folders)
+}
+
+/// The files below a folder, as those of a repository.
+pub(super) fn repository_files(folder: &Path) -> Vec<RepositoryFile> {
+    let file = |(path, size)| RepositoryFile {
+        path,
+        size,
+        sum: None,
+    };
+    files_in(folder).into_iter().map(file).collect()
+}
+
+/// The files below a folder that are there and whole: paths in it, and bytes. What cannot be read
+/// is left out.
+fn files_in(folder: &Path) -> Vec<(String, u64)> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(inner) = folders.pop() {
+        for entry in fs::read_dir(inner).into_iter().flatten().flatten() {
+            let path = entry.path();
+            // The target of a link; a link that leads nowhere has none.
+            let Ok(metadata) = fs::metadata(&path) else {
+                continue;
+            };
+            if metadata.is_file() {
+                let inside = path.strip_prefix(folder).ok().and_then(Path::to_str);
+                found.extend(inside.map(|inside| (inside.to_owned(), metadata.len())));
+            } else if !path.is_symlink() && !path.ends_with(".cache") {
+                folders.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}

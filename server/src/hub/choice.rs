@@ -1,0 +1,237 @@
+//! Which files of a repository make the model that a name means.
+
+use std::path::{Path, PathBuf};
+
+use graphmill_llm::model_parts;
+
+use super::{ModelName, bytes};
+
+/// A file of a repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RepositoryFile {
+    /// Its path in the repository.
+    pub(super) path: String,
+    pub(super) size: u64,
+    /// Nothing for a file that is here already, or whose hub does not say.
+    pub(super) sum: Option<Sum>,
+}
+
+/// What a file's bytes have to add up to. Its digits are the name of the file in the cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Sum {
+    Sha256(String),
+    /// Of a file that is small enough for git itself.
+    GitBlob(String),
+}
+
+/// The files that make a model.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Choice<'a> {
+    /// All parts, in order.
+    pub(super) model: Vec<&'a RepositoryFile>,
+    pub(super) projector: Option<&'a RepositoryFile>,
+}
+
+/// The quantization that is taken where a name says none.
+const USUAL: &str = "Q4_K_M";
+
+/// Types of projectors, the best first: small files, whose quality shows.
+const PROJECTOR_TYPES: [&str; 3] = ["F16", "BF16", "Q8_0"];
+
+/// Most files that a message lists.
+const LISTED: usize = 30;
+
+/// Chooses the files of a model: the quantization or the file that the name wants, or else
+/// `Q4_K_M`, or else the only model there is.
+pub(super) fn choose<'a>(
+    files: &'a [RepositoryFile],
+    name: &ModelName,
+) -> Result<Choice<'a>, String> {
+    let is_gguf = |file: &&RepositoryFile| file.path.to_ascii_lowercase().ends_with(".gguf");
+    let (projectors, models): (Vec<_>, Vec<_>) = files
+        .iter()
+        .filter(is_gguf)
+        .partition(|file| base(&file.path).starts_with("mmproj"));
+    let is_first = |file: &&&RepositoryFile| {
+        let parts = model_parts(Path::new(&file.path));
+        parts
+            .first()
+            .is_some_and(|first| *first == Path::new(&file.path))
+    };
+    let firsts: Vec<&RepositoryFile> = models.iter().filter(is_first).copied().collect();
+    let usable: Vec<&RepositoryFile> = firsts
+        .iter()
+        .filter(|file| !base(&file.path).contains("imatrix"))
+        .copied()
+        .collect();
+    let repository = &name.repository;
+    let found = match &name.wanted {
+        Some(wanted) => named(&firsts, wanted).or_else(|| of_type(&firsts, wanted)),
+        None => of_type(&usable, USUAL).or(match usable.as_slice() {
+            [only] => Some(*only),
+            _ => None,
+        }),
+    };
+    let Some(first) = found else {
+        if usable.is_empty() {
+            return Err(format!(
+                "`{repository}` has no GGUF file: repositories whose name ends with -GGUF have \
+                 some, and docs/guide/get-a-model.md says how to convert a model"
+            ));
+        }
+        let wanted = name.wanted.as_deref().unwrap_or(USUAL);
+        let shown = usable.iter().take(LISTED).map(|file| {
+            let (path, size) = (&file.path, bytes(of_all(file, files)));
+            format!("\n  {repository}:{path} ({size})")
+        });
+        let shown: String = shown.collect();
+        let more = match usable.len().saturating_sub(LISTED) {
+            0 => String::new(),
+            more => format!("\n  and {more} more"),
+        };
+        return Err(format!(
+            "`{repository}` has no `{wanted}`; name one of these, or its quantization:{shown}{more}"
+        ));
+    };
+    let mut model = Vec::new();
+    for part in model_parts(Path::new(&first.path)) {
+        let found = models.iter().find(|file| Path::new(&file.path) == part);
+        model.push(*found.ok_or_else(|| {
+            format!(
+                "`{repository}` lacks a part of the model: `{}`",
+                part.display()
+            )
+        })?);
+    }
+    let projector = PROJECTOR_TYPES
+        .iter()
+        .find_map(|kind| of_type(&projectors, kind))
+        .or(projectors.first().copied());
+    Ok(Choice { model, projector })
+}
+
+/// Bytes of all parts of a model.
+fn of_all(first: &RepositoryFile, files: &[RepositoryFile]) -> u64 {
+    let parts: Vec<PathBuf> = model_parts(Path::new(&first.path));
+    let is_part = |file: &&RepositoryFile| parts.iter().any(|part| part == Path::new(&file.path));
+    files.iter().filter(is_part).map(|file| file.size).sum()
+}
+
+fn base(path: &str) -> String {
+    let base = path.rsplit('/').next().unwrap_or(path);
+    base.to_ascii_lowercase()
+}
+
+/// The file of this path, or the only one of this name in a folder.
+fn named<'a>(files: &[&'a RepositoryFile], wanted: &str) -> Option<&'a RepositoryFile> {
+    let mut found = files.iter().filter(|file| {
+        let path = file.path.strip_suffix(wanted);
+        path.is_some_and(|folder| folder.is_empty() || folder.ends_with('/'))
+    });
+    let exact = files.iter().find(|file| file.path == wanted);
+    exact
+        .or(found.next().filter(|_| found.next().is_none()))
+        .copied()
+}
+
+/// The file whose name has a type of weights as a word; of several, that with the shortest name,
+/// which is the plain one.
+fn of_type<'a>(files: &[&'a RepositoryFile], kind: &str) -> Option<&'a RepositoryFile> {
+    let kind = kind.to_ascii_uppercase();
+    let has_it = |file: &&&RepositoryFile| {
+        let path = file.path.to_ascii_uppercase();
+        let mut words = path.match_indices(&kind);
+        words.any(|(at, _)| {
+            let is_end =
+                |it: Option<u8>| !it.is_some_and(|it| it.is_ascii_alphanumeric() || it == b'_');
+            let bytes = path.as_bytes();
+            let before = at.checked_sub(1).map(|at| bytes[at]);
+            is_end(before) && is_end(bytes.get(at + kind.len()).copied())
+        })
+    };
+    let fitting = files.iter().filter(has_it);
+    fitting.min_by_key(|file| file.path.len()).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(paths: &[&str]) -> Vec<RepositoryFile> {
+        let file = |path: &&str| RepositoryFile {
+            path: (*path).to_owned(),
+            size: 1 << 30,
+            sum: None,
+        };
+        paths.iter().map(file).collect()
+    }
+
+    fn chosen(paths: &[&str], name: &str) -> Result<(Vec<String>, Option<String>), String> {
+        let files = files(paths);
+        let choice = choose(&files, &name.parse().expect("a name"))?;
+        let path = |file: &RepositoryFile| file.path.clone();
+        let model = choice.model.iter().map(|file| path(file)).collect();
+        Ok((model, choice.projector.map(path)))
+    }
+
+    #[test]
+    fn the_named_quantization_comes_first_then_the_usual_then_the_only_one() {
+        let all = [
+            "m-Q8_0.gguf",
+            "m-UD-Q4_K_M.gguf",
+            "m-Q4_K_M.gguf",
+            "m-Q4_K_S.gguf",
+            "imatrix.gguf",
+        ];
+        for (name, path) in [
+            ("a/b", "m-Q4_K_M.gguf"),
+            ("a/b:q8_0", "m-Q8_0.gguf"),
+            ("a/b:UD-Q4_K_M", "m-UD-Q4_K_M.gguf"),
+            ("a/b:m-Q4_K_S.gguf", "m-Q4_K_S.gguf"),
+        ] {
+            assert_eq!(chosen(&all, name), Ok((vec![path.to_owned()], None)));
+        }
+        let only = Ok((vec!["m-IQ2_M.gguf".to_owned()], None));
+        assert_eq!(
+            chosen(&["m-IQ2_M.gguf", "imatrix.gguf", "README.md"], "a/b"),
+            only
+        );
+        for (paths, name, said) in [
+            (&all[..], "a/b:Q4_K", "has no `Q4_K`"),
+            (&all, "a/b:Q2_K", "\n  a/b:m-Q8_0.gguf (1.1 GB)"),
+            (
+                &["m-Q8_0.gguf", "m-Q6_K.gguf"],
+                "a/b",
+                "has no `Q4_K_M`; name one of",
+            ),
+            (&["model.safetensors"], "a/b", "has no GGUF file"),
+            (
+                &["m-Q8_0-00001-of-00002.gguf"],
+                "a/b",
+                "lacks a part of the model: `m-Q8_0-00002-of",
+            ),
+        ] {
+            let error = chosen(paths, name).expect_err("nothing");
+            assert!(error.contains(said), "{error}");
+        }
+    }
+
+    #[test]
+    fn all_parts_are_taken_and_the_best_projector() {
+        let all = [
+            "Q4_K_M/m-Q4_K_M-00002-of-00002.gguf",
+            "Q4_K_M/m-Q4_K_M-00001-of-00002.gguf",
+            "Q8_0/m-Q8_0-00001-of-00001.gguf",
+            "mmproj-F32.gguf",
+            "mmproj-model-f16.gguf",
+        ];
+        let parts = [
+            "Q4_K_M/m-Q4_K_M-00001-of-00002.gguf",
+            "Q4_K_M/m-Q4_K_M-00002-of-00002.gguf",
+        ];
+        let projector = Some("mmproj-model-f16.gguf".to_owned());
+        let expected = Ok((parts.map(str::to_owned).to_vec(), projector));
+        assert_eq!(chosen(&all, "a/b"), expected);
+        assert_eq!(chosen(&all, "a/b:Q4_K_M"), expected);
+    }
+}

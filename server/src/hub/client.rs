@@ -1,0 +1,264 @@
+//! Requests to a hub: what a repository has, and its files.
+
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use reqwest::{Client as HttpClient, Response, StatusCode, Url, header};
+use serde::Deserialize;
+
+use super::choice::{RepositoryFile, Sum};
+use crate::http_client;
+
+/// The hub that models come from, unless `HF_ENDPOINT` names another.
+const ENDPOINT: &str = "https://huggingface.co";
+/// Where accounts have their tokens.
+const TOKENS: &str = "https://huggingface.co/settings/tokens";
+/// Most bytes of the list of a repository's files: some have tens of thousands.
+const MAX_LIST_BYTES: usize = 64 << 20;
+/// Most redirects of one request.
+const MAX_REDIRECTS: usize = 10;
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long a server may say nothing.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// Why a request has failed.
+pub(super) enum Failure {
+    /// It will fail again.
+    Lasting(String),
+    /// It may work when it is made again.
+    Passing(String),
+}
+
+/// The files of a repository at a commit.
+pub(super) struct Listing {
+    pub(super) commit: String,
+    pub(super) files: Vec<RepositoryFile>,
+}
+
+/// A hub, and who asks it.
+pub(super) struct Client {
+    http: HttpClient,
+    endpoint: Url,
+    token: Option<String>,
+}
+
+impl Client {
+    pub(super) fn new(endpoint: Option<String>, token: Option<String>) -> Result<Self, String> {
+        let text = endpoint.unwrap_or_else(|| ENDPOINT.to_owned());
+        let wrong = |why: &dyn std::fmt::Display| format!("`HF_ENDPOINT={text}`: {why}");
+        let endpoint: Url = text.parse().map_err(|error| wrong(&error))?;
+        if !matches!(endpoint.scheme(), "http" | "https") || endpoint.cannot_be_a_base() {
+            return Err(wrong(&"expected an address such as https://huggingface.co"));
+        }
+        // Files are the only thing that is asked of the world outside, so a proxy may be needed.
+        let http = http_client::builder_through_proxies(&endpoint)
+            .connect_timeout(CONNECT)
+            .read_timeout(SILENCE)
+            .build();
+        let http = http.map_err(|error| wrong(&http_client::reason(&error)))?;
+        Ok(Self {
+            http,
+            endpoint,
+            token,
+        })
+    }
+
+    /// Asks what a repository has.
+    pub(super) async fn list(&self, repository: &str) -> Result<Listing, Failure> {
+        let path = format!("api/models/{repository}/revision/main");
+        let mut url = self.url(&path);
+        url.set_query(Some("blobs=true"));
+        let answer = self.get(url, repository, 0).await?;
+        let body = to_bytes(Body::new(reqwest::Body::from(answer)), MAX_LIST_BYTES).await;
+        let body = body.map_err(|error| Failure::Passing(format!("{}: {error}", self.endpoint)))?;
+        let info: Info = serde_json::from_slice(&body).map_err(|error| {
+            let hub = &self.endpoint;
+            Failure::Lasting(format!(
+                "{hub} does not list `{repository}` as a hub does: {error}"
+            ))
+        })?;
+        if !is_hexadecimal(&info.sha, 40) {
+            let why = format!("{} names no commit of `{repository}`", self.endpoint);
+            return Err(Failure::Lasting(why));
+        }
+        Ok(Listing {
+            commit: info.sha,
+            files: info
+                .siblings
+                .into_iter()
+                .filter_map(Sibling::file)
+                .collect(),
+        })
+    }
+
+    /// Asks for a file from a byte on.
+    pub(super) async fn file(
+        &self,
+        repository: &str,
+        commit: &str,
+        path: &str,
+        from: u64,
+    ) -> Result<Response, Failure> {
+        let url = self.url(&format!("{repository}/resolve/{commit}/{path}"));
+        self.get(url, repository, from).await
+    }
+
+    fn url(&self, path: &str) -> Url {
+        let mut url = self.endpoint.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(path.split('/'));
+        }
+        url
+    }
+
+    /// Gets what is at an address, or where that leads. Only the hub itself sees the token.
+    async fn get(&self, url: Url, repository: &str, from: u64) -> Result<Response, Failure> {
+        let mut url = url;
+        for _ in 0..MAX_REDIRECTS {
+            let mut request = self.http.get(url.clone());
+            let is_hub = url.origin() == self.endpoint.origin();
+            if let Some(token) = self.token.as_ref().filter(|_| is_hub) {
+                request = request.bearer_auth(token);
+            }
+            if from > 0 {
+                request = request.header(header::RANGE, format!("bytes={from}-"));
+            }
+            let answer = request.send().await.map_err(|error| {
+                let host = url.host_str().unwrap_or_default();
+                let reason = http_client::reason(&error);
+                let reason = if error.is_timeout() {
+                    "it does not answer in time"
+                } else {
+                    &reason
+                };
+                Failure::Passing(format!("cannot reach {host}: {reason}"))
+            })?;
+            if !answer.status().is_redirection() {
+                return self.admitted(answer, &url, repository);
+            }
+            let target = answer.headers().get(header::LOCATION);
+            let target = target.and_then(|target| url.join(target.to_str().ok()?).ok());
+            let is_safe = |target: &Url| match target.scheme() {
+                "https" => true,
+                "http" => self.endpoint.scheme() == "http",
+                _ => false,
+            };
+            let Some(target) = target.filter(is_safe) else {
+                let host = url.host_str().unwrap_or_default();
+                let why = format!("{host} leads to no address that can be asked");
+                return Err(Failure::Lasting(why));
+            };
+            url = target;
+        }
+        let why = format!(
+            "{} redirects more than {MAX_REDIRECTS} times",
+            self.endpoint
+        );
+        Err(Failure::Lasting(why))
+    }
+
+    /// Returns an answer with what was asked for; explains another.
+    fn admitted(&self, answer: Response, url: &Url, repository: &str) -> Result<Response, Failure> {
+        let status = answer.status();
+        if status.is_success() || status == StatusCode::RANGE_NOT_SATISFIABLE {
+            return Ok(answer);
+        }
+        let host = url.host_str().unwrap_or_default();
+        if url.origin() != self.endpoint.origin() {
+            // The address that the hub has given may have become too old.
+            return Err(Failure::Passing(format!("{host} answers {status}")));
+        }
+        let code = answer.headers().get("x-error-code");
+        let is_gated = code.is_some_and(|code| code == "GatedRepo");
+        let terms = format!("accept its terms at {}", self.url(repository));
+        let why = match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => match (&self.token, is_gated) {
+                (None, true) => format!(
+                    "`{repository}` is gated: {terms}, and set HF_TOKEN to a token of your account \
+                     ({TOKENS})"
+                ),
+                (None, false) => format!(
+                    "`{repository}` does not exist, or is private or gated: for one that exists, \
+                     set HF_TOKEN to a token of an account that may read it ({TOKENS})"
+                ),
+                (Some(_), true) => format!(
+                    "`{repository}` is gated, and the account of the token in HF_TOKEN has no \
+                     access: {terms}"
+                ),
+                (Some(_), false) => format!(
+                    "the token in HF_TOKEN may not read `{repository}`, or the repository does \
+                     not exist ({status})"
+                ),
+            },
+            StatusCode::NOT_FOUND => {
+                format!("{host} has no repository `{repository}`, or not this file of it")
+            }
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT => {
+                return Err(Failure::Passing(format!("{host} answers {status}")));
+            }
+            _ if status.is_server_error() => {
+                return Err(Failure::Passing(format!("{host} answers {status}")));
+            }
+            _ => format!("{host} answers {status}"),
+        };
+        Err(Failure::Lasting(why))
+    }
+}
+
+/// What a hub says of a repository.
+#[derive(Deserialize)]
+struct Info {
+    sha: String,
+    #[serde(default)]
+    siblings: Vec<Sibling>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Sibling {
+    rfilename: String,
+    size: Option<u64>,
+    blob_id: Option<String>,
+    lfs: Option<Lfs>,
+}
+
+/// A file that is too large for git.
+#[derive(Deserialize)]
+struct Lfs {
+    #[serde(alias = "oid")]
+    sha256: String,
+    size: u64,
+}
+
+impl Sibling {
+    /// A file, unless it has a path that would leave its folder.
+    fn file(self) -> Option<RepositoryFile> {
+        let is_inside = |part: &str| {
+            !matches!(part, "" | "." | ".." | ".cache") && !part.contains(['\\', '\0'])
+        };
+        if !self.rfilename.split('/').all(is_inside) {
+            return None;
+        }
+        let sum = match (&self.lfs, self.blob_id) {
+            (Some(lfs), _) => Some(Sum::Sha256(lfs.sha256.to_ascii_lowercase())),
+            (None, id) => id.map(Sum::GitBlob),
+        };
+        let is_sum = |sum: &Sum| match sum {
+            Sum::Sha256(digits) => is_hexadecimal(digits, 64),
+            Sum::GitBlob(digits) => is_hexadecimal(digits, 40),
+        };
+        Some(RepositoryFile {
+            path: self.rfilename,
+            size: self.lfs.map(|lfs| lfs.size).or(self.size).unwrap_or(0),
+            sum: sum.filter(is_sum),
+        })
+    }
+}
+
+fn is_hexadecimal(text: &str, digits: usize) -> bool {
+    text.len() == digits
+        && text
+            .bytes()
+            .all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
+}

@@ -1,0 +1,331 @@
+//! One file of a repository: what is here of it is kept, what is missing is asked for, and the whole
+//! is checked.
+
+use std::{
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{self, ErrorKind, Read as _, Write as _},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use reqwest::{StatusCode, header};
+use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256};
+use tokio::time::sleep;
+
+use super::{
+    bytes,
+    cache::Place,
+    choice::{RepositoryFile, Sum},
+    client::{Client, Failure},
+    progress,
+};
+use crate::http_client;
+
+/// How often in a row a download may break off without a byte more.
+const ATTEMPTS: u32 = 5;
+/// How often it may break off at all.
+const BREAKS: u32 = 200;
+/// The time before the third attempt; it doubles each time. The second is made at once.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The time between two looks at a file that another process fetches.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// A file that is wanted.
+pub(super) struct Wanted<'a> {
+    pub(super) repository: &'a str,
+    pub(super) commit: &'a str,
+    pub(super) file: &'a RepositoryFile,
+    pub(super) sum: &'a Sum,
+    pub(super) place: Place,
+    /// Bytes of the files before it.
+    pub(super) before: u64,
+}
+
+impl Wanted<'_> {
+    /// Whether the file is here.
+    pub(super) fn is_here(&self) -> bool {
+        let found = fs::metadata(&self.place.end);
+        found.is_ok_and(|found| found.is_file() && found.len() == self.file.size)
+    }
+
+    /// Has the file fetched although it is here.
+    pub(super) fn forget(&self) -> Result<(), String> {
+        match fs::remove_file(&self.place.end) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(self.unwritable(&error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Fetches the file, unless it is here.
+    pub(super) async fn fetch(&self, client: &Client) -> Result<(), String> {
+        if !self.is_here() {
+            let _lock = self.lock().await?;
+            // Another process may have fetched it meanwhile.
+            if !self.is_here() {
+                self.download(client).await?;
+            }
+        }
+        progress::reached(self.before + self.file.size);
+        self.link().map_err(|error| self.unwritable(&error))
+    }
+
+    /// Waits until no other process fetches the file.
+    async fn lock(&self) -> Result<File, String> {
+        let unusable = |error: io::Error| self.unwritable(&error);
+        for path in [&self.place.lock, &self.place.partial, &self.place.end] {
+            fs::create_dir_all(path.parent().unwrap_or(Path::new(""))).map_err(unusable)?;
+        }
+        let mut options = OpenOptions::new();
+        let lock = options.write(true).create(true).truncate(false);
+        let lock = lock.open(&self.place.lock).map_err(unusable)?;
+        let mut waits = false;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(lock),
+                Err(TryLockError::Error(error)) => return Err(unusable(error)),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            if !std::mem::replace(&mut waits, true) {
+                tracing::info!("another process downloads `{}`", self.file.path);
+            }
+            let here = fs::metadata(&self.place.partial).map_or(0, |partial| partial.len());
+            progress::reached(self.before + here);
+            sleep(LOOK).await;
+        }
+    }
+
+    async fn download(&self, client: &Client) -> Result<(), String> {
+        let mut partial = Partial::open(self).map_err(|error| self.unwritable(&error))?;
+        self.check_room(partial.length)?;
+        let (mut attempts, mut breaks) = (0, 0);
+        while partial.length < self.file.size {
+            let before = partial.length;
+            let why = match self.go_on(client, &mut partial).await {
+                Ok(()) => continue,
+                Err(Failure::Lasting(why)) => return Err(why),
+                Err(Failure::Passing(why)) => why,
+            };
+            attempts = if partial.length > before {
+                1
+            } else {
+                attempts + 1
+            };
+            breaks += 1;
+            if attempts == ATTEMPTS || breaks == BREAKS {
+                return Err(format!(
+                    "cannot download `{}`: {why}; {} of {} are kept, and the next download goes on \
+                     from there",
+                    self.file.path,
+                    bytes(partial.length),
+                    bytes(self.file.size)
+                ));
+            }
+            tracing::warn!(
+                "the download of `{}` breaks off: {why}; it goes on",
+                self.file.path
+            );
+            if attempts > 1 {
+                sleep(PAUSE * 2_u32.pow(attempts - 2)).await;
+            }
+        }
+        let (file, digits) = partial.finish();
+        let (Sum::Sha256(expected) | Sum::GitBlob(expected)) = self.sum;
+        if digits != *expected {
+            // Whatever it is, the next download is not to go on with it.
+            let removed = fs::remove_file(&self.place.partial);
+            removed.map_err(|error| self.unwritable(&error))?;
+            return Err(format!(
+                "`{}` of `{}` is damaged: its checksum is {digits}, expected {expected}; what was \
+                 downloaded is removed",
+                self.file.path, self.repository
+            ));
+        }
+        let kept = file.sync_all();
+        kept.and_then(|()| fs::rename(&self.place.partial, &self.place.end))
+            .map_err(|error| self.unwritable(&error))
+    }
+
+    /// Asks for what is missing, and takes what comes.
+    async fn go_on(&self, client: &Client, partial: &mut Partial) -> Result<(), Failure> {
+        let path = &self.file.path;
+        let unwritable = |error: io::Error| Failure::Lasting(self.unwritable(&error));
+        let asked = client.file(self.repository, self.commit, path, partial.length);
+        let mut answer = asked.await?;
+        let start = match answer.status() {
+            StatusCode::PARTIAL_CONTENT => {
+                let range = answer.headers().get(header::CONTENT_RANGE);
+                let range = range.and_then(|range| range.to_str().ok());
+                range.and_then(|range| {
+                    range
+                        .strip_prefix("bytes ")?
+                        .split('-')
+                        .next()?
+                        .parse()
+                        .ok()
+                })
+            }
+            StatusCode::OK => Some(0),
+            _ => None,
+        };
+        if start != Some(partial.length) {
+            // From the beginning: the server knows no ranges, or none that fits.
+            partial
+                .clear(self.sum, self.file.size)
+                .map_err(unwritable)?;
+            if start != Some(0) {
+                let why = format!("it was asked for a part, and answers {}", answer.status());
+                return Err(Failure::Passing(why));
+            }
+        }
+        loop {
+            let chunk = answer.chunk().await.map_err(|error| {
+                Failure::Passing(format!(
+                    "the connection broke: {}",
+                    http_client::reason(&error)
+                ))
+            })?;
+            let Some(chunk) = chunk else { break };
+            if partial.length + chunk.len() as u64 > self.file.size {
+                partial
+                    .clear(self.sum, self.file.size)
+                    .map_err(unwritable)?;
+                let why = format!("`{path}` is longer than {}", bytes(self.file.size));
+                return Err(Failure::Lasting(why));
+            }
+            partial.add(&chunk).map_err(unwritable)?;
+            progress::reached(self.before + partial.length);
+        }
+        if partial.length < self.file.size {
+            let why = format!("the connection was closed after {}", bytes(partial.length));
+            return Err(Failure::Passing(why));
+        }
+        Ok(())
+    }
+
+    /// Refuses a file that does not fit on its disk.
+    fn check_room(&self, here: u64) -> Result<(), String> {
+        let folder = self.place.partial.parent().unwrap_or(Path::new("."));
+        let Ok(disk) = rustix::fs::statvfs(folder) else {
+            return Ok(()); // writing tells
+        };
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        let missing = self.file.size.saturating_sub(here);
+        if missing <= free {
+            return Ok(());
+        }
+        Err(format!(
+            "`{}` does not fit: it takes {}, and the disk of `{}` has {} left (HF_HOME names \
+             another folder)",
+            self.file.path,
+            bytes(missing),
+            folder.display(),
+            bytes(free)
+        ))
+    }
+
+    /// Gives the file its name in the snapshot.
+    fn link(&self) -> io::Result<()> {
+        let Some((link, target)) = &self.place.link else {
+            return Ok(());
+        };
+        if link.exists() {
+            return Ok(());
+        }
+        fs::create_dir_all(link.parent().unwrap_or(Path::new("")))?;
+        // One that leads nowhere is in the way.
+        match fs::remove_file(link) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        match std::os::unix::fs::symlink(target, link) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+            made => made,
+        }
+    }
+
+    fn unwritable(&self, error: &io::Error) -> String {
+        let folder = self.place.end.parent().unwrap_or(Path::new("."));
+        let why = match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                "the disk is full; what is here of the file is kept".to_owned()
+            }
+            _ => error.to_string(),
+        };
+        format!(
+            "cannot write `{}` in `{}`: {why}",
+            self.file.path,
+            folder.display()
+        )
+    }
+}
+
+/// What is here of a file, and its sum so far.
+struct Partial {
+    path: PathBuf,
+    file: File,
+    length: u64,
+    sum: Context,
+}
+
+impl Partial {
+    fn open(wanted: &Wanted<'_>) -> io::Result<Self> {
+        let path = wanted.place.partial.clone();
+        let file = File::options()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(&path)?;
+        let mut partial = Self {
+            path,
+            file,
+            length: 0,
+            sum: begun(wanted.sum, wanted.file.size),
+        };
+        if partial.file.metadata()?.len() > wanted.file.size {
+            partial.file.set_len(0)?;
+        }
+        let mut reader = File::open(&partial.path)?;
+        let mut buffer = vec![0; 1 << 20];
+        loop {
+            match reader.read(&mut buffer)? {
+                0 => return Ok(partial),
+                read => {
+                    partial.sum.update(&buffer[..read]);
+                    partial.length += read as u64;
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.sum.update(bytes);
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn clear(&mut self, sum: &Sum, size: u64) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.sum = begun(sum, size);
+        self.length = 0;
+        Ok(())
+    }
+
+    fn finish(self) -> (File, String) {
+        let digest = self.sum.finish();
+        let digits = digest.as_ref().iter().map(|byte| format!("{byte:02x}"));
+        (self.file, digits.collect())
+    }
+}
+
+/// A sum of nothing yet.
+fn begun(sum: &Sum, size: u64) -> Context {
+    match sum {
+        Sum::Sha256(_) => Context::new(&SHA256),
+        Sum::GitBlob(_) => {
+            let mut context = Context::new(&SHA1_FOR_LEGACY_USE_ONLY);
+            context.update(format!("blob {size}\0").as_bytes());
+            context
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Models by name: the GGUF files of a repository of Hugging Face, in the cache that its own
+//! programs have, too.
+//!
+//! [`name`] reads `org/repo:Q4_K_M`, [`choice`] finds the files that it means, [`client`] asks the
+//! hub, [`download`] fetches a file, [`cache`] knows where it lies, and [`progress`] tells how far
+//! that is.
+
+mod cache;
+mod choice;
+mod client;
+mod download;
+mod name;
+pub(crate) mod progress;
+
+use std::{
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use tokio::runtime::Builder;
+
+pub(crate) use cache::{Cache, CachedFile};
+use cache::{given, place_in, repository_files};
+use choice::choose;
+use client::{Client, Failure, Listing};
+use download::Wanted;
+pub(crate) use name::ModelName;
+use progress::Told;
+
+/// The files of a model that is here.
+#[derive(Clone, Debug)]
+pub(crate) struct Fetched {
+    /// The file of the model, or the first of its parts.
+    pub(crate) model: PathBuf,
+    /// What reads images for it.
+    pub(crate) projector: Option<PathBuf>,
+}
+
+/// A model that is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Order {
+    pub(crate) name: ModelName,
+    /// The folder that gets the files, in the place of the cache.
+    pub(crate) folder: Option<PathBuf>,
+    /// Whether files that are there are fetched again.
+    pub(crate) again: bool,
+}
+
+/// Fetches the files of a model that are not here. Blocks until they are.
+pub(crate) fn fetch(order: &Order) -> Result<Fetched, String> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot start threads: {error}"))?;
+    runtime.block_on(fetch_files(order))
+}
+
+async fn fetch_files(order: &Order) -> Result<Fetched, String> {
+    let cache = Cache::of_environment()?;
+    let name = &order.name;
+    let is_set = |value: String| ["1", "true", "yes", "on"].contains(&&*value.to_lowercase());
+    if given("HF_HUB_OFFLINE").is_some_and(is_set) {
+        return here(order, &cache).unwrap_or_else(|| {
+            Err(format!(
+                "`{name}` is not in the cache, and HF_HUB_OFFLINE forbids to fetch it"
+            ))
+        });
+    }
+    let client = Client::new(given("HF_ENDPOINT"), token(&cache))?;
+    match client.list(&name.repository).await {
+        Ok(listing) => fetch_listed(order, &client, &cache, &listing).await,
+        Err(Failure::Passing(why)) => match here(order, &cache) {
+            Some(Ok(fetched)) => {
+                tracing::warn!("{why}: `{name}` is taken from the cache");
+                Ok(fetched)
+            }
+            _ => Err(why),
+        },
+        Err(Failure::Lasting(why)) => Err(why),
+    }
+}
+
+/// The token of the user's account: that of the environment, or that which `hf auth login` keeps.
+fn token(cache: &Cache) -> Option<String> {
+    let named = given("HF_TOKEN").or_else(|| given("HUGGING_FACE_HUB_TOKEN"));
+    let kept = || {
+        let path = given("HF_TOKEN_PATH").map(PathBuf::from);
+        std::fs::read_to_string(path.unwrap_or_else(|| cache.home().join("token"))).ok()
+    };
+    let token = named.or_else(kept)?.trim().to_owned();
+    Some(token).filter(|token| !token.is_empty())
+}
+
+/// What is here of a model, without asking anybody.
+fn here(order: &Order, cache: &Cache) -> Option<Result<Fetched, String>> {
+    let places = match &order.folder {
+        None => cache.snapshots(&order.name.repository),
+        Some(folder) => vec![(folder.clone(), repository_files(folder))],
+    };
+    let places = places.iter().filter(|(_, files)| !files.is_empty());
+    let chosen = places.map(|(folder, files)| {
+        choose(files, &order.name).map(|choice| Fetched {
+            model: folder.join(&choice.model[0].path),
+            projector: choice.projector.map(|file| folder.join(&file.path)),
+        })
+    });
+    let mut chosen: Vec<_> = chosen.collect();
+    let at = chosen.iter().position(Result::is_ok).unwrap_or(0);
+    (at < chosen.len()).then(|| chosen.swap_remove(at))
+}
+
+async fn fetch_listed(
+    order: &Order,
+    client: &Client,
+    cache: &Cache,
+    listing: &Listing,
+) -> Result<Fetched, String> {
+    let repository = &order.name.repository;
+    let commit = &listing.commit;
+    let choice = choose(&listing.files, &order.name)?;
+    let mut wanted: Vec<Wanted<'_>> = Vec::new();
+    let mut total = 0;
+    for &file in choice.model.iter().chain(&choice.projector) {
+        let sum = file.sum.as_ref().ok_or_else(|| {
+            format!(
+                "the hub tells no checksum of `{}`, so it is not downloaded",
+                file.path
+            )
+        })?;
+        wanted.push(Wanted {
+            repository,
+            commit,
+            file,
+            sum,
+            place: match &order.folder {
+                None => cache.place(repository, commit, &file.path, sum),
+                Some(folder) => place_in(folder, &file.path),
+            },
+            before: total,
+        });
+        total += file.size;
+    }
+    if order.again {
+        for wanted in &wanted {
+            wanted.forget()?;
+        }
+    }
+    let missing = wanted.iter().filter(|wanted| !wanted.is_here());
+    let missing: u64 = missing.map(|wanted| wanted.file.size).sum();
+    let (_told, started) = (Told::downloading(total), Instant::now());
+    if missing > 0 {
+        let name = &order.name;
+        tracing::info!(
+            "downloading {} of `{name}`: {}",
+            bytes(missing),
+            choice.model[0].path
+        );
+    }
+    for wanted in &wanted {
+        wanted.fetch(client).await?;
+    }
+    if missing > 0 {
+        let seconds = started.elapsed().as_secs_f64();
+        tracing::info!("downloaded `{}` in {seconds:.0} s", order.name);
+    }
+    if order.folder.is_none() {
+        cache.remember(repository, commit).map_err(|error| {
+            format!(
+                "cannot write `{}`: {error}",
+                cache.folder(repository).display()
+            )
+        })?;
+    }
+    let path = |wanted: &Wanted<'_>| wanted.path().to_owned();
+    Ok(Fetched {
+        model: path(&wanted[0]),
+        projector: choice.projector.and(wanted.last()).map(path),
+    })
+}
+
+impl Wanted<'_> {
+    /// Where the file is found once it is here.
+    fn path(&self) -> &Path {
+        let link = self.place.link.as_ref();
+        link.map_or(&self.place.end, |(link, _)| link)
+    }
+}
+
+/// A number of bytes, for people.
+pub(crate) fn bytes(bytes: u64) -> String {
+    let units = ["kB", "MB", "GB", "TB"];
+    let mut size = bytes as f64 / 1e3;
+    let mut unit = 0;
+    while size >= 999.5 && unit + 1 < units.len() {
+        size /= 1e3;
+        unit += 1;
+    }
+    if size < 9.95 {
+        format!("{size:.1} {}", units[unit])
+    } else {
+        format!("{size:.0} {}", units[unit])
+    }
+}

@@ -1,0 +1,119 @@
+//! Names of models: `org/repo`, and behind a colon what to take of it.
+
+use std::{fmt, path::Path, str::FromStr};
+
+/// A model in a repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ModelName {
+    /// `org/repo`.
+    pub(crate) repository: String,
+    /// A quantization such as `Q4_K_M`, or a file of the repository.
+    pub(crate) wanted: Option<String>,
+}
+
+/// What names begin with where they were copied from a browser.
+const HOSTS: [&str; 4] = [
+    "https://huggingface.co/",
+    "https://hf.co/",
+    "huggingface.co/",
+    "hf.co/",
+];
+
+/// The endings of files that are served: a path with one is no name.
+const SERVED_ENDINGS: [&str; 6] = [".gguf", ".onnx", ".pbtxt", ".json", ".gmar", ".mar"];
+
+impl ModelName {
+    /// Reads what was written in the place of a path, if it has the form of a name.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        let name: Self = path.to_str()?.parse().ok()?;
+        let is_file = SERVED_ENDINGS
+            .iter()
+            .any(|ending| name.repository.ends_with(ending));
+        (!is_file).then_some(name)
+    }
+}
+
+impl FromStr for ModelName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let name = HOSTS.iter().find_map(|host| text.strip_prefix(host));
+        let name = name.unwrap_or(text);
+        let (repository, wanted) = match name.split_once(':') {
+            Some((repository, wanted)) => (repository, Some(wanted)),
+            None => (name, None),
+        };
+        // The hub has no others, and the folders of the cache are called after them.
+        let is_part = |part: &str| {
+            let is_known = |it: char| it.is_ascii_alphanumeric() || "-_.".contains(it);
+            !part.is_empty()
+                && !part.starts_with(['.', '-'])
+                && !part.contains("--")
+                && !part.contains("..")
+                && part.chars().all(is_known)
+        };
+        let is_name = repository
+            .split_once('/')
+            .is_some_and(|(owner, model)| is_part(owner) && is_part(model));
+        if !is_name || wanted.is_some_and(str::is_empty) {
+            return Err(format!(
+                "`{text}` is no name of a model: expected `org/repo`, `org/repo:Q4_K_M` or \
+                 `org/repo:file.gguf`"
+            ));
+        }
+        Ok(Self {
+            repository: repository.to_owned(),
+            wanted: wanted.map(str::to_owned),
+        })
+    }
+}
+
+impl fmt::Display for ModelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.repository)?;
+        match &self.wanted {
+            Some(wanted) => write!(f, ":{wanted}"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_two_parts_and_paths_do_not_pass_for_them() {
+        for (text, repository, wanted) in [
+            ("Qwen/Qwen3-0.6B-GGUF", "Qwen/Qwen3-0.6B-GGUF", None),
+            ("a/b:Q8_0", "a/b", Some("Q8_0")),
+            ("a/b:sub/m-Q8_0.gguf", "a/b", Some("sub/m-Q8_0.gguf")),
+            ("https://huggingface.co/a/b", "a/b", None),
+            ("hf.co/a/b:Q2_K", "a/b", Some("Q2_K")),
+        ] {
+            let name = ModelName::of(Path::new(text)).expect(text);
+            assert_eq!(
+                (&*name.repository, name.wanted.as_deref()),
+                (repository, wanted)
+            );
+        }
+        for text in [
+            "model",
+            "./a/b",
+            "../b",
+            "a/b/c",
+            "/a/b",
+            "a/",
+            "a/b:",
+            "a/..",
+            "a--b/c",
+            "a/b c",
+            "models/m.gguf",
+            "graphs/graph.pbtxt",
+            "~/b",
+            "a/-b",
+        ] {
+            assert_eq!(ModelName::of(Path::new(text)), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The classification extension: of an output, the classes with the highest values, as texts
+//! `<value>:<class>`.
+
+use graphmill_calculators::tensor::{Datatype, Tensor};
+
+use super::{Parameters, proto::infer_parameter::ParameterChoice, refuse_parameters, wrong};
+use crate::errors::Failure;
+
+/// The parameter of an output that asks for classes.
+const CLASSES: &str = "classification";
+
+/// An output that a request names.
+pub(crate) struct WantedOutput {
+    pub(crate) name: String,
+    /// Maximum number of classes; 0 for the tensor as it is.
+    pub(crate) classes: usize,
+}
+
+impl WantedOutput {
+    /// Reads the output at a place of a request, whose other parameters have been taken out.
+    pub(crate) fn read(
+        position: usize,
+        name: String,
+        mut parameters: Parameters,
+    ) -> Result<Self, Failure> {
+        let place = format!("outputs[{position}]");
+        let classes = parameters.remove(CLASSES).map(|given| {
+            let count = match given.parameter_choice {
+                Some(ParameterChoice::Int64Param(count)) => usize::try_from(count).ok(),
+                _ => None,
+            };
+            let field = format!("{place}.parameters.{CLASSES}");
+            count.ok_or_else(|| wrong(field, "it is a number of classes"))
+        });
+        refuse_parameters(&place, &parameters)?;
+        Ok(Self {
+            name,
+            classes: classes.transpose()?.unwrap_or_default(),
+        })
+    }
+
+    /// Returns the tensor as it is wanted.
+    pub(crate) fn take(&self, tensor: &Tensor) -> Result<Tensor, Failure> {
+        if self.classes == 0 {
+            return Ok(tensor.clone());
+        }
+        classify(tensor, self.classes).map_err(|why| wrong(format!("outputs.{}", self.name), why))
+    }
+}
+
+/// Returns the classes of each row with the highest values, highest first. A tensor of one
+/// dimension is one row; else dimension 0 counts the rows.
+fn classify(tensor: &Tensor, classes: usize) -> Result<Tensor, String> {
+    let values = values(tensor)?;
+    let rows = match tensor.shape() {
+        [rows, _, ..] => *rows,
+        _ => 1,
+    };
+    let each = values.len().checked_div(rows).unwrap_or_default();
+    let count = classes.min(each);
+    let mut texts = Vec::with_capacity(count * rows);
+    for row in values.chunks(each.max(1)) {
+        let mut order: Vec<usize> = (0..row.len()).collect();
+        // Equal values in the order of their classes; what is no number comes last.
+        order.sort_by(|a, b| {
+            let (a, b) = (row[*a].0, row[*b].0);
+            a.is_nan().cmp(&b.is_nan()).then(b.total_cmp(&a))
+        });
+        let best = order.into_iter().take(count);
+        texts.extend(best.map(|class| format!("{}:{class}", row[class].1)));
+    }
+    let mut data = Vec::new();
+    for text in &texts {
+        data.extend_from_slice(&(text.len() as u32).to_le_bytes());
+        data.extend_from_slice(text.as_bytes());
+    }
+    let shape: Vec<usize> = match tensor.shape() {
+        [rows, _, ..] => vec![*rows, count],
+        _ => vec![count],
+    };
+    Tensor::new(Datatype::Bytes, &*shape, data).map_err(|error| error.to_string())
+}
+
+/// Returns the elements, each with its text.
+fn values(tensor: &Tensor) -> Result<Vec<(f64, String)>, String> {
+    macro_rules! read {
+        ($type:ty, $text:literal) => {{
+            let (elements, _) = tensor.data().as_chunks::<{ size_of::<$type>() }>();
+            let elements = elements.iter().map(|it| <$type>::from_le_bytes(*it));
+            elements.map(|it| (it as f64, format!($text, it))).collect()
+        }};
+    }
+    Ok(match tensor.datatype() {
+        Datatype::Fp32 => read!(f32, "{:.6}"),
+        Datatype::Fp64 => read!(f64, "{:.6}"),
+        Datatype::Int8 => read!(i8, "{}"),
+        Datatype::Int16 => read!(i16, "{}"),
+        Datatype::Int32 => read!(i32, "{}"),
+        Datatype::Int64 => read!(i64, "{}"),
+        Datatype::Uint8 => read!(u8, "{}"),
+        Datatype::Uint16 => read!(u16, "{}"),
+        Datatype::Uint32 => read!(u32, "{}"),
+        Datatype::Uint64 => read!(u64, "{}"),
+        other @ (Datatype::Bool | Datatype::Fp16 | Datatype::Bf16 | Datatype::Bytes) => {
+            return Err(format!(
+                "`{CLASSES}` is for numbers, and the tensor is {other}"
+            ));
+        }
+    })
+}

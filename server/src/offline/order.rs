@@ -1,0 +1,49 @@
+//! The order of lines for each graph input.
+
+use std::collections::HashMap;
+
+use graphmill_engine::{Error, Timestamp};
+
+use super::line::Line;
+
+/// What was sent to graph inputs, and the first line of each that comes too late. Most nodes refuse
+/// such a packet, when they get to it.
+#[derive(Default)]
+pub(super) struct Order(HashMap<String, Sent>);
+
+struct Sent {
+    /// The first timestamp that a packet may have; none after the end.
+    bound: Option<Timestamp>,
+    late: Option<usize>,
+}
+
+impl Order {
+    /// Notes a line before it is sent.
+    pub(super) fn note(&mut self, number: usize, line: &Line) {
+        let (stream, at, next) = match line {
+            Line::Packet { stream, packet } => (stream, packet.time, Some(packet.time.next())),
+            Line::Bound { stream, at } => (stream, *at, Some(*at)),
+            Line::Close { stream } => (stream, Timestamp::MAX, None),
+            Line::Side { .. } => return,
+        };
+        let Some(sent) = self.0.get_mut(stream) else {
+            let sent = Sent {
+                bound: next,
+                late: None,
+            };
+            self.0.insert(stream.clone(), sent);
+            return;
+        };
+        if sent.bound.is_none_or(|bound| at < bound) {
+            sent.late.get_or_insert(number);
+        }
+        sent.bound = sent.bound.and(next);
+    }
+
+    /// Returns the line that a session failed at, if it failed at one that came too late.
+    pub(super) fn at_fault(&self, error: &Error) -> Option<usize> {
+        let is_named = |name: &str| error.message.contains(&format!("stream `{name}`"));
+        let mut late = self.0.iter().filter(|(name, _)| is_named(name));
+        late.find_map(|(_, sent)| sent.late)
+    }
+}

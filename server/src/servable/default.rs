@@ -1,0 +1,84 @@
+//! The graph that answers requests which name none that is served, and the dialect of those at a path
+//! that several dialects have.
+
+use std::sync::Arc;
+
+use graphmill_calculators::{http::dialect::Target, payload::JsonBody};
+
+use super::{Choice, Servable, Servables};
+use crate::errors::{Cause, Failure};
+
+/// Graphs that are named in a failure.
+const NAMED: usize = 10;
+
+impl Servables {
+    /// The graph for requests at an endpoint of a dialect: the one of the name `preferred`, if it
+    /// reads them, or else the only one that the client may see and that does.
+    ///
+    /// # Errors
+    /// If there is none, or if there are several.
+    pub(crate) fn default_for(
+        &self,
+        endpoint: &str,
+        preferred: Option<&str>,
+        sees: impl Fn(&str) -> bool,
+    ) -> Result<&Arc<Servable>, Failure> {
+        let visible = || self.all().filter(|it| sees(it.graph()));
+        let preferred = preferred.map(|name| self.without_alias(name));
+        let reads = |it: &&Arc<Servable>| it.made().reads.contains(&endpoint);
+        let mut names: Vec<&str> = visible().filter(reads).map(|it| it.graph()).collect();
+        if names.is_empty() {
+            // Before a graph is compiled nobody knows what it reads.
+            let is_unknown = |it: &&Arc<Servable>| it.made().reads.is_empty();
+            names = visible().filter(is_unknown).map(|it| it.graph()).collect();
+        }
+        names.dedup();
+        let of = |name: &str| self.of_graph(name, &Choice::Newest);
+        let chosen = match names.as_slice() {
+            [only] => of(only),
+            several => preferred.filter(|name| several.contains(name)).and_then(of),
+        };
+        chosen.ok_or_else(|| {
+            let shown: Vec<String> = names
+                .iter()
+                .take(NAMED)
+                .map(|it| format!("`{it}`"))
+                .collect();
+            let message = match shown.as_slice() {
+                [] => format!("no graph that is served answers at `{endpoint}`"),
+                shown => format!(
+                    "`model` names no graph that is served, and several could answer: {}; \
+                     `--any_model=NAME` says which one does",
+                    shown.join(", ")
+                ),
+            };
+            Failure::new(Cause::UnknownModel, message).of_field("model")
+        })
+    }
+
+    /// The dialect of a request, where several have its path: that which its body is of, and for
+    /// which there is a graph.
+    pub(crate) fn meant(
+        &self,
+        target: Target,
+        body: &JsonBody,
+        sees: impl Fn(&str) -> bool,
+    ) -> Target {
+        let others = target.dialect.others();
+        if others.is_empty() {
+            return target;
+        }
+        let all = [target.dialect].into_iter().chain(others.iter().copied());
+        let mut meant: Vec<_> = all.filter(|dialect| dialect.is_meant(body)).collect();
+        let first = meant.first().copied();
+        meant.retain(|dialect| {
+            let reads = |it: &Arc<Servable>| it.made().reads.contains(&dialect.endpoint());
+            self.all().any(|it| sees(it.graph()) && reads(it))
+        });
+        let dialect = meant.first().copied().or(first);
+        Target {
+            dialect: dialect.unwrap_or(target.dialect),
+            ..target
+        }
+    }
+}

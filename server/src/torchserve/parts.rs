@@ -1,0 +1,195 @@
+//! The parts of a request: the input of a graph, and parameters beside it, in the names that
+//! handlers of TorchServe give them.
+
+use bytes::Bytes;
+use graphmill_calculators::payload::JsonBody;
+use graphmill_dialects::{json::Allowance, schema};
+use graphmill_engine::shortened;
+use serde_json::{Map, Value};
+
+use crate::{errors::Failure, kserve::wrong};
+
+/// The part of a name that an error shows, in bytes.
+const SHOWN_BYTES: usize = 100;
+
+/// The name of the part that a body is as a whole.
+const BODY: &str = "body";
+
+/// The names of the input, as handlers look for it.
+const INPUTS: [&str; 4] = ["text", "prompt", "data", BODY];
+
+/// Names of parameters in Transformers, and the fields that mean the same.
+const RENAMED: [(&str, &str); 4] = [
+    ("max_new_tokens", "max_tokens"),
+    ("min_new_tokens", "min_tokens"),
+    ("return_full_text", "echo"),
+    ("stop_sequences", "stop"),
+];
+
+const NO_VECTORS: &str = "prompts are texts: engines take no vectors and no tokens here";
+const ONE_TEXT: &str = "an answer is one text";
+
+/// Parameters that ask for what is not done, with the one value that asks for what is.
+const REFUSED: [(&str, Option<i64>, &str); 9] = [
+    ("model", None, "the path or the message names the graph"),
+    ("inputs_embeds", None, NO_VECTORS),
+    ("input_embeds", None, NO_VECTORS),
+    ("prompt_embeds", None, NO_VECTORS),
+    ("input_ids", None, NO_VECTORS),
+    ("n", Some(1), ONE_TEXT),
+    ("num_return_sequences", Some(1), ONE_TEXT),
+    ("num_beams", Some(1), "tokens are sampled, not searched"),
+    ("max_length", None, "max_new_tokens limits the answer"),
+];
+
+/// Tells how the bytes of a part are read.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Json,
+    Text,
+    Other,
+}
+
+impl Kind {
+    /// The kind that a media type says, without its parameters.
+    pub(crate) fn of(media_type: &str) -> Self {
+        let media_type = media_type.to_ascii_lowercase();
+        if media_type == "application/json" || media_type.ends_with("+json") {
+            Self::Json
+        } else if media_type.starts_with("text/") {
+            Self::Text
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// A part of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) bytes: Bytes,
+}
+
+impl Part {
+    /// A whole body.
+    pub(crate) fn body(kind: Kind, bytes: Bytes) -> Self {
+        let name = BODY.to_owned();
+        Self { name, kind, bytes }
+    }
+
+    /// Refuses the part.
+    pub(super) fn wrong(&self, why: impl std::fmt::Display) -> Failure {
+        wrong(shortened(&self.name, SHOWN_BYTES), why)
+    }
+
+    /// The part as a text.
+    pub(super) fn text(&self) -> Result<String, Failure> {
+        if self.kind == Kind::Json {
+            let text = serde_json::from_slice(&self.bytes);
+            return text.map_err(|_| self.wrong("expected a JSON string"));
+        }
+        let text = str::from_utf8(&self.bytes);
+        text.map(str::to_owned)
+            .map_err(|_| self.wrong("it is no text in UTF-8"))
+    }
+
+    /// The part as the value of a parameter. A form has texts alone: Python writes `True` there.
+    fn value(&self, name: &str, allowance: &Allowance) -> Result<Value, Failure> {
+        if self.kind == Kind::Json {
+            return Ok(allowance.parse(&self.bytes, name)?);
+        }
+        let text = self.text()?;
+        let is_value = name == DO_SAMPLE || refusal(name).is_some() || schema::is_value(name);
+        let value = is_value.then(|| serde_json::from_str(&text.to_ascii_lowercase()).ok());
+        let value = value.flatten();
+        let value = value.filter(|value: &Value| value.is_number() || value.is_boolean());
+        Ok(value.unwrap_or_else(|| text.into()))
+    }
+}
+
+/// Finds why a parameter is refused, and the value with which it is not.
+fn refusal(name: &str) -> Option<(Option<i64>, &'static str)> {
+    let found = REFUSED.iter().find(|(refused, ..)| *refused == name);
+    found.map(|(_, idle, why)| (*idle, *why))
+}
+
+/// Chooses between sampling and the likeliest token.
+const DO_SAMPLE: &str = "do_sample";
+
+/// The parts of a JSON object, which are its fields.
+pub(crate) fn fields(json: &JsonBody, body: &Bytes) -> Vec<Part> {
+    let part = |name: &str| {
+        let bytes = body.slice_ref(json.text(name)?);
+        let (name, kind) = (name.to_owned(), Kind::Json);
+        Some(Part { name, kind, bytes })
+    };
+    json.names().filter_map(part).collect()
+}
+
+/// Takes the part that is the input `name` of a graph; if it is the graph's only one, handlers'
+/// names mean it, too.
+pub(super) fn take_input(parts: &mut Vec<Part>, name: &str, only: bool) -> Result<Part, Failure> {
+    let is_named = |part: &Part| part.name == name;
+    let is_input = |part: &Part| only && INPUTS.contains(&part.name.as_str());
+    let found = parts.iter().position(is_named);
+    let Some(found) = found.or_else(|| parts.iter().position(is_input)) else {
+        // What is not taken for an input has a reason of its own.
+        let refused = parts
+            .iter()
+            .find_map(|part| Some((part, refusal(&part.name)?)));
+        if let Some((part, (None, why))) = refused {
+            return Err(part.wrong(why).with_code("unsupported_parameter"));
+        }
+        let names = INPUTS.join("`, `");
+        let why = if only {
+            format!(
+                "the input is missing: expected one of the fields `{names}`, or a body that is the \
+                 input itself (`content-type: text/plain`)"
+            )
+        } else {
+            "the input is missing: the graph has several inputs, each a field of its name"
+                .to_owned()
+        };
+        return Err(wrong(name, why).with_code("missing_required_parameter"));
+    };
+    let input = parts.remove(found);
+    match parts.iter().find(|it| is_named(it) || is_input(it)) {
+        None => Ok(input),
+        Some(second) => Err(second.wrong(format_args!("the input is `{}` already", input.name))),
+    }
+}
+
+/// Reads the parts that are left: parameters, in the names of completions. A form names a list as
+/// often as it has items.
+pub(super) fn parameters(parts: &[Part]) -> Result<Map<String, Value>, Failure> {
+    let (mut parameters, mut is_greedy) = (Map::new(), false);
+    let allowance = Allowance::default();
+    for part in parts {
+        let renamed = RENAMED.iter().find(|(name, _)| *name == part.name);
+        let name = renamed.map_or(&*part.name, |(_, name)| name);
+        let value = part.value(name, &allowance)?;
+        if value.is_null() {
+            continue;
+        }
+        if let Some((idle, why)) = refusal(name) {
+            if idle.is_none_or(|idle| value != idle) {
+                return Err(part.wrong(why).with_code("unsupported_parameter"));
+            }
+        } else if name == DO_SAMPLE {
+            let samples = value.as_bool();
+            is_greedy = !samples.ok_or_else(|| part.wrong("it is neither true nor false"))?;
+        } else {
+            match parameters.get_mut(name) {
+                None => _ = parameters.insert(name.to_owned(), value),
+                Some(Value::Array(all)) => all.push(value),
+                Some(first) => *first = Value::Array(vec![first.take(), value]),
+            }
+        }
+    }
+    if is_greedy {
+        parameters.insert("temperature".to_owned(), 0.into());
+    }
+    Ok(parameters)
+}

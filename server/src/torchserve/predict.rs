@@ -1,0 +1,289 @@
+//! A prediction: a graph of tensors that is run once, or a completion. Its text comes as a whole or
+//! in pieces, and ends with the token that clients wait for, where there is one.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::http::HeaderMap;
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream, stream::BoxStream};
+use graphmill_engine::Plan;
+use serde_json::{Map, Value};
+
+use super::{
+    Part, completion,
+    parts::{self, take_input},
+    tensors::{self, TEXT, only_element},
+};
+use crate::{
+    app::state::App,
+    bodies::Share,
+    errors::Failure,
+    kserve::{
+        self, Parameters, RunRequest, Settings, WantedOutput,
+        proto::{InferParameter, infer_parameter::ParameterChoice},
+        wrong,
+    },
+    run::{Driver, Entry, RequestContext, Run, Tensors},
+    servable::{Ready, request_stream},
+    tensors::Port,
+};
+
+/// A request for a prediction.
+pub(crate) struct PredictionRequest {
+    pub(crate) name: String,
+    /// Empty where the request has none.
+    pub(crate) version: String,
+    pub(crate) parts: Vec<Part>,
+    /// True if the text is to come in pieces; `None` where the carrier does not say it.
+    pub(crate) streams: Option<bool>,
+}
+
+/// An answer.
+pub(crate) enum Prediction {
+    Whole {
+        media_type: &'static str,
+        headers: HeaderMap,
+        bytes: Bytes,
+    },
+    /// A text in pieces, of which the first is there.
+    Pieces { headers: HeaderMap, pieces: Pieces },
+}
+
+/// Pieces of a text.
+pub(crate) type Pieces = BoxStream<'static, Result<Bytes, Failure>>;
+
+/// Parts that were read, but for the inputs.
+pub(super) struct Asked {
+    pub(super) parameters: Map<String, Value>,
+    /// Time for the answer.
+    pub(super) within: Option<Duration>,
+    pub(super) streams: bool,
+}
+
+impl Asked {
+    fn read(parts: &[Part], streams: Option<bool>, usually: bool) -> Result<Self, Failure> {
+        let mut parameters = parts::parameters(parts)?;
+        let asked = parameters.remove("stream").map(|value| {
+            let asked = value.as_bool();
+            asked.ok_or_else(|| wrong("stream", "it is neither true nor false"))
+        });
+        let asked = asked.transpose()?;
+        let within = parameters.get("timeout").map(|value| {
+            let seconds = value.as_f64().filter(|seconds| *seconds > 0.0);
+            let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+            time.ok_or_else(|| wrong("timeout", "it is a number of seconds above 0"))
+        });
+        Ok(Self {
+            within: within.transpose()?,
+            streams: streams.or(asked).unwrap_or(usually),
+            parameters,
+        })
+    }
+}
+
+/// Runs a graph with the parts of a request, which `share` has of the budget of bodies.
+pub(crate) async fn predict(
+    app: &Arc<App>,
+    who: &RequestContext,
+    request: PredictionRequest,
+    share: &Arc<Share>,
+) -> Result<Prediction, Failure> {
+    let PredictionRequest {
+        name,
+        version,
+        mut parts,
+        streams,
+    } = request;
+    let (versioned, _) = kserve::find_version(|name| who.find(name), &name, &version)?;
+    let ready = who.available(&versioned, who.deadline(None)).await?;
+    let token = &app.options.end_of_stream_token;
+    let usually = token.is_some();
+    let plan = Arc::clone(&ready.plan);
+    let prediction = if request_stream(&plan).is_some() {
+        let read = move || {
+            let prompt = take_input(&mut parts, "prompt", true)?.text()?;
+            Ok::<_, Failure>((prompt, Asked::read(&parts, streams, usually)?))
+        };
+        let (prompt, asked) = share.beside(read, UNREADABLE).await??;
+        completion::complete(who, ready, prompt, asked, share).await?
+    } else {
+        // Refuses a graph that takes something else.
+        let ready = kserve::available(who, &name, &version).await?;
+        let read = move || {
+            let inputs = read_inputs(&plan, &mut parts)?;
+            Ok::<_, Failure>((inputs, Asked::read(&parts, streams, usually)?))
+        };
+        let (inputs, asked) = share.beside(read, UNREADABLE).await??;
+        let text = plan_text(ready.plan());
+        let can_stream = ready.plan.side_types(STREAM).is_some();
+        match text {
+            Some(text) if asked.streams && can_stream => {
+                stream_text(who, ready, inputs, &asked, text, share).await?
+            }
+            text => {
+                let outputs = text
+                    .filter(|_| usually || asked.streams)
+                    .map(|name| WantedOutput { name, classes: 0 })
+                    .into_iter()
+                    .collect();
+                let request = RunRequest {
+                    graph: name,
+                    version,
+                    parameters: side_packets(&asked)?,
+                    inputs,
+                    outputs,
+                };
+                let outcome = kserve::run(&app.sequences, who, request).await?;
+                share.is_read();
+                let (media_type, bytes) = tensors::write(&outcome.tensors)?;
+                let headers = HeaderMap::new();
+                Prediction::Whole {
+                    media_type,
+                    headers,
+                    bytes,
+                }
+            }
+        }
+    };
+    Ok(match token {
+        Some(token) => ended(prediction, token),
+        None => prediction,
+    })
+}
+
+const UNREADABLE: &str = "the body could not be read";
+
+/// The side packet that asks a graph for pieces.
+const STREAM: &str = "stream";
+
+/// The output of a graph of tensors that is a text.
+fn plan_text(plan: &Plan) -> Option<String> {
+    plan.output_with_tag("TEXT").map(str::to_owned)
+}
+
+/// The tensors of a graph's inputs.
+fn read_inputs(plan: &Plan, parts: &mut Vec<Part>) -> Result<Tensors, Failure> {
+    let inputs = crate::tensors::inputs(plan);
+    let is_only = inputs.len() == 1;
+    let read = |input: Port| {
+        let part = take_input(parts, &input.name, is_only)?;
+        let tensor = tensors::read(&input, &part)?;
+        Ok((input.name, tensor))
+    };
+    inputs.into_iter().map(read).collect()
+}
+
+/// The parameters as those of KServe's protocol, which are side packets of the graph.
+fn side_packets(asked: &Asked) -> Result<Parameters, Failure> {
+    let mut parameters = Parameters::new();
+    for (name, value) in &asked.parameters {
+        let choice = match value {
+            Value::Bool(value) => ParameterChoice::BoolParam(*value),
+            Value::String(text) => ParameterChoice::StringParam(text.clone()),
+            Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+                _ if name == "timeout" => {
+                    let micros = asked.within.map(|within| within.as_micros());
+                    let micros = micros.and_then(|micros| i64::try_from(micros).ok());
+                    ParameterChoice::Int64Param(micros.unwrap_or(i64::MAX))
+                }
+                (Some(whole), _) => ParameterChoice::Int64Param(whole),
+                (None, Some(number)) => ParameterChoice::DoubleParam(number),
+                (None, None) => return Err(wrong(name, "it is too large a number")),
+            },
+            _ => return Err(wrong(name, "it is a number, a text, true or false")),
+        };
+        let parameter_choice = Some(choice);
+        parameters.insert(name.clone(), InferParameter { parameter_choice });
+    }
+    Ok(parameters)
+}
+
+/// Runs a graph of tensors whose text comes in pieces.
+async fn stream_text(
+    who: &RequestContext,
+    ready: Ready,
+    inputs: Tensors,
+    asked: &Asked,
+    text: String,
+    share: &Arc<Share>,
+) -> Result<Prediction, Failure> {
+    let mut parameters = side_packets(asked)?;
+    let parameter_choice = Some(ParameterChoice::BoolParam(true));
+    parameters.insert(STREAM.to_owned(), InferParameter { parameter_choice });
+    let settings = Settings::read(&parameters, ready.plan())?;
+    who.entry.model(ready.servable.name(), true);
+    let settlement = who.settlement();
+    let (sides, priority) = (&settings.sides, settings.priority);
+    let deadline = who.deadline(settings.timeout);
+    let packets = kserve::packets(ready.plan(), inputs, true)?;
+    let run = Run::open_tensors(who, ready, sides, priority, deadline, Driver::Task)?;
+    let mut feeder = run.feeder();
+    feeder.push(packets, feeder.next_time(0), None).await?;
+    feeder.close();
+    share.is_read();
+    let state = (run, settlement);
+    let pieces = stream::try_unfold(state, move |(mut run, settlement)| {
+        let text = text.clone();
+        async move {
+            while let Some(output) = run.next().await? {
+                let (name, tensor) = run.tensor(output)?;
+                if name == text {
+                    let piece = only_element(&tensor).map(Bytes::copy_from_slice);
+                    return Ok(Some((piece.unwrap_or_default(), (run, settlement))));
+                }
+            }
+            Ok(None)
+        }
+    });
+    let headers = HeaderMap::new();
+    begin(pieces.boxed(), headers, who.entry.clone()).await
+}
+
+/// Waits for the first piece, so that what fails before has a status of its own.
+pub(super) async fn begin(
+    pieces: Pieces,
+    headers: HeaderMap,
+    entry: Entry,
+) -> Result<Prediction, Failure> {
+    let pieces = pieces.inspect(move |piece| match piece {
+        Ok(_) => entry.answers(),
+        Err(failure) => entry.failed(failure),
+    });
+    let mut pieces = pieces.boxed();
+    // A text may be empty.
+    let first = pieces.next().await.transpose()?;
+    let pieces = stream::iter(first.map(Ok)).chain(pieces).boxed();
+    Ok(Prediction::Pieces { headers, pieces })
+}
+
+/// Puts the token that ends texts behind an answer that is one.
+fn ended(prediction: Prediction, token: &str) -> Prediction {
+    match prediction {
+        Prediction::Whole {
+            media_type: TEXT,
+            headers,
+            bytes,
+        } => Prediction::Whole {
+            media_type: TEXT,
+            headers,
+            bytes: [&bytes, token.as_bytes()].concat().into(),
+        },
+        Prediction::Pieces { headers, pieces } => {
+            let token = Bytes::copy_from_slice(token.as_bytes());
+            // Not behind a failure: a client that waits for the token has no whole answer.
+            let state = Some((pieces, token));
+            let pieces = stream::try_unfold(state, async |state| {
+                let Some((mut pieces, token)) = state else {
+                    return Ok(None);
+                };
+                Ok(Some(match pieces.next().await.transpose()? {
+                    Some(piece) => (piece, Some((pieces, token))),
+                    None => (token, None),
+                }))
+            });
+            let pieces = pieces.boxed();
+            Prediction::Pieces { headers, pieces }
+        }
+        whole @ Prediction::Whole { .. } => whole,
+    }
+}

@@ -1,0 +1,260 @@
+//! Model repositories of Triton: `config.pbtxt` and numbered folders.
+
+use std::{fs, path::Path};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::cli::support::{MODEL, Server, graphmill, path, text};
+
+const DIGITS: &str = r#"
+name: "digits"
+platform: "onnxruntime_onnx"
+max_batch_size: 4
+input [ { name: "image" data_type: TYPE_FP32 format: FORMAT_NCHW dims: [ 1, 16, 16 ] } ]
+output [ { name: "scores" data_type: TYPE_FP32 dims: [ 10 ] } ]
+dynamic_batching {
+  preferred_batch_size: [ 2, 4 ]
+  max_queue_delay_microseconds: 100
+  default_queue_policy { timeout_action: DELAY default_timeout_microseconds: 5000000 allow_timeout_override: true }
+}
+instance_group [ { count: 2 kind: KIND_CPU } ]
+version_policy: { specific { versions: [ 1, 3 ] } }
+optimization { graph { level: 1 } }
+"#;
+
+/// Digits under names that streams cannot have, one model after the other.
+const ENSEMBLE: &str = r#"
+platform: "ensemble"
+max_batch_size: 4
+input { name: "INPUT__0" data_type: TYPE_FP32 dims: [ 1, 16, 16 ] }
+output { name: "1st.scores" data_type: TYPE_FP32 dims: 10 }
+output { name: "1st_scores" data_type: TYPE_FP32 dims: 10 }
+ensemble_scheduling {
+  step [
+    { model_name: "digits" model_version: -1
+      input_map { key: "image" value: "INPUT__0" } output_map { key: "scores" value: "1st.scores" } },
+    { model_name: "digits" model_version: 1
+      input_map { key: "image" value: "INPUT__0" } output_map { key: "scores" value: "1st_scores" } }
+  ]
+}
+"#;
+
+const TEXT: &str = r#"
+backend: "llamacpp"
+parameters { key: "max_num_seqs" value { string_value: "3" } }
+"#;
+
+/// The configuration that tutorials show.
+const TORCH: &str = r#"name: "my_llm_model"
+platform: "pytorch_libtorch" # Specify the backend
+max_batch_size: 64 # Maximum batch size Triton can form
+input [
+{
+name: "input_ids"
+data_type: TYPE_INT64
+dims: [ -1 ] # Variable sequence length dimension
+}
+]
+output [ { name: "logits" data_type: TYPE_FP32 dims: [ -1, 50257 ] } ]
+instance_group [ { count: 1 kind: KIND_GPU gpus: [ 0 ] } ]
+"#;
+
+fn repository(configs: &[(&str, &str)]) -> TempDir {
+    let root = tempfile::tempdir().expect("a folder");
+    let digits = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/digits/model.onnx");
+    for (name, config) in configs {
+        let folder = root.path().join(name);
+        for version in ["1", "2", "3"] {
+            fs::create_dir_all(folder.join(version)).expect("writable");
+            fs::copy(&digits, folder.join(version).join("model.onnx")).expect("writable");
+        }
+        fs::copy(MODEL, folder.join("3/model.gguf")).expect("writable");
+        fs::write(folder.join("config.pbtxt"), config).expect("writable");
+    }
+    root
+}
+
+fn infer(server: &Server, model: &str, input: &str, rows: usize) -> Value {
+    let data = vec![0.5; rows * 256];
+    let input =
+        json!({"name": input, "datatype": "FP32", "shape": [rows, 1, 16, 16], "data": data});
+    server.post(
+        &format!("/v2/models/{model}/infer"),
+        &json!({"inputs": [input]}),
+    )
+}
+
+#[test]
+fn models_and_ensembles_of_a_repository_are_served() {
+    let root = repository(&[
+        ("digits", DIGITS),
+        ("both", ENSEMBLE),
+        ("text", TEXT),
+        ("torch", TORCH),
+    ]);
+    let mut server = Server::start(&["--model-repository", path(root.path())], |_| ());
+    let log = server.says("ready after");
+    assert!(log.contains("`optimization` has no effect"), "{log}");
+    assert!(
+        log.contains("config.pbtxt:2:11: models of `pytorch_libtorch` are not served"),
+        "{log}"
+    );
+
+    let answer = infer(&server, "digits", "image", 3);
+    assert_eq!(answer["outputs"][0]["shape"], json!([3, 10]), "{answer}");
+    assert_eq!(answer["model_version"], "3");
+    let answer = infer(&server, "digits/versions/1", "image", 1);
+    assert_eq!(answer["model_version"], "1", "{answer}");
+    let answer = infer(&server, "digits/versions/2", "image", 1);
+    assert_eq!(answer["code"], "model_not_found", "{answer}");
+    let answer = infer(&server, "digits", "image", 5);
+    assert!(answer["error"].is_string(), "{answer}");
+
+    // The classes of each row with the highest scores, as Triton tells them.
+    let image = vec![0.5; 2 * 256];
+    let input =
+        json!({"name": "image", "datatype": "FP32", "shape": [2, 1, 16, 16], "data": image});
+    let mut body = json!({"inputs": [input], "outputs": [{"name": "scores"}]});
+    let ask = |body: &Value| server.post("/v2/models/digits/infer", body)["outputs"][0].clone();
+    let scores = ask(&body)["data"].clone();
+    let scores: Vec<f64> = serde_json::from_value(scores).expect("numbers");
+    body["outputs"][0]["parameters"] = json!({"classification": 3});
+    let classes = ask(&body);
+    assert_eq!(classes["shape"], json!([2, 3]), "{classes}");
+    let mut best: Vec<usize> = (0..10).collect();
+    best.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
+    let best = best[..3]
+        .iter()
+        .map(|class| json!(format!("{:.6}:{class}", scores[*class] as f32)));
+    let best: Vec<Value> = best.collect();
+    assert_eq!(classes["data"].as_array().expect("a list")[..3], best);
+    body["outputs"][0]["parameters"] = json!({"classification": "3"});
+    let refused = server.post("/v2/models/digits/infer", &body);
+    let said = refused["error"].as_str().unwrap_or_default();
+    assert!(
+        said.contains("outputs[0].parameters.classification"),
+        "{refused}"
+    );
+
+    let metadata = server.get("/v2/models/both");
+    let names = |side: &str| -> Vec<Value> {
+        let tensors = metadata[side].as_array().expect("a list").iter();
+        tensors.map(|tensor| tensor["name"].clone()).collect()
+    };
+    assert_eq!(names("inputs"), ["INPUT__0"]);
+    assert_eq!(names("outputs"), ["1st.scores", "1st_scores"]);
+    let answer = infer(&server, "both", "INPUT__0", 2);
+    let outputs = &answer["outputs"];
+    assert_eq!(outputs[0]["name"], "1st.scores");
+    assert_eq!(outputs[0]["data"], outputs[1]["data"]);
+    // The stream has another name, which requests do not see.
+    let answer = infer(&server, "both", "input__0", 2);
+    assert!(
+        answer["error"]
+            .as_str()
+            .is_some_and(|it| it.contains("`INPUT__0`")),
+        "{answer}"
+    );
+
+    let body = json!({"text_input": "Hello", "max_tokens": 2});
+    let answer = server.post("/v2/models/text/generate", &body);
+    assert!(answer["text_output"].is_string(), "{answer}");
+}
+
+#[test]
+fn graphs_of_models_are_shown_and_checked() {
+    let root = repository(&[("digits", DIGITS), ("both", ENSEMBLE)]);
+    let flags = [
+        "serve",
+        "--model-repository",
+        path(root.path()),
+        "--model_name",
+        "both",
+        "--emit_graph",
+    ];
+    let output = graphmill(&flags);
+    let graph = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(
+        graph.matches("OnnxInferenceCalculator\"").count(),
+        2,
+        "{graph}"
+    );
+    let file = root.path().join("graph.pbtxt");
+    fs::write(&file, &graph).expect("writable");
+    for file in [
+        file,
+        root.path().join("both/config.pbtxt"),
+        root.path().join("digits/config.pbtxt"),
+    ] {
+        let output = graphmill(&["check", path(&file)]);
+        assert!(output.status.success(), "{graph}{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn what_a_configuration_cannot_say_is_refused_at_its_place() {
+    let lost = "input_map { key: \"image\" value: \"INPUT__0\" } output_map { key: \"scores\" value: \"1st.scores\" }";
+    for (config, said) in [
+        (
+            DIGITS.replace("dynamic_batching {", "dynamic_batcing {"),
+            "config.pbtxt:7:1",
+        ),
+        (
+            DIGITS.replace("TYPE_FP32 format", "TYPE_FP31 format"),
+            "config.pbtxt:5:",
+        ),
+        (
+            DIGITS.replace("max_batch_size: 4", "max_batch_size: -4"),
+            "config.pbtxt:4:17",
+        ),
+        (
+            DIGITS.replace("KIND_CPU", "KIND_GPU gpus: [ 0 ]"),
+            "`kind` can only be `KIND_CPU`",
+        ),
+        (
+            DIGITS.replace("\"digits\"", "\"other\""),
+            "the folder is `model`",
+        ),
+        (
+            DIGITS.replace("name: \"digits\"", "sequence_batching { }"),
+            "config.pbtxt:2:1",
+        ),
+        (
+            DIGITS
+                .replace("name: \"digits\"", "")
+                .replace("[ 1, 3 ]", "[ 7 ]"),
+            "no version to serve",
+        ),
+        (
+            DIGITS.replace("dims: [ 10 ]", "dims: [ 0 ]"),
+            "neither -1 nor above 0",
+        ),
+        (
+            ENSEMBLE.replace(lost, ""),
+            "`input_map` of `digits` has no `image`",
+        ),
+        (
+            ENSEMBLE.replace("\"digits\"", "\"../model\""),
+            "the repository has no model `../model`",
+        ),
+        (
+            ENSEMBLE.replace("\"digits\"", "\"model\""),
+            "`model` is no ONNX model",
+        ),
+        (
+            ENSEMBLE.replace("model_version: 1", "model_version: 9"),
+            "`digits` has no version 9",
+        ),
+        ("name: ".to_owned(), "config.pbtxt:1:"),
+        (String::new(), "`backend` is missing"),
+    ] {
+        let root = repository(&[("digits", DIGITS), ("model", &config)]);
+        let file = root.path().join("model/config.pbtxt");
+        let output = graphmill(&["check", path(&file)]);
+        let shown = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{config}\n{shown}");
+        assert!(shown.contains(said), "{config}\n{shown}");
+    }
+}
