@@ -154,6 +154,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
     let openllm = |name, stream| {
         Endpoint::new(name)
             .with::<openllm::OpenLlm>()
+            .beside(&Endpoint::new("").with::<openllm::Parameters>(), &[], &[])
             .beside(&completions, &[], &[])
             .akin(CHAT)
             .and(&openllm::plain(stream))

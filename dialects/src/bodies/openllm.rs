@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::shapes;
 use crate::schema::Plain;
 
 /// Fields that are beside each other.
@@ -18,6 +19,15 @@ pub struct OpenLlm {
     pub llm_config: Map<String, Value>,
     /// Is repeated in the answer.
     pub request_id: Option<String>,
+}
+
+/// Fields that are those of completions, but for what they can be.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Parameters {
+    /// Maximum number of tokens of the text.
+    #[schemars(schema_with = "shapes::limit::<1>")]
+    pub max_tokens: Option<i64>,
 }
 
 /// The others; `stream` says if the answer is one.

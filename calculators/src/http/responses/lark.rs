@@ -326,9 +326,10 @@ eof_line: "*** End of File" LF
         ] {
             assert_eq!(expression(grammar), None, "{grammar}");
         }
-        let doubled: String = (0..20)
+        let doubled: Vec<_> = (0..20)
             .map(|at| format!("a{at}: a{0} a{0}\n", at + 1))
             .collect();
+        let doubled = doubled.concat();
         assert_eq!(expression(&format!("start: a0\n{doubled}a20: \"a\"")), None);
     }
 }
