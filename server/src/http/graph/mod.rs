@@ -253,7 +253,7 @@ async fn answer(
     let dialect = head.target.map(|target| target.dialect);
     body.fill(head.target, &graph);
     let streams = body.json.short("stream").and_then(Value::as_bool);
-    let streams = streams.or_else(|| dialect.map(|dialect| dialect.streams_by_default()));
+    let streams = streams.or_else(|| dialect.map(Dialect::streams_by_default));
     who.entry.model(graph.name(), streams == Some(true));
     let residence = Residence::read(&head, &graph, &body.json)?;
     if residence.unloads
