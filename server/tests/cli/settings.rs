@@ -85,7 +85,6 @@ fn the_environment_gives_flags_and_the_command_line_counts_more() {
             .env("GRAPHMILL_SERVICE_PORT", "8000")
             .env("GRAPHMILL_MANAGEMENT_PORT", "tcp://10.0.0.1:9000")
             .env("GRAPHMILL_FLAGS", "--port 1")
-            .env("GRAPHMILL_END_OF_STREAM_TOKEN", "5")
             .env("GRAPHMILL_EMIT_GRAPH", "1")
             .env("MODEL_PATH", "model.gguf")
             .env("GRAPHMILL_LOG_PATH", "");
@@ -93,14 +92,13 @@ fn the_environment_gives_flags_and_the_command_line_counts_more() {
     let said = server.says("ready after");
     for why in [
         "`GRAPHMILL_REST_PROT` has no effect: did you mean `GRAPHMILL_REST_PORT`?",
-        "`GRAPHMILL_END_OF_STREAM_TOKEN` has no effect",
         "`GRAPHMILL_EMIT_GRAPH` has no effect: `--emit_graph` works on the command line alone",
         "`MODEL_PATH` has no effect: did you mean `GRAPHMILL_MODEL_PATH`?",
     ] {
         assert!(said.contains(why), "{why} in {said}");
     }
     // Neither what Kubernetes says of services, nor what the packaged service passes on.
-    assert_eq!(said.matches("has no effect").count(), 4, "{said}");
+    assert_eq!(said.matches("has no effect").count(), 3, "{said}");
     assert!(said.contains(" and http://127.0.0.2:"), "{said}");
     assert!(!said.contains("gRPC"), "{said}");
 
