@@ -88,16 +88,15 @@ pub(crate) fn good(endpoint: &str) -> Value {
             json!({ "model": "hears", "file": file, "max_tokens": 3 })
         }
         GENERATE | GENERATE_STREAM => json!({ "text_input": "Hi" }),
-        OPENLLM | OPENLLM_STREAM => json!({ "model": "chat", "prompt": "Hi" }),
+        OPENLLM | OPENLLM_STREAM | INTERACTIVE => json!({ "model": "chat", "prompt": "Hi" }),
         TOKENIZE => json!({ "model": "chat", "text": "Hi" }),
         DETOKENIZE => json!({ "model": "chat", "tokens": [72, 105] }),
-        EMBEDDINGS => json!({ "model": "embed", "input": "Hi" }),
+        EMBEDDINGS | OLLAMA_EMBED => json!({ "model": "embed", "input": "Hi" }),
         EMBED => json!({ "model": "embed", "texts": ["Hi"] }),
         RERANK => json!({ "model": "rank", "query": "Hi", "documents": ["Hello!", "Bye!"] }),
         TGI | TGI_STREAM | TGI_EITHER => {
             json!({ "model": "chat", "inputs": "Hi", "parameters": { "max_new_tokens": 3 } })
         }
-        INTERACTIVE => json!({ "model": "chat", "prompt": "Hi" }),
         TEI_EMBED => json!({ "model": "embed", "inputs": "Hi" }),
         SIMILARITY => {
             json!({ "model": "embed", "inputs": { "source_sentence": "Hi", "sentences": ["Hello"] } })
@@ -105,7 +104,6 @@ pub(crate) fn good(endpoint: &str) -> Value {
         TEI_RERANK => json!({ "model": "rank", "query": "Hi", "texts": ["Hello!", "Bye!"] }),
         OLLAMA_CHAT => with(question("chat", "Hi"), &json!({ "stream": false })),
         OLLAMA_GENERATE => json!({ "model": "chat", "prompt": "Hi", "stream": false }),
-        OLLAMA_EMBED => json!({ "model": "embed", "input": "Hi" }),
         OLLAMA_EMBEDDINGS => json!({ "model": "embed", "prompt": "Hi" }),
         other => panic!("no good request of `{other}` is known"),
     }
