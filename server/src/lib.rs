@@ -31,6 +31,7 @@ mod bodies;
 mod catalog;
 mod cli;
 pub mod config;
+mod conversations;
 mod errors;
 mod explain;
 mod file_watch;

@@ -149,6 +149,24 @@ def start_server(tmp_path):
             server.stop()
 
 
+@pytest.fixture
+def serve_one(start_server, tmp_path):
+    """Starts a server of one graph of the repository's configuration, with more in its entry."""
+
+    def start(name, **more):
+        entries = json.loads((ROOT / "config.json").read_text())
+        entries = [*entries.get("mediapipe_config_list", []), *(entry["config"] for entry in entries["model_config_list"])]
+        (entry,) = [entry for entry in entries if entry["name"] == name]
+        entry = entry | {"base_path": str(ROOT / (entry.get("base_path") or name))} | more
+        config = tmp_path / f"{name.replace('/', '-')}-{len(more)}.json"
+        config.write_text(json.dumps({"model_config_list": [{"config": entry}]}))
+        server = start_server(config)
+        server.wait_until(server.is_ready, "ready")
+        return server
+
+    return start
+
+
 @pytest.fixture(scope="session")
 def answers():
     """Prompts with the greedy answer that the shipped model gives."""

@@ -125,9 +125,10 @@ impl Calculator for Rank {
             drop(claim_room(0)?);
             let Pairs { pairs, pieces } = self.pairs(&request, &cx.run().cancel)?;
             let tokens = pairs.iter().map(Vec::len).sum::<usize>() as u32;
+            let texts = request.form.field_name();
             let field = |index| {
                 let document = pieces.partition_point(|pieces| pieces.end <= index);
-                format!("documents[{document}]")
+                format!("{texts}[{document}]")
             };
             if let Some(tally) = Tally::of(cx.run()) {
                 tally.count(cx.node_name(), |counts| counts.prompt += tokens);
@@ -159,7 +160,8 @@ register!(Rank);
 impl Rank {
     /// Puts the query beside each document, or each piece of a long one.
     fn pairs(&self, request: &RerankRequest, cancel: &CancelToken) -> Result<Pairs> {
-        self.check_chunks("before", request.documents.len())?;
+        let texts = request.form.field_name();
+        self.check_chunks(texts, "before", request.documents.len())?;
         let engine = self.model.engine();
         let read = |text: &str, field: String| {
             let goes_on = || !cancel.is_cancelled();
@@ -182,29 +184,29 @@ impl Rank {
             .map_or(usize::MAX, |most| most as usize);
         let (mut pairs, mut pieces) = (Vec::new(), Vec::new());
         for (index, document) in request.documents.iter().enumerate() {
-            let tokens = read(document, format!("documents[{index}]"))?;
+            let tokens = read(document, format!("{texts}[{index}]"))?;
             let begin = pairs.len();
             if tokens.is_empty() {
                 pairs.push(engine.pairs().join(&query, &[]));
             }
             let chunks = tokens.chunks(limit - around).take(most);
             pairs.extend(chunks.map(|chunk| engine.pairs().join(&query, chunk)));
-            self.check_chunks("after", pairs.len())?;
+            self.check_chunks(texts, "after", pairs.len())?;
             pieces.push(begin..pairs.len());
         }
         Ok(Pairs { pairs, pieces })
     }
 
-    fn check_chunks(&self, when: &str, chunks: usize) -> Result<()> {
+    fn check_chunks(&self, texts: &'static str, when: &str, chunks: usize) -> Result<()> {
         let most = self.max_allowed_chunks;
         if chunks <= most {
             return Ok(());
         }
         let message = format!(
-            "`documents` are {chunks} pieces {when} long ones are cut, and the graph allows {most} (max_allowed_chunks)"
+            "`{texts}` are {chunks} pieces {when} long ones are cut, and the graph allows {most} (max_allowed_chunks)"
         );
         Err(Error::invalid(message)
-            .with_field("documents")
+            .with_field(texts)
             .with_code("invalid_value"))
     }
 }

@@ -47,6 +47,7 @@ struct Running {
     /// Tokens of all texts.
     tokens: u32,
     dimensions: Option<u32>,
+    normalizes: bool,
 }
 
 /// The ports of [`Embed`].
@@ -98,7 +99,7 @@ impl Calculator for Embed {
             };
             let mut vectors = outcome.map_err(llm::failed)?;
             for vector in &mut vectors {
-                self.finish(vector, running.dimensions)?;
+                finish(vector, running.dimensions, running.normalizes)?;
             }
             let tokens = running.tokens;
             cx.emit_at(io.embeddings, running.time, Embeddings { vectors, tokens });
@@ -108,17 +109,11 @@ impl Calculator for Embed {
         if let Some(request) = cx.take(io.request) {
             cx.out().pause(io.request);
             engine::check_room(&self.model)?;
-            let (texts, dimensions) = request.form.field_names();
+            let (_, dimensions) = request.form.field_names();
             self.check_dimensions(request.dimensions, dimensions)?;
             drop(claim_room(0)?);
-            let one = request.input.len() == 1 && texts != "texts";
-            let field = |index: usize| {
-                if one {
-                    texts.to_owned()
-                } else {
-                    format!("{texts}[{index}]")
-                }
-            };
+            let (form, count) = (request.form.clone(), request.input.len());
+            let field = |index: usize| form.field(index, count);
             let truncate = request.truncate.unwrap_or(self.options.truncate);
             let texts: Vec<Vec<Token>> = request
                 .input
@@ -138,6 +133,7 @@ impl Calculator for Embed {
                 handle,
                 tokens,
                 dimensions: request.dimensions,
+                normalizes: (request.normalize).unwrap_or(self.options.normalize_embeddings),
             });
         }
         if self.running.is_none() && known >= Timestamp::MAX {
@@ -217,27 +213,27 @@ impl Embed {
         }
         Ok(tokens)
     }
+}
 
-    /// The vector as the request and the options want it.
-    fn finish(&self, vector: &mut Vec<f32>, dimensions: Option<u32>) -> Result<()> {
-        if let Some(dimensions) = dimensions {
-            vector.truncate(dimensions as usize);
-        }
-        if !vector.iter().all(|number| number.is_finite()) {
-            return Err(Error::internal(
-                "the model computed a vector with numbers that are not finite",
-            ));
-        }
-        let length = vector
-            .iter()
-            .map(|number| number * number)
-            .sum::<f32>()
-            .sqrt();
-        if self.options.normalize_embeddings && length > 0.0 {
-            for number in vector {
-                *number /= length;
-            }
-        }
-        Ok(())
+/// Makes the vector what the request and the options want.
+fn finish(vector: &mut Vec<f32>, dimensions: Option<u32>, normalizes: bool) -> Result<()> {
+    if let Some(dimensions) = dimensions {
+        vector.truncate(dimensions as usize);
     }
+    if !vector.iter().all(|number| number.is_finite()) {
+        return Err(Error::internal(
+            "the model computed a vector with numbers that are not finite",
+        ));
+    }
+    let length = vector
+        .iter()
+        .map(|number| number * number)
+        .sum::<f32>()
+        .sqrt();
+    if normalizes && length > 0.0 {
+        for number in vector {
+            *number /= length;
+        }
+    }
+    Ok(())
 }

@@ -6,11 +6,11 @@ use graphmill_engine::{Calculator as _, Error};
 #[doc(hidden)]
 pub use graphmill_engine::registry::inventory;
 
-use super::dialect::{Dialect, Family, Target};
+use super::dialect::{Dialect, Family, Place, Target};
 use super::inspect::tokenizer::Tokenizer;
 use super::{
-    chat, completions, embeddings, fields, generate, messages, ollama::Ollama, openllm, request,
-    rerank, responses, transcriptions,
+    chat, completions, embeddings, fields, generate, lmdeploy, messages, ollama::Ollama, openllm,
+    request, rerank, responses, tei, tgi, transcriptions,
 };
 use crate::payload::HttpRequestPayload;
 
@@ -26,11 +26,19 @@ const ALL: &[&dyn Dialect] = &[
     &openllm::OpenLlm::STREAM,
     &generate::Generate::WHOLE,
     &generate::Generate::STREAM,
+    &tgi::Tgi::WHOLE,
+    &tgi::Tgi::STREAM,
+    &tgi::Tgi::EITHER,
+    &lmdeploy::Interactive,
     &Tokenizer::TOKENIZE,
     &Tokenizer::DETOKENIZE,
+    &Tokenizer::ENCODE,
     &embeddings::Embeddings,
     &embeddings::CohereEmbeddings,
+    &tei::Tei::EMBED,
+    &tei::Tei::SIMILARITY,
     &rerank::Rerank,
+    &tei::Tei::RERANK,
     &Ollama::CHAT,
     &Ollama::GENERATE,
     &Ollama::EMBED,
@@ -89,9 +97,12 @@ impl HttpRequestPayload {
 fn find(uri: &str) -> Option<Target> {
     let path = uri.split('?').next().unwrap_or_default();
     let routes = all().flat_map(|dialect| dialect.routes().iter().map(move |it| (dialect, it)));
-    let fitting = routes.filter(|(_, route)| {
+    let fitting = routes.filter(|(dialect, route)| {
         let before = path.strip_suffix(route.path);
-        before.is_some_and(|before| before.ends_with('/'))
+        before.is_some_and(|before| match dialect.place() {
+            Place::Bare => before == "/",
+            _ => before.ends_with('/'),
+        })
     });
     let (dialect, route) = fitting.max_by_key(|(_, route)| route.path.len())?;
     let purpose = Some(route.purpose);
@@ -102,8 +113,17 @@ fn find(uri: &str) -> Option<Target> {
 pub(super) fn not_read(calculator: &str, uri: &str) -> Error {
     // Files are for models that hear, and this is not the place that knows the model.
     let read = read_by(calculator).filter(|dialect| dialect.file_field().is_none());
-    let paths = read.flat_map(|dialect| dialect.routes().iter().map(|route| route.path));
-    let paths: Vec<String> = paths.map(|path| format!("`{path}`")).collect();
+    let paths = read.flat_map(|dialect| {
+        let begin = if dialect.place() == Place::Bare {
+            "/"
+        } else {
+            ""
+        };
+        let routes = dialect.routes().iter();
+        routes.map(move |route| format!("`{begin}{}`", route.path))
+    });
+    let mut paths: Vec<String> = paths.collect();
+    paths.dedup();
     let path = fields::shown(uri.split('?').next().unwrap_or_default());
     let message = format!("this graph serves {}, not `{path}`", paths.join(", "));
     Error::not_found(message).with_code("unknown_endpoint")

@@ -37,7 +37,7 @@ impl<'a> ChatLogprobs<'a> {
         let content = content.map(|token| ChatToken {
             token: TopToken::new(&token.bytes, token.logprob.unwrap_or(0.0)),
             top_logprobs: (token.top.iter())
-                .map(|(bytes, logprob)| TopToken::new(bytes, *logprob))
+                .map(|likely| TopToken::new(&likely.bytes, likely.logprob))
                 .collect(),
         });
         Self {
@@ -101,7 +101,8 @@ impl TextLogprobs {
 /// for a token without a probability. Of tokens with the same spelling, the likeliest counts.
 fn likeliest(token: &TextLogprob) -> Option<Map<String, Value>> {
     let chosen = (&token.bytes, token.logprob?);
-    let top = token.top.iter().map(|(bytes, logprob)| (bytes, *logprob));
+    let top = token.top.iter();
+    let top = top.map(|likely| (&likely.bytes, likely.logprob));
     let mut likeliest = Map::new();
     for (bytes, logprob) in top.chain([chosen]) {
         let entry = likeliest.entry(spelled(bytes, "bytes:"));
@@ -110,7 +111,8 @@ fn likeliest(token: &TextLogprob) -> Option<Map<String, Value>> {
     Some(likeliest)
 }
 
-fn finite(logprob: f32) -> f32 {
+/// A log probability as JSON can have it.
+pub(super) fn finite(logprob: f32) -> f32 {
     if logprob > LOWEST { logprob } else { LOWEST }
 }
 

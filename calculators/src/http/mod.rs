@@ -5,7 +5,8 @@
 //! implement [`dialect::Dialect`]. `responses`, `messages` and `audio/transcriptions` have the fields
 //! of chats beside their own, `generate` those of `completions`, and all answers are written from
 //! the same chunks of text.
-//! `embeddings`, Cohere's `embed` and `rerank` are dialects that have nodes of their own, `tokenize`
+//! `tgi` are those of Hugging Face's TGI, `lmdeploy` those of LMDeploy.
+//! `embeddings`, Cohere's `embed`, `rerank` and `tei` are dialects that have nodes of their own, `tokenize`
 //! and `detokenize` are questions to the nodes for text. `ollama` has dialects of both kinds.
 //!
 //! Every refusal names the field it is about, by its JSON path.
@@ -20,7 +21,9 @@ pub mod dialect_table;
 pub mod embeddings;
 mod fields;
 mod generate;
+mod hugging_face;
 pub mod inspect;
+mod lmdeploy;
 mod logprobs;
 mod messages;
 mod named_events;
@@ -35,7 +38,9 @@ pub mod rerank;
 pub mod response;
 mod responses;
 mod structured;
+mod tei;
 pub mod texts;
+mod tgi;
 mod transcriptions;
 mod turns;
 mod unknown;
@@ -46,4 +51,5 @@ pub use crate::payload::dialect::{self, OwnParams};
 pub use chat::Chat;
 pub use completions::Completions;
 use graphmill_dialects::limits;
+pub use hugging_face::{FORM as HUGGING_FACE_ERROR, error as hugging_face_error};
 pub use remote_images::RemoteImage;

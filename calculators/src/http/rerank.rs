@@ -1,5 +1,5 @@
 //! `RerankRequestCalculator` and `RerankResponseCalculator`: the rerank endpoint that Cohere and
-//! Jina have.
+//! Jina have, and that TEI has in another form.
 
 use std::sync::Arc;
 
@@ -17,10 +17,11 @@ use super::{
     body,
     dialect::{Dialect, Family, Place, Purpose, Route},
     dialect_table,
+    tei::{self, Tei},
     wire::number,
 };
 use crate::payload::{
-    HttpRequestPayload, HttpResponse, JsonBody, Relevance, RerankRequest as Request,
+    HttpRequestPayload, HttpResponse, JsonBody, Relevance, RerankForm, RerankRequest as Request,
 };
 
 /// Reads the body of `rerank` and refuses, with the field's name, what is wrong in it.
@@ -87,13 +88,21 @@ impl Dialect for Rerank {
     fn family(&'static self) -> Family {
         Family::Scores(read)
     }
+
+    fn others(&self) -> &'static [&'static dyn Dialect] {
+        &[&Tei::RERANK]
+    }
+
+    fn is_meant(&self, body: &JsonBody) -> bool {
+        !Tei::RERANK.is_meant(body)
+    }
 }
 
 fn read(body: &JsonBody, id: &str) -> Result<Request> {
     let mut fields = fields::read(RERANK, body)?;
     let own: vectors::Rerank = fields.take()?;
     Ok(Request {
-        id: format!("rerank-{id}").into(),
+        form: RerankForm::Cohere(format!("rerank-{id}").into()),
         model: own.model.ok_or_else(|| missing("model"))?.into(),
         query: own.query.ok_or_else(|| missing("query"))?.into(),
         documents: documents(own.documents.ok_or_else(|| missing("documents"))?)?,
@@ -186,9 +195,12 @@ fn answer(request: &Request, relevance: &Relevance) -> Value {
         }
         result
     };
+    let RerankForm::Cohere(id) = &request.form else {
+        return ranks.into_iter().map(tei::rank(request)).collect();
+    };
     let tokens = relevance.tokens;
     json!({
-        "id": request.id,
+        "id": id,
         "model": request.model,
         "results": ranks.into_iter().map(result).collect::<Value>(),
         // Jina's count of tokens, and Cohere's.

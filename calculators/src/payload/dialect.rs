@@ -37,9 +37,31 @@ pub trait Dialect: Debug + Sync {
         Place::Behind(PREFIXES)
     }
 
+    /// Other dialects at the same path. A request is in the first that [may be meant](Self::is_meant)
+    /// and whose family a graph serves.
+    fn others(&self) -> &'static [&'static dyn Dialect] {
+        &[]
+    }
+
+    /// Returns true if a body can be of this dialect, where others have the same path.
+    fn is_meant(&self, _: &JsonBody) -> bool {
+        true
+    }
+
     /// Returns true if a request may leave `model` out, and means the only graph of its family.
     fn needs_no_model(&self) -> bool {
+        self.place() == Place::Bare
+    }
+
+    /// Returns true if the server keeps conversations for its clients, and hands a request what was
+    /// said before.
+    fn keeps_conversations(&self) -> bool {
         false
+    }
+
+    /// The status of a failure that has this one in most dialects.
+    fn status(&self, status: u16) -> u16 {
+        status
     }
 
     /// The field of a file, which is Base64 in JSON, where requests can be forms
@@ -181,6 +203,9 @@ pub enum Place {
     /// Each of these prefixes, of which the documentation shows the first; the body names the
     /// graph.
     Behind(&'static [&'static str]),
+    /// None: the path is behind the address. Servers of one model have such paths, so the body need
+    /// not name the graph.
+    Bare,
     /// `/v2/models/` and the name of the graph, and perhaps its version. A path is one segment.
     /// The server puts the name into the body as `model`, and tells in `model_name` and
     /// `model_version` which graph answers.
@@ -212,6 +237,8 @@ pub enum Purpose {
     Template,
     /// The tokens of a text.
     Tokens,
+    /// The same with their number, as LMDeploy tells them.
+    Encoding,
     /// The text of tokens.
     Text,
 }
@@ -220,7 +247,10 @@ impl Purpose {
     /// Returns true if the request may leave `model` out, as those of servers of one model do, and
     /// has no prefix there.
     pub fn needs_no_model(self) -> bool {
-        matches!(self, Self::Template | Self::Tokens | Self::Text)
+        matches!(
+            self,
+            Self::Template | Self::Tokens | Self::Encoding | Self::Text
+        )
     }
 }
 

@@ -26,6 +26,10 @@ pub enum VectorForm {
         /// True for the vector of one text, without a list.
         is_one: bool,
     },
+    /// TEI's: a list of vectors.
+    Tei,
+    /// TEI's cosines of the first text with each other one.
+    TeiSimilarity,
 }
 
 impl VectorForm {
@@ -35,6 +39,20 @@ impl VectorForm {
             Self::OpenAI { .. } | Self::Ollama { is_one: false } => ("input", "dimensions"),
             Self::Cohere { .. } => ("texts", "output_dimension"),
             Self::Ollama { is_one: true } => ("prompt", "dimensions"),
+            Self::Tei | Self::TeiSimilarity => ("inputs", "dimensions"),
+        }
+    }
+
+    /// The place of a text in a request of so many.
+    pub fn field(&self, index: usize, count: usize) -> String {
+        let (texts, _) = self.field_names();
+        match (self, index) {
+            (Self::TeiSimilarity, 0) => format!("{texts}.source_sentence"),
+            (Self::TeiSimilarity, _) => format!("{texts}.sentences[{}]", index - 1),
+            (Self::OpenAI { .. } | Self::Ollama { .. } | Self::Tei, _) if count == 1 => {
+                texts.to_owned()
+            }
+            _ => format!("{texts}[{index}]"),
         }
     }
 }
@@ -50,6 +68,8 @@ pub struct EmbeddingsRequest {
     pub dimensions: Option<u32>,
     /// True if texts that are too long are cut; none for what the node has.
     pub truncate: Option<bool>,
+    /// True if each vector is made of length 1; none for what the node has.
+    pub normalize: Option<bool>,
     /// The form of the answer.
     pub form: VectorForm,
     /// Its fields that nobody knows.
@@ -65,11 +85,30 @@ pub struct Embeddings {
     pub tokens: u32,
 }
 
+/// The server whose answers to a request for scores look alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RerankForm {
+    /// Cohere's and Jina's: an object with this id.
+    Cohere(Arc<str>),
+    /// TEI's: a list of scores.
+    Tei,
+}
+
+impl RerankForm {
+    /// The name that a request of this form has for the texts.
+    pub fn field_name(&self) -> &'static str {
+        match self {
+            Self::Cohere(_) => "documents",
+            Self::Tei => "texts",
+        }
+    }
+}
+
 /// A request of the rerank endpoint that was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RerankRequest {
-    /// The answer's id.
-    pub id: Arc<str>,
+    /// The form of the answer.
+    pub form: RerankForm,
     /// The model as the request names it.
     pub model: Arc<str>,
     /// The question that the documents should answer.

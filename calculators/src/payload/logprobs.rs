@@ -28,6 +28,8 @@ pub struct EchoedText {
 pub struct TextLogprob {
     /// The token.
     pub token: Token,
+    /// True if it is a special token, whose spelling may not be part of the text.
+    pub special: bool,
     /// The place where the token begins in the text, in characters. A token that goes on with a
     /// character begins where that does.
     pub offset: usize,
@@ -35,10 +37,23 @@ pub struct TextLogprob {
     pub bytes: Vec<u8>,
     /// The natural logarithm of its probability; none for the first token of a prompt.
     pub logprob: Option<f32>,
-    /// The likeliest tokens at its place with theirs, likeliest first.
-    pub top: Vec<(Vec<u8>, f32)>,
+    /// The likeliest tokens at its place, likeliest first.
+    pub top: Vec<LikelyToken>,
     /// True if it ended the text, and so is no part of it.
     pub ends: bool,
+}
+
+/// A token that was likely at a place, with its log probability.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LikelyToken {
+    /// The token.
+    pub token: Token,
+    /// True if it is a special token.
+    pub special: bool,
+    /// The text that it is written as.
+    pub bytes: Vec<u8>,
+    /// The natural logarithm of its probability.
+    pub logprob: f32,
 }
 
 /// Log probabilities of a choice that wait for their text, in a node that holds text back.

@@ -33,12 +33,14 @@ use dialect::TextDialect;
 pub(crate) use account::batch_priority_of;
 pub use account::{Account, Need, Quota, Terms};
 pub use chunks::{Finish, StopSignal, TextChunk, TokenChunk, ToolCallDelta, ToolCallStart};
-pub use embedding::{Embeddings, EmbeddingsRequest, Relevance, RerankRequest, VectorForm};
+pub use embedding::{
+    Embeddings, EmbeddingsRequest, Relevance, RerankForm, RerankRequest, VectorForm,
+};
 pub use generation::{GenerationParams, SpecialTokens, TextConstraint};
 pub(crate) use graphmill_dialects::json;
 pub use graphmill_dialects::json::{JsonBody, MAX_DEPTH, MAX_FIELDS, MAX_VALUES, without_mark};
 pub use http::{HttpRequestPayload, HttpResponse};
-pub use logprobs::{EchoedText, EchoedTokens, HeldLogprobs, TextLogprob};
+pub use logprobs::{EchoedText, EchoedTokens, HeldLogprobs, LikelyToken, TextLogprob};
 pub use question::{EffectiveValues, PromptQuestion, PromptReport, QuestionKind};
 pub(crate) use tally::OpenWait;
 pub use tally::{Tallied, Tally};

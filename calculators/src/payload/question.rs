@@ -27,6 +27,11 @@ pub enum QuestionKind {
         /// True if there is a list of tokens for each of several texts.
         nested: bool,
     },
+    /// Their tokens and the number of these.
+    Encode {
+        /// True if there is a list of tokens for each of several texts.
+        nested: bool,
+    },
     /// The text of tokens.
     Detokenize,
     /// Text and tokens, as the model would see them.

@@ -10,7 +10,8 @@ use graphmill_llm::{Token, TokenLogprob, Vocab};
 use super::by_prompt::by_prompt;
 use crate::llm::LanguageModel;
 use crate::payload::{
-    EchoedText, EchoedTokens, GenerationParams, SpecialTokens, TextChunk, TextLogprob, TokenChunk,
+    EchoedText, EchoedTokens, GenerationParams, LikelyToken, SpecialTokens, TextChunk, TextLogprob,
+    TokenChunk,
 };
 
 /// Makes text of tokens.
@@ -192,12 +193,18 @@ impl Choice {
         let top = logprob.map_or(&[][..], |logprob| &logprob.top);
         self.logprobs.push(TextLogprob {
             token,
+            special: vocab.is_special(token),
             offset: self.characters,
             bytes: spelling(vocab, token),
             logprob: logprob.map(|logprob| logprob.logprob),
             top: top
                 .iter()
-                .map(|(token, logprob)| (spelling(vocab, *token), *logprob))
+                .map(|(token, logprob)| LikelyToken {
+                    token: *token,
+                    special: vocab.is_special(*token),
+                    bytes: spelling(vocab, *token),
+                    logprob: *logprob,
+                })
                 .collect(),
             ends: false,
         });

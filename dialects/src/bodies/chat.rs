@@ -16,8 +16,9 @@ use crate::{
 pub struct Chat {
     /// The conversation. A message has a `role` (`system`, `developer`, `user`, `assistant`, `tool` or `function`) and a `content`: a string,
     /// or an array of parts of type `text` and, for models that read images or sound, `image_url` and `input_audio`. `name`, `tool_calls` and `tool_call_id` reach the template.
-    #[schemars(schema_with = "messages")]
-    pub messages: Option<Vec<Map<String, Value>>>,
+    /// A string is one message of the user, in requests that have a `session_id`, as LMDeploy's client sends them.
+    #[schemars(schema_with = "conversation")]
+    pub messages: Option<Conversation>,
     /// Ends the prompt with what begins an answer; true when left out.
     pub add_generation_prompt: Option<bool>,
     /// The answer goes on with the last message, which the template leaves open, instead of beginning one.
@@ -37,6 +38,29 @@ pub struct Chat {
     /// With `logprobs`, tells those of that many likeliest tokens at each place.
     #[schemars(range(min = 0, max = 20))]
     pub top_logprobs: Option<u8>,
+}
+
+/// A conversation.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Conversation {
+    /// Text of one message, which is the user's.
+    Said(String),
+    /// Its messages.
+    Messages(Vec<Map<String, Value>>),
+}
+
+impl From<Conversation> for Vec<Map<String, Value>> {
+    fn from(conversation: Conversation) -> Self {
+        match conversation {
+            Conversation::Messages(messages) => messages,
+            Conversation::Said(text) => {
+                let fields = [("role", "user".into()), ("content", text.into())];
+                let fields = fields.map(|(name, value)| (name.to_owned(), value));
+                vec![Map::from_iter(fields)]
+            }
+        }
+    }
 }
 
 /// The others of that kind.
@@ -67,8 +91,19 @@ fn variables(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// The messages of a chat, or a text for one of the user.
+fn conversation(_: &mut SchemaGenerator) -> Schema {
+    let messages = messages();
+    json_schema!({
+        "x-kind": "an array",
+        "x-words": format!("an array of 1 to {MAX_MESSAGES} messages"),
+        "x-shown": messages["x-shown"],
+        "anyOf": [{ "type": "string", "minLength": 1 }, messages],
+    })
+}
+
 /// Messages, of which templates may know more than is checked here.
-fn messages(_: &mut SchemaGenerator) -> Schema {
+pub(super) fn messages() -> Value {
     let text = json!({ "type": "string" });
     let named = json!({ "type": "object", "required": ["name"], "properties": { "name": text } });
     let call = json!({ "type": "object", "required": ["function"], "properties": { "function": {
@@ -104,7 +139,7 @@ fn messages(_: &mut SchemaGenerator) -> Schema {
         "type": "object", "required": ["role"],
         "properties": { "role": { "type": "string", "enum": roles }, "content": { "type": "string", "x-parts": "ChatPart" } },
     });
-    json_schema!({
+    json!({
         "x-entries": "messages",
         "type": "array", "minItems": 1, "maxItems": MAX_MESSAGES, "items": message,
         "x-shown": { "type": "array", "items": shown, "minItems": 1 },

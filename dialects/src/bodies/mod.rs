@@ -11,7 +11,9 @@ macro_rules! plain {
 pub mod chat;
 pub mod completions;
 pub mod generate;
+pub mod hugging_face;
 pub mod length;
+pub mod lmdeploy;
 pub mod messages;
 pub mod ollama;
 pub mod openllm;
@@ -50,6 +52,16 @@ pub const GENERATE_STREAM: &str = "generate_stream";
 pub const OPENLLM: &str = "openllm/generate";
 /// The same as a stream.
 pub const OPENLLM_STREAM: &str = "openllm/generate_stream";
+/// TGI's endpoint that continues a text.
+pub const TGI: &str = "/generate";
+/// The same as a stream.
+pub const TGI_STREAM: &str = "/generate_stream";
+/// The same where the body says whether the answer is a stream.
+pub const TGI_EITHER: &str = "/";
+/// LMDeploy's endpoint of conversations that the server keeps.
+pub const INTERACTIVE: &str = "chat/interactive";
+/// LMDeploy's endpoint that shows the tokens of a text.
+pub const ENCODE: &str = "encode";
 /// The endpoint that shows the tokens of a text.
 pub const TOKENIZE: &str = "tokenize";
 /// The endpoint that shows the text of tokens.
@@ -60,6 +72,12 @@ pub const EMBEDDINGS: &str = "embeddings";
 pub const EMBED: &str = "embed";
 /// The endpoint that says how well documents answer a query.
 pub const RERANK: &str = "rerank";
+/// TEI's endpoint that makes vectors of texts.
+pub const TEI_EMBED: &str = "/embed";
+/// TEI's endpoint that compares texts.
+pub const SIMILARITY: &str = "/similarity";
+/// The fields that TEI has at the endpoint of [`RERANK`].
+pub const TEI_RERANK: &str = "/rerank";
 /// Ollama's endpoint of conversations.
 pub const OLLAMA_CHAT: &str = "api/chat";
 /// Ollama's endpoint of prompts.
@@ -115,6 +133,24 @@ pub(crate) fn all() -> Vec<Endpoint> {
             .beside(&Endpoint::new("").with::<generate::PathFields>(), &[], &[])
             .and(&generate::plain(stream))
     };
+    let continues = |name, stream: &[Plain]| {
+        Endpoint::new(name)
+            .with::<hugging_face::Generate>()
+            .with::<hugging_face::Parameters>()
+            .beside(&completions, hugging_face::LISTED, &[])
+            .akin(CHAT)
+            .and(hugging_face::GENERATE)
+            .and(stream)
+    };
+    let tgi = continues(TGI, &hugging_face::stream(&["false"]));
+    let tgi_stream = continues(TGI_STREAM, &hugging_face::stream(&["true"]));
+    let tgi_either = continues(TGI_EITHER, &[]);
+    let interactive = Endpoint::new(INTERACTIVE)
+        .with::<lmdeploy::Interactive>()
+        .beside(&generating(Endpoint::new("")), lmdeploy::LISTED, &[])
+        .beside(&Endpoint::new("").with::<lmdeploy::History>(), &[], &[])
+        .akin(CHAT)
+        .and(lmdeploy::INTERACTIVE);
     let openllm = |name, stream| {
         Endpoint::new(name)
             .with::<openllm::OpenLlm>()
@@ -154,6 +190,8 @@ pub(crate) fn all() -> Vec<Endpoint> {
     let ollama_generate = ollama(ollama_generate, &without).and(ollama::GENERATE);
     let (embed, rerank) = (Endpoint::new(EMBED), Endpoint::new(RERANK));
     let embeddings = Endpoint::new(EMBEDDINGS).with::<vectors::Embeddings>();
+    let tei_embed = Endpoint::new(TEI_EMBED).with::<hugging_face::Embed>();
+    let tei_rerank = Endpoint::new(TEI_RERANK).with::<hugging_face::Rerank>();
     let [openllm, openllm_stream] =
         [(OPENLLM, &["false"]), (OPENLLM_STREAM, &["true"])].map(|(name, it)| openllm(name, it));
     let (whole, streamed) = (
@@ -170,12 +208,20 @@ pub(crate) fn all() -> Vec<Endpoint> {
         streamed,
         openllm,
         openllm_stream,
+        tgi,
+        tgi_stream,
+        tgi_either,
+        interactive,
         transcriptions,
         tokenize,
         Endpoint::new(DETOKENIZE).with::<prompts::Detokenize>(),
+        Endpoint::new(ENCODE).with::<lmdeploy::Encode>(),
         embeddings.and(vectors::EMBEDDINGS),
         embed.with::<vectors::Embed>().and(vectors::EMBED),
+        tei_embed.and(hugging_face::EMBED),
+        Endpoint::new(SIMILARITY).with::<hugging_face::Similarity>(),
         rerank.with::<vectors::Rerank>().and(vectors::RERANK),
+        tei_rerank.and(hugging_face::RERANK),
         ollama_chat,
         ollama_generate,
         Endpoint::new(OLLAMA_EMBED).with::<ollama::Embed>(),

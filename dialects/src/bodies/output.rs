@@ -60,8 +60,8 @@ pub enum ResponseFormat {
     Text,
     /// A JSON object.
     JsonObject {
-        /// The schema that it fits.
-        #[serde(default)]
+        /// The schema that it fits. TGI's clients have it as `value`.
+        #[serde(default, alias = "value")]
         #[schemars(schema_with = "shapes::schema")]
         schema: Option<Value>,
     },

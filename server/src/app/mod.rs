@@ -177,6 +177,7 @@ impl Server {
             metrics: Arc::new(Metrics::new(&served, connections, &sequences)),
             statistics: Statistics::default(),
             sequences: Arc::clone(&sequences),
+            conversations: Arc::default(),
             keys,
             traces,
             started: Instant::now(),

@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::{
     bodies::Bodies,
     config::{Config, Lister},
+    conversations::Conversations,
     errors::Failure,
     http::media::{Media, MediaHost},
     keys::{JwtOptions, KeySource, Keys},
@@ -173,6 +174,7 @@ pub(crate) struct App {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) statistics: Statistics,
     pub(crate) sequences: Arc<Sequences>,
+    pub(crate) conversations: Arc<Conversations>,
     /// What sends spans, where they are collected.
     pub(crate) traces: Option<Traces>,
     pub(crate) bodies: Arc<Bodies>,

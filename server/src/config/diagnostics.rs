@@ -44,8 +44,9 @@ pub fn find(written: &str) -> Option<&'static Code> {
     codes().find(|code| code.number == number)
 }
 
+/// Returns true for what is wrong in a `config.json`, not in a graph or a model of Triton.
 fn is_about_config(code: &Code) -> bool {
-    config::codes::ALL.contains(&code)
+    config::codes::ALL.contains(&code) && code != &config::codes::TRITON
 }
 
 /// The files of an example: one, or several of which each begins with its name in a comment. The

@@ -42,6 +42,7 @@ use graphmill_grammar::{
     diag::{Diagnostic, has_errors},
     span::{SourceMap, Span},
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use lister::Lister;
@@ -109,7 +110,7 @@ pub struct GraphEntry {
     pub serving: Serving,
 }
 
-/// When a graph is in memory, and whether the server is ready without it.
+/// When a graph is in memory, whether the server is ready without it, and how it answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Serving {
     /// Whether the server is ready without it.
@@ -125,6 +126,29 @@ pub struct Serving {
     /// served.
     #[serde(default)]
     pub independent: bool,
+    /// The form of its answers at `/generate`, where the configuration says it.
+    #[serde(default)]
+    pub generate_form: Option<GenerateForm>,
+}
+
+/// A form of answers at `/generate`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum GenerateForm {
+    /// Form of TGI.
+    Tgi,
+    /// Form of LightLLM.
+    LightLlm,
+}
+
+impl GenerateForm {
+    /// Its name in requests and configurations.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tgi => "tgi",
+            Self::LightLlm => "lightllm",
+        }
+    }
 }
 
 impl GraphEntry {

@@ -230,6 +230,7 @@ fn serving(graph: &schema::Graph) -> Serving {
             .response_timeout_ms
             .map(|time| Duration::from_millis(time.get())),
         independent: false,
+        generate_form: graph.generate_form,
     }
 }
 

@@ -10,7 +10,7 @@ use serde::{
     de::{Error as _, IgnoredAny, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use super::{Observation, Redaction};
+use super::{GenerateForm, Observation, Redaction};
 
 /// The JSON schema of the file.
 pub(super) fn json_schema() -> serde_json::Value {
@@ -135,6 +135,10 @@ pub(super) struct Graph {
     #[serde(default, deserialize_with = "percents")]
     #[schemars(with = "BTreeMap<String, u32>", extend("propertyNames" = { "pattern": "^0*[1-9][0-9]*$" }))]
     pub(super) canary: BTreeMap<u64, u32>,
+    /// The form of answers at `/generate` and `/generate_stream`: that of TGI, or of LightLLM.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "GenerateForm")]
+    pub(super) generate_form: Option<GenerateForm>,
     /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
     #[serde(default)]
     #[schemars(with = "bool")]

@@ -3,18 +3,18 @@
 use axum::{
     body::Body,
     extract::Request,
-    http::{HeaderMap, HeaderName, HeaderValue, header},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     middleware::Next,
     response::Response,
 };
 use bytes::BytesMut;
 use graphmill_calculators::http::{
-    dialect::{self, Dialect, Framing},
+    dialect::{self, Dialect, Framing, Target},
     dialect_table,
 };
 use serde_json::Value;
 
-use super::{frames, graph::routes::Targets, kserve, ollama, torchserve};
+use super::{frames, graph::routes::Targets, hugging_face, kserve, ollama, torchserve};
 use crate::{errors::Failure, observe::request_id::Id};
 
 /// Hands a request's target on to handlers, and writes every failure in the form of its dialect,
@@ -29,6 +29,8 @@ pub(crate) async fn layer(targets: &Targets, mut request: Request, next: Next) -
     let dialect = target.map(|target| target.dialect).or_else(by_client);
     let id = request.extensions().get::<Id>().cloned();
     let mut response = next.run(request).await;
+    let meant = response.extensions().get::<Target>().copied();
+    let dialect = meant.map(|target| target.dialect).or(dialect);
     let id = id.as_ref().map(|id| &*id.text);
     if let Some(failure) = response.extensions().get::<Failure>() {
         let error = match (dialect, of_family) {
@@ -37,6 +39,10 @@ pub(crate) async fn layer(targets: &Targets, mut request: Request, next: Next) -
         };
         if let Some(error) = error {
             response.headers_mut().remove(header::CONTENT_LENGTH);
+            let status = dialect.map(|dialect| dialect.status(response.status().as_u16()));
+            if let Some(status) = status.and_then(|status| StatusCode::from_u16(status).ok()) {
+                *response.status_mut() = status;
+            }
             response = response.map(|_| Body::from(error.to_string()));
         }
     }
@@ -55,6 +61,8 @@ fn error_of(path: &str) -> Option<fn(&Failure) -> Value> {
         Some(kserve::error)
     } else if torchserve::owns(path) {
         Some(torchserve::error)
+    } else if hugging_face::owns(path) {
+        Some(hugging_face::error)
     } else {
         None
     }

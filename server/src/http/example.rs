@@ -1,7 +1,10 @@
 //! Examples of requests: for the documentation, and for whoever tries a graph.
 
 use graphmill_calculators::tensor::Datatype;
-use graphmill_dialects::{bodies::CHAT, schema};
+use graphmill_dialects::{
+    bodies::{CHAT, SIMILARITY},
+    schema,
+};
 use graphmill_engine::Plan;
 use serde_json::{Map, Value, json};
 
@@ -44,11 +47,18 @@ pub(super) fn of_body(body: Body, model: Option<&&str>) -> Value {
     let endpoint = schema::endpoint(body.endpoint());
     let has = |name: &str| endpoint.is_some_and(|endpoint| endpoint.fields.contains_key(name));
     let mut names = body.route.required.to_vec();
+    if body.dialect.needs_no_model() && model.is_some() {
+        names.push("model");
+    }
     if body.only().is_none() && has("max_tokens") && !names.contains(&"max_tokens") {
         names.push("max_tokens");
     }
     let values = names.into_iter().map(|name| match (name, model) {
         ("model", Some(model)) => (name.to_owned(), json!(model)),
+        ("inputs", _) if body.endpoint() == SIMILARITY => {
+            let inputs = json!({ "source_sentence": QUESTION, "sentences": [QUESTION] });
+            (name.to_owned(), inputs)
+        }
         _ => (name.to_owned(), value(name)),
     });
     Value::Object(values.collect())
@@ -88,7 +98,7 @@ fn value(field: &str) -> Value {
     match field {
         "messages" => json!([{ "role": "user", "content": QUESTION }]),
         "prompt" | "text_input" => json!("Once upon a time"),
-        "input" | "text" | "query" => json!(QUESTION),
+        "input" | "inputs" | "text" | "query" => json!(QUESTION),
         "texts" => json!([QUESTION]),
         "documents" => json!([
             "A side packet is a value without a timestamp.",

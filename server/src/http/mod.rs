@@ -9,6 +9,7 @@ pub(crate) mod dialect_errors;
 mod example;
 mod frames;
 mod graph;
+mod hugging_face;
 pub(crate) mod kserve;
 pub(crate) mod media;
 mod observe;
@@ -69,6 +70,7 @@ fn operations(web: bool) -> Vec<Operation> {
         ovms::operations(),
         kserve::operations(),
         torchserve::operations(),
+        hugging_face::operations(),
         cancel::operations(),
         residence::operations(),
         openllm::operations(),

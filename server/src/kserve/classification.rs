@@ -82,6 +82,7 @@ fn classify(tensor: &Tensor, classes: usize) -> Result<Tensor, String> {
 }
 
 /// Returns the elements, each with its text.
+#[expect(clippy::cast_lossless, reason = "it is for all datatypes")]
 fn values(tensor: &Tensor) -> Result<Vec<(f64, String)>, String> {
     macro_rules! read {
         ($type:ty, $text:literal) => {{

@@ -1,6 +1,9 @@
-//! The graph that answers requests which name none that is served.
+//! The graph that answers requests which name none that is served, and the dialect of those at a path
+//! that several dialects have.
 
 use std::sync::Arc;
+
+use graphmill_calculators::{http::dialect::Target, payload::JsonBody};
 
 use super::{Choice, Servable, Servables};
 use crate::errors::{Cause, Failure};
@@ -51,5 +54,31 @@ impl Servables {
             };
             Failure::new(Cause::UnknownModel, message).of_field("model")
         })
+    }
+
+    /// The dialect of a request, where several have its path: that which its body is of, and for
+    /// which there is a graph.
+    pub(crate) fn meant(
+        &self,
+        target: Target,
+        body: &JsonBody,
+        sees: impl Fn(&str) -> bool,
+    ) -> Target {
+        let others = target.dialect.others();
+        if others.is_empty() {
+            return target;
+        }
+        let all = [target.dialect].into_iter().chain(others.iter().copied());
+        let mut meant: Vec<_> = all.filter(|dialect| dialect.is_meant(body)).collect();
+        let first = meant.first().copied();
+        meant.retain(|dialect| {
+            let reads = |it: &Arc<Servable>| it.made().reads.contains(&dialect.endpoint());
+            self.all().any(|it| sees(it.graph()) && reads(it))
+        });
+        let dialect = meant.first().copied().or(first);
+        Target {
+            dialect: dialect.unwrap_or(target.dialect),
+            ..target
+        }
     }
 }

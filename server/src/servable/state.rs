@@ -18,7 +18,7 @@ use super::{
     usage::{InUse, Usage},
 };
 use crate::{
-    config::{GraphEntry, Serving},
+    config::{GenerateForm, GraphEntry, Serving},
     errors::{Cause, Failure},
 };
 
@@ -143,6 +143,11 @@ impl Servable {
     /// The graph as the configuration lists it.
     pub(super) fn entry(&self) -> &GraphEntry {
         &self.entry
+    }
+
+    /// The form of its answers at `/generate`, where the configuration says it.
+    pub(crate) fn generate_form(&self) -> Option<GenerateForm> {
+        self.entry.serving.generate_form
     }
 
     /// The file of the graph, as the configuration names it.

@@ -26,16 +26,39 @@ fn flags_without_effect_are_warned_of_and_unknown_ones_are_errors() {
         "--metrics_enable",
         "--grpc_workers",
         "1",
+        // As command lines of LightLLM have them.
+        "--tp",
+        "1",
+        "--max_total_token_num",
+        "120000",
     ];
     let mut server = Server::start(&flags, |_| ());
     let said = server.says("ready after");
-    for flag in ["rest_workers", "metrics_enable", "grpc_workers"] {
+    for flag in [
+        "rest_workers",
+        "metrics_enable",
+        "grpc_workers",
+        "tp",
+        "max_total_token_num",
+    ] {
         assert_eq!(
             said.matches(&format!("`--{flag}` has no effect:")).count(),
             1,
             "{said}"
         );
     }
+    let flags = [
+        "serve",
+        "--session-len",
+        "64",
+        "--cache-max-entry-count",
+        "0.5",
+    ];
+    let refused = graphmill(&flags);
+    assert!(!refused.status.success());
+    let why = text(&refused.stderr);
+    let named = "`--cache_max_entry_count` is not available";
+    assert!(why.contains(named) && why.contains("--cache_size"), "{why}");
     let output = graphmill(&["serve", "--rest_wokers", "8"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(
@@ -62,7 +85,6 @@ fn the_environment_gives_flags_and_the_command_line_counts_more() {
             .env("GRAPHMILL_SERVICE_PORT", "8000")
             .env("GRAPHMILL_MANAGEMENT_PORT", "tcp://10.0.0.1:9000")
             .env("GRAPHMILL_FLAGS", "--port 1")
-            .env("GRAPHMILL_END_OF_STREAM_TOKEN", "5")
             .env("GRAPHMILL_EMIT_GRAPH", "1")
             .env("MODEL_PATH", "model.gguf")
             .env("GRAPHMILL_LOG_PATH", "");
@@ -70,14 +92,13 @@ fn the_environment_gives_flags_and_the_command_line_counts_more() {
     let said = server.says("ready after");
     for why in [
         "`GRAPHMILL_REST_PROT` has no effect: did you mean `GRAPHMILL_REST_PORT`?",
-        "`GRAPHMILL_END_OF_STREAM_TOKEN` has no effect",
         "`GRAPHMILL_EMIT_GRAPH` has no effect: `--emit_graph` works on the command line alone",
         "`MODEL_PATH` has no effect: did you mean `GRAPHMILL_MODEL_PATH`?",
     ] {
         assert!(said.contains(why), "{why} in {said}");
     }
     // Neither what Kubernetes says of services, nor what the packaged service passes on.
-    assert_eq!(said.matches("has no effect").count(), 4, "{said}");
+    assert_eq!(said.matches("has no effect").count(), 3, "{said}");
     assert!(said.contains(" and http://127.0.0.2:"), "{said}");
     assert!(!said.contains("gRPC"), "{said}");
 

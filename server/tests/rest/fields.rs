@@ -7,9 +7,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use graphmill_dialects::{
     bodies::{
-        CHAT, COMPACT, COMPLETIONS, DETOKENIZE, EMBED, EMBEDDINGS, GENERATE, GENERATE_STREAM,
-        MESSAGES, OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_EMBEDDINGS, OLLAMA_GENERATE, OPENLLM,
-        OPENLLM_STREAM, RERANK, RESPONSES, TOKENIZE, TRANSCRIPTIONS,
+        CHAT, COMPACT, COMPLETIONS, DETOKENIZE, EMBED, EMBEDDINGS, ENCODE, GENERATE,
+        GENERATE_STREAM, INTERACTIVE, MESSAGES, OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_EMBEDDINGS,
+        OLLAMA_GENERATE, OPENLLM, OPENLLM_STREAM, RERANK, RESPONSES, SIMILARITY, TEI_EMBED,
+        TEI_RERANK, TGI, TGI_EITHER, TGI_STREAM, TOKENIZE, TRANSCRIPTIONS,
     },
     schema,
 };
@@ -22,7 +23,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/field
 
 const HEAD: &str = "# Request fields
 
-What the bodies of each endpoint may have; `both` are `chat/completions` and `completions`. `generate` and `generate_stream`, also those of OpenLLM, are read as completions. `responses`, `messages`, `audio/transcriptions`, `api/chat` and `api/generate` are read as chats, and take the fields of chat that they do not list,
+What the bodies of each endpoint may have; `both` are `chat/completions` and `completions`. `generate` and `generate_stream` (Triton's), those of OpenLLM, and `/generate`, `/generate_stream` and `/` (TGI's) are read as completions. `responses`, `messages`, `audio/transcriptions`, `chat/interactive`, `api/chat` and `api/generate` are read as chats, and take the fields of chat that they do not list,
 too. A form (`multipart/form-data`) of `audio/transcriptions` has the same fields as its JSON. `null` is the same as no field. A field that is not listed is accepted, has no effect, and is named
 in the answer's header `x-ignored-fields`, with 31 others at most. A field of completions is refused in chats, and the other way round, where it asks for something.
 
@@ -80,22 +81,29 @@ pub(crate) fn good(endpoint: &str) -> Value {
     match endpoint {
         CHAT => question("chat", "Hi"),
         COMPLETIONS => json!({ "model": "chat", "prompt": "Hi", "max_tokens": 3 }),
-        RESPONSES | COMPACT => json!({ "model": "chat", "input": "Hi" }),
+        RESPONSES | COMPACT | ENCODE => json!({ "model": "chat", "input": "Hi" }),
         MESSAGES => with(question("chat", "Hi"), &json!({ "max_tokens": 20 })),
         TRANSCRIPTIONS => {
             let file = STANDARD.encode(Wav::SHORT.file());
             json!({ "model": "hears", "file": file, "max_tokens": 3 })
         }
         GENERATE | GENERATE_STREAM => json!({ "text_input": "Hi" }),
-        OPENLLM | OPENLLM_STREAM => json!({ "model": "chat", "prompt": "Hi" }),
+        OPENLLM | OPENLLM_STREAM | INTERACTIVE => json!({ "model": "chat", "prompt": "Hi" }),
         TOKENIZE => json!({ "model": "chat", "text": "Hi" }),
         DETOKENIZE => json!({ "model": "chat", "tokens": [72, 105] }),
-        EMBEDDINGS => json!({ "model": "embed", "input": "Hi" }),
+        EMBEDDINGS | OLLAMA_EMBED => json!({ "model": "embed", "input": "Hi" }),
         EMBED => json!({ "model": "embed", "texts": ["Hi"] }),
         RERANK => json!({ "model": "rank", "query": "Hi", "documents": ["Hello!", "Bye!"] }),
+        TGI | TGI_STREAM | TGI_EITHER => {
+            json!({ "model": "chat", "inputs": "Hi", "parameters": { "max_new_tokens": 3 } })
+        }
+        TEI_EMBED => json!({ "model": "embed", "inputs": "Hi" }),
+        SIMILARITY => {
+            json!({ "model": "embed", "inputs": { "source_sentence": "Hi", "sentences": ["Hello"] } })
+        }
+        TEI_RERANK => json!({ "model": "rank", "query": "Hi", "texts": ["Hello!", "Bye!"] }),
         OLLAMA_CHAT => with(question("chat", "Hi"), &json!({ "stream": false })),
         OLLAMA_GENERATE => json!({ "model": "chat", "prompt": "Hi", "stream": false }),
-        OLLAMA_EMBED => json!({ "model": "embed", "input": "Hi" }),
         OLLAMA_EMBEDDINGS => json!({ "model": "embed", "prompt": "Hi" }),
         other => panic!("no good request of `{other}` is known"),
     }
@@ -117,6 +125,7 @@ pub(crate) fn path(endpoint: &str) -> String {
     match endpoint {
         GENERATE | GENERATE_STREAM => format!("/v2/models/chat/{endpoint}"),
         of_ollama if of_ollama.starts_with("api/") => format!("/{endpoint}"),
+        bare if bare.starts_with('/') => bare.to_owned(),
         OPENLLM => "/v1/generate".to_owned(),
         OPENLLM_STREAM => "/v1/generate_stream".to_owned(),
         endpoint => format!("/v1/{endpoint}"),
@@ -144,6 +153,14 @@ async fn what_is_refused_is_named() {
         EMBEDDINGS,
         EMBED,
         RERANK,
+        TGI,
+        TGI_STREAM,
+        TGI_EITHER,
+        INTERACTIVE,
+        ENCODE,
+        TEI_EMBED,
+        SIMILARITY,
+        TEI_RERANK,
         OLLAMA_CHAT,
         OLLAMA_GENERATE,
         OLLAMA_EMBED,

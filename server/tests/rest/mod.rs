@@ -24,12 +24,14 @@ mod gated;
 mod generate;
 mod generation_config;
 mod histories;
+mod hugging_face;
 #[cfg(feature = "vision")]
 mod images;
 mod isolation;
 mod keys;
 mod kserve;
 mod listeners;
+mod lmdeploy;
 mod loading;
 mod logging;
 #[cfg(feature = "vision")]

@@ -421,13 +421,13 @@ async fn models_are_listed_and_shown() {
     let info = &embed["model_info"];
     assert_eq!(info["general.architecture"], family);
     let models = server.get("/v1/models").await.json();
-    let mut served = models["data"].as_array().expect("a list").iter();
-    let served = served
+    let mut listed = models["data"].as_array().expect("a list").iter();
+    let found = listed
         .find(|model| model["id"] == "embed")
         .expect("it is served");
     assert_eq!(
         info[format!("{family}.context_length")],
-        served["max_model_len"]
+        found["max_model_len"]
     );
     assert!(
         info[format!("{family}.embedding_length")].is_u64(),
@@ -446,7 +446,7 @@ async fn models_are_listed_and_shown() {
         .find(|model| model["name"] == "embed:latest")
         .expect("it runs");
     assert!(embed["size"].as_u64() > Some(0), "{embed}");
-    assert_eq!(embed["context_length"], served["max_model_len"]);
+    assert_eq!(embed["context_length"], found["max_model_len"]);
     let expires = embed["expires_at"].as_str().expect("a text");
     assert!(expires > "2200", "{expires}");
     let version = server.get("/api/version").await.json();

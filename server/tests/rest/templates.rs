@@ -42,6 +42,9 @@ async fn a_model_whose_own_template_cannot_be_used_says_so_and_completes_texts()
             "openllm/generate_stream",
             "generate",
             "generate_stream",
+            "/generate",
+            "/generate_stream",
+            "/",
             "api/generate"
         ]),
         "{models}"

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::payload::{JsonBody, RequestInput, TextRequest};
 
-pub(super) use request::{conversation, read};
+pub(super) use request::{conversation, read, turns};
 pub(super) use tools::{Names, function_of};
 
 /// OpenAI's `chat/completions`.

@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use graphmill_dialects::{
     Fields,
-    bodies::{chat::Chat, tools::Tools},
+    bodies::{
+        chat::{Chat, Conversation},
+        tools::Tools,
+    },
+    error::wrong_type,
     json::Allowance,
 };
 use graphmill_engine::Result;
@@ -18,20 +22,40 @@ use crate::http::{
 };
 use crate::payload::{ChatInput, MediaKind};
 
+/// The field that LMDeploy's client sends in all requests, which has no effect in chats.
+const SESSION: &str = "session_id";
+
 /// Reads a request.
 pub(in crate::http) fn read(
     fields: &mut Fields,
     allowance: &Allowance,
 ) -> Result<(ChatInput, OwnParams)> {
     let mut chat: Chat = fields.take()?;
+    let messages = chat.messages.take().ok_or_else(|| missing("messages"))?;
+    if let Conversation::Said(text) = &messages
+        && !fields.unknown.iter().any(|name| name == SESSION)
+    {
+        let text = text.as_str().into();
+        return Err(wrong_type("messages", "an array", &text));
+    }
+    let turns = turns(messages, "messages", allowance)?;
+    conversation(chat, fields.take()?, turns)
+}
+
+/// The turns of a conversation in this field.
+pub(in crate::http) fn turns(
+    conversation: Conversation,
+    field: &str,
+    allowance: &Allowance,
+) -> Result<Turns> {
     let mut turns = Turns::default();
     let mut call = None;
-    let messages = chat.messages.take().ok_or_else(|| missing("messages"))?;
-    for (index, message) in messages.into_iter().enumerate() {
-        let message = self::message(message, index, &mut call, &mut turns, allowance)?;
+    for (index, message) in Vec::from(conversation).into_iter().enumerate() {
+        let place = (field, index);
+        let message = self::message(message, place, &mut call, &mut turns, allowance)?;
         turns.messages.push(message);
     }
-    conversation(chat, fields.take()?, turns)
+    Ok(turns)
 }
 
 /// A conversation of these turns, as the other fields say.
@@ -85,12 +109,12 @@ pub(in crate::http) fn conversation(
 /// that came as a `function_call`.
 fn message(
     mut message: Map<String, Value>,
-    index: usize,
+    (field, index): (&str, usize),
     call: &mut Option<String>,
     turns: &mut Turns,
     allowance: &Allowance,
 ) -> Result<Value> {
-    let path = format!("messages[{index}]");
+    let path = format!("{field}[{index}]");
     if message.get("role").is_some_and(|role| role == "developer") {
         message.insert("role".into(), "system".into());
     }

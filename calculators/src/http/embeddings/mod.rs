@@ -1,5 +1,5 @@
 //! `EmbeddingsRequestCalculator` and `EmbeddingsResponseCalculator`: OpenAI's embeddings endpoint,
-//! Cohere's embed, and Ollama's endpoints for vectors.
+//! Cohere's embed, Ollama's endpoints for vectors, and TEI's embed and similarity.
 
 mod cohere;
 
@@ -21,14 +21,14 @@ use super::{
     dialect::{Dialect, Family, Purpose, Route},
     dialect_table,
     fields::{self, missing},
-    ollama, prompts,
+    ollama, prompts, tei,
 };
 use crate::payload::{
     Embeddings as Vectors, EmbeddingsRequest as Request, HttpRequestPayload, HttpResponse,
     JsonBody, VectorForm,
 };
 
-/// Reads the body of `embeddings`, or of Cohere's `embed`, and refuses, with the field's name, what
+/// Reads the body of `embeddings`, or of Cohere's or TEI's `embed`, and refuses, with the field's name, what
 /// is wrong in it.
 ///
 /// Emits the request at the payload's timestamp.
@@ -46,8 +46,7 @@ pub struct EmbeddingsRequest;
 
 impl Calculator for EmbeddingsRequest {
     const NAME: &'static str = "EmbeddingsRequestCalculator";
-    const DOC: &'static str =
-        "Reads and checks a request of OpenAI's embeddings endpoint, or of Cohere's embed.";
+    const DOC: &'static str = "Reads and checks a request of OpenAI's embeddings endpoint, or of Cohere's or TEI's embed.";
     type Options = NoOptions;
     type Ports = (In<HttpRequestPayload>, Out<Request>);
 
@@ -101,12 +100,13 @@ fn read(body: &JsonBody, _: &str) -> Result<Request> {
         input: prompts::read(body, "input", MAX_TEXTS, 0)?.into(),
         dimensions: own.dimensions,
         truncate: None,
+        normalize: None,
         form: VectorForm::OpenAI { base64 },
         ignored: fields.unknown.into(),
     })
 }
 
-/// Writes the answer of `embeddings`, or of Cohere's `embed`. There is one answer: a second request is
+/// Writes the answer of `embeddings`, or of Cohere's or TEI's `embed`. There is one answer: a second request is
 /// an error.
 ///
 /// ```pbtxt
@@ -128,7 +128,7 @@ pub struct EmbeddingsResponse {
 impl Calculator for EmbeddingsResponse {
     const NAME: &'static str = "EmbeddingsResponseCalculator";
     const DOC: &'static str =
-        "Writes the answer of OpenAI's embeddings endpoint, or of Cohere's embed.";
+        "Writes the answer of OpenAI's embeddings endpoint, or of Cohere's or TEI's embed.";
     type Options = NoOptions;
     type Ports = (In<Request>, In<Vectors>, Out<HttpResponse>);
 
@@ -154,7 +154,7 @@ impl Calculator for EmbeddingsResponse {
             return Err(body::second_request(cx.time()));
         }
         if let (Some(request), Some(embeddings)) = (cx.get(request), cx.get(embeddings)) {
-            let ignored = &request.ignored;
+            let (vectors, ignored) = (&embeddings.vectors, &request.ignored);
             let packets = match &request.form {
                 VectorForm::OpenAI { base64 } => {
                     body::answer(&Answer::new(request, embeddings, *base64), ignored)
@@ -170,6 +170,8 @@ impl Calculator for EmbeddingsResponse {
                     let clock = ollama::Clock::new(cx.run(), self.opened);
                     body::answer(&ollama::Vectors::new(request, embeddings, &clock), ignored)
                 }
+                VectorForm::Tei => body::answer(vectors, ignored),
+                VectorForm::TeiSimilarity => body::answer(&tei::cosines(vectors), ignored),
             }?;
             for (timestamp, packet) in (0..).zip(packets) {
                 cx.emit_at(response, timestamp, packet);

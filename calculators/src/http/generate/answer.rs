@@ -36,7 +36,8 @@ fn written(request: &TextRequest, text: &str, finish: Option<Finish>) -> Result<
     to_json(&answer)
 }
 
-fn reason(finish: Finish) -> &'static str {
+/// The name of the reason why a text ended.
+pub(in crate::http) fn reason(finish: Finish) -> &'static str {
     match finish {
         Finish::Stop | Finish::ToolCalls => "eos_token",
         Finish::StopString(_) => "stop_sequence",

@@ -17,6 +17,9 @@ use super::{
 };
 use crate::payload::{JsonBody, RequestInput, TextRequest};
 
+pub(super) use answer::reason;
+pub(super) use request::insert;
+
 /// The dialect.
 #[derive(Debug)]
 pub(super) struct Generate {

@@ -6,7 +6,7 @@ use graphmill_dialects::{
     json::JsonBody,
 };
 use graphmill_engine::Result;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::http::{
     OwnParams, completions,
@@ -36,13 +36,7 @@ pub(super) fn read(
 ) -> Result<(RequestInput, OwnParams)> {
     let own: Generate = fields.take()?;
     let text = own.text_input.ok_or_else(|| missing("text_input"))?;
-    for (name, value) in own.parameters.iter().filter(|(_, it)| !it.is_null()) {
-        if BESIDE.contains(&name.as_str()) || (body.has(name) && fields.knows(name)) {
-            let why = "is no parameter: it is a field of the body";
-            return Err(invalid(format!("parameters.{name}"), why));
-        }
-        fields.insert(name, value)?;
-    }
+    insert(&own.parameters, BESIDE, body, fields)?;
     let parameters: Parameters = fields.take()?;
     let stop = parameters.stop_words.map(Vec::<String>::from);
     let stop = stop.filter(|words| words.iter().any(|word| !word.is_empty()));
@@ -66,4 +60,21 @@ pub(super) fn read(
     };
     let input = completions::input(vec![Prompt::Text(text)], &fields.take()?)?;
     Ok((input, params))
+}
+
+/// Adds the fields of `parameters` to those of the body. Those named in `beside` are no parameters.
+pub(in crate::http) fn insert(
+    parameters: &Map<String, Value>,
+    beside: &[&str],
+    body: &JsonBody,
+    fields: &mut Fields,
+) -> Result<()> {
+    for (name, value) in parameters.iter().filter(|(_, it)| !it.is_null()) {
+        if beside.contains(&name.as_str()) || (body.has(name) && fields.knows(name)) {
+            let why = "is no parameter: it is a field of the body";
+            return Err(invalid(format!("parameters.{name}"), why));
+        }
+        fields.insert(name, value)?;
+    }
+    Ok(())
 }

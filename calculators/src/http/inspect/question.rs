@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use graphmill_dialects::bodies::{
-    DETOKENIZE, TOKENIZE, Text,
+    DETOKENIZE, ENCODE, TOKENIZE, Text,
+    chat::{Chat, Conversation},
+    lmdeploy::Encode,
     prompts::{Detokenize, Tokenize},
+    tools::Tools,
 };
 use graphmill_engine::{Error, Result};
 
@@ -72,6 +75,9 @@ pub(in crate::http) fn prompt_question(
         };
         return Ok((question, input));
     }
+    if purpose == Purpose::Encoding {
+        return encoding(body);
+    }
     let mut fields = fields::read(TOKENIZE, body)?;
     let mut form: Tokenize = fields.take()?;
     // What is not said is as in a completion, but for `content`, where it is as in llama-server, and
@@ -131,6 +137,36 @@ pub(in crate::http) fn prompt_question(
             form: Arc::new(form),
             nested,
         },
+    };
+    Ok((question, input))
+}
+
+/// The question and the texts of LMDeploy's `encode`.
+fn encoding(body: &JsonBody) -> Result<(PromptQuestion, RequestInput)> {
+    let own: Encode = fields::read(ENCODE, body)?.take()?;
+    let texts = own.input.ok_or_else(|| missing("input"))?;
+    let nested = matches!(texts, Text::Parts(_));
+    let texts = match texts {
+        Text::Whole(text) => vec![text],
+        Text::Parts(texts) => texts,
+    };
+    let input = if !own.do_preprocess {
+        let prompt = |text| Prompt::Spelled {
+            text,
+            add_special: own.add_bos.unwrap_or(true),
+            parse_special: true,
+        };
+        RequestInput::Prompts(texts.into_iter().map(prompt).collect())
+    } else if let Ok([text]) = <[String; 1]>::try_from(texts) {
+        let turns = chat::turns(Conversation::Said(text), "input", &body.allowance())?;
+        let (chat, _) = chat::conversation(Chat::default(), Tools::default(), turns)?;
+        RequestInput::Chat(chat)
+    } else {
+        return Err(invalid("do_preprocess", "needs one text in `input`"));
+    };
+    let question = PromptQuestion {
+        model: own.model.into(),
+        kind: QuestionKind::Encode { nested },
     };
     Ok((question, input))
 }

@@ -126,6 +126,7 @@ impl PromptReporter {
             QuestionKind::Tokenize { form, nested } => {
                 Ok(Some(tokens::tokenized(vocab, form, *nested, &tokens)))
             }
+            QuestionKind::Encode { nested } => Ok(Some(tokens::encoded(*nested, &tokens))),
             QuestionKind::Detokenize => tokens::detokenized(vocab, &tokens).map(Some),
             QuestionKind::CountTokens { object } => {
                 let count: usize = tokens.0.iter().map(|prompt| prompt.tokens.len()).sum();

@@ -1,6 +1,7 @@
-//! The tokenizer of a model: `tokenize`, which has the fields of many servers, and `detokenize`.
+//! The tokenizer of a model: `tokenize`, which has the fields of many servers, `detokenize`, and
+//! LMDeploy's `encode`.
 
-use graphmill_dialects::bodies::{DETOKENIZE, TOKENIZE};
+use graphmill_dialects::bodies::{DETOKENIZE, ENCODE, TOKENIZE};
 
 use crate::http::{
     completions::Completions,
@@ -19,6 +20,14 @@ impl Tokenizer {
         summary: "Shows the tokens of a text",
         required: &["text"],
         answer: &["tokens", "count"],
+    }]);
+    /// Tokens of a text, as LMDeploy tells them.
+    pub(in crate::http) const ENCODE: Self = Self(&[Route {
+        path: ENCODE,
+        purpose: Purpose::Encoding,
+        summary: "Shows the tokens of a text, as LMDeploy does",
+        required: &["input"],
+        answer: &["input_ids", "length"],
     }]);
     /// The text of tokens.
     pub(in crate::http) const DETOKENIZE: Self = Self(&[Route {

@@ -48,6 +48,18 @@ pub(super) fn tokenized(
     answer
 }
 
+/// The answer of `encode`; `nested` if there is a list for each of several texts.
+pub(super) fn encoded(nested: bool, prompts: &TokenPrompts) -> Value {
+    let lists = prompts.0.iter();
+    let (tokens, lengths): (Vec<Value>, Vec<Value>) = lists
+        .map(|prompt| (json!(prompt.tokens), json!(prompt.tokens.len())))
+        .unzip();
+    if nested {
+        return json!({ "input_ids": tokens, "length": lengths });
+    }
+    json!({ "input_ids": tokens.first(), "length": lengths.first() })
+}
+
 /// Cuts or fills a list as asked.
 fn fitted(vocab: &dyn Vocab, form: &Tokenize, tokens: &[Token]) -> Vec<Token> {
     let mut tokens = tokens.to_vec();

@@ -22,6 +22,7 @@ pub(super) fn read(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
         input: prompts::read(body, "input", MAX_TEXTS, 0)?.into(),
         dimensions: own.dimensions,
         truncate: Some(own.truncate.unwrap_or(true)),
+        normalize: None,
         form: VectorForm::Ollama { is_one: false },
         ignored: fields.unknown.into(),
     })
@@ -38,6 +39,7 @@ pub(super) fn read_one(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
         input: [Prompt::Text(text)].into(),
         dimensions: None,
         truncate: Some(true),
+        normalize: None,
         form: VectorForm::Ollama { is_one: true },
         ignored: fields.unknown.into(),
     })

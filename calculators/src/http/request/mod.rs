@@ -27,7 +27,7 @@ use crate::payload::{
 };
 
 /// Reads the body of `chat/completions`, `completions`, `responses`, Anthropic's `messages` and
-/// Triton's `generate`, and refuses, with the field's name, what is wrong in it or what this graph
+/// Triton's and TGI's `generate`, and refuses, with the field's name, what is wrong in it or what this graph
 /// cannot do.
 ///
 /// Emits the request and its generation parameters at the payload's timestamp. Where `QUESTION` is
@@ -72,7 +72,7 @@ pub struct OpenAIRequestPorts {
 
 impl Calculator for OpenAIRequest {
     const NAME: &'static str = "OpenAIRequestCalculator";
-    const DOC: &'static str = "Reads and checks a request of OpenAI's chat/completions, completions and responses, Anthropic's messages and Triton's generate.";
+    const DOC: &'static str = "Reads and checks a request of OpenAI's chat/completions, completions and responses, Anthropic's messages, and Triton's and TGI's generate.";
     type Options = OpenAIRequestOptions;
     type Ports = OpenAIRequestPorts;
 
@@ -199,7 +199,7 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
         echo: Arc::default(),
         function_call: false,
     };
-    if let Purpose::Tokens | Purpose::Text = purpose {
+    if let Purpose::Tokens | Purpose::Encoding | Purpose::Text = purpose {
         let (question, input) = question::prompt_question(purpose, json)?;
         return Ok(ReadRequest {
             request: request(Arc::clone(&question.model), input),

@@ -235,6 +235,7 @@ fn closing(text: &str, sign: char) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use graphmill_engine::Files;
     use graphmill_llm::Constraint;
     use graphmill_llm::backend::scripted::Script;
     use serde_json::{Value, json};
@@ -267,8 +268,7 @@ eof_line: "*** End of File" LF
     #[test]
     fn texts_are_held_to_grammars_within_json() {
         let engine =
-            LanguageModel::scripted(Script::default(), None, &graphmill_engine::Files::default())
-                .expect("a model");
+            LanguageModel::scripted(Script::default(), None, &Files::default()).expect("a model");
         let engine = engine.engine();
         let sums = "?start: sum\n?sum: product\n    | product SP /[+-]/ SP product -> sum\nproduct.2: NUMBER [\"*\"i INT]\nSP: \" \"\n%import common.INT\n%import common.INT -> NUMBER\n";
         for (grammar, right, wrong) in [

@@ -1,4 +1,4 @@
-//! Flags of `OpenVINO` Model Server and of TorchServe that mean nothing here: a line each in the log, and the command
+//! Flags of `OpenVINO` Model Server, TorchServe, LMDeploy and LightLLM that mean nothing here: a line each in the log, and the command
 //! line works. Those that would have to change what is served are refused.
 
 use std::sync::LazyLock;
@@ -91,6 +91,16 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
         WithValue,
         "llama.cpp keeps the whole state",
     ),
+    (
+        "tp",
+        WithValue,
+        "--target_device AUTO computes on all GPUs, and split_mode in --plugin_config says how they share a model",
+    ),
+    (
+        "max_total_token_num",
+        WithValue,
+        "the KV cache has a size in GB, --cache_size, and requests wait for room in it",
+    ),
     ("batch_size", WithValue, CLASSIC),
     ("shape", WithValue, CLASSIC),
     ("layout", WithValue, CLASSIC),
@@ -132,6 +142,11 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
 
 /// Flags that cannot be left out without serving something else, and why they are refused.
 const REFUSED: &[(&str, Form, &str)] = &[
+    (
+        "cache_max_entry_count",
+        WithValue,
+        "the KV cache has a size in GB, not a share of the memory: --cache_size",
+    ),
     ("weight_format", WithValue, NO_CONVERSION),
     ("extra_quantization_params", WithValue, NO_CONVERSION),
     (
@@ -211,7 +226,7 @@ pub(super) fn listed() -> String {
     let line = |(name, _, why): &(&str, Form, &str)| format!("  --{name:width$}  {why}\n");
     let lines: String = WITHOUT_EFFECT.iter().map(line).collect();
     format!(
-        "Flags of OpenVINO Model Server and TorchServe that are accepted and have no effect:\n{lines}"
+        "Flags of OpenVINO Model Server, TorchServe, LMDeploy and LightLLM that are accepted and have no effect:\n{lines}"
     )
 }
 

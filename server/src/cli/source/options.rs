@@ -55,7 +55,7 @@ pub(in crate::cli) struct ModelFlags {
     #[arg(long, value_name = "GB")]
     pub(super) cache_size: Option<u32>,
     /// Maximum number of tokens in a sequence [default: what the model was trained for].
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", alias = "session_len")]
     pub(super) max_context: Option<u32>,
     /// Reuse computed prefixes of other prompts.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use graphmill_calculators::http::dialect::{Dialect, Framing};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -11,7 +12,7 @@ use super::{
 use crate::{
     errors::{self, Cause},
     http::{
-        example, kserve,
+        example, hugging_face, kserve,
         operation::{Answer, Kind, Operation, Parameter},
         torchserve,
     },
@@ -189,11 +190,14 @@ fn responses(operation: &Operation) -> Value {
     let error = operation.body.map(|body| body.dialect.error_form());
     let error = error.unwrap_or("Error");
     let mut responses: BTreeMap<String, Value> = BTreeMap::new();
-    for (status, causes) in by_status(operation.refusals()) {
+    let dialect = operation.body.map(|body| body.dialect);
+    for (status, causes) in by_status(operation.refusals(), dialect) {
         let form = if kserve::owns(&operation.path) {
             "KServeError"
         } else if torchserve::owns(&operation.path) {
             "TorchServeError"
+        } else if hugging_face::owns(&operation.path) {
+            graphmill_calculators::http::HUGGING_FACE_ERROR
         } else {
             error
         };
@@ -214,7 +218,11 @@ fn responses(operation: &Operation) -> Value {
         Answer::JsonOrEvents(fields) => {
             let mut answer = content("application/json", "The answer", &whole(fields));
             let event = components::event(known.map(|(_, carries)| carries), error);
-            answer["content"]["text/event-stream"] = json!({ "schema": event });
+            if dialect.map(Dialect::framing) == Some(Framing::Lines) {
+                answer["content"]["application/x-ndjson"] = json!({ "schema": {} });
+            } else {
+                answer["content"]["text/event-stream"] = json!({ "schema": event });
+            }
             answer["description"] = json!("The answer, or with `stream: true` a stream of events");
             responses.insert("200".to_owned(), answer);
         }
@@ -287,11 +295,16 @@ fn content(media_type: &str, description: &str, schema: &Value) -> Value {
 }
 
 /// The statuses of causes, each with the codes that it has.
-fn by_status(causes: impl Iterator<Item = Cause>) -> BTreeMap<u16, String> {
+fn by_status(
+    causes: impl Iterator<Item = Cause>,
+    dialect: Option<&dyn Dialect>,
+) -> BTreeMap<u16, String> {
     let mut statuses: BTreeMap<u16, String> = BTreeMap::new();
     for cause in causes {
         let row = errors::row(cause);
-        let said = statuses.entry(row.status.as_u16()).or_insert_with(|| {
+        let status = row.status.as_u16();
+        let status = dialect.map_or(status, |dialect| dialect.status(status));
+        let said = statuses.entry(status).or_insert_with(|| {
             let reason = row.status.canonical_reason().unwrap_or("Error");
             format!("{reason}: `{}`", row.kind)
         });

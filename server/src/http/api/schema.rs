@@ -2,7 +2,7 @@
 
 use graphmill_calculators::{http::dialect::Place, llm::LlmOptions};
 use graphmill_dialects::{
-    bodies::{COMPLETIONS, DETOKENIZE, EMBEDDINGS, TOKENIZE},
+    bodies::{COMPLETIONS, DETOKENIZE, EMBEDDINGS, ENCODE, TOKENIZE},
     schema,
 };
 use serde_json::{Map, Value, json};
@@ -48,7 +48,7 @@ impl Known<'_> {
     fn serving(&self, endpoint: &str) -> impl Iterator<Item = &str> {
         // What has tokens continues prompts.
         let endpoint = match endpoint {
-            TOKENIZE | DETOKENIZE => COMPLETIONS,
+            TOKENIZE | DETOKENIZE | ENCODE => COMPLETIONS,
             _ => endpoint,
         };
         let at = move |(_, endpoints): &&(String, Vec<&str>)| {
@@ -61,7 +61,11 @@ impl Known<'_> {
 /// The body of an operation. `x-fields` lists what can be in it besides its properties: fields that
 /// no schema can describe, and for a question about prompts those that do not change the prompt.
 pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
-    let (endpoint, required, only) = (body.endpoint(), body.route.required, body.only());
+    let (endpoint, only) = (body.endpoint(), body.only());
+    let mut required = body.route.required.to_vec();
+    if body.dialect.needs_no_model() && known.names_at(endpoint).len() > 1 {
+        required.push("model");
+    }
     let mut properties = Map::new();
     let mut others = Map::new();
     let mut needs = Vec::new();
@@ -89,7 +93,7 @@ pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
     if body.dialect.place() != Place::BehindTheGraph {
         properties.insert(
             "model".to_owned(),
-            model(required, &known.names_at(endpoint)),
+            model(&required, &known.names_at(endpoint)),
         );
     }
     let rules = rules(&properties, &needs);

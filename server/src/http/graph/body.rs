@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, header};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use futures_util::stream;
-use graphmill_calculators::payload::JsonBody;
+use graphmill_calculators::{http::dialect::Target, payload::JsonBody};
 use graphmill_dialects::{json::MAX_FIELDS, schema};
 use graphmill_engine::block_on;
 use multer::Multipart;
@@ -19,11 +19,15 @@ use crate::{
     bodies::Share,
     errors::{Cause, Failure},
     kserve::wrong,
+    servable::Servable,
 };
 
 /// Longer bodies are scanned off the threads that serve requests: to scan this many bytes takes
 /// less than a millisecond.
 const INLINE_BYTES: usize = 256 << 10;
+
+/// The field for the form of an answer that continues a text.
+const GENERATE_FORM: &str = "generate_form";
 
 /// A body that is a JSON object.
 pub(super) struct ParsedBody {
@@ -70,18 +74,38 @@ impl ParsedBody {
         Ok(())
     }
 
-    /// Names the graph that answers.
-    pub(super) fn names(&mut self, graph: &str) {
+    /// Puts a field in.
+    pub(super) fn insert(&mut self, name: &str, value: Value) {
         if let Some(json) = Arc::get_mut(&mut self.json) {
-            json.insert("model", graph.into());
+            json.insert(name, value);
+        }
+    }
+
+    /// Puts in what the configuration says of a graph's answers, where a dialect has a field for it
+    /// and the body leaves that out.
+    pub(super) fn fill(&mut self, target: Option<Target>, graph: &Servable) {
+        let endpoint = target.and_then(|target| schema::endpoint(target.dialect.endpoint()));
+        let has = |name: &str| endpoint.is_some_and(|it| it.fields.contains_key(name));
+        if has(GENERATE_FORM)
+            && let Some(form) = graph.generate_form()
+            && !self.json.has(GENERATE_FORM)
+        {
+            self.insert(GENERATE_FORM, form.as_str().into());
         }
     }
 
     /// The field that holds the prompt.
     pub(super) fn prompt_field(&self) -> Option<&'static str> {
-        ["messages", "prompt", "input", "text_input", "file"]
-            .into_iter()
-            .find(|field| self.json.has(field))
+        [
+            "messages",
+            "prompt",
+            "input",
+            "inputs",
+            "text_input",
+            "file",
+        ]
+        .into_iter()
+        .find(|field| self.json.has(field))
     }
 
     /// The time of its field `timeout`, in seconds. One that is no positive number is for the graph

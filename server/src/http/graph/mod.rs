@@ -10,6 +10,7 @@ use std::{
 };
 
 use axum::{
+    Json,
     extract::{Request, State},
     http::{HeaderMap, HeaderValue, header, request::Parts},
     response::{IntoResponse as _, Response},
@@ -37,6 +38,7 @@ use stream::Events;
 use crate::{
     app::state::App,
     bodies::Share,
+    conversations::{Listener, Turn},
     errors::{Cause, Failure},
     http::{
         timings::{self, SERVER_TIMING, Timings},
@@ -57,6 +59,8 @@ struct Head {
     target: Option<Target>,
     /// Share of the body budget that its body holds.
     share: Arc<Share>,
+    /// Takes in the answer, beside the client.
+    listener: Option<Listener>,
 }
 
 /// Time for which a connection can tell, from its deadline on, that a body did not come.
@@ -70,6 +74,7 @@ async fn read(app: &App, request: Request) -> Result<(Head, Result<ParsedBody, F
         target: parts.extensions.get().copied(),
         share: app.bodies.share(&parts.extensions),
         parts,
+        listener: None,
     };
     let reading = async {
         let headers = &head.parts.headers;
@@ -89,10 +94,44 @@ pub(crate) async fn endpoint(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response, Failure> {
-    let (head, body) = read(&app, request).await?;
-    let mut body = body?;
-    let name = choose_graph(&app, &head, &mut body, false)?;
-    answer(&app, &name, head, body).await
+    let (mut head, body) = read(&app, request).await?;
+    let body = body?;
+    let sees = |graph: &str| head.who.sees(graph, None);
+    let meant = head
+        .target
+        .map(|target| app.servables().meant(target, &body.json, sees));
+    head.target = meant;
+    let answered = answer_meant(&app, head, body).await;
+    let refused = |failure: Failure| {
+        let mut refused = failure.into_response();
+        if let Some(target) = meant {
+            // The path alone does not tell the dialect.
+            refused.extensions_mut().insert(target);
+        }
+        refused
+    };
+    Ok(answered.unwrap_or_else(refused))
+}
+
+/// Answers a request at a path of a dialect, which is that of the target.
+async fn answer_meant(
+    app: &App,
+    mut head: Head,
+    mut body: ParsedBody,
+) -> Result<Response, Failure> {
+    let name = choose_graph(app, &head, &mut body, false)?;
+    let dialect = head.target.map(|target| target.dialect);
+    if dialect.is_some_and(Dialect::keeps_conversations) {
+        let graph = head.who.choose(&name)?.servable;
+        let owner = head.who.owner.clone();
+        if let Some(json) = Arc::get_mut(&mut body.json) {
+            match app.conversations.begin(owner, graph.graph(), json)? {
+                Turn::End(answer) => return Ok(Json(answer).into_response()),
+                Turn::Say(listener) => head.listener = listener,
+            }
+        }
+    }
+    answer(app, &name, head, body).await
 }
 
 /// Fields that tell the dialects of `/invocations` apart.
@@ -165,7 +204,7 @@ fn choose_graph(
     }
     let preferred = app.options.default_model.as_deref();
     let graph = servables.default_for(target.dialect.endpoint(), preferred, sees)?;
-    body.names(graph.graph());
+    body.insert("model", graph.graph().into());
     Ok(graph.graph().to_owned())
 }
 
@@ -203,12 +242,18 @@ pub(crate) async fn any_path(
 }
 
 /// Runs a graph with a request, and waits for the first packet of its answer.
-async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<Response, Failure> {
+async fn answer(
+    app: &App,
+    name: &str,
+    mut head: Head,
+    mut body: ParsedBody,
+) -> Result<Response, Failure> {
     let who = &head.who;
     let graph = who.choose(name)?.servable;
     let dialect = head.target.map(|target| target.dialect);
+    body.fill(head.target, &graph);
     let streams = body.json.short("stream").and_then(Value::as_bool);
-    let streams = streams.or_else(|| dialect.map(|dialect| dialect.streams_by_default()));
+    let streams = streams.or_else(|| dialect.map(Dialect::streams_by_default));
     who.entry.model(graph.name(), streams == Some(true));
     let residence = Residence::read(&head, &graph, &body.json)?;
     if residence.unloads
@@ -248,6 +293,9 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
             bytes,
         } => {
             who.entry.answers();
+            if let Some(listener) = &mut head.listener {
+                listener(&bytes);
+            }
             let bytes = if with_timings && let Some(summary) = run.finish().await {
                 Timings::new(&who.entry, Some(summary)).within(bytes)
             } else {
@@ -263,6 +311,7 @@ async fn answer(app: &App, name: &str, head: Head, body: ParsedBody) -> Result<R
         first => {
             let events = Events {
                 next: Some(first),
+                listener: head.listener,
                 run,
                 entry: head.who.entry,
                 _settlement: settlement,

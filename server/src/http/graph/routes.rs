@@ -40,6 +40,8 @@ pub(in crate::http) fn operations() -> Vec<Operation> {
 fn operations_with(body: Body) -> Vec<Operation> {
     let route = body.route;
     let (group, answer) = match (body.dialect.family(), route.purpose) {
+        (Family::Text(_), _) if route.answer.is_empty() => (Group::Generation, Answer::Any),
+        _ if route.answer.is_empty() => (Group::Vectors, Answer::Any),
         (Family::Text(_), Purpose::Answer) => {
             (Group::Generation, Answer::JsonOrEvents(route.answer))
         }
@@ -50,9 +52,13 @@ fn operations_with(body: Body) -> Vec<Operation> {
         let operation = operation.takes_body(body).answers(answer);
         operation.about(group, route.summary)
     };
-    let Place::Behind(prefixes) = body.dialect.place() else {
-        let path = format!("{BEHIND_GRAPH}/{}", route.path);
-        return vec![told(Operation::behind("post", &path))];
+    let prefixes = match body.dialect.place() {
+        Place::Behind(prefixes) => prefixes,
+        Place::Bare => &[""],
+        Place::BehindTheGraph => {
+            let path = format!("{BEHIND_GRAPH}/{}", route.path);
+            return vec![told(Operation::behind("post", &path))];
+        }
     };
     // Servers of one model have no prefix, and no name.
     let bare = route.purpose.needs_no_model().then_some(&"");
@@ -71,7 +77,7 @@ fn below() -> impl Iterator<Item = (String, Target)> {
     dialect_table::all().flat_map(|dialect| {
         let own = match dialect.place() {
             Place::Behind(own) => own,
-            Place::BehindTheGraph => &[],
+            Place::Bare | Place::BehindTheGraph => &[],
         };
         let prefixes = PREFIXES.iter().filter(|prefix| own.contains(prefix));
         let paths =

@@ -12,6 +12,7 @@ use graphmill_calculators::{
 };
 
 use crate::{
+    conversations::Listener,
     errors::{Cause, Failure},
     http::{
         dialect_errors, frames,
@@ -29,6 +30,8 @@ const WRITE_BYTES: usize = 16 << 10;
 pub(super) struct Events {
     /// The packet to write next, where it has been taken already.
     pub(super) next: Option<HttpResponse>,
+    /// Takes in the data of events, beside the client.
+    pub(super) listener: Option<Listener>,
     pub(super) run: Run,
     pub(super) entry: Entry,
     pub(super) _settlement: Option<Settlement>,
@@ -76,6 +79,9 @@ impl Events {
             match packet {
                 Ok(Some(HttpResponse::Event(data))) => {
                     self.entry.answers();
+                    if let Some(listener) = &mut self.listener {
+                        listener(data.as_bytes());
+                    }
                     frames::write(self.framing, &mut out, None, &data);
                 }
                 Ok(Some(HttpResponse::NamedEvent { name, data })) => {

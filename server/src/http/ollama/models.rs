@@ -1,6 +1,7 @@
 //! Graphs as Ollama's clients know models: which there are, which are in memory, what each can do.
 
 use std::{
+    fmt::Write as _,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -235,8 +236,12 @@ fn capabilities(servable: &Servable, plan: &Plan) -> Vec<&'static str> {
 fn identity(name: &str, files: &FileStamps) -> String {
     let text = format!("{name} {files:?}");
     let digest = digest(&SHA256, text.as_bytes());
-    let bytes = digest.as_ref().iter();
-    bytes.map(|byte| format!("{byte:02x}")).collect()
+    let mut hex = String::new();
+    for byte in digest.as_ref() {
+        // Writing to a string cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
 }
 
 fn written(time: SystemTime) -> Value {

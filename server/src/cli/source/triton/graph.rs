@@ -118,7 +118,7 @@ pub(super) fn with_options<'a>(
         } else {
             quoted(value)
         };
-        let _ = write!(text, "      {name}: {value}\n");
+        let _ = writeln!(text, "      {name}: {value}");
     }
     let at = graph.find("models_path").map_or(0, |at| at);
     let line = graph[at..]
@@ -233,7 +233,10 @@ fn policy(policy: &QueuePolicy) -> String {
 
 /// Writes the fields that are not 0.
 fn numbers(fields: &[(&str, u64)]) -> String {
-    let set = fields.iter().filter(|(_, value)| *value > 0);
-    set.map(|(name, value)| format!("{name}: {value}\n"))
-        .collect()
+    let mut text = String::new();
+    for (name, value) in fields.iter().filter(|(_, value)| *value > 0) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{name}: {value}");
+    }
+    text
 }

@@ -275,8 +275,8 @@ impl Reader<'_> {
     }
 
     fn backend(&mut self, config: &ModelConfig, tree: &ast::Message) -> Option<Backend> {
-        let named = [("platform", &config.platform), ("backend", &config.backend)];
-        let set = named.into_iter().find(|(_, name)| !name.is_empty());
+        let fields = [("platform", &config.platform), ("backend", &config.backend)];
+        let set = fields.into_iter().find(|(_, name)| !name.is_empty());
         let Some((field, name)) = set else {
             let by_file = [("onnx", Backend::Onnx), ("gguf", Backend::Llama)];
             let ending = config.default_model_filename.rsplit('.').next();

@@ -71,6 +71,10 @@ pub(super) struct TensorConfig {
 /// The meaning of an input's dimensions, which changes nothing.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[expect(
+    clippy::enum_variant_names,
+    reason = "they are named as in `config.pbtxt`"
+)]
 pub(super) enum Format {
     #[default]
     FormatNone,
@@ -136,6 +140,10 @@ pub(super) struct InstanceGroup {
 /// A device.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[expect(
+    clippy::enum_variant_names,
+    reason = "they are named as in `config.pbtxt`"
+)]
 pub(super) enum Kind {
     #[default]
     KindAuto,

@@ -1,0 +1,91 @@
+//! LMDeploy's `chat/interactive`: a conversation that the server keeps. It hands what was said before
+//! to the graph, as fields of the body.
+
+mod answer;
+
+use graphmill_dialects::{
+    Fields,
+    bodies::{
+        INTERACTIVE,
+        chat::{Chat as ChatFields, Conversation},
+        lmdeploy::{History, Interactive as Own},
+        tools::Tools,
+    },
+};
+use graphmill_engine::Result;
+
+use super::{
+    OwnParams,
+    chat::{self, Chat},
+    dialect::{AnswerWriter, Dialect, Family, Framing, Purpose, Route, TextDialect},
+    fields::missing,
+};
+use crate::payload::{JsonBody, RequestInput, TextRequest};
+
+/// The field of the body that says how many tokens were said before.
+const HISTORY_TOKENS: &str = "history_tokens";
+
+/// LMDeploy's `chat/interactive`.
+#[derive(Debug)]
+pub(super) struct Interactive;
+
+impl Dialect for Interactive {
+    fn routes(&self) -> &'static [Route] {
+        &[Route {
+            path: INTERACTIVE,
+            purpose: Purpose::Answer,
+            summary: "Answers in a conversation that the server keeps, as LMDeploy does",
+            required: &["prompt"],
+            answer: &["text", "tokens", "input_tokens", "history_tokens"],
+        }]
+    }
+
+    fn family(&'static self) -> Family {
+        Family::Text(self)
+    }
+
+    fn needs_no_model(&self) -> bool {
+        true
+    }
+
+    fn keeps_conversations(&self) -> bool {
+        true
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Lines
+    }
+}
+
+impl TextDialect for Interactive {
+    fn id_prefix(&self) -> &'static str {
+        "session-"
+    }
+
+    fn native(&self) -> &'static dyn TextDialect {
+        &Chat
+    }
+
+    fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
+        let own: Own = fields.take()?;
+        let said: History = fields.take()?;
+        let prompt = own.prompt.ok_or_else(|| missing("prompt"))?;
+        let before = Conversation::Messages(said.history);
+        let mut turns = chat::turns(before, "history", &body.allowance())?;
+        let more = chat::turns(prompt, "prompt", &body.allowance())?;
+        turns.messages.extend(more.messages);
+        turns.media.extend(more.media);
+        let (chat, params) = chat::conversation(ChatFields::default(), Tools::default(), turns)?;
+        let before = (HISTORY_TOKENS.to_owned(), said.history_tokens.into());
+        let params = OwnParams {
+            max_tokens: own.request_output_len,
+            repeated: [before].into_iter().collect(),
+            ..params
+        };
+        Ok((RequestInput::Chat(chat), params))
+    }
+
+    fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
+        Box::new(answer::Texts::default())
+    }
+}

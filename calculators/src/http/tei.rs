@@ -1,0 +1,173 @@
+//! Hugging Face's Text Embeddings Inference (TEI): vectors, their cosines, and scores, as lists. The
+//! nodes of the dialects that ask alike read its requests and write its answers.
+
+use graphmill_dialects::bodies::{SIMILARITY, TEI_EMBED, TEI_RERANK, Text, hugging_face};
+use graphmill_engine::Result;
+use serde_json::{Value, json};
+
+use super::{
+    dialect::{Dialect, Failure, Family, Place, Purpose, Route},
+    fields::{self, missing},
+    hugging_face as errors,
+    wire::number,
+};
+use crate::payload::{EmbeddingsRequest, JsonBody, Prompt, RerankForm, RerankRequest, VectorForm};
+
+/// A dialect of one path.
+#[derive(Debug)]
+pub(super) struct Tei {
+    endpoint: &'static str,
+    routes: &'static [Route],
+    family: Family,
+    is_meant: fn(&JsonBody) -> bool,
+}
+
+impl Tei {
+    /// Vectors of texts.
+    pub(super) const EMBED: Self = Self {
+        endpoint: TEI_EMBED,
+        routes: &[route("embed", "Makes a vector of each text, as TEI does")],
+        family: Family::Vectors(read_texts),
+        is_meant: |body| !has_sentences(body),
+    };
+    /// Cosines of a text with others.
+    pub(super) const SIMILARITY: Self = Self {
+        endpoint: SIMILARITY,
+        routes: &[route(
+            "similarity",
+            "Compares a text with others, as TEI does",
+        )],
+        family: Family::Vectors(read_sentences),
+        is_meant: has_sentences,
+    };
+    /// Scores of texts beside a query. Its path is that of [`Rerank`](super::rerank::Rerank).
+    pub(super) const RERANK: Self = Self {
+        endpoint: TEI_RERANK,
+        routes: &[],
+        family: Family::Scores(read_ranking),
+        is_meant: |body| body.has("texts"),
+    };
+}
+
+const fn route(path: &'static str, summary: &'static str) -> Route {
+    Route {
+        path,
+        purpose: Purpose::Answer,
+        summary,
+        required: &["inputs"],
+        answer: &[],
+    }
+}
+
+impl Dialect for Tei {
+    fn routes(&self) -> &'static [Route] {
+        self.routes
+    }
+
+    fn endpoint(&self) -> &'static str {
+        self.endpoint
+    }
+
+    fn place(&self) -> Place {
+        Place::Bare
+    }
+
+    fn family(&'static self) -> Family {
+        self.family
+    }
+
+    fn is_meant(&self, body: &JsonBody) -> bool {
+        (self.is_meant)(body)
+    }
+
+    fn status(&self, status: u16) -> u16 {
+        errors::status(status)
+    }
+
+    fn error(&self, failure: &Failure<'_>) -> Value {
+        errors::error(failure)
+    }
+
+    fn error_form(&self) -> &'static str {
+        errors::FORM
+    }
+}
+
+fn has_sentences(body: &JsonBody) -> bool {
+    body.text("inputs").is_some_and(|it| it.starts_with(b"{"))
+}
+
+fn read_texts(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
+    let mut fields = fields::read(TEI_EMBED, body)?;
+    let own: hugging_face::Embed = fields.take()?;
+    let texts = match own.inputs.ok_or_else(|| missing("inputs"))? {
+        Text::Whole(text) => vec![text],
+        Text::Parts(texts) => texts,
+    };
+    Ok(EmbeddingsRequest {
+        model: own.model.unwrap_or_default().into(),
+        input: texts.into_iter().map(Prompt::Text).collect(),
+        dimensions: own.dimensions,
+        truncate: own.truncate,
+        normalize: own.normalize,
+        form: VectorForm::Tei,
+        ignored: fields.unknown.into(),
+    })
+}
+
+fn read_sentences(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
+    let mut fields = fields::read(SIMILARITY, body)?;
+    let own: hugging_face::Similarity = fields.take()?;
+    let inputs = own.inputs.ok_or_else(|| missing("inputs"))?;
+    let texts = [inputs.source_sentence].into_iter().chain(inputs.sentences);
+    Ok(EmbeddingsRequest {
+        model: own.model.unwrap_or_default().into(),
+        input: texts.map(Prompt::Text).collect(),
+        dimensions: None,
+        truncate: own.parameters.truncate.or(own.truncate),
+        normalize: Some(true),
+        form: VectorForm::TeiSimilarity,
+        ignored: fields.unknown.into(),
+    })
+}
+
+fn read_ranking(body: &JsonBody, _: &str) -> Result<RerankRequest> {
+    let mut fields = fields::read(TEI_RERANK, body)?;
+    let own: hugging_face::Rerank = fields.take()?;
+    Ok(RerankRequest {
+        form: RerankForm::Tei,
+        model: own.model.unwrap_or_default().into(),
+        query: own.query.ok_or_else(|| missing("query"))?.into(),
+        documents: own.texts.ok_or_else(|| missing("texts"))?.into(),
+        top_n: None,
+        return_documents: own.return_text,
+        max_chunks_per_doc: None,
+        ignored: fields.unknown.into(),
+    })
+}
+
+/// The cosine of the first vector with each other one; all have length 1.
+pub(super) fn cosines(vectors: &[Vec<f32>]) -> Vec<f32> {
+    let Some((first, others)) = vectors.split_first() else {
+        return Vec::new();
+    };
+    let cosine = |other: &Vec<f32>| {
+        first
+            .iter()
+            .zip(other)
+            .map(|(one, other)| one * other)
+            .sum()
+    };
+    others.iter().map(cosine).collect()
+}
+
+/// Writes the entry of a text in the answer.
+pub(super) fn rank(request: &RerankRequest) -> impl Fn(((usize, &f32), &String)) -> Value {
+    |((index, score), text)| {
+        let mut rank = json!({ "index": index, "score": number(*score) });
+        if request.return_documents {
+            rank["text"] = text.as_str().into();
+        }
+        rank
+    }
+}

@@ -1,0 +1,158 @@
+//! Answers of TGI: one object with the whole text, or an event for each token.
+
+use graphmill_engine::Result;
+use graphmill_llm::Usage;
+use serde_json::{Value, json};
+
+use super::{
+    pieces::{self, Piece, Pieces},
+    request::{has_details, seed, text_before},
+};
+use crate::http::{
+    body::{to_json, whole},
+    dialect::AnswerWriter,
+    generate::reason,
+};
+use crate::payload::{Finish, HttpResponse, TextChunk, TextRequest};
+
+/// Writes an answer.
+#[derive(Default)]
+pub(super) struct Texts {
+    /// True if a whole answer is the one entry of a list.
+    is_listed: bool,
+    pieces: Pieces,
+    /// The text so far.
+    text: String,
+    /// Its tokens, those that were likely in their places, and those of the prompt; kept where the
+    /// answer is one object.
+    tokens: Vec<Value>,
+    top: Vec<Value>,
+    prefill: Vec<Value>,
+    /// The last event of a stream so far has this token.
+    last: Value,
+    /// Events of a stream so far.
+    count: u32,
+}
+
+impl Texts {
+    pub(super) fn new(is_listed: bool) -> Self {
+        Self {
+            is_listed,
+            ..Self::default()
+        }
+    }
+
+    fn generated_text(&self, request: &TextRequest) -> String {
+        format!("{}{}", text_before(request), self.text)
+    }
+
+    /// Writes the whole answer.
+    fn answer(&mut self, request: &TextRequest, finish: Finish, usage: &Usage) -> Result<String> {
+        let mut answer = json!({ "generated_text": self.generated_text(request) });
+        if has_details(request) {
+            let mut details = details(request, finish, usage);
+            details["prefill"] = std::mem::take(&mut self.prefill).into();
+            details["tokens"] = std::mem::take(&mut self.tokens).into();
+            if self.top.iter().any(|top| *top != json!([])) {
+                details["top_tokens"] = std::mem::take(&mut self.top).into();
+            }
+            answer["details"] = details;
+        }
+        if self.is_listed {
+            answer = json!([answer]);
+        }
+        to_json(&answer)
+    }
+
+    /// Writes the event of a token; the last of a text tells why it ended.
+    fn event(
+        &mut self,
+        request: &TextRequest,
+        piece: Piece,
+        ended: Option<(Finish, &Usage)>,
+    ) -> Result<HttpResponse> {
+        self.count += 1;
+        let text = ended.map(|_| self.generated_text(request));
+        let told = ended.filter(|_| has_details(request));
+        let details = told.map(|(finish, usage)| {
+            let mut details = details(request, finish, usage);
+            details["input_length"] = usage.prompt_tokens.into();
+            details
+        });
+        let mut event = json!({
+            "index": self.count, "token": piece.token, "generated_text": text, "details": details,
+        });
+        if piece.top != json!([]) {
+            event["top_tokens"] = piece.top;
+        }
+        Ok(HttpResponse::Event(to_json(&event)?))
+    }
+
+    fn keep(&mut self, pieces: Vec<Piece>) {
+        for piece in pieces {
+            self.tokens.push(piece.token);
+            self.top.push(piece.top);
+        }
+    }
+}
+
+fn details(request: &TextRequest, finish: Finish, usage: &Usage) -> Value {
+    json!({
+        "finish_reason": reason(finish),
+        "generated_tokens": usage.generated_tokens,
+        "seed": seed(request),
+    })
+}
+
+impl AnswerWriter for Texts {
+    fn take(
+        &mut self,
+        request: &TextRequest,
+        chunk: &TextChunk,
+        usage: &Usage,
+        out: &mut Vec<HttpResponse>,
+    ) -> Result<bool> {
+        self.text.push_str(&chunk.text);
+        let mut pieces = self.pieces.divide(chunk);
+        if let Some(echo) = &chunk.echo {
+            self.prefill = echo.logprobs.iter().map(pieces::input).collect();
+        }
+        let Some(finish) = chunk.finish else {
+            if request.stream {
+                for piece in pieces {
+                    self.last.clone_from(&piece.token);
+                    out.push(self.event(request, piece, None)?);
+                }
+            } else {
+                self.keep(pieces);
+            }
+            return Ok(false);
+        };
+        if request.stream {
+            // A text that ends behind its last token ends with an event of that, which has no text.
+            let last = pieces.pop().unwrap_or_else(|| {
+                let mut token = std::mem::take(&mut self.last);
+                token["text"] = "".into();
+                let top = json!([]);
+                Piece { token, top }
+            });
+            for piece in pieces {
+                out.push(self.event(request, piece, None)?);
+            }
+            out.push(self.event(request, last, Some((finish, usage)))?);
+            out.push(HttpResponse::End);
+        } else {
+            self.keep(pieces);
+            let counts = [
+                ("x-prompt-tokens", usage.prompt_tokens),
+                ("x-generated-tokens", usage.generated_tokens),
+            ];
+            out.extend(counts.map(|(name, count)| HttpResponse::Header {
+                name,
+                value: count.to_string(),
+            }));
+            out.push(whole(self.answer(request, finish, usage)?));
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,86 @@
+//! Answers of LightLLM: one object with the text in a list, or an event for each token.
+
+use graphmill_engine::Result;
+use graphmill_llm::Usage;
+use serde_json::{Value, json};
+
+use super::{
+    pieces::{Piece, Pieces},
+    request::{has_details, text_before},
+};
+use crate::http::{
+    body::{to_json, whole},
+    dialect::AnswerWriter,
+};
+use crate::payload::{Finish, HttpResponse, TextChunk, TextRequest};
+
+/// Writes an answer.
+#[derive(Default)]
+pub(super) struct Texts {
+    pieces: Pieces,
+    /// The text and its tokens so far, where the answer is one object.
+    text: String,
+    tokens: Vec<Value>,
+    /// Tokens of a stream so far.
+    count: u32,
+}
+
+impl Texts {
+    /// Writes the event of a token.
+    fn event(&mut self, mut token: Value, usage: &Usage, finish: Option<Finish>) -> Result<String> {
+        self.count += 1;
+        token["count_output_tokens"] = self.count.into();
+        token["prompt_tokens"] = usage.prompt_tokens.into();
+        to_json(&json!({
+            "token": token, "generated_text": null, "finished": finish.is_some(),
+            "finish_reason": finish.map(Finish::as_str), "details": null,
+        }))
+    }
+
+    fn answer(&mut self, request: &TextRequest, finish: Finish, usage: &Usage) -> Result<String> {
+        let mut answer = json!({
+            "generated_text": [format!("{}{}", text_before(request), self.text)],
+            "count_output_tokens": usage.generated_tokens,
+            "finish_reason": finish.as_str(),
+            "prompt_tokens": usage.prompt_tokens,
+        });
+        if has_details(request) {
+            answer["tokens"] = std::mem::take(&mut self.tokens).into();
+        }
+        to_json(&answer)
+    }
+}
+
+impl AnswerWriter for Texts {
+    fn take(
+        &mut self,
+        request: &TextRequest,
+        chunk: &TextChunk,
+        usage: &Usage,
+        out: &mut Vec<HttpResponse>,
+    ) -> Result<bool> {
+        let pieces = self.pieces.divide(chunk).into_iter();
+        let tokens: Vec<Value> = pieces.map(|Piece { token, .. }| token).collect();
+        if request.stream {
+            let last = tokens.len().saturating_sub(1);
+            let has_none = tokens.is_empty() && chunk.finish.is_some();
+            // A text that ends behind its last token has an event without one.
+            let tokens = tokens
+                .into_iter()
+                .chain(has_none.then(|| json!({ "text": "" })));
+            for (index, token) in tokens.enumerate() {
+                let finish = chunk.finish.filter(|_| index == last);
+                let event = self.event(token, usage, finish)?;
+                out.push(HttpResponse::Event(event));
+            }
+            out.extend(chunk.finish.map(|_| HttpResponse::End));
+        } else {
+            self.text.push_str(&chunk.text);
+            self.tokens.extend(tokens);
+            if let Some(finish) = chunk.finish {
+                out.push(whole(self.answer(request, finish, usage)?));
+            }
+        }
+        Ok(chunk.finish.is_some())
+    }
+}

@@ -1,0 +1,137 @@
+//! Hugging Face's Text Generation Inference (TGI): a text that is continued. LightLLM has the same
+//! requests, and answers of a form of its own.
+
+mod answer;
+mod lightllm;
+mod pieces;
+mod request;
+
+use graphmill_dialects::{
+    Fields,
+    bodies::{TGI, TGI_EITHER, TGI_STREAM},
+};
+use graphmill_engine::Result;
+use serde_json::Value;
+
+use super::{
+    OwnParams,
+    completions::Completions,
+    dialect::{AnswerWriter, Dialect, Failure, Family, Place, Purpose, Route, TextDialect},
+    hugging_face as errors,
+    tei::Tei,
+};
+use crate::payload::{JsonBody, RequestInput, TextRequest};
+
+/// A dialect of one path.
+#[derive(Debug)]
+pub(super) struct Tgi {
+    endpoint: &'static str,
+    routes: &'static [Route],
+    /// True if the path says that the answer is a stream.
+    streams: bool,
+    /// Dialects that have the same path.
+    others: &'static [&'static dyn Dialect],
+}
+
+impl Tgi {
+    /// Answers in one piece.
+    pub(super) const WHOLE: Self = Self {
+        endpoint: TGI,
+        routes: &[Route {
+            path: "generate",
+            purpose: Purpose::Answer,
+            summary: "Continues a text, as TGI does",
+            required: &["inputs"],
+            answer: &["generated_text"],
+        }],
+        streams: false,
+        others: &[],
+    };
+    /// Answers as the text is generated.
+    pub(super) const STREAM: Self = Self {
+        endpoint: TGI_STREAM,
+        routes: &[Route {
+            path: "generate_stream",
+            purpose: Purpose::Answer,
+            summary: "Continues a text as a stream, as TGI does",
+            required: &["inputs"],
+            answer: &["token"],
+        }],
+        streams: true,
+        others: &[],
+    };
+    /// Answers as the body says.
+    pub(super) const EITHER: Self = Self {
+        endpoint: TGI_EITHER,
+        routes: &[Route {
+            path: "",
+            purpose: Purpose::Answer,
+            summary: "Continues a text, or makes vectors, as TGI and TEI do for clients that know the address alone",
+            required: &["inputs"],
+            answer: &[],
+        }],
+        streams: false,
+        others: &[&Tei::EMBED, &Tei::SIMILARITY],
+    };
+}
+
+impl Dialect for Tgi {
+    fn routes(&self) -> &'static [Route] {
+        self.routes
+    }
+
+    fn endpoint(&self) -> &'static str {
+        self.endpoint
+    }
+
+    fn place(&self) -> Place {
+        Place::Bare
+    }
+
+    fn family(&'static self) -> Family {
+        Family::Text(self)
+    }
+
+    fn others(&self) -> &'static [&'static dyn Dialect] {
+        self.others
+    }
+
+    fn is_meant(&self, body: &JsonBody) -> bool {
+        let inputs = body.text("inputs").unwrap_or_default();
+        !matches!(inputs.first(), Some(b'[' | b'{'))
+    }
+
+    fn status(&self, status: u16) -> u16 {
+        errors::status(status)
+    }
+
+    fn error(&self, failure: &Failure<'_>) -> Value {
+        errors::error(failure)
+    }
+
+    fn error_form(&self) -> &'static str {
+        errors::FORM
+    }
+}
+
+impl TextDialect for Tgi {
+    fn id_prefix(&self) -> &'static str {
+        "tgi-"
+    }
+
+    fn native(&self) -> &'static dyn TextDialect {
+        &Completions
+    }
+
+    fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
+        request::read(body, fields, self.streams)
+    }
+
+    fn writer(&self, request: &TextRequest) -> Box<dyn AnswerWriter> {
+        if request::is_of_lightllm(request) {
+            Box::new(lightllm::Texts::default())
+        } else {
+            Box::new(answer::Texts::new(self.endpoint == TGI_EITHER))
+        }
+    }
+}

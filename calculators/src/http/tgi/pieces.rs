@@ -1,0 +1,76 @@
+//! The text of an answer, divided among its tokens.
+
+use serde_json::{Value, json};
+
+use crate::http::{logprobs::finite, wire::number};
+use crate::payload::{LikelyToken, TextChunk, TextLogprob};
+
+/// A token with the part of the text that it is.
+#[derive(Clone, Debug)]
+pub(super) struct Piece {
+    /// The token, as answers have it.
+    pub(super) token: Value,
+    /// The likeliest tokens at its place, where the request asks for them.
+    pub(super) top: Value,
+}
+
+/// Divides the text of a choice among its tokens: the texts of all tokens that are no special ones,
+/// joined, are the text.
+#[derive(Debug, Default)]
+pub(super) struct Pieces {
+    /// Characters of the text so far.
+    characters: usize,
+    /// Text that waits for a token.
+    left: String,
+}
+
+impl Pieces {
+    /// Divides the text of a chunk.
+    pub(super) fn divide(&mut self, chunk: &TextChunk) -> Vec<Piece> {
+        let mut at = self.characters;
+        self.characters += chunk.text.chars().count();
+        let mut rest = chunk.text.chars();
+        let ends = chunk.logprobs.iter().skip(1).map(|next| next.offset);
+        let ends = ends.chain([self.characters]);
+        let pieces = chunk.logprobs.iter().zip(ends);
+        let pieces = pieces.map(|(token, end)| {
+            let end = end.clamp(at, self.characters);
+            let mut text = std::mem::take(&mut self.left);
+            text.extend(rest.by_ref().take(end - at));
+            at = end;
+            if token.ends || (token.special && text.is_empty()) {
+                text.push_str(&spelled(&token.bytes));
+            }
+            Piece {
+                token: self::token(token, &text),
+                top: token.top.iter().map(likely).collect(),
+            }
+        });
+        let pieces = pieces.collect();
+        self.left.extend(rest);
+        pieces
+    }
+}
+
+/// A token of a prompt.
+pub(super) fn input(of: &TextLogprob) -> Value {
+    json!({ "id": of.token, "text": spelled(&of.bytes), "logprob": of.logprob.map(finite).map(number) })
+}
+
+fn token(of: &TextLogprob, text: &str) -> Value {
+    json!({
+        "id": of.token, "text": text, "logprob": of.logprob.map(finite).map(number),
+        "special": of.special || of.ends,
+    })
+}
+
+fn likely(of: &LikelyToken) -> Value {
+    json!({
+        "id": of.token, "text": spelled(&of.bytes), "logprob": number(finite(of.logprob)),
+        "special": of.special,
+    })
+}
+
+fn spelled(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

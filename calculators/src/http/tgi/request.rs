@@ -1,0 +1,138 @@
+//! The request: a text, and parameters in an object of their own.
+
+use graphmill_dialects::{
+    Fields,
+    bodies::{
+        completions as bodies,
+        hugging_face::{Generate, Grammar, NamedSchema, Parameters},
+    },
+    json::JsonBody,
+};
+use graphmill_engine::Result;
+use serde_json::Value;
+
+use crate::http::{
+    OwnParams, completions,
+    fields::{invalid, missing},
+    generate, structured,
+};
+use crate::payload::{Constraint::Regex, Prompt, RequestInput, TextConstraint, TextRequest};
+
+/// Most tokens of a text where the request does not say it, as TGI has it.
+const MAX_TOKENS: i64 = 100;
+
+/// Fields that are no parameters.
+const BESIDE: &[&str] = &[
+    "inputs",
+    "parameters",
+    "stream",
+    "generate_form",
+    "model",
+    "timeout",
+];
+
+/// Fields that ask for tokens to be drawn.
+const SAMPLING: &[&str] = &["temperature", "top_k", "top_p", "typical_p"];
+
+/// Fields of the request that its answer follows.
+const DETAILS: &str = "details";
+const FORM: &str = "generate_form";
+const FULL_TEXT: &str = "return_full_text";
+const SEED: &str = "seed";
+
+/// Reads a request.
+pub(super) fn read(
+    body: &JsonBody,
+    fields: &mut Fields,
+    stream: bool,
+) -> Result<(RequestInput, OwnParams)> {
+    let own: Generate = fields.take()?;
+    let text = own.inputs.ok_or_else(|| missing("inputs"))?;
+    generate::insert(&own.parameters, BESIDE, body, fields)?;
+    let parameters: Parameters = fields.take()?;
+    if !parameters.do_sample && !SAMPLING.iter().any(|name| fields.has(name)) {
+        fields.insert("temperature", &Value::from(0))?;
+    }
+    // The text that ended it is part of it.
+    if !fields.has("include_stop_str_in_output") {
+        fields.insert("include_stop_str_in_output", &Value::from(true))?;
+    }
+    let streams = stream || body.short("stream") == Some(&Value::from(true));
+    let asks = parameters.details || parameters.return_details;
+    let details = asks || parameters.decoder_input_details;
+    if parameters.decoder_input_details && streams {
+        let why = "cannot be used in a stream: its events have no place for the tokens of `inputs`";
+        return Err(invalid("decoder_input_details", why));
+    }
+    if parameters.top_n_tokens.is_some_and(|count| count > 0) && !details && !streams {
+        return Err(invalid("top_n_tokens", "needs `details: true`"));
+    }
+    // Events of a stream tell their tokens in any case.
+    let logprobs = (details || streams).then(|| parameters.top_n_tokens.unwrap_or(0));
+    let seed = own.parameters.get("seed").or_else(|| body.short("seed"));
+    let repeated: [(_, Value); 4] = [
+        (DETAILS, details.into()),
+        (FORM, own.generate_form.into()),
+        (FULL_TEXT, parameters.return_full_text.into()),
+        (SEED, seed.and_then(Value::as_u64).into()),
+    ];
+    let repeated = repeated.map(|(name, value)| (name.to_owned(), value));
+    let constraint = match parameters.grammar {
+        None => None,
+        Some(grammar) => Some(constraint(grammar, body)?),
+    };
+    let params = OwnParams {
+        max_tokens: parameters.max_new_tokens.or(Some(MAX_TOKENS)),
+        echo: parameters.decoder_input_details,
+        logprobs,
+        constraint,
+        stream,
+        repeated: repeated.into_iter().collect(),
+        ..OwnParams::default()
+    };
+    let input = completions::input(
+        vec![Prompt::Text(text)],
+        &fields.take::<bodies::Completions>()?,
+    )?;
+    Ok((input, params))
+}
+
+/// The pattern that the text has to match.
+fn constraint(grammar: Grammar, body: &JsonBody) -> Result<TextConstraint> {
+    match grammar {
+        Grammar::Json(schema) | Grammar::JsonSchema(NamedSchema { schema }) => {
+            structured::schema("grammar", schema, &body.allowance())
+        }
+        Grammar::Regex(pattern) => Ok(structured::asked_by("grammar", Regex(pattern))),
+    }
+}
+
+/// Returns true if the answer has the form of LightLLM.
+pub(super) fn is_of_lightllm(request: &TextRequest) -> bool {
+    request
+        .echo
+        .get(FORM)
+        .is_some_and(|form| form == "lightllm")
+}
+
+/// Returns true if the answer tells its tokens.
+pub(super) fn has_details(request: &TextRequest) -> bool {
+    request.echo.get(DETAILS) == Some(&Value::from(true))
+}
+
+/// The seed that the request names.
+pub(super) fn seed(request: &TextRequest) -> Value {
+    request.echo.get(SEED).cloned().unwrap_or_default()
+}
+
+/// The text before the generated one: the prompt, where the answer repeats it.
+pub(super) fn text_before(request: &TextRequest) -> &str {
+    let is_repeated = request.echo.get(FULL_TEXT) == Some(&Value::from(true));
+    match &request.input {
+        RequestInput::Prompts(prompts) if is_repeated => match &**prompts {
+            [Prompt::Text(text)] => text,
+            _ => "",
+        },
+        _ => "",
+    }
+}

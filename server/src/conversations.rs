@@ -1,0 +1,257 @@
+//! Conversations that the server keeps for clients of LMDeploy's `chat/interactive`: in memory, for
+//! a time, each for the one who began it.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use graphmill_calculators::payload::JsonBody;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    errors::{Cause, Failure},
+    owner::Owner,
+};
+
+/// Time without a request after which a conversation is forgotten.
+const IDLE: Duration = Duration::from_mins(30);
+
+/// Longest conversation that a request can go on from.
+const BYTES_OF_ONE: usize = 1 << 20;
+
+/// Most conversations of one owner, and their bytes: that which waited longest is forgotten first.
+const OF_OWNER: Room = Room {
+    count: 64,
+    bytes: 4 << 20,
+};
+
+/// Most conversations of all owners.
+const OF_ALL: Room = Room {
+    count: 4_096,
+    bytes: 64 << 20,
+};
+
+/// The number that names no conversation.
+const NONE: i64 = -1;
+
+/// Room for conversations.
+struct Room {
+    count: usize,
+    bytes: usize,
+}
+
+/// Takes in the JSON of an answer, whole or piece by piece.
+pub(crate) type Listener = Box<dyn FnMut(&[u8]) + Send + Sync>;
+
+/// The conversations that are kept.
+#[derive(Default)]
+pub(crate) struct Conversations(Mutex<HashMap<Key, Conversation>>);
+
+/// The name of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    owner: Option<Owner>,
+    graph: String,
+    session: i64,
+}
+
+/// A conversation so far.
+struct Conversation {
+    /// Its messages as JSON, separated by commas: values would take many times the memory.
+    messages: Arc<str>,
+    tokens: u64,
+    used: Instant,
+}
+
+/// A piece of an answer.
+#[derive(Deserialize)]
+struct Piece {
+    text: String,
+    tokens: u64,
+    input_tokens: u64,
+    history_tokens: u64,
+    finish_reason: Option<String>,
+}
+
+/// The use that a request makes of a conversation.
+pub(crate) enum Turn {
+    /// It ends the conversation, and this is its answer.
+    End(Value),
+    /// It says something. The listener hears what is answered.
+    Say(Option<Listener>),
+}
+
+impl Conversations {
+    /// Puts what was said before into the body of a request for a graph.
+    ///
+    /// # Errors
+    /// If the conversation is too long.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        owner: Option<Owner>,
+        graph: &str,
+        body: &mut JsonBody,
+    ) -> Result<Turn, Failure> {
+        let session = body.short("session_id").and_then(Value::as_i64);
+        let session = session.filter(|session| *session != NONE);
+        let is_kept = body.short("interactive_mode") == Some(&Value::Bool(true));
+        let key = session.map(|session| Key {
+            owner,
+            graph: graph.to_owned(),
+            session,
+        });
+        let (said, tokens) = key.as_ref().map(|key| self.said(key)).unwrap_or_default();
+        if let (Some(key), false) = (&key, is_kept)
+            && body.short("request_output_len").and_then(Value::as_u64) == Some(0)
+        {
+            self.kept().remove(key);
+            return Ok(Turn::End(json!({
+                "text": "", "tokens": 0, "input_tokens": 0, "history_tokens": tokens,
+                "finish_reason": "length",
+            })));
+        }
+        let asked = messages(body.text("prompt").unwrap_or_default());
+        body.insert_text("history", format!("[{said}]").into());
+        body.insert("history_tokens", tokens.into());
+        let Some(key) = key else {
+            return Ok(Turn::Say(None));
+        };
+        let mut said = joined(&said, &asked);
+        if said.len() > BYTES_OF_ONE {
+            let why = format!(
+                "`session_id` has a conversation of more than {BYTES_OF_ONE} bytes: begin another"
+            );
+            let failure = Failure::new(Cause::BadRequest, why).of_field("session_id");
+            return Err(failure.with_code("invalid_value"));
+        }
+        let (conversations, mut reply) = (Arc::clone(self), String::new());
+        Ok(Turn::Say(Some(Box::new(move |json| {
+            let Ok(piece) = serde_json::from_slice::<Piece>(json) else {
+                return;
+            };
+            reply.push_str(&piece.text);
+            if piece.finish_reason.is_none() {
+                return;
+            }
+            if is_kept {
+                let reply = json!({ "role": "assistant", "content": std::mem::take(&mut reply) });
+                let said = joined(&std::mem::take(&mut said), &reply.to_string());
+                let tokens = piece.history_tokens + piece.input_tokens + piece.tokens;
+                conversations.keep(key.clone(), said, tokens);
+            } else {
+                conversations.kept().remove(&key);
+            }
+        }))))
+    }
+
+    /// What was said so far, and its tokens.
+    fn said(&self, key: &Key) -> (Arc<str>, u64) {
+        let kept = self.kept();
+        let said = kept
+            .get(key)
+            .map(|it| (Arc::clone(&it.messages), it.tokens));
+        said.unwrap_or_default()
+    }
+
+    /// The conversations that are not forgotten yet.
+    fn kept(&self) -> MutexGuard<'_, HashMap<Key, Conversation>> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|_, conversation| conversation.used.elapsed() < IDLE);
+        kept
+    }
+
+    fn keep(&self, key: Key, messages: String, tokens: u64) {
+        let mut kept = self.kept();
+        let owner = key.owner.clone();
+        let conversation = Conversation {
+            messages: messages.into(),
+            tokens,
+            used: Instant::now(),
+        };
+        kept.insert(key, conversation);
+        forget(&mut kept, &OF_OWNER, |key| key.owner == owner);
+        forget(&mut kept, &OF_ALL, |_| true);
+    }
+}
+
+/// Forgets those of these conversations that waited longest, until there is room for the others.
+fn forget(kept: &mut HashMap<Key, Conversation>, room: &Room, is_of: impl Fn(&Key) -> bool) {
+    loop {
+        let of = kept.iter().filter(|(key, _)| is_of(key));
+        let sizes = of.clone().map(|(_, it)| it.messages.len());
+        let (count, bytes) = (sizes.clone().count(), sizes.sum::<usize>());
+        if count <= room.count && bytes <= room.bytes {
+            return;
+        }
+        let oldest = of.min_by_key(|(_, it)| it.used).map(|(key, _)| key.clone());
+        let Some(oldest) = oldest else { return };
+        kept.remove(&oldest);
+    }
+}
+
+/// The messages of a prompt, which is JSON: a text of the user, or a list.
+fn messages(prompt: &[u8]) -> String {
+    let prompt = String::from_utf8_lossy(prompt);
+    let list = prompt
+        .strip_prefix('[')
+        .and_then(|list| list.strip_suffix(']'));
+    list.map_or_else(
+        || format!(r#"{{"role":"user","content":{prompt}}}"#),
+        |list| list.trim().to_owned(),
+    )
+}
+
+/// Messages behind others.
+fn joined(before: &str, behind: &str) -> String {
+    let between = if before.is_empty() || behind.is_empty() {
+        ""
+    } else {
+        ","
+    };
+    [before, between, behind].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owned(name: &str, session: i64) -> Key {
+        Key {
+            owner: Some(Owner::Key(name.into())),
+            graph: "chat".to_owned(),
+            session,
+        }
+    }
+
+    fn say(conversations: &Conversations, key: Key, text: &str) {
+        conversations.keep(key, messages(json!(text).to_string().as_bytes()), 1);
+    }
+
+    #[test]
+    fn what_waited_longest_is_forgotten_for_its_own_owner_alone() {
+        let conversations = Conversations::default();
+        say(&conversations, owned("other", 1), "Hi");
+        for session in 0..100 {
+            say(&conversations, owned("busy", session), "Hi");
+        }
+        let is_kept = |key| !conversations.said(&key).0.is_empty();
+        assert!(is_kept(owned("other", 1)));
+        let kept = (0..100).filter(|session| is_kept(owned("busy", *session)));
+        assert_eq!(kept.collect::<Vec<_>>(), (36..100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn long_conversations_leave_room_for_few() {
+        let conversations = Conversations::default();
+        let long = "x".repeat(900 << 10);
+        for session in 0..10 {
+            say(&conversations, owned("busy", session), &long);
+        }
+        let kept = conversations.kept();
+        let bytes: usize = kept.values().map(|it| it.messages.len()).sum();
+        assert_eq!((kept.len(), bytes <= OF_OWNER.bytes), (4, true));
+    }
+}

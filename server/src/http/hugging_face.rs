@@ -1,0 +1,145 @@
+//! Paths of the servers of Hugging Face besides those of dialects: what the model is, and what TEI
+//! has and this server has not.
+
+use std::{
+    future::{Ready, ready},
+    sync::Arc,
+};
+
+use axum::{Json, extract::State};
+use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
+use graphmill_dialects::{
+    bodies::{TEI_EMBED, TEI_RERANK, TGI},
+    limits::{MAX_STOPS, MAX_TEXTS},
+};
+use graphmill_llm::embed::Pooling;
+use serde_json::{Value, json};
+
+use super::{
+    operation::{Answer, Group, Kind, OF_GRAPHS, Operation, Parameter},
+    request::Query,
+};
+use crate::{
+    app::state::App,
+    errors::{Cause, Failure},
+    run::RequestContext,
+};
+
+/// Paths of TEI for models that are not served, and what such a model does.
+const REFUSED: &[(&str, &str)] = &[
+    (
+        "/predict",
+        "no model classifies texts; `/rerank` scores them",
+    ),
+    ("/embed_all", "models give one vector for a text: `/embed`"),
+    (
+        "/embed_sparse",
+        "no model gives sparse vectors; `/embed` gives dense ones",
+    ),
+];
+
+const INFO: &str = "/info";
+
+#[rustfmt::skip]
+pub(super) fn operations() -> Vec<Operation> {
+    let info = Operation::get(INFO, info).about(Group::Models, "The model, as TGI and TEI describe theirs")
+        .asks(const { &[Parameter::new("model", Kind::OptionalText, "The graph; without it, the only one that generates, or else that embeds or ranks")] })
+        .answers(Answer::Json(&["model_id", "version"])).refuses(OF_GRAPHS);
+    let refused = REFUSED.iter().map(|(path, why)| {
+        let refused = Operation::post(path, refused(why)).about(Group::Vectors, "Refused: there are no such models");
+        refused.refuses(&[Cause::Unsupported]).listed(false)
+    });
+    [info].into_iter().chain(refused).collect()
+}
+
+/// Whether failures at a path are told as clients of Hugging Face's servers expect.
+pub(super) fn owns(path: &str) -> bool {
+    path == INFO || REFUSED.iter().any(|(refused, _)| *refused == path)
+}
+
+/// A failure as these clients expect it.
+pub(super) fn error(failure: &Failure) -> Value {
+    graphmill_calculators::http::hugging_face_error(&failure.view(None))
+}
+
+/// A handler that refuses.
+fn refused(why: &'static str) -> impl Fn() -> Ready<Failure> + Clone {
+    move || ready(Failure::new(Cause::Unsupported, why))
+}
+
+async fn info(
+    State(app): State<Arc<App>>,
+    who: RequestContext,
+    query: Query,
+) -> Result<Json<Value>, Failure> {
+    query.check(&["model"])?;
+    let default = |endpoint| {
+        let servables = app.servables();
+        let preferred = app.options.default_model.as_deref();
+        let graph = servables.default_for(endpoint, preferred, |graph| who.sees(graph, None));
+        graph.map(|graph| graph.graph().to_owned())
+    };
+    let name = match query.one("model")?.filter(|name| !name.is_empty()) {
+        Some(name) => name.to_owned(),
+        None => default(TGI).or_else(|failure| {
+            let others = [TEI_EMBED, TEI_RERANK].into_iter();
+            let mut others = others.filter_map(|endpoint| default(endpoint).ok());
+            others.next().ok_or(failure)
+        })?,
+    };
+    let newest = who.find(&name)?.servable;
+    let ready = who.available(newest.name(), None).await?;
+    let plan = ready.plan();
+    let mut info = if let Some(model) = plan.resources::<LanguageModel>().first() {
+        generates(model)
+    } else if let Some(model) = plan.resources::<EmbeddingModel>().first() {
+        embeds(model)
+    } else {
+        let message = format!("the graph `{name}` has no model of texts");
+        return Err(Failure::new(Cause::NotFound, message).of_field("model"));
+    };
+    info["model_id"] = name.into();
+    info["version"] = env!("CARGO_PKG_VERSION").into();
+    Ok(Json(info))
+}
+
+/// What TGI tells of a model.
+fn generates(model: &LanguageModel) -> Value {
+    let engine = model.engine();
+    let (spec, tokens) = (engine.spec(), engine.context_length());
+    json!({
+        "model_sha": null,
+        "model_pipeline_tag": "text-generation",
+        "max_concurrent_requests": spec.max_num_seqs + spec.max_waiting,
+        "max_best_of": 1,
+        "max_stop_sequences": MAX_STOPS,
+        "max_input_tokens": tokens.saturating_sub(1),
+        "max_total_tokens": tokens,
+        "max_client_batch_size": 1,
+        "router": "graphmill",
+    })
+}
+
+/// What TEI tells of a model.
+fn embeds(model: &EmbeddingModel) -> Value {
+    let engine = model.engine();
+    let info = engine.info();
+    let pooling = match info.pooling {
+        Pooling::Mean => "mean",
+        Pooling::Cls => "cls",
+        Pooling::Last => "last_token",
+        Pooling::Rank => "",
+    };
+    let kind = match info.pooling {
+        Pooling::Rank => json!({ "reranker": {} }),
+        _ => json!({ "embedding": { "pooling": pooling } }),
+    };
+    json!({
+        "model_sha": null,
+        "model_type": kind,
+        "max_concurrent_requests": info.max_waiting,
+        "max_input_length": info.context_length,
+        "max_batch_tokens": info.max_num_batched_tokens,
+        "max_client_batch_size": MAX_TEXTS,
+    })
+}
