@@ -28,7 +28,7 @@ const OF_OWNER: Room = Room {
     bytes: 4 << 20,
 };
 
-/// Most conversations of all owners.
+/// Maximum number of conversations of all owners.
 const OF_ALL: Room = Room {
     count: 4_096,
     bytes: 64 << 20,
@@ -147,7 +147,7 @@ impl Conversations {
         }))))
     }
 
-    /// What was said so far, and its tokens.
+    /// The messages so far, and their tokens.
     fn said(&self, key: &Key) -> (Arc<str>, u64) {
         let kept = self.kept();
         let said = kept

@@ -27,7 +27,7 @@ pub(super) fn of(template: &ChatTemplate) -> Vec<String> {
     turns
 }
 
-/// What a prompt has beyond the conversation; or else what follows the last message.
+/// The part of a prompt beyond the conversation; or else the part behind the last message.
 fn begun(template: &ChatTemplate, messages: &Value, thinks: &Value) -> Option<String> {
     let render = |generates: bool| {
         let mut variables = json!({

@@ -48,7 +48,7 @@ pub enum StartError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why, such as that another program has it.
+        /// The reason, such as that another program has it.
         #[source]
         source: io::Error,
     },
@@ -266,7 +266,7 @@ impl Server {
         &self.grpc_addresses
     }
 
-    /// Where it listens for gRPC of operators, if apart.
+    /// Addresses for gRPC of operators, if apart.
     pub fn grpc_management_addresses(&self) -> &[SocketAddr] {
         &self.grpc_management_addresses
     }
@@ -276,7 +276,7 @@ impl Server {
         &self.management_addresses
     }
 
-    /// Where it listens for scrapers alone, if at all.
+    /// Addresses for scrapers alone, if any.
     pub fn metrics_addresses(&self) -> &[SocketAddr] {
         &self.metrics_addresses
     }

@@ -36,11 +36,11 @@ pub struct Options {
     pub config_path: Option<PathBuf>,
     /// Lists the graphs anew when the server reloads, where no file does.
     pub lister: Option<Lister>,
-    /// Whether requests for generation and the like may name no graph, or none that is served.
+    /// True if requests for generation and the like may name no graph, or none that is served.
     pub any_model: bool,
     /// The graph that answers them, where several could.
     pub default_model: Option<String>,
-    /// Most graphs in memory of those that are loaded on demand.
+    /// Maximum number of graphs in memory of those that are loaded on demand.
     pub models_max: Option<usize>,
     /// How often files are polled for changes that the system does not report. Zero: files are not
     /// watched, and the server reloads only on request.
@@ -70,9 +70,9 @@ pub struct Options {
     /// Where to listen for probes, scrapers and operators, apart from clients. Where this is empty,
     /// they ask at [`Options::addresses`].
     pub management: Vec<SocketAddr>,
-    /// Where to listen for scrapers alone; nowhere if empty.
+    /// Addresses for scrapers alone; none if empty.
     pub metrics: Vec<SocketAddr>,
-    /// Where to listen for gRPC of operators, apart from clients; nowhere if empty.
+    /// Addresses for gRPC of operators, apart from clients; none if empty.
     pub grpc_management: Vec<SocketAddr>,
     /// How many connections there may be, and how long clients may take.
     pub limits: Limits,

@@ -19,7 +19,7 @@ use crate::{
     observe::log::{self, Format, Level},
 };
 
-/// What lines of progress begin with.
+/// The beginning of lines of progress.
 pub(super) const QUANTIZING: &str = "quantizing ";
 
 #[derive(Debug, Args)]

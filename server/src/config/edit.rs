@@ -21,7 +21,7 @@ const LIST: &str = "model_config_list";
 /// The lists that graphs are removed from.
 const LISTS: [&str; 2] = [LIST, "mediapipe_config_list"];
 
-/// What a configuration is made from where there is none.
+/// The text of a configuration without graphs.
 const EMPTY: &str = "{\n  \"model_config_list\": []\n}\n";
 
 /// Adds a graph of this folder to a configuration file.

@@ -21,7 +21,7 @@ struct Inner {
     made: Mutex<Option<Made>>,
 }
 
-/// What came of the last attempt.
+/// Outcome of the last attempt.
 type Made = Result<Arc<str>, (Instant, String)>;
 
 impl Maker {

@@ -122,7 +122,7 @@ pub struct Serving {
     pub idle_unload: Option<Duration>,
     /// Time for an answer where its request says none.
     pub response_timeout: Option<Duration>,
-    /// Whether a reload replaces it alone: it is loaded later, and keeps no other graph from being
+    /// True if a reload replaces it alone: it is loaded later, and keeps no other graph from being
     /// served.
     #[serde(default)]
     pub independent: bool,

@@ -164,7 +164,7 @@ fn failed(failure: Failure) -> PredictionResponse {
     }
 }
 
-/// What is served by a server.
+/// Services of a server.
 pub(super) struct Management(pub(super) Arc<App>);
 
 /// Makes an answer of what REST would say.

@@ -38,7 +38,8 @@ pub(super) fn write_done(framing: Framing, out: &mut BytesMut) {
     }
 }
 
-/// What breaks a long silence, and readers skip: a comment, or white space before the next line.
+/// The text that breaks a long silence, which readers skip: a comment, or white space before the
+/// next line.
 pub(super) fn ping(framing: Framing) -> &'static [u8] {
     match framing {
         Framing::Events => sse::PING,

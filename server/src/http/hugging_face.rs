@@ -52,7 +52,7 @@ pub(super) fn operations() -> Vec<Operation> {
     [info].into_iter().chain(refused).collect()
 }
 
-/// Whether failures at a path are told as clients of Hugging Face's servers expect.
+/// Returns true if failures at a path are told as clients of Hugging Face's servers expect.
 pub(super) fn owns(path: &str) -> bool {
     path == INFO || REFUSED.iter().any(|(refused, _)| *refused == path)
 }
@@ -103,7 +103,7 @@ async fn info(
     Ok(Json(info))
 }
 
-/// What TGI tells of a model.
+/// Describes a model as TGI does.
 fn generates(model: &LanguageModel) -> Value {
     let engine = model.engine();
     let (spec, tokens) = (engine.spec(), engine.context_length());
@@ -120,7 +120,7 @@ fn generates(model: &LanguageModel) -> Value {
     })
 }
 
-/// What TEI tells of a model.
+/// Describes a model as TEI does.
 fn embeds(model: &EmbeddingModel) -> Value {
     let engine = model.engine();
     let info = engine.info();

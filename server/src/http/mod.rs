@@ -102,7 +102,7 @@ pub(crate) fn routes(side: Side, web: bool) -> Router<Arc<App>> {
         .method_not_allowed_fallback(wrong_method)
 }
 
-/// What a listener for scrapers alone answers.
+/// Routes of a listener for scrapers alone.
 pub(crate) fn metrics_routes() -> Router<Arc<App>> {
     let mut operations = operations(false);
     operations.retain(|operation| operation.path == "/metrics");

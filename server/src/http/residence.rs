@@ -1,4 +1,4 @@
-//! Which graphs are in memory, as clients of other servers say it: `/models/load` and
+//! Loading and unloading of graphs, as clients of other servers say it: `/models/load` and
 //! `/models/unload` of llama-server, `/sleep`, `/wake_up` and `/is_sleeping` of vLLM.
 
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub(super) fn operations() -> Vec<Operation> {
     operations.map(|operation| operation.refuses(OF_A_GRAPH).on(Side::Management)).into()
 }
 
-/// Whether a path is one of llama-server's among those of TorchServe.
+/// Returns true if a path is one of llama-server's among those of TorchServe.
 pub(super) fn owns(path: &str) -> bool {
     matches!(path, "/models/load" | "/models/unload")
 }

@@ -25,7 +25,7 @@ const FOLDERS: [(&str, &str); 5] = [
     ("HOME", ".cache/huggingface/hub"),
 ];
 
-/// What folders of models begin with.
+/// The beginning of the names of models' folders.
 const PREFIX: &str = "models--";
 
 /// The value of a variable that is set to something.
@@ -33,11 +33,11 @@ pub(super) fn given(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Where a file is put.
+/// Places of a file.
 pub(super) struct Place {
     /// The file itself.
     pub(super) end: PathBuf,
-    /// What is here of it until it is whole.
+    /// The part that is here until the file is whole.
     pub(super) partial: PathBuf,
     /// Held by the process that fetches it.
     pub(super) lock: PathBuf,
@@ -52,7 +52,7 @@ pub(crate) struct CachedFile {
     /// Its path in the repository.
     pub(crate) file: String,
     pub(crate) bytes: u64,
-    /// Where it is, to be served by its path.
+    /// The path by which it is served.
     pub(crate) path: PathBuf,
 }
 
@@ -84,7 +84,7 @@ impl Cache {
         self.folder(repository).join("snapshots").join(commit)
     }
 
-    /// Where a file of a commit goes.
+    /// Returns the place of a file of a commit.
     pub(super) fn place(&self, repository: &str, commit: &str, path: &str, sum: &Sum) -> Place {
         let folder = self.folder(repository);
         let (Sum::Sha256(digits) | Sum::GitBlob(digits)) = sum;

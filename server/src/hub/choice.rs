@@ -1,4 +1,4 @@
-//! Which files of a repository make the model that a name means.
+//! The choice of the files of a repository that make the model of a name.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ pub(super) struct RepositoryFile {
     pub(super) sum: Option<Sum>,
 }
 
-/// What a file's bytes have to add up to. Its digits are the name of the file in the cache.
+/// The sum of a file's bytes. Its digits are the name of the file in the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Sum {
     Sha256(String),
@@ -38,7 +38,7 @@ const USUAL: &str = "Q4_K_M";
 /// Types of projectors, the best first: small files, whose quality shows.
 const PROJECTOR_TYPES: [&str; 3] = ["F16", "BF16", "Q8_0"];
 
-/// Most files that a message lists.
+/// Maximum number of files that a message lists.
 const LISTED: usize = 30;
 
 /// Chooses the files of a model: the quantization or the file that the name wants, or else

@@ -11,18 +11,18 @@ use crate::http_client;
 
 /// The hub that models come from, unless `HF_ENDPOINT` names another.
 const ENDPOINT: &str = "https://huggingface.co";
-/// Where accounts have their tokens.
+/// The page where accounts have their tokens.
 const TOKENS: &str = "https://huggingface.co/settings/tokens";
-/// Most bytes of the list of a repository's files: some have tens of thousands.
+/// Maximum size of the list of a repository's files, in bytes: some have tens of thousands.
 const MAX_LIST_BYTES: usize = 64 << 20;
-/// Most redirects of one request.
+/// Maximum number of redirects of one request.
 const MAX_REDIRECTS: usize = 10;
-/// How long a connection may take.
+/// Time limit of a connection.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long a server may say nothing.
+/// Maximum silence of a server.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// Why a request has failed.
+/// The reason for which a request has failed.
 pub(super) enum Failure {
     /// It will fail again.
     Lasting(String),
@@ -206,7 +206,7 @@ impl Client {
     }
 }
 
-/// What a hub says of a repository.
+/// A repository as the hub describes it.
 #[derive(Deserialize)]
 struct Info {
     sha: String,

@@ -21,9 +21,9 @@ use super::{
 };
 use crate::http_client;
 
-/// How often in a row a download may break off without a byte more.
+/// Maximum number of times in a row that a download breaks off without a byte more.
 const ATTEMPTS: u32 = 5;
-/// How often it may break off at all.
+/// Maximum number of times that it breaks off at all.
 const BREAKS: u32 = 200;
 /// The time before the third attempt; it doubles each time. The second is made at once.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -42,7 +42,7 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// Whether the file is here.
+    /// True if the file is here.
     pub(super) fn is_here(&self) -> bool {
         let found = fs::metadata(&self.place.end);
         found.is_ok_and(|found| found.is_file() && found.len() == self.file.size)
@@ -259,7 +259,7 @@ impl Wanted<'_> {
     }
 }
 
-/// What is here of a file, and its sum so far.
+/// The part of a file that is here, and its sum so far.
 struct Partial {
     path: PathBuf,
     file: File,

@@ -32,7 +32,7 @@ use progress::Told;
 pub(crate) struct Fetched {
     /// The file of the model, or the first of its parts.
     pub(crate) model: PathBuf,
-    /// What reads images for it.
+    /// The projector that reads images for it.
     pub(crate) projector: Option<PathBuf>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Order {
     pub(crate) name: ModelName,
     /// The folder that gets the files, in the place of the cache.
     pub(crate) folder: Option<PathBuf>,
-    /// Whether files that are there are fetched again.
+    /// True to fetch files again that are there.
     pub(crate) again: bool,
 }
 
@@ -89,7 +89,7 @@ fn token(cache: &Cache) -> Option<String> {
     Some(token).filter(|token| !token.is_empty())
 }
 
-/// What is here of a model, without asking anybody.
+/// Finds a model in the cache, without asking the hub.
 fn here(order: &Order, cache: &Cache) -> Option<Result<Fetched, String>> {
     let places = match &order.folder {
         None => cache.snapshots(&order.name.repository),
@@ -177,7 +177,7 @@ async fn fetch_listed(
 }
 
 impl Wanted<'_> {
-    /// Where the file is found once it is here.
+    /// Returns the path of the file once it is here.
     fn path(&self) -> &Path {
         let link = self.place.link.as_ref();
         link.map_or(&self.place.end, |(link, _)| link)

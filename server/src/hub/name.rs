@@ -11,7 +11,7 @@ pub(crate) struct ModelName {
     pub(crate) wanted: Option<String>,
 }
 
-/// What names begin with where they were copied from a browser.
+/// The beginning of names that were copied from a browser.
 const HOSTS: [&str; 4] = [
     "https://huggingface.co/",
     "https://hf.co/",

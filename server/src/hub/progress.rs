@@ -1,13 +1,13 @@
-//! How far a model is that is got ready: fetched, or quantized.
+//! Progress of a model that is fetched or quantized.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::bytes;
 
-/// What is being done to a model.
+/// The work on a model.
 #[derive(Clone, Copy, Debug)]
 enum Now {
-    /// So many bytes of so many are here.
+    /// Bytes that are here, and all bytes.
     Downloading { done: u64, total: u64 },
     /// This part of the tensors is written.
     Quantizing(f32),
@@ -38,7 +38,7 @@ impl Told {
     }
 }
 
-/// So many bytes are here now, of all files.
+/// Tells the number of bytes that are here now, of all files.
 pub(super) fn reached(bytes: u64) {
     if let Some(Now::Downloading { done, .. }) = &mut *now() {
         *done = bytes;

@@ -240,7 +240,7 @@ async fn attend(
     }
 }
 
-/// How a session ended that failed after these lines.
+/// The end of a session that failed after these lines.
 fn failed(error: Error, order: &Order) -> End {
     match order.at_fault(&error) {
         Some(number) => End::Refused(number, error),

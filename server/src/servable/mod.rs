@@ -58,7 +58,7 @@ pub(crate) struct Settings {
     pub(crate) config_path: Option<PathBuf>,
     /// Lists the graphs where no file does.
     pub(crate) lister: Option<Lister>,
-    /// Most graphs in memory of those that are loaded on demand.
+    /// Maximum number of graphs in memory of those that are loaded on demand.
     pub(crate) models_max: Option<usize>,
     /// Whether graphs wait for files that are missing.
     pub(crate) waits: bool,
@@ -88,7 +88,7 @@ pub(crate) struct Servables {
     pub(crate) waits: bool,
     /// After which time without a request graphs are unloaded that do not say so themselves.
     idle_unload: Option<Duration>,
-    /// Most graphs in memory of those that are loaded on demand.
+    /// Maximum number of graphs in memory of those that are loaded on demand.
     models_max: Option<usize>,
     changed: Changed,
     /// When those that wait and have their files are tried again.

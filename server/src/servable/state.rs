@@ -175,7 +175,7 @@ impl Servable {
         &self.entry.aliases
     }
 
-    /// Whether it is listed whatever becomes of it, as it keeps no other graph from being served.
+    /// True if it is listed whatever becomes of it, as it keeps no other graph from being served.
     pub(crate) fn is_independent(&self) -> bool {
         self.serving.independent
     }
@@ -190,7 +190,7 @@ impl Servable {
         self.serving.on_demand || self.idle_unload().is_some() || self.sleeps()
     }
 
-    /// Whether it is out of memory because an operator says so.
+    /// True if it is out of memory because an operator says so.
     pub(crate) fn sleeps(&self) -> bool {
         self.sleeps.load(Relaxed)
     }

@@ -26,10 +26,10 @@ const LET_GO: Duration = Duration::from_secs(1);
 /// Poll interval while a plan is still used.
 const LOOK_AT_USE: Duration = Duration::from_millis(5);
 
-/// How long requests may run on while what is done to their graph waits.
+/// Time for which requests may run on while a change of their graph waits.
 pub(super) const DRAIN_AT_MOST: Duration = Duration::from_mins(10);
 
-/// Why a graph is unloaded that an operator puts to sleep.
+/// The reason for which a graph is unloaded that an operator puts to sleep.
 const BY_OPERATOR: &str = "unloaded by an operator";
 
 /// Why an unused graph is unloaded.
@@ -102,7 +102,7 @@ impl Servables {
         }
     }
 
-    /// How many graphs are in memory that are loaded on demand.
+    /// Counts the graphs in memory that are loaded on demand.
     fn loaded_on_demand(&self) -> usize {
         let is_counted = |it: &&Servable| it.loads_on_demand() && it.available_since().is_some();
         self.iter().filter(is_counted).count()
@@ -128,7 +128,7 @@ impl Servable {
         Some(time.saturating_sub(unused))
     }
 
-    /// Whether it has been idle for as long as it may, or is asked to leave.
+    /// Returns true if it has been idle for as long as it may, or is asked to leave.
     fn is_due(&self, now: Instant) -> bool {
         let is_idle = |time| self.usage.is_idle(time, now);
         let may_leave = self.usage.leaves() || self.idle_unload().is_some_and(is_idle);

@@ -52,7 +52,7 @@ impl Usage {
         self.lock().leaves = true;
     }
 
-    /// Whether it is unused, and nobody is expected to use it soon.
+    /// Returns true if it is unused, and nobody is expected to use it soon.
     pub(super) fn leaves(&self) -> bool {
         let uses = self.lock();
         uses.now == 0 && uses.leaves

@@ -43,7 +43,7 @@ const IM_END: Token = 257;
 const END_OF_TEXT: Token = 258;
 /// The special tokens that every script has, in their order.
 const SPECIALS: [&str; 3] = ["<|im_start|>", "<|im_end|>", "<|endoftext|>"];
-/// What begins the assistant's turn where the script does not say it.
+/// The beginning of the assistant's turn where the script does not say it.
 const TURN: &str = "<|im_start|>assistant\n";
 
 /// The backend that plays a [`Script`].

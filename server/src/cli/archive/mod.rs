@@ -28,7 +28,7 @@ const FORMAT: u32 = 1;
 const MAX_MANIFEST_BYTES: u64 = 4 << 20;
 const MAX_FILES: usize = 10_000;
 
-/// What an archive has.
+/// Contents of an archive.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Manifest {

@@ -18,7 +18,7 @@ pub(in crate::cli) fn unpacked(file: &Path) -> Result<PathBuf, String> {
     unpack(file, &cache()?).map_err(|why| format!("cannot unpack `{}`: {why}", file.display()))
 }
 
-/// Where archives are unpacked.
+/// The folder of unpacked archives.
 fn cache() -> Result<PathBuf, String> {
     let given = |name| env::var_os(name).filter(|value| !value.is_empty());
     let of_service = given("CACHE_DIRECTORY").map(PathBuf::from);

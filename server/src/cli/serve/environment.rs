@@ -51,7 +51,7 @@ const BARE: [&str; 7] = [
     "MAX_NEW_TOKENS",
 ];
 
-/// Whether the variables without a prefix count for what was `given` to the program.
+/// Returns true if the variables without a prefix count, by what was `given` to the program.
 pub(in crate::cli) fn counts_bare(given: &ArgMatches) -> bool {
     let is_named = |given: &ArgMatches| SOURCES.iter().any(|id| given.contains_id(id));
     let serve = given.subcommand_matches("serve");

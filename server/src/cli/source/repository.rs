@@ -10,7 +10,7 @@ use crate::config::{self, Config};
 pub(in crate::cli) struct Repository {
     /// All graphs and models that can be served, by the names of their folders.
     pub(in crate::cli) config: Config,
-    /// What has no effect in the files of models.
+    /// Warnings about fields without effect in the files of models.
     pub(in crate::cli) notes: Vec<String>,
     /// Reasons for which folders with a graph or a model are left out.
     pub(in crate::cli) left_out: Vec<String>,

@@ -55,7 +55,7 @@ pub(super) fn operations() -> Vec<Operation> {
     operations.map(|operation| operation.listed(false)).into()
 }
 
-/// Whether failures under a path are told as Ollama's clients expect.
+/// Returns true if failures under a path are told as Ollama's clients expect.
 pub(super) fn owns(path: &str) -> bool {
     path.starts_with("/api/")
 }

@@ -34,14 +34,14 @@ use crate::{
 /// The time that Ollama tells of a model that stays in memory for good.
 const FOR_GOOD: Duration = Duration::from_nanos(i64::MAX as u64);
 
-/// What answers now, or is loaded when it is asked for.
+/// Lists the graphs that answer now, or are loaded when they are asked for.
 pub(super) async fn list(State(app): State<Arc<App>>, who: RequestContext) -> Json<Value> {
     let models = visible(&app, &who);
     let models = models.iter().filter_map(entry);
     Json(json!({ "models": models.collect::<Vec<_>>() }))
 }
 
-/// What is in memory.
+/// Lists the graphs that are in memory.
 pub(super) async fn running(State(app): State<Arc<App>>, who: RequestContext) -> Json<Value> {
     let models = visible(&app, &who);
     let graphs = models.iter().filter(|model| model.adapter.is_none());

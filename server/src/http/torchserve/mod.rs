@@ -31,7 +31,7 @@ use crate::{
 /// Why a question about a graph may not be answered.
 const OF_A_GRAPH: &[Cause] = &[Cause::BadRequest, Cause::UnknownModel];
 
-/// Why a change of one may not be made.
+/// The reason for which a change of one may not be made.
 const OF_A_CHANGE: &[Cause] = &[Cause::BadRequest, Cause::UnknownModel, Cause::Unsupported];
 
 #[rustfmt::skip]

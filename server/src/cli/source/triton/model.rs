@@ -11,7 +11,7 @@ pub(super) struct ModelConfig {
     pub(super) platform: String,
     pub(super) backend: String,
     pub(super) version_policy: VersionPolicy,
-    /// Most rows of a request; 0 for a model whose shapes have no batch dimension.
+    /// Maximum number of rows of a request; 0 for a model whose shapes have no batch dimension.
     pub(super) max_batch_size: u32,
     pub(super) input: Vec<TensorConfig>,
     pub(super) output: Vec<TensorConfig>,
@@ -152,7 +152,7 @@ pub(super) enum Kind {
     KindModel,
 }
 
-/// How requests are batched.
+/// Rules for batches of requests.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct DynamicBatching {
@@ -166,7 +166,7 @@ pub(super) struct DynamicBatching {
     pub(super) priority_queue_policy: Vec<LevelPolicy>,
 }
 
-/// How long requests wait.
+/// Limits of the wait of requests.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct QueuePolicy {
@@ -177,7 +177,7 @@ pub(super) struct QueuePolicy {
     pub(super) max_queue_size: u32,
 }
 
-/// What becomes of a request that has waited too long.
+/// The fate of a request that has waited too long.
 #[derive(Copy, Clone, Debug, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub(super) enum TimeoutAction {
@@ -185,7 +185,7 @@ pub(super) enum TimeoutAction {
     Delay,
 }
 
-/// How long requests of a level wait.
+/// Limits of the wait of a level's requests.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct LevelPolicy {
