@@ -1,7 +1,12 @@
 //! Fields of conversations.
 
+use std::fmt;
+
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, SeqAccess, Visitor},
+};
 use serde_json::{Map, Value, json};
 
 use super::shapes;
@@ -41,13 +46,43 @@ pub struct Chat {
 }
 
 /// A conversation.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[derive(Debug, JsonSchema)]
+#[schemars(untagged)]
 pub enum Conversation {
     /// Text of one message, which is the user's.
     Said(String),
     /// Its messages.
     Messages(Vec<Map<String, Value>>),
+}
+
+/// Reads messages where they are, as they can be all of a body.
+impl<'de> Deserialize<'de> for Conversation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = Conversation;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Conversation, E> {
+                Ok(Conversation::Said(text.to_owned()))
+            }
+
+            fn visit_string<E: de::Error>(self, text: String) -> Result<Conversation, E> {
+                Ok(Conversation::Said(text))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, messages: A) -> Result<Conversation, A::Error> {
+                let messages = de::value::SeqAccessDeserializer::new(messages);
+                Vec::deserialize(messages).map(Conversation::Messages)
+            }
+        }
+
+        deserializer.deserialize_any(Either)
+    }
 }
 
 impl From<Conversation> for Vec<Map<String, Value>> {
