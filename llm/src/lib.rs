@@ -63,7 +63,7 @@ pub use backend::Backend;
 pub use cache::{CheckpointStatus, PrefixStatus};
 pub use constrain::{
     CompileError, CompiledConstraint, Compiling, ConstrainedText, Constraint, ConstraintError,
-    ReasoningLimit, ReasoningMarks, resolved_schema,
+    ReasoningLimit, ReasoningMarks, regex_to_lark, resolved_schema,
 };
 pub use engine::{
     Entry, GenerationRequest, LlmEngine, LlmEngineStatus, OnAdmission, PromptPreview,

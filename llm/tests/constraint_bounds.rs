@@ -107,10 +107,14 @@ fn tool(number: usize, properties: usize) -> Value {
         json!({"allOf": [{"$ref": "#/$defs/base"}]}),
     ];
     let property = |at: usize| (format!("p{number}_{at}"), kinds[at % kinds.len()].clone());
+    let required: Vec<_> = (250..properties)
+        .map(|at| format!("p{number}_{at}"))
+        .collect();
     let properties: Value = Value::Object((0..properties).map(property).collect());
     json!({
         "type": "object",
         "properties": properties,
+        "required": required,
         "$defs": {"base": {"type": "string", "pattern": "^[a-z]+(-[a-z]+)*$"}},
     })
 }
@@ -133,6 +137,22 @@ fn tools_and_large_schemas_as_people_have_them_pass() {
 }
 
 #[test]
+fn as_many_properties_as_may_be_left_out_can_come_and_more_are_refused() {
+    let object = |count| {
+        let property = |at| (format!("p{at}"), json!({"type": "boolean"}));
+        let properties: Value = Value::Object((0..count).map(property).collect());
+        Constraint::JsonSchema(json!({"type": "object", "properties": properties}))
+    };
+    let compiled = replying("{}").compile(&object(290)).expect("is taken");
+    let values: Vec<_> = (0..290).map(|at| format!("\"p{at}\": true")).collect();
+    let mut text = compiled.text();
+    text.push(&format!("{{{}}}", values.join(", ")));
+    assert!(text.can_end());
+    let refusal = refusal(&object(291));
+    assert!(refusal.contains("291 that may be left out"), "{refusal}");
+}
+
+#[test]
 fn what_is_too_large_is_said_in_words() {
     let plain = |number| {
         let property = |at| (format!("p{at}"), json!({"type": "string"}));
@@ -147,5 +167,144 @@ fn what_is_too_large_is_said_in_words() {
     ] {
         let refusal = refusal(&constraint);
         assert!(refusal.contains("too large as a whole"), "{refusal}");
+    }
+}
+
+/// What has a regular expression in it, by each way there is for one but schemas.
+fn ways(expression: &str) -> Vec<Constraint> {
+    vec![
+        Constraint::Regex(expression.to_owned()),
+        Constraint::Lark(format!("start: X\nX: /{expression}/")),
+        Constraint::Lark(format!("start: \"<\" x\nx: /{expression}/ \">\"")),
+        Constraint::Lark(format!("start: %lark {{\nstart: /{expression}/\n}}")),
+        Constraint::Repeated {
+            each: Box::new(Constraint::Regex(expression.to_owned())),
+            separator: Box::new(Constraint::Text(",".to_owned())),
+        },
+    ]
+}
+
+/// Schemas with a pattern.
+fn patterned(expression: &str) -> Vec<Constraint> {
+    let schema = json!({"type": "string", "pattern": format!("^{expression}$")});
+    let lark = Constraint::Lark(format!("start: %json {schema}"));
+    let within = json!({"type": "object", "properties": {"a": schema}, "required": ["a"]});
+    vec![
+        Constraint::JsonSchema(schema),
+        Constraint::JsonSchema(within),
+        lark,
+    ]
+}
+
+#[test]
+fn parts_that_may_be_left_out_are_bounded_wherever_they_come_from() {
+    let gbnf = format!("root ::= {}", "[a-zA-Zα-ω]? ".repeat(3_000));
+    let terminals: Vec<_> = (1..13)
+        .map(|number| format!("A{number}: A{0} A{0}\n", number - 1))
+        .collect();
+    let terminals = format!("start: A12\nA0: /\\w?/\n{}", terminals.concat());
+    let long = format!("start: X\nX: /{}/", "\\w?".repeat(20_000));
+    let mut all = vec![
+        Constraint::Gbnf(gbnf),
+        Constraint::Lark(terminals),
+        Constraint::Lark(long),
+    ];
+    for unit in ["\\w?", "(?:a|bc|\\w)?", "(?:\\w|)", "\\p{L}*\\d*"] {
+        all.extend(ways(&unit.repeat(1_000)));
+    }
+    all.extend(patterned(&"\\w?".repeat(5_000)));
+    for constraint in all {
+        let refusal = refusal(&constraint);
+        let is_bound = refusal.contains("may be left out") || refusal.contains("as a whole");
+        assert!(is_bound, "{refusal}");
+    }
+}
+
+#[test]
+fn parts_that_people_leave_out_pass() {
+    let engine = replying("a");
+    let unit = "[a-z]?";
+    let expressions = [
+        unit.repeat(1_000),
+        "\\w?".repeat(100),
+        "\\w{0,5000}".to_owned(),
+        "(\\w{0,20}[ ,.]?){0,200}".to_owned(),
+    ];
+    let each = expressions.iter();
+    let each = each.flat_map(|it| [ways(it), patterned(it)].concat());
+    let choices: Vec<_> = (0..5_000)
+        .map(|number| format!("choice {number}"))
+        .collect();
+    let listed = Constraint::JsonSchema(json!({ "enum": choices }));
+    for constraint in each.chain([listed, Constraint::Choice(choices)]) {
+        let compiled = engine.compile(&constraint);
+        assert!(compiled.is_ok(), "{constraint:?}: {compiled:?}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn expressions_take_little_memory_whether_they_are_refused_or_not() {
+    let tests = std::env::current_exe().expect("a program");
+    let limited = std::process::Command::new("sh")
+        .args(["-c", "ulimit -v 2000000; exec \"$0\" \"$@\""])
+        .arg(tests)
+        .args(["constraint_bounds::parts_that", "--test-threads=1"])
+        .env("MALLOC_ARENA_MAX", "2")
+        .output();
+    let limited = limited.expect("it runs");
+    let told = String::from_utf8_lossy(&limited.stdout);
+    assert!(limited.status.success(), "{told}");
+    assert!(told.contains("2 passed"), "{told}");
+}
+
+#[test]
+fn what_leads_to_nothing_but_itself_is_refused_before_any_text() {
+    let text = json!({"type": "string"});
+    for (constraint, words) in [
+        (
+            Constraint::JsonSchema(json!({"$ref": "#"})),
+            "`$ref` leads back to itself",
+        ),
+        (
+            Constraint::JsonSchema(
+                json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}),
+            ),
+            "in between at `#/$defs/",
+        ),
+        (
+            Constraint::JsonSchema(
+                json!({"properties": {"p": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"not": {"$ref": "#/$defs/n"}}}}),
+            ),
+            "at `#/$defs/n`",
+        ),
+        (
+            Constraint::JsonSchema(
+                json!({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [text, {"allOf": [{"$ref": "#/$defs/a"}]}]}}}),
+            ),
+            "at `#/$defs/a`",
+        ),
+        (
+            Constraint::Lark("start: a\na: b\nb: a".to_owned()),
+            "no text can match",
+        ),
+        (
+            Constraint::Lark("start: \"x\" a | \"y\"\na: b\nb: a".to_owned()),
+            "no text can match the rule",
+        ),
+        (
+            Constraint::Gbnf("root ::= \"x\" a\na ::= b | b b\nb ::= a".to_owned()),
+            "no text can match",
+        ),
+    ] {
+        let refusal = refusal(&constraint);
+        assert!(refusal.contains(words), "{constraint:?}: {refusal}");
+    }
+    let endless = json!({"type": "object", "properties": {"x": {"$ref": "#"}}, "required": ["x"]});
+    let endless = Constraint::JsonSchema(json!({"properties": {"q": {}, "p": endless}}));
+    let tree = json!({"type": "object", "properties": {"v": text, "l": {"$ref": "#"}, "r": {"type": "array", "items": {"$ref": "#"}}}, "required": ["v", "r"]});
+    let rules = Constraint::Lark("start: list\nlist: \"[\" (list (\",\" list)*)? \"]\"".to_owned());
+    for constraint in [Constraint::JsonSchema(tree), rules, endless] {
+        replying("[]").compile(&constraint).expect("can go on");
     }
 }

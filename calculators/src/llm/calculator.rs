@@ -312,5 +312,10 @@ pub(crate) fn failed(error: GenerationError) -> Error {
         ErrorKind::Unavailable => Kind::Unavailable,
         ErrorKind::Constraint => Kind::InvalidArgument,
     };
-    Error::new(kind, error.message.clone()).with_source(error)
+    let code = (error.kind == ErrorKind::Constraint).then_some("invalid_constraint");
+    let failed = Error::new(kind, error.message.clone()).with_source(error);
+    match code {
+        Some(code) => failed.with_code(code),
+        None => failed,
+    }
 }

@@ -3,6 +3,7 @@
 mod dialects;
 mod logprobs;
 mod prompt_questions;
+mod schemas;
 mod structured;
 mod tools;
 mod waits;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Chat, body, events};
 
 /// A model that answers with a text and whose chat template shows that it knows a mark.
-fn model(mark: &str, reply: &str) -> Value {
+pub(super) fn model(mark: &str, reply: &str) -> Value {
     let template = format!(
         "{{# {mark} #}}{{% for message in messages %}}<|im_start|>{{{{ message.role }}}}\n{{{{ message.content }}}}<|im_end|>\n{{% endfor %}}{{{{ '<|im_start|>assistant\n' }}}}"
     );

@@ -5,17 +5,19 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use llguidance::api::GrammarInit;
 use llguidance::earley::SlicedBiasComputer;
 use llguidance::toktrie::{InferenceCapabilities, TokEnv};
 use llguidance::{Matcher, ParserFactory};
 
 use super::compiling::{COMPILES, Compiling, GivenUp, Outcome};
 use super::constraint::Constraint;
-use super::grammar;
-use super::matching::{FAILED, Matching, readable};
+use super::matching::{FAILED, Matching, NOTHING, readable};
 use super::numbers::Numbers;
+use super::productive::Dead;
 use super::text::ConstrainedText;
 use super::vocabulary::Vocabulary;
+use super::{expressions, grammar, productive};
 use crate::model::vocab::Vocab;
 use crate::protocol::Tenant;
 use crate::room::{self, Cache, OutOfMemory};
@@ -229,15 +231,33 @@ impl Compiler {
         length: usize,
     ) -> Result<CompiledConstraint, ConstraintError> {
         let grammar = grammar::write(constraint, &self.vocabulary)?;
-        let mut matcher = Matcher::new(self.factory.create_parser(grammar));
-        // A grammar that matches nothing is only found out here.
-        matcher.compute_mask().map_err(|error| {
-            let message = readable(error);
-            ConstraintError(match message.as_str() {
-                "NoExtensionBias" => "no text can match".to_owned(),
-                _ => message,
+        let refused = |error| ConstraintError(readable(error));
+        let (tokens, limits) = (self.factory.tok_env(), self.factory.limits());
+        let (rules, lexer) = GrammarInit::Serialized(grammar)
+            .to_internal(Some(tokens.clone()), limits.clone())
+            .map_err(refused)?;
+        expressions::check(lexer.regex_builder.exprset())?;
+        let parser = self
+            .factory
+            .create_parser_from_init_default(GrammarInit::Internal(rules, lexer))
+            .map_err(refused)?;
+        productive::check(parser.parser.grammar()).map_err(|dead| {
+            ConstraintError(match (dead, constraint) {
+                (Dead::Whole, _) => NOTHING.to_owned(),
+                (Dead::Rule(rule), Constraint::Lark(_)) => {
+                    format!(
+                        "no text can match the rule `{rule}`, which leads to nothing but itself"
+                    )
+                }
+                (Dead::Rule(_), _) => {
+                    "a part of it leads to nothing but itself, so that no text can match that"
+                        .to_owned()
+                }
             })
         })?;
+        let mut matcher = Matcher::new(Ok(parser));
+        // What else matches nothing is only found out here.
+        matcher.compute_mask().map_err(refused)?;
         let cost = matcher
             .last_step_stats()
             .map_or(0, |stats| stats.lexer_cost);

@@ -1,6 +1,7 @@
 //! Threads that compile constraints, of all engines of the process. Tenants take turns, and a
 //! compile that goes on past the deadline is given up. Nothing can interrupt it, so its thread is
-//! left behind until it ends; while as many are left as may be, no other compile begins.
+//! left behind until it ends. No other compile of its tenant begins until then, and none at all
+//! while as many are left as may be.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -53,7 +54,7 @@ struct State<T> {
     /// The first of a tenant that has none running is next.
     waiting: VecDeque<Job<T>>,
     /// Given up, and not ended.
-    left: Vec<u64>,
+    left: Vec<(u64, Option<Tenant>)>,
 }
 
 struct Job<T> {
@@ -69,6 +70,12 @@ impl<T> State<T> {
         let mut running = self.running.iter();
         self.running.len() + self.left.len() < MOST_RUNNING
             && !running.any(|(_, other, _)| *other == tenant)
+    }
+
+    /// Whether none of a tenant can begin until what is left has ended.
+    fn is_full(&self, tenant: Option<Tenant>) -> bool {
+        let mut left = self.left.iter();
+        self.left.len() >= MOST_RUNNING || left.any(|(_, other)| *other == tenant)
     }
 
     /// The job whose turn it is; the others of its tenant are behind those of all others then.
@@ -109,7 +116,7 @@ impl<T: Send + 'static> Turns<T> {
         tell: Tell<T>,
     ) -> Result<Place<T>, GivenUp> {
         let mut state = self.lock();
-        if state.left.len() >= MOST_RUNNING {
+        if state.is_full(tenant) {
             return Err(full());
         }
         let own = state.waiting.iter().filter(|job| job.tenant == tenant);
@@ -143,8 +150,11 @@ impl<T: Send + 'static> Turns<T> {
     fn run(self: Arc<Self>) {
         loop {
             let mut state = self.lock();
-            if state.left.len() >= MOST_RUNNING {
-                let refused = std::mem::take(&mut state.waiting);
+            if !state.left.is_empty() {
+                let waiting = std::mem::take(&mut state.waiting).into_iter();
+                let (refused, others): (Vec<_>, Vec<_>) =
+                    waiting.partition(|job| state.is_full(job.tenant));
+                state.waiting = others.into();
                 drop(state);
                 for job in refused {
                     (job.tell)(Err(full()));
@@ -156,13 +166,18 @@ impl<T: Send + 'static> Turns<T> {
                 return;
             };
             drop(state);
-            let outcome = self.run_job(job.id, job.stack, job.work);
+            let outcome = self.run_job((job.id, job.tenant), job.stack, job.work);
             self.lock().running.retain(|(id, ..)| *id != job.id);
             (job.tell)(outcome);
         }
     }
 
-    fn run_job(self: &Arc<Self>, id: u64, stack: usize, work: Work<T>) -> Result<T, GivenUp> {
+    fn run_job(
+        self: &Arc<Self>,
+        (id, tenant): (u64, Option<Tenant>),
+        stack: usize,
+        work: Work<T>,
+    ) -> Result<T, GivenUp> {
         let (done, outcome) = mpsc::sync_channel(1);
         let turns = Arc::clone(self);
         let thread = thread::Builder::new().stack_size(stack);
@@ -186,7 +201,7 @@ impl<T: Send + 'static> Turns<T> {
             Ok(outcome) => Ok(outcome),
             Err(mpsc::TryRecvError::Disconnected) => Err(GivenUp::Panicked),
             Err(mpsc::TryRecvError::Empty) => {
-                state.left.push(id);
+                state.left.push((id, tenant));
                 Err(GivenUp::TooLong(self.deadline))
             }
         }
@@ -208,14 +223,13 @@ struct Ends<T> {
 
 impl<T> Drop for Ends<T> {
     fn drop(&mut self) {
-        self.turns.lock().left.retain(|id| *id != self.id);
+        self.turns.lock().left.retain(|(id, _)| *id != self.id);
     }
 }
 
 fn full() -> GivenUp {
-    GivenUp::Refused(format!(
-        "{MOST_RUNNING} constraints that took too long are still being compiled, as many as may"
-    ))
+    let why = "as many constraints that took too long are still being compiled as may";
+    GivenUp::Refused(why.to_owned())
 }
 
 fn no_thread(error: &std::io::Error) -> GivenUp {
@@ -353,6 +367,25 @@ mod tests {
         let (_place, end, told) = held(&turns, 4);
         end.send(7).expect("runs");
         assert_eq!(told.recv().expect("is told"), Ok(7));
+    }
+
+    #[test]
+    fn what_is_left_behind_holds_up_its_own_tenant_only() {
+        let turns = Arc::new(Turns::new(Duration::from_millis(500)));
+        let slow = held(&turns, 1);
+        let next = held(&turns, 1);
+        assert!(matches!(slow.2.recv(), Ok(Err(GivenUp::TooLong(_)))));
+        assert_eq!(next.2.recv().expect("is told"), Err(full()));
+        let again = turns.submit(Some(tenant(1)), 1 << 16, Box::new(|| 0), Box::new(drop));
+        assert_eq!(again.err(), Some(full()));
+        for number in 0..3 {
+            let (tell, told) = channel();
+            let tell = Box::new(move |outcome| drop(tell.send(outcome)));
+            let place = turns.submit(Some(tenant(2)), 1 << 16, Box::new(move || number), tell);
+            assert_eq!(told.recv().expect("is told"), Ok(number));
+            drop(place.expect("is taken"));
+        }
+        slow.1.send(0).expect("still runs");
     }
 
     #[test]

@@ -14,6 +14,8 @@ use super::{bounds, gbnf};
 const LONGEST_REGEX: usize = 16 << 10;
 /// Most bytes of a grammar.
 const LONGEST_GRAMMAR: usize = 64 << 10;
+/// Levels of what is composed that are written within one rule, since Lark nests only so deep.
+const LEVELS_OF_RULE: usize = 6;
 const ANY_TEXT: &str = "/(?s:.*)/";
 /// White space that may stand between reasoning and what follows it.
 const GAP: &str = r"/[ \t\r\n]{0,8}/";
@@ -67,7 +69,7 @@ fn add(
         }
         composed => {
             let mut rules = Vec::new();
-            let start = expression(composed, vocabulary, grammars, &mut rules)?;
+            let start = expression(composed, vocabulary, grammars, &mut rules, 0)?;
             rules.insert(0, format!("start: {start}"));
             GrammarWithLexer::from_lark(rules.join("\n"))
         }
@@ -94,13 +96,20 @@ fn expression(
     vocabulary: &Vocabulary,
     grammars: &mut Vec<GrammarWithLexer>,
     rules: &mut Vec<String>,
+    level: usize,
 ) -> Result<String, ConstraintError> {
     let mut each = |constraints: &[Constraint], between: &str| {
         let parts = constraints
             .iter()
-            .map(|constraint| expression(constraint, vocabulary, grammars, rules))
+            .map(|constraint| expression(constraint, vocabulary, grammars, rules, level + 1))
             .collect::<Result<Vec<_>, _>>()?;
-        Ok(format!("({})", parts.join(between)))
+        let whole = format!("({})", parts.join(between));
+        if level % LEVELS_OF_RULE < LEVELS_OF_RULE - 1 {
+            return Ok(whole);
+        }
+        let name = format!("part{}", rules.len());
+        rules.push(format!("{name}: {whole}"));
+        Ok(name)
     };
     match constraint {
         Constraint::AnyOf(constraints) if constraints.is_empty() => Err(ConstraintError(

@@ -185,19 +185,43 @@ impl Matching {
 
 /// The message for what llguidance did not foresee.
 pub(super) const FAILED: &str = "it is more than the compiler can take: make it smaller or simpler";
+/// The message where nothing matches.
+pub(super) const NOTHING: &str = "no text can match";
 /// The message for more symbols, or a larger lexer, than llguidance takes.
 const TOO_LARGE: &str =
     "it is too large as a whole: use fewer or simpler tools, properties, alternatives or rules";
+/// The message for expressions that take too much work.
+const TOO_COMPLEX: &str =
+    "its patterns take too much work: use fewer, or with fewer repetitions and alternatives";
+/// The message where more can come next than the parser takes.
+const TOO_MANY_WAYS: &str = "there are too many ways to go on at one place: use fewer alternatives there, or fewer properties that may be left out";
+/// Words in messages of llguidance, which are for those who work on it, and what they mean.
+const MEANINGS: [(&str, &str); 14] = [
+    ("symbols.len()", TOO_LARGE),
+    ("CSymIdx", TOO_LARGE),
+    ("(grammar) too big", TOO_LARGE),
+    ("(number of symbols) too big", TOO_LARGE),
+    ("Too many items", TOO_MANY_WAYS),
+    ("Current row has", TOO_MANY_WAYS),
+    ("too many expressions", TOO_COMPLEX),
+    ("too many states", TOO_COMPLEX),
+    ("fuel exhausted", TOO_COMPLEX),
+    ("lexer precomputation failed", TOO_COMPLEX),
+    ("LexerTooComplex", TOO_COMPLEX),
+    (
+        "too deeply nested",
+        "it is nested too deeply: use fewer levels",
+    ),
+    ("NoExtensionBias", NOTHING),
+    ("panic: ", FAILED),
+];
 
 /// The message of an error of llguidance without what is only for those who work on it.
 pub(super) fn readable(error: impl std::fmt::Display) -> String {
     let message = error.to_string();
-    let sizes = ["symbols.len()", "CSymIdx", "(grammar) too big"];
-    if sizes.iter().any(|size| message.contains(size)) {
-        return TOO_LARGE.to_owned();
-    }
-    if message.starts_with("panic: ") {
-        return FAILED.to_owned();
+    let mut meanings = MEANINGS.iter();
+    if let Some((_, meaning)) = meanings.find(|(words, _)| message.contains(words)) {
+        return (*meaning).to_owned();
     }
     let message = message.split("<non-verbose/>").next().unwrap_or_default();
     message.trim().to_owned()

@@ -1,6 +1,6 @@
 //! Arguments that are not written as JSON, held to the schema of a tool.
 
-use graphmill_llm::{Constraint, resolved_schema};
+use graphmill_llm::{Constraint, regex_to_lark, resolved_schema};
 use serde_json::{Value, json};
 
 use super::formats;
@@ -23,6 +23,9 @@ const REFUSED: [&str; 10] = [
 ];
 /// Keywords of texts that are not held.
 const REFUSED_OF_TEXTS: [&str; 2] = ["not", "if"];
+
+/// Classes of expressions that JSON Schema has of ASCII only: `\d` and `\w`.
+const ASCII_CLASSES: &str = "dw";
 
 /// An object of arguments, or one within them.
 pub(super) struct Object {
@@ -48,10 +51,17 @@ pub(super) fn any_of(
         Err(error) => return Constraint::Refused(error.to_string()),
     };
     let objects = schema::alternatives(&schema, &schema);
-    let held = |keywords: &Keywords| {
-        refused(keywords, &REFUSED).or_else(|| each(&Object::new(keywords), &schema))
-    };
+    let held = |keywords: &Keywords| object(keywords, |it| each(it, &schema));
     Constraint::any_of(objects.iter().filter_map(held))
+}
+
+/// Returns a constraint for one alternative of an object, unless it has what cannot be held.
+pub(super) fn object(
+    keywords: &Keywords,
+    each: impl Fn(&Object) -> Option<Constraint>,
+) -> Option<Constraint> {
+    let keywords = schema::with_names_listed(keywords);
+    refused(&keywords, &REFUSED).or_else(|| each(&Object::new(&keywords)))
 }
 
 /// The refusal of the first of these keywords that a schema has.
@@ -141,6 +151,9 @@ impl Object {
     /// Keywords of Python, whose values are JSON.
     pub(super) fn as_keywords(&self, root: &Value) -> Option<Constraint> {
         self.separated(", ", |name, schema| {
+            if schema::is_never(schema, root) {
+                return None;
+            }
             let schema = with_definitions(schema.clone(), root);
             Some(sequence([name, text("="), Constraint::JsonSchema(schema)]))
         })
@@ -292,14 +305,6 @@ fn searched(pattern: &str) -> String {
         Some(rest) if !rest.ends_with('\\') => (rest, ""),
         _ => (rest, "(?s:.*)"),
     };
-    let (mut escaped, mut is_escaped) = (String::new(), false);
-    for c in rest.chars() {
-        match c {
-            '/' if !is_escaped => escaped.push_str("\\/"),
-            '\n' => escaped.push_str("\\n"),
-            c => escaped.push(c),
-        }
-        is_escaped = c == '\\' && !is_escaped;
-    }
-    format!("/{before}(?:{escaped}){after}/")
+    let rest = regex_to_lark(rest, ASCII_CLASSES);
+    format!("/{before}(?:{rest}){after}/")
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::objects::Call;
 use super::read::{Input, Step, Stop, word, words};
-use super::scan::{Scan, Scanned};
+use super::scan::{Scan, Scanned, is_json};
 use super::schema::Domain;
 use super::spelling::{Parameter, Part, Spelling, literal};
 use super::values::{self, Ends, GEMMA_QUOTE, Syntax};
@@ -53,12 +53,18 @@ impl Fields {
             Part::Gemma => Form::Loose(Syntax::Gemma),
             _ => {
                 let behind = spelling.call.iter().skip(index + 1).chain(&spelling.close);
-                let mut behind = behind.filter_map(literal);
-                let end = behind.find(|text| !text.trim().is_empty());
-                Form::Xml(
-                    spelling.parameter.clone(),
-                    end.unwrap_or_default().to_owned(),
-                )
+                let behind = behind.filter_map(literal);
+                let mut behind = behind.skip_while(|text| text.trim().is_empty());
+                // A mark can be in the midst of a tag.
+                let mut close = behind.next().unwrap_or_default().to_owned();
+                let rest = behind.take_while(|text| !text.trim().is_empty());
+                for text in rest {
+                    if close.ends_with('>') {
+                        break;
+                    }
+                    close.push_str(text);
+                }
+                Form::Xml(spelling.parameter.clone(), close)
             }
         };
         Self {
@@ -93,7 +99,9 @@ impl Fields {
                 continue;
             };
             let (value, next) = match &self.form {
-                Form::Xml(parameter, _) => field.xml(parameter, &call.name, input)?,
+                Form::Xml(parameter, close) => {
+                    field.xml((parameter, &**close), &call.name, input)?
+                }
                 Form::Loose(syntax) => {
                     let end = field.ends.advance(text, *syntax)?;
                     let value = values::json(&text[field.start..end], *syntax);
@@ -174,11 +182,6 @@ impl Fields {
     }
 }
 
-/// Returns true if a text is a value that can be read.
-fn is_json(text: &str) -> bool {
-    serde_json::from_str::<Value>(text).is_ok()
-}
-
 /// The key before a mark, and where the mark is.
 fn key(text: &str, start: usize, mark: &str) -> Step<(String, usize)> {
     let rest = &text[start..];
@@ -205,7 +208,7 @@ impl Field {
     /// The value as JSON, and where its end mark ends. JSON can have the mark within it.
     fn xml(
         &mut self,
-        parameter: &Parameter,
+        (parameter, close): (&Parameter, &str),
         tool: &str,
         input: Input<'_>,
     ) -> Step<(String, usize)> {
@@ -239,7 +242,7 @@ impl Field {
             let next = words(text, stop + 3, &parameter.end)?;
             return Ok((domain.json(&text[from..stop]), next));
         }
-        let stop = self.search(&parameter.end, text)?;
+        let stop = self.end((parameter, close), input)?;
         let raw = &text[self.start..stop];
         let raw = raw.strip_prefix(&*parameter.gaps.0).unwrap_or(raw);
         let raw = raw.strip_suffix(&*parameter.gaps.1).unwrap_or(raw);
@@ -249,6 +252,28 @@ impl Field {
             Some(_) => Value::from(raw).to_string(),
         };
         Ok((value, stop + parameter.end.len()))
+    }
+
+    /// Returns the position of the end mark. A text can have the mark within it: it is the end where
+    /// another argument follows, or what closes the call.
+    fn end(&mut self, (parameter, close): (&Parameter, &str), input: Input<'_>) -> Step<usize> {
+        let text = input.text;
+        loop {
+            let stop = self.search(&parameter.end, text)?;
+            self.seen = stop;
+            let behind = stop + parameter.end.len();
+            let next = [&*parameter.before, close].map(|next| words(text, behind, next));
+            let next = match next {
+                [Err(Stop::Not), other] | [other, Err(Stop::Not)] => other,
+                [Ok(at), _] | [_, Ok(at)] => Ok(at),
+                [Err(Stop::More), Err(Stop::More)] => Err(Stop::More),
+            };
+            match next {
+                Err(Stop::Not) => self.seen = behind,
+                Err(Stop::More) if !input.end => return Err(Stop::More),
+                Err(Stop::More) | Ok(_) => return Ok(stop),
+            }
+        }
     }
 
     /// Returns the position of a mark that comes next.

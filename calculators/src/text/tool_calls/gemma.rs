@@ -3,7 +3,7 @@
 use graphmill_llm::Constraint;
 use serde_json::{Value, json};
 
-use super::arguments::{Object, count, optional, repeated, texts, with_definitions};
+use super::arguments::{self, Object, count, optional, repeated, texts, with_definitions};
 use super::grammar::{sequence, text};
 use super::schema::{self, Keywords, Kinds};
 use super::values::GEMMA_QUOTE;
@@ -29,7 +29,7 @@ fn value(schema: &Value, root: &Value, left: usize) -> Option<Constraint> {
     let mut values: Vec<_> = texts.map(|it| sequence([text(GEMMA_QUOTE), it])).collect();
     for keywords in schema::alternatives(schema, root) {
         let has = |keyword: &str| keywords.contains_key(keyword);
-        let is_described = has("properties") || has("items");
+        let is_described = has("properties") || has("items") || has("prefixItems");
         let left = if is_described {
             left
         } else {
@@ -39,7 +39,9 @@ fn value(schema: &Value, root: &Value, left: usize) -> Option<Constraint> {
         for kind in &kinds {
             match *kind {
                 "object" | "array" if left == 0 || has("enum") || has("const") => {}
-                "object" => values.extend(object(&Object::new(&keywords), root, left)),
+                "object" => {
+                    values.extend(arguments::object(&keywords, |it| object(it, root, left)));
+                }
                 "array" => values.extend(array(&keywords, root, left)),
                 // Whole numbers are numbers.
                 "integer" if kinds.contains(&"number") => {}
@@ -55,28 +57,40 @@ fn value(schema: &Value, root: &Value, left: usize) -> Option<Constraint> {
 
 fn array(keywords: &Keywords, root: &Value, left: usize) -> Option<Constraint> {
     let any = json!({});
-    let item = value(keywords.get("items").unwrap_or(&any), root, left / 2);
+    let one = |schema: &Value| value(schema, root, left / 2);
+    let listed = keywords.get("prefixItems").and_then(Value::as_array);
+    let listed = listed.map_or(&[][..], Vec::as_slice);
+    let first = listed.iter().take(MOST_COUNTED as usize).map_while(one);
+    let first: Vec<_> = first.collect();
+    let others = (first.len() == listed.len()).then(|| one(keywords.get("items").unwrap_or(&any)));
+    let other = others.flatten();
     let least = count(keywords, "minItems").unwrap_or(0);
     let most = count(keywords, "maxItems");
-    let items = match item {
-        _ if least > item.as_ref().map_or(0, |_| MOST_COUNTED) => return None,
-        Some(item) if most != Some(0) => {
-            let begun = least.max(1);
-            let next = |rest| sequence([text(","), item.clone(), rest]);
-            let ending = match most {
-                // Grammars are nested only so deep, so that there may be fewer.
-                Some(most) => {
-                    let rest =
-                        (begun..most.min(begun + 4)).fold(text(""), |rest, _| optional(next(rest)));
-                    sequence([item.clone(), rest])
-                }
-                None => repeated(item.clone(), ","),
-            };
-            let before = (1..begun).flat_map(|_| [item.clone(), text(",")]);
-            let items = sequence(before.chain([ending]));
-            if least == 0 { optional(items) } else { items }
+    if least > MOST_COUNTED || most.is_some_and(|most| least > most) {
+        return None;
+    }
+    let begun = least.max(1).max(first.len() as u64);
+    let begun = begun.min(most.unwrap_or(begun));
+    let next = |item: &Constraint, rest| sequence([text(","), item.clone(), rest]);
+    let mut items = match (&other, most) {
+        (None, _) => text(""),
+        (Some(item), None) => optional(next(&repeated(item.clone(), ","), text(""))),
+        // Grammars are nested only so deep, so that there may be fewer.
+        (Some(item), Some(most)) => {
+            (begun..most.min(begun + 4)).fold(text(""), |rest, _| optional(next(item, rest)))
         }
-        _ => text(""),
     };
+    for at in (0..begun).rev() {
+        let item = first.get(at as usize).or(other.as_ref());
+        items = match item {
+            None if at < least => return None,
+            None => text(""),
+            Some(item) if at == 0 => sequence([item.clone(), items]),
+            Some(item) => next(item, items),
+        };
+        if at >= least {
+            items = optional(items);
+        }
+    }
     Some(sequence([text("["), items, text("]")]))
 }

@@ -1,6 +1,6 @@
 //! Grammars of calls of tools, where the request demands them.
 
-use graphmill_llm::Constraint;
+use graphmill_llm::{Constraint, resolved_schema};
 use serde_json::{Value, json};
 
 use super::arguments::Object;
@@ -143,6 +143,14 @@ fn parameters(function: &Value) -> Value {
         _ => return json!({"type": "object", "properties": {}, "additionalProperties": false}),
     };
     schema.entry("type").or_insert_with(|| "object".into());
+    let kinds = schema.get("type").and_then(Value::as_array);
+    if kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == "object")) {
+        // What refers to the whole schema can have the other types.
+        if let Ok(Value::Object(resolved)) = resolved_schema(&schema.clone().into()) {
+            schema = resolved;
+        }
+        schema.insert("type".to_owned(), "object".into());
+    }
     if schema.contains_key("properties") {
         schema
             .entry("additionalProperties")

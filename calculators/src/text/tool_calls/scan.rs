@@ -1,5 +1,7 @@
 //! Finds the end of a JSON object or array that comes in pieces.
 
+use serde::de::IgnoredAny;
+
 /// Deepest nesting that is read; `serde_json` has the same bound.
 const MAX_DEPTH: usize = 127;
 
@@ -12,6 +14,16 @@ pub(super) enum Scanned {
     Ends(usize),
     /// No text is a JSON object or array that goes on like this from this byte.
     Not(usize),
+}
+
+/// Returns true if a text is a value of JSON. Its numbers can be larger than any type of numbers.
+pub(super) fn is_json(text: &str) -> bool {
+    let text = text.trim();
+    if text.starts_with(['{', '[']) {
+        Scan::new(0).advance(text) == Scanned::Ends(text.len())
+    } else {
+        serde_json::from_str::<IgnoredAny>(text).is_ok()
+    }
 }
 
 /// Reads one JSON object or array, byte by byte, and goes on where it stopped.

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::scan::is_json;
+
 /// The most schemas that a schema is taken apart into, and most that are looked at on the way.
 const MOST_ALTERNATIVES: usize = 64;
 const MOST_STEPS: usize = 500;
@@ -14,6 +16,12 @@ pub(super) type Keywords = Map<String, Value>;
 /// and `oneOf`. There are none if there is no end to them.
 pub(super) fn alternatives(schema: &Value, root: &Value) -> Vec<Keywords> {
     expanded(schema, root, &mut { MOST_STEPS })
+}
+
+/// Returns true if a schema describes no value.
+pub(super) fn is_never(schema: &Value, root: &Value) -> bool {
+    let mut steps = MOST_STEPS;
+    expanded(schema, root, &mut steps).is_empty() && steps > 0
 }
 
 fn expanded(schema: &Value, root: &Value, steps: &mut usize) -> Vec<Keywords> {
@@ -95,6 +103,33 @@ fn merge(one: &Keywords, other: &Keywords) -> Option<Keywords> {
         }
     }
     Some(merged)
+}
+
+/// The schema of an object without `propertyNames`, where these are any or are listed.
+pub(super) fn with_names_listed(keywords: &Keywords) -> Keywords {
+    let mut own = keywords.clone();
+    let mut names = match own.get("propertyNames") {
+        Some(Value::Object(names)) => names.clone(),
+        Some(Value::Bool(false)) => return own,
+        _ => Keywords::new(),
+    };
+    names.retain(|keyword, value| keyword != "type" || value != "string");
+    match names.get("enum").and_then(Value::as_array) {
+        Some(listed) if names.len() == 1 => {
+            let others = own.get("additionalProperties").cloned();
+            let others = others.unwrap_or_else(|| true.into());
+            let properties = own.get("properties").cloned().unwrap_or_default();
+            let listed = listed.iter().filter_map(Value::as_str);
+            let schema = |name| properties.get(name).unwrap_or(&others).clone();
+            let listed: Keywords = listed.map(|name| (name.to_owned(), schema(name))).collect();
+            own.insert("properties".to_owned(), listed.into());
+            own.insert("additionalProperties".to_owned(), false.into());
+        }
+        _ if !names.is_empty() => return own,
+        _ => {}
+    }
+    own.shift_remove("propertyNames");
+    own
 }
 
 /// The values that a schema lists, among which all of its values are.
@@ -196,6 +231,17 @@ impl Kinds {
     }
 }
 
+/// Reads a value; one whose numbers are larger than they can be read is one of its type.
+fn value(json: &str) -> Option<Value> {
+    let read = serde_json::from_str(json).ok();
+    let of_type = || match json.chars().next() {
+        Some('{') => json!({}),
+        Some('[') => json!([]),
+        _ => json!(f64::MAX),
+    };
+    read.or_else(|| is_json(json).then(of_type))
+}
+
 /// The values that a parameter can have.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Domain {
@@ -240,8 +286,8 @@ impl Domain {
             "None" => "null",
             json => json,
         };
-        match serde_json::from_str(json) {
-            Ok(value) if self.admits(&value, json) => json.to_owned(),
+        match value(json) {
+            Some(value) if self.admits(&value, json) => json.to_owned(),
             _ => Value::from(text).to_string(),
         }
     }

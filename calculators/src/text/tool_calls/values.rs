@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Number, Value};
 
 use super::read::{Step, Stop};
+use super::scan::is_json;
 
 /// Forms of written values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,12 +117,11 @@ pub(super) fn json(text: &str, syntax: Syntax) -> Option<String> {
         };
         rest = &rest[length..];
     }
-    serde_json::from_str::<Value>(&json).is_ok().then_some(json)
+    is_json(&json).then_some(json)
 }
 
 /// A number or a name as JSON.
 fn word(word: &str, syntax: Syntax) -> Option<String> {
-    let is_json = |text: &str| serde_json::from_str::<Value>(text).is_ok();
     let digits = word.replace('_', "");
     Some(match word {
         "" => String::new(),

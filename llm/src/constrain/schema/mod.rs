@@ -9,6 +9,7 @@
 
 mod closing;
 mod conditions;
+mod cycles;
 mod elements;
 mod exact;
 mod exclusive;

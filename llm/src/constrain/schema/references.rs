@@ -7,13 +7,16 @@ use std::collections::HashMap;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
-use super::keywords::{Keywords, Kind, check, each_part, kind};
+use super::keywords::{Keywords, Kind, check, each_part, kind, list};
 use super::limits::SIDES;
-use super::{Result, refused};
+use super::{Result, cycles, refused};
 use crate::constrain::compiler::ConstraintError;
 
 /// The most properties of one object: what may come next is a list of them.
 const MAX_PROPERTIES: usize = 1000;
+/// The most of them that may be left out: each may come next, by four items of the parser, which has
+/// 1,200 for one byte.
+const MAX_OPTIONAL: usize = 290;
 /// Maximum nesting of all definitions together: the compiler recurses along it.
 const MOST_LEVELS: usize = 16 << 10;
 /// Maximum number of schemas in all: the compiler has no more.
@@ -32,6 +35,7 @@ pub(super) fn resolve(root: &Value) -> Result<(Value, Vec<String>)> {
         let definition = resolver.definition(&pointer)?;
         definitions.insert(definitions.len().to_string(), definition);
     }
+    cycles::check(&definitions, &resolver.pointers)?;
     if schema == Value::Bool(true) {
         schema = json!({});
     }
@@ -135,6 +139,18 @@ impl Resolver {
         if count > MAX_PROPERTIES {
             let why = format!("an object has {count} properties, and can have {MAX_PROPERTIES}");
             return Err(ConstraintError(why));
+        }
+        if count > MAX_OPTIONAL {
+            let required = list(keywords, "required");
+            let names = properties.into_iter().flat_map(Map::keys);
+            let optional = names.filter(|name| !required.iter().any(|it| it == *name));
+            let optional = optional.count();
+            if optional > MAX_OPTIONAL {
+                let why = format_args!(
+                    "has {optional} that may be left out, and can have {MAX_OPTIONAL}"
+                );
+                return refused("properties", why, place);
+            }
         }
         each_part(keywords, place, &mut |keyword, schema, place| {
             self.schema(schema, keyword, place, level + 1)

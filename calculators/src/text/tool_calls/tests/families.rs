@@ -170,6 +170,96 @@ fn an_argument_that_comes_again_is_dropped() {
     );
 }
 
+/// Calls of `f` with a `text` and a `count`, which stand for `@` and `#`.
+const LOOSE: [(&str, &str); 3] = [
+    ("pythonic", "[f(text=\"@\", count=#)]"),
+    (
+        "lfm2",
+        "<|tool_call_start|>[f(text=\"@\", count=#)]<|tool_call_end|>",
+    ),
+    (
+        "gemma4",
+        "<|tool_call>call:f{text:<|\"|>@<|\"|>,count:#}<tool_call|>",
+    ),
+];
+const XML: [(&str, &str, &str); 7] = [
+    (
+        "qwen3coder",
+        "</parameter>",
+        "<tool_call>\n<function=f>\n<parameter=text>\n@\n</parameter>\n<parameter=count>\n#\n</parameter>\n</function>\n</tool_call>",
+    ),
+    (
+        "seed_oss",
+        "</parameter>",
+        "<seed:tool_call>\n<function=f>\n<parameter=text>@</parameter>\n<parameter=count>#</parameter>\n</function>\n</seed:tool_call>",
+    ),
+    (
+        "glm45",
+        "</arg_value>",
+        "<tool_call>f\n<arg_key>text</arg_key>\n<arg_value>@</arg_value>\n<arg_key>count</arg_key>\n<arg_value>#</arg_value>\n</tool_call>",
+    ),
+    (
+        "minimax_m2",
+        "</parameter>",
+        "<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"text\">@</parameter>\n<parameter name=\"count\">#</parameter>\n</invoke>\n</minimax:tool_call>",
+    ),
+    (
+        "onyx",
+        "</atem:parameter>",
+        "<atem:function_calls>\n<atem:invoke name=\"f\">\n<atem:parameter name=\"text\">@</atem:parameter>\n<atem:parameter name=\"count\">#</atem:parameter>\n</atem:invoke>\n</atem:function_calls>",
+    ),
+    (
+        "deepseek_v32",
+        "</｜DSML｜parameter>",
+        "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"f\">\n<｜DSML｜parameter name=\"text\" string=\"true\">@</｜DSML｜parameter>\n<｜DSML｜parameter name=\"count\" string=\"false\">#</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+    ),
+    (
+        "minicpm5",
+        "</param>",
+        "<function name=\"f\"><param name=\"text\">@</param><param name=\"count\">#</param></function>",
+    ),
+];
+
+#[test]
+fn numbers_keep_their_digits_whatever_their_size() {
+    let xml = XML.iter().map(|(family, _, text)| (*family, *text));
+    for (family, text) in LOOSE.into_iter().chain(xml) {
+        for number in [
+            "1e999",
+            "-4020.02120212820282028202e402",
+            "123456789012345678901234567890",
+            "[1e400,{\"a\":-1.10}]",
+        ] {
+            if family == "gemma4" && number.starts_with('[') {
+                continue;
+            }
+            let text = text.replace('@', "a").replace('#', number);
+            let arguments = format!("{{\"text\":\"a\",\"count\":{number}}}");
+            assert_eq!(
+                parse(family, &text),
+                outcome("", [("f", &*arguments)]),
+                "{family}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_text_can_have_the_end_mark_of_arguments_in_it() {
+    for (family, mark, text) in XML {
+        for value in [
+            format!("a {mark} b"),
+            format!("{mark}{mark}x"),
+            format!("if x {{\n  print('{mark}')\n}} {mark}\n.\n"),
+        ] {
+            let call = text.replace('@', &value).replace('#', "7");
+            let arguments = json!({"text": value, "count": 7}).to_string();
+            let whole = parse(family, &call);
+            assert_eq!(whole, outcome("", [("f", &*arguments)]), "{family}");
+        }
+    }
+}
+
 #[test]
 fn deep_values_are_no_calls() {
     for (family, open, close) in [

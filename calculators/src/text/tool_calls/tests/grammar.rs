@@ -436,3 +436,54 @@ fn keywords_and_objects_of_gemma_may_be_left_out() {
         assert!(!accepts(&constraint, &call(wrong)), "{wrong}");
     }
 }
+
+#[test]
+fn lists_of_listed_elements_are_held_outside_of_json() {
+    let engine = engine();
+    let never = json!({"not": {}});
+    let list = |schema: Value| json!({"type": "object", "properties": {"t": schema, "n": never}, "required": ["t"]});
+    let flag = json!({"type": "boolean"});
+    for (schema, right, wrong) in [
+        (
+            json!({"type": "array", "prefixItems": [flag, {"type": "null"}], "items": false}),
+            vec!["[]", "[true]", "[false,null]"],
+            vec!["[null]", "[true,null,1]"],
+        ),
+        (
+            json!({"type": "array", "prefixItems": [flag], "items": {"type": "null"}, "minItems": 2}),
+            vec!["[true,null]", "[true,null,null,null]"],
+            vec!["[]", "[true]", "[true,true]"],
+        ),
+        (
+            json!({"type": "array", "prefixItems": [flag], "items": flag, "maxItems": 2}),
+            vec!["[]", "[true]", "[true,false]"],
+            vec!["[true,false,true]"],
+        ),
+        (
+            json!({"type": "array", "prefixItems": [flag, never], "items": flag}),
+            vec!["[]", "[true]"],
+            vec!["[true,true]"],
+        ),
+    ] {
+        let constraint = compiled(&engine, "gemma4", "", &list(schema.clone())).expect("compiles");
+        let call = |list: &str| format!("<|tool_call>call:f{{t:{list}}}<tool_call|>");
+        for (texts, expected) in [(right, true), (wrong, false)] {
+            for text in texts {
+                assert_eq!(
+                    accepts(&constraint, &call(text)),
+                    expected,
+                    "{schema}: {text}"
+                );
+            }
+        }
+    }
+    for family in ["pythonic", "lfm2", "olmo3", "deepseek_v32", "qwen3coder"] {
+        let plain = compiled(&engine, family, "", &list(flag.clone()));
+        assert!(plain.is_ok(), "{family}: {plain:?}");
+        let demanded = json!({"type": "object", "properties": {"n": never}, "required": ["n"]});
+        assert!(
+            compiled(&engine, family, "", &demanded).is_err(),
+            "{family}"
+        );
+    }
+}

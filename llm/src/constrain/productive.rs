@@ -1,0 +1,59 @@
+//! Finds the rules of a grammar that no text can begin with, because they lead to nothing but
+//! themselves: a text that has come to one cannot go on.
+
+use llguidance::earley::{CGrammar, CSymIdx};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Part of a grammar that no text can match.
+#[derive(Debug)]
+pub(super) enum Dead {
+    /// All of it.
+    Whole,
+    /// A rule that a text can come to.
+    Rule(String),
+}
+
+/// Checks that texts can go on wherever they come to.
+pub(super) fn check(grammar: &CGrammar) -> Result<(), Dead> {
+    // Rules with conditions hold sometimes, which is for the matcher to find out.
+    if grammar.parametric() {
+        return Ok(());
+    }
+    let start = grammar.start();
+    let mut rules: Vec<&[CSymIdx]> = Vec::new();
+    // What begins with a symbol.
+    let mut begun: FxHashMap<CSymIdx, Vec<CSymIdx>> = FxHashMap::default();
+    let mut known = FxHashSet::from_iter([start]);
+    let mut left = vec![start];
+    while let Some(symbol) = left.pop() {
+        for rule in grammar.rules_of(symbol) {
+            let (parts, ..) = grammar.rule_rhs(*rule);
+            if let Some(first) = parts.first() {
+                begun.entry(*first).or_default().push(symbol);
+            }
+            left.extend(parts.iter().filter(|part| known.insert(**part)));
+            rules.push(parts);
+        }
+    }
+    let is_leaf = |symbol: &CSymIdx| {
+        let data = grammar.sym_data(*symbol);
+        data.is_terminal || data.is_nullable || data.lexeme.is_some()
+    };
+    let mut alive: FxHashSet<CSymIdx> = known.into_iter().filter(is_leaf).collect();
+    let mut found: Vec<_> = alive.iter().copied().collect();
+    while let Some(symbol) = found.pop() {
+        let wholes = begun.get(&symbol).into_iter().flatten();
+        found.extend(wholes.filter(|whole| alive.insert(**whole)));
+    }
+    if !alive.contains(&start) {
+        return Err(Dead::Whole);
+    }
+    // Where nothing stands before it, no text comes to it.
+    let dead = rules.iter().find_map(|parts| {
+        let at = parts.iter().position(|part| !alive.contains(part))?;
+        (at > 0).then(|| parts[at])
+    });
+    dead.map_or(Ok(()), |rule| {
+        Err(Dead::Rule(grammar.sym_name(rule).to_owned()))
+    })
+}
