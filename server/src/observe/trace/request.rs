@@ -22,6 +22,8 @@ use super::{Traces, names};
 pub(crate) struct RequestTrace {
     pub(super) tracer: SdkTracer,
     pub(super) context: Context,
+    /// The same moment by both clocks, so that spans are in the order of what they tell.
+    began: (Instant, SystemTime),
 }
 
 impl RequestTrace {
@@ -38,13 +40,15 @@ impl RequestTrace {
             Some(route) => format!("{method} {route}"),
             None => method.to_string(),
         };
+        let began = (Instant::now(), SystemTime::now());
         let span = SpanBuilder::from_name(name)
             .with_kind(SpanKind::Server)
-            .with_start_time(SystemTime::now());
+            .with_start_time(began.1);
         let span = traces.tracer.build_with_context(span, &parent);
         Self {
             tracer: traces.tracer.clone(),
             context: parent.with_span(span),
+            began,
         }
     }
 
@@ -105,13 +109,13 @@ impl RequestTrace {
         if ended.has_failed || ended.status.is_some_and(|status| status.is_server_error()) {
             span.set_status(Status::error(error.unwrap_or_default()));
         }
-        span.end();
+        span.end_with_timestamp(self.wall(Instant::now()));
     }
 
-    /// The same moment by the clock of the wall.
-    pub(super) fn wall(instant: Instant) -> SystemTime {
-        let now = SystemTime::now();
-        now.checked_sub(instant.elapsed()).unwrap_or(now)
+    /// Returns the time of day of a moment since the request has come.
+    pub(super) fn wall(&self, moment: Instant) -> SystemTime {
+        let (began, time) = self.began;
+        time + moment.saturating_duration_since(began)
     }
 }
 

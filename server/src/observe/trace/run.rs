@@ -61,7 +61,7 @@ impl RunTrace {
         let tracer = &self.request.tracer;
         let span = SpanBuilder::from_name(format!("{} {}", names::RUN_GRAPH, self.graph))
             .with_kind(SpanKind::Internal)
-            .with_start_time(RequestTrace::wall(self.began))
+            .with_start_time(self.request.wall(self.began))
             .with_attributes([
                 KeyValue::new(names::OPERATION, names::RUN_GRAPH),
                 KeyValue::new(names::AGENT, self.graph.clone()),
@@ -79,7 +79,7 @@ impl RunTrace {
                 .map_or("", |explained| &explained.calculator);
             self.node(&graph, &node, calculator, error);
         }
-        graph.span().end();
+        graph.span().end_with_timestamp(self.request.wall(Instant::now()));
     }
 
     /// The span of a node, if it was called.
@@ -110,13 +110,13 @@ impl RunTrace {
         };
         let span = SpanBuilder::from_name(name)
             .with_kind(SpanKind::Internal)
-            .with_start_time(RequestTrace::wall(first))
+            .with_start_time(self.request.wall(first))
             .with_attributes(attributes);
         let mut span = self.request.tracer.build_with_context(span, graph);
         if let Some(error) = error.filter(|error| error.node.as_deref() == Some(node.name)) {
             fail(&mut span, error);
         }
-        span.end_with_timestamp(RequestTrace::wall(last.max(first)));
+        span.end_with_timestamp(self.request.wall(last.max(first)));
     }
 
     /// What a model was asked for, and what it did.
