@@ -127,12 +127,17 @@ impl Row {
         self.turn > 0 || self.request_turn > 0
     }
 
-    /// Whether it may take the place of another one while it waits: its owner has none, or not as
-    /// many as its weight says, and the other's has more; or the same is so of two requests of one
-    /// owner.
+    /// Returns true if it may take the place of another one while it waits. Its owner has none, or
+    /// not as many as its weight says, and the other's has more; or its owner is a tenant and has
+    /// less than half as many as the other's, by their weights; or the first is true of two
+    /// requests of one owner.
     fn may_replace(&self, other: &Self) -> bool {
-        let among_requests = self.request_turn == 0 && other.request_turn > 0;
-        (self.turn == 0 && other.turn > 0) || (self.owner == other.owner && among_requests)
+        if self.owner == other.owner {
+            return self.request_turn == 0 && other.request_turn > 0;
+        }
+        let is_first = self.turn == 0 && other.turn > 0;
+        let is_tenant = matches!(self.owner, Owner::Tenant(_));
+        is_first || (is_tenant && other.turn > 2 * self.turn)
     }
 
     /// The place in the order of prompts, where a prompt token takes so many microseconds.

@@ -216,6 +216,25 @@ fn requests_of_one_tenant_take_turns_beside_those_of_another() {
 }
 
 #[test]
+fn a_tenant_with_a_place_does_not_wait_for_one_with_nearly_all() {
+    for weight in [1, 3] {
+        let mut jobs: Vec<Job> = vec![of(0, 1, job(10, 2_000)); 100];
+        jobs.extend(vec![of(1, weight, at(300, job(10, 200))); 100]);
+        jobs.push(of(1, weight, at(310, job(10, 5))));
+        let history = places(64).play(&jobs);
+        let begun = (100..200).filter(|id| history.first_output(&jobs, *id) <= 40 * STEP);
+        let begun = begun.count() as u32;
+        // A third of the places, or what its weight gives: the others follow as places become free.
+        assert!(
+            (20..=64 * weight / (weight + 1)).contains(&begun),
+            "{begun}"
+        );
+        // One place is taken for each of them, once.
+        assert!(history.preemptions <= 64, "{}", history.preemptions);
+    }
+}
+
+#[test]
 fn a_tenant_alone_is_served_as_requests_without_tenants() {
     let plain: Vec<Job> = (0..40)
         .map(|number| at(number * 3, job(10 + 7 * (number as u32 % 5), 30)))

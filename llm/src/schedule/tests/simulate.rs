@@ -357,12 +357,10 @@ fn check(limits: &Limits, now: &Now<'_>, plan: &Plan) {
     for row in now.running.iter().filter(preempted) {
         let mut siblings = now.running.iter().filter(|other| other.id != row.id);
         let has_another = siblings.any(|other| other.owner == row.owner);
-        let admits_first = now.waiting.iter().any(|other| {
-            let is_first = other.turn == 0 || other.request_turn == 0;
-            is_first && plan.admit.contains(&other.id)
-        });
+        let admits_one_with_fewer = (now.waiting.iter())
+            .any(|other| other.may_replace(row) && plan.admit.contains(&other.id));
         assert!(
-            plan.admit.is_empty() || !row.has_credit || (admits_first && has_another),
+            plan.admit.is_empty() || !row.has_credit || (admits_one_with_fewer && has_another),
             "a place is taken from an owner that has no other: {now:?} {plan:?}"
         );
     }
