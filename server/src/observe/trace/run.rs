@@ -79,7 +79,9 @@ impl RunTrace {
                 .map_or("", |explained| &explained.calculator);
             self.node(&graph, &node, calculator, error);
         }
-        graph.span().end_with_timestamp(self.request.wall(Instant::now()));
+        graph
+            .span()
+            .end_with_timestamp(self.request.wall(Instant::now()));
     }
 
     /// The span of a node, if it was called.
