@@ -347,10 +347,10 @@ eof_line: "*** End of File" LF
         assert_eq!(expression(&format!("start: a0\n{doubled}a20: \"a\"")), None);
         // Deeper than any stack, and longer than any memory.
         let groups = format!("start: {}\"a\"", "(".repeat(400_000));
-        let chain: String = (0..100_000)
+        let links: Vec<_> = (0..100_000)
             .map(|at| format!("a{at}: a{}\n", at + 1))
             .collect();
-        let chain = format!("start: a0\n{chain}a100000: \"a\"");
+        let chain = format!("start: a0\n{}a100000: \"a\"", links.concat());
         let long = format!("a: \"{}\"\n", "x".repeat(10_000));
         let choices = format!("start: a{}\n{long}", " | a".repeat(1_000_000));
         for grammar in [groups, chain, choices] {
