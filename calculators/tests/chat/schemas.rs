@@ -4,39 +4,8 @@
 use graphmill_calculators::payload::HttpResponse;
 use serde_json::{Value, json};
 
-use super::tools::model;
+use super::tools::{FAMILIES, model};
 use super::{Chat, body};
-
-/// What the chat templates of the families have in them.
-const FAMILIES: [&str; 27] = [
-    "<tool_call></tool_call>",
-    "<|python_tag|>",
-    "[TOOL_CALLS] [ARGS]",
-    "functools",
-    "<function= <parameter=",
-    "<|channel|>",
-    "<｜tool▁call▁begin｜> ```json",
-    "<|tool_call>",
-    "<arg_key> <arg_value>",
-    "<arg_key> </arg_key><arg_value>",
-    "<|tool_calls_section_begin|>",
-    "<minimax:tool_call>",
-    "<|tool_call_start|>",
-    "DSML function_calls",
-    "DSML",
-    "<|START_ACTION|>",
-    "<|tools_prefix|>",
-    "<tool_calls> </tool_calls>",
-    "<TOOLCALL>",
-    "<function_calls>",
-    "<function name=\" <param name=\"",
-    "<seed:tool_call>",
-    "<|tool_call|> <|start_of_role|>",
-    "<|/tool|>",
-    "<atem:function_calls>",
-    "<|python_start|>",
-    "",
-];
 
 /// Schemas by the library that writes such, and words of the refusal where not all families can hold
 /// a call to it.

@@ -423,6 +423,39 @@ const MARKS: [&str; 29] = [
     "<｜tool▁call▁end｜>",
 ];
 
+/// Marks in the chat templates of the families, by which their formats are chosen.
+pub(super) const FAMILIES: [&str; 29] = [
+    "<tool_call></tool_call>",
+    "<|python_tag|>",
+    "[TOOL_CALLS]",
+    "[TOOL_CALLS] [ARGS]",
+    "functools",
+    "<function= <parameter=",
+    "<|channel|>",
+    "<｜tool▁call▁begin｜>",
+    "<｜tool▁call▁begin｜> ```json",
+    "<|tool_call>",
+    "<arg_key> <arg_value>",
+    "<arg_key> </arg_key><arg_value>",
+    "<|tool_calls_section_begin|>",
+    "<minimax:tool_call>",
+    "<|tool_call_start|>",
+    "DSML function_calls",
+    "DSML",
+    "<|START_ACTION|>",
+    "<|tools_prefix|>",
+    "<tool_calls> </tool_calls>",
+    "<TOOLCALL>",
+    "<function_calls>",
+    "<function name=\" <param name=\"",
+    "<seed:tool_call>",
+    "<|tool_call|> <|start_of_role|>",
+    "<|/tool|>",
+    "<atem:function_calls>",
+    "<|python_start|>",
+    "",
+];
+
 /// A tool whose arguments have to be just so.
 fn weather() -> Value {
     json!({"type": "function", "function": {"name": "weather", "parameters": {
@@ -434,37 +467,7 @@ fn weather() -> Value {
 
 #[test]
 fn a_demanded_call_is_right_whatever_the_model_would_say() {
-    for mark in [
-        "<tool_call></tool_call>",
-        "<|python_tag|>",
-        "[TOOL_CALLS]",
-        "[TOOL_CALLS] [ARGS]",
-        "functools",
-        "<function= <parameter=",
-        "<|channel|>",
-        "<｜tool▁call▁begin｜>",
-        "<｜tool▁call▁begin｜> ```json",
-        "<|tool_call>",
-        "<arg_key> <arg_value>",
-        "<arg_key> </arg_key><arg_value>",
-        "<|tool_calls_section_begin|>",
-        "<minimax:tool_call>",
-        "<|tool_call_start|>",
-        "DSML function_calls",
-        "DSML",
-        "<|START_ACTION|>",
-        "<|tools_prefix|>",
-        "<tool_calls> </tool_calls>",
-        "<TOOLCALL>",
-        "<function_calls>",
-        "<function name=\" <param name=\"",
-        "<seed:tool_call>",
-        "<|tool_call|> <|start_of_role|>",
-        "<|/tool|>",
-        "<atem:function_calls>",
-        "<|python_start|>",
-        "",
-    ] {
+    for mark in FAMILIES {
         // It would rather end its turn, or not think in harmony.
         let reply = match mark {
             "<|channel|>" => "<|channel|>commentary",

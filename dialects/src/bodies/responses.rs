@@ -61,7 +61,7 @@ pub const PLAIN: &[Plain] = &plain! {
     "prompt": Only(&[]),
     /// There are no tools of the server.
     "max_tool_calls": Only(&[]),
-    /// What does not fit is refused.
+    /// Input that does not fit is refused.
     "truncation": Only(&["\"disabled\""]),
     /// Chat has log probabilities.
     "top_logprobs": Only(&["0"]),

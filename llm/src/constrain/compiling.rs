@@ -72,7 +72,7 @@ impl<T> State<T> {
             && !running.any(|(_, other, _)| *other == tenant)
     }
 
-    /// Returns true if none of a tenant can begin until the overdue ones have ended.
+    /// Returns true if none of a tenant can begin until overdue ones have ended.
     fn is_full(&self, tenant: Option<Tenant>) -> bool {
         let mut left = self.left.iter();
         self.left.len() >= MOST_RUNNING || left.any(|(_, other)| *other == tenant)

@@ -7,7 +7,9 @@ use std::slice::Iter;
 
 /// Maximum number of bytes of an expression.
 const LONGEST: usize = 12 << 10;
-/// Terminals that grammars import.
+/// Maximum depth of groups and rules within each other.
+const MOST_LEVELS: usize = 64;
+/// Expressions of the terminals that grammars can import.
 const COMMON: [(&str, &str); 16] = [
     ("DIGIT", "[0-9]"),
     ("HEXDIGIT", "[0-9A-Fa-f]"),
@@ -50,6 +52,8 @@ struct Grammar {
     rules: BTreeMap<String, Vec<Word>>,
     /// Expressions of rules; none while one is being written.
     written: BTreeMap<String, Option<String>>,
+    /// Depth of the group that is being written.
+    level: usize,
 }
 
 type Words<'a> = Peekable<Iter<'a, Word>>;
@@ -117,12 +121,22 @@ impl Grammar {
         Some(written)
     }
 
+    /// Writes a group; none for one that is too deep or too long.
     fn alternatives(&mut self, words: &mut Words<'_>) -> Option<String> {
-        let mut all = vec![self.sequence(words)?];
-        while words.next_if_eq(&&Word::Sign('|')).is_some() {
-            all.push(self.sequence(words)?);
+        if self.level == MOST_LEVELS {
+            return None;
         }
-        Some(format!("(?:{})", all.join("|")))
+        self.level += 1;
+        let mut all = self.sequence(words)?;
+        while words.next_if_eq(&&Word::Sign('|')).is_some() {
+            all.push('|');
+            all.push_str(&self.sequence(words)?);
+            if all.len() > LONGEST {
+                return None;
+            }
+        }
+        self.level -= 1;
+        Some(format!("(?:{all})"))
     }
 
     fn sequence(&mut self, words: &mut Words<'_>) -> Option<String> {
@@ -333,5 +347,16 @@ eof_line: "*** End of File" LF
             .collect();
         let doubled = doubled.concat();
         assert_eq!(expression(&format!("start: a0\n{doubled}a20: \"a\"")), None);
+        // Deeper than any stack, and longer than any memory.
+        let groups = format!("start: {}\"a\"", "(".repeat(400_000));
+        let links: Vec<_> = (0..100_000)
+            .map(|at| format!("a{at}: a{}\n", at + 1))
+            .collect();
+        let chain = format!("start: a0\n{}a100000: \"a\"", links.concat());
+        let long = format!("a: \"{}\"\n", "x".repeat(10_000));
+        let choices = format!("start: a{}\n{long}", " | a".repeat(1_000_000));
+        for grammar in [groups, chain, choices] {
+            assert_eq!(expression(&grammar), None);
+        }
     }
 }
