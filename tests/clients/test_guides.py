@@ -20,6 +20,7 @@ import pytest
 
 from conftest import BINARY, ROOT, free_port
 from test_docs import blocks, pages
+from test_hub import hub
 
 CUSTOM = BINARY.with_name("custom_node")
 GUIDES = ("README.md", "docs/guide/", "docs/concepts/", "docs/reference/kserve.md", "docs/reference/torchserve.md", "demos/", "packaging/")
@@ -35,6 +36,8 @@ UNTRIED = {
     "python": "trains a model",
     "pip ": "needs a network",
     "hf ": "needs a network",
+    "git clone ": "needs a network",
+    "graphmill serve model-BF16": "needs what a network has",
     "docker ": "needs a daemon",
     "kubectl ": "needs a cluster",
     "grpcurl ": "is not installed",
@@ -45,9 +48,12 @@ MIRROR = """sed -i 's|"mediapipe_config_list": .|&{ "name": "mirror", "base_path
 # What a reader has beside the repository's files when a page begins.
 PREPARED = {
     "docs/guide/access.md": "openssl req -x509 -newkey ed25519 -nodes -keyout server.key -out server.crt -subj /CN=localhost 2>/dev/null",
+    "docs/guide/get-a-model.md": "graphmill quantize --allow_requantize demos/tiny_chat/model.gguf model-BF16.gguf BF16",
     "docs/guide/models.md": "mkdir -p models/qwen3 && cp demos/tiny_chat/model.gguf models/qwen3/Qwen3-0.6B-Q8_0.gguf",
     "docs/guide/observing.md": "cp graphs/chat/graph.pbtxt graphs/chat/edited.pbtxt",
+    "docs/guide/onnx.md": "cp demos/digits/model.onnx .",
     "docs/guide/residence.md": """
+        mkdir models && cp demos/tiny_chat/model.gguf models/rare.gguf
         graphmill serve --config_path config.json --rest_port 0 2> log &
         until grep -q 'ready after' log; do sleep 0.1; done; kill %1; wait""",
     "docs/guide/serving.md": "mkdir -p models/org/model && cp graphs/ovms_llm/graph.pbtxt models/org/model",
@@ -56,6 +62,11 @@ PREPARED = {
         echo 'input_stream: "a" input_side_packet: "limit" output_stream: "b" output_side_packet: "limit"
             node { calculator: "PassThroughCalculator" input_stream: "a" output_stream: "b" }' > graph.pbtxt
         echo '{"stream": "a", "value": 1}' > packets.jsonl""",
+    "docs/guide/triton.md": """
+        mkdir -p models/digits/1 && cp demos/digits/model.onnx models/digits/1
+        echo 'platform: "onnxruntime_onnx" max_batch_size: 8
+            input { name: "image" data_type: TYPE_FP32 dims: [1, 16, 16] }
+            output { name: "scores" data_type: TYPE_FP32 dims: [10] }' > models/digits/config.pbtxt""",
     "docs/reference/kserve.md": MIRROR,
     "docs/reference/torchserve.md": f"""{MIRROR}; mkdir mirror; cp demos/tiny_vision/samples/two.png picture.jpg
         echo 'input_stream: "x" output_stream: "same" node {{ calculator: "PassThroughCalculator" input_stream: "x" output_stream: "same" }}' > mirror/graph.pbtxt""",
@@ -212,7 +223,13 @@ def reader(request, tmp_path):
 
 
 @pytest.mark.parametrize("reader", tried_pages(), indirect=True, ids=str)
-def test_a_page_does_what_it_says(reader):
+def test_a_page_does_what_it_says(reader, tmp_path_factory):
+    with hub(tmp_path_factory.mktemp("cache")) as (environment, _):
+        reader.environment |= {name: value for name, value in environment.items() if name.startswith("HF_")}
+        for_each_command(reader)
+
+
+def for_each_command(reader):
     for number, command in command_lines((ROOT / reader.page).read_text()):
         if is_tried(command):
             try:

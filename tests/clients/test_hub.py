@@ -13,8 +13,8 @@ import huggingface_hub
 
 from conftest import BINARY, ROOT
 
-REPOSITORY = "org/model-GGUF"
-FILE = "tiny-Q8_0.gguf"
+REPOSITORY = "Qwen/Qwen3-0.6B-GGUF"
+FILE = "Qwen3-0.6B-Q8_0.gguf"
 MODEL = (ROOT / "demos/tiny_chat/model.gguf").read_bytes()
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

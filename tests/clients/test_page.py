@@ -84,7 +84,7 @@ def answer_with(page, events):
 
 def test_figures_are_those_of_the_server_or_none(server, open_page):
     page = open_page(server.url + "/")
-    chunk = {"choices": [{"delta": {"content": "Hello."}, "finish_reason": "length"}], "usage": {"prompt_tokens": 7, "completion_tokens": 101}}
+    chunk = {"choices": [{"index": 0, "delta": {"content": "Hello."}, "finish_reason": "length"}], "usage": {"prompt_tokens": 7, "completion_tokens": 101}}
     timings = {"prepare_ms": 1, "queue_ms": 2, "prefill_ms": 30, "decode_ms": 2000, "ttft_ms": 36, "total_ms": 2040}
     answer_with(page, [("message", chunk), ("message", "[DONE]"), ("timings", timings)])
     ask(page, "Hi")
@@ -587,5 +587,5 @@ def test_no_web_leaves_the_page_out(start_server, tmp_path):
     config.write_text(json.dumps({"model_config_list": [], "mediapipe_config_list": [{"name": "mirror", "base_path": "mirror"}]}))
     server = start_server(config, flags=["--no_web"])
     server.wait_until(server.is_ready, "ready")
-    assert server.get("/")[0] == 404
+    assert server.get("/")[0] == 405
     assert server.get("/page/main.js")[0] == 404

@@ -87,7 +87,12 @@ fn try_run(arguments: &Arguments) -> Result<(), String> {
     let written = progress::shown_while(part_done, || weights::quantize(input, &part, &wanted));
     let told = |error| match error {
         LoadError::Model { message, .. } => {
-            format!("cannot quantize `{}`: {message}", input.display())
+            let hint = if message.contains("requantizing") {
+                ": `graphmill quantize --allow_requantize` does it, at a cost in quality"
+            } else {
+                ""
+            };
+            format!("cannot quantize `{}`: {message}{hint}", input.display())
         }
         other => other.to_string(),
     };

@@ -48,7 +48,7 @@ fn a_file_is_written_whole_or_not_at_all() {
         (
             &[MODEL, new, "Q4_0"],
             1,
-            "requantizing from type q8_0 is disabled",
+            "requantizing from type q8_0 is disabled: `graphmill quantize --allow_requantize` does it",
         ),
         (&[path(&damaged), new, "Q8_0"], 1, "damaged.gguf"),
         (
