@@ -66,19 +66,31 @@ impl<W: FileSource + ?Sized> FileSource for &W {
 /// Size of the largest graph or configuration.
 const MAX_READ_BYTES: u64 = 64 << 20;
 
+/// Size of the largest model that is read as a whole: files of ONNX cannot be larger.
+const MAX_MODEL_BYTES: u64 = 2 << 30;
+
 /// Reads a file that has an end: devices and pipes, of which a configuration can name any, are
 /// refused, and so is a file of more than 64 MiB.
 ///
 /// # Errors
 /// Those of the file system, and that the file is too large.
 pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
-    check_regular(path)?;
+    read_at_most(path, MAX_READ_BYTES)
+}
+
+fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let too_large = || {
+        let message = format!("it has more than {} MiB", most >> 20);
+        io::Error::new(io::ErrorKind::FileTooLarge, message)
+    };
+    if check_regular(path)? > most {
+        return Err(too_large());
+    }
     let mut contents = Vec::new();
     // The size of a file that grows says nothing.
-    let mut file = std::fs::File::open(path)?.take(MAX_READ_BYTES + 1);
-    if file.read_to_end(&mut contents)? as u64 > MAX_READ_BYTES {
-        let message = format!("it has more than {} MiB", MAX_READ_BYTES >> 20);
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    let mut file = std::fs::File::open(path)?.take(most + 1);
+    if file.read_to_end(&mut contents)? as u64 > most {
+        return Err(too_large());
     }
     Ok(contents)
 }
@@ -92,11 +104,14 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
-/// Looks before the file is opened, where a pipe would wait for its writer.
-fn check_regular(path: &Path) -> io::Result<()> {
-    let kind = std::fs::metadata(path)?.file_type();
-    if kind.is_file() || kind.is_dir() {
-        return Ok(()); // reading a folder has an error of its own
+/// Looks before the file is opened, where a pipe would wait for its writer. Returns its size.
+fn check_regular(path: &Path) -> io::Result<u64> {
+    let found = std::fs::metadata(path)?;
+    if found.is_file() {
+        return Ok(found.len());
+    }
+    if found.is_dir() {
+        return Ok(0); // reading a folder has an error of its own
     }
     Err(io::Error::other("is neither a file nor a link to one"))
 }
@@ -135,10 +150,7 @@ impl FileSource for Files {
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let path = self.resolve(path);
-        check_regular(&path)?;
-        // Models have any size.
-        std::fs::read(path)
+        read_at_most(&self.resolve(path), MAX_MODEL_BYTES)
     }
 
     fn find(&self, path: &Path) -> io::Result<()> {

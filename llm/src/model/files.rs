@@ -155,26 +155,31 @@ fn other_parts(path: &Path) -> Vec<PathBuf> {
 /// Returns the files of a model in order, by the name of one: `large-00001-of-00003.gguf` has three,
 /// and a model that is not split is its only file.
 pub fn model_parts(path: &Path) -> Vec<PathBuf> {
-    /// More parts than any model has.
-    const MOST: u32 = 1_000;
-    let name = path.file_name().and_then(|name| name.to_str());
-    let numbers = name.and_then(|name| {
-        let (stem, count) = name.strip_suffix(".gguf")?.rsplit_once("-of-")?;
-        let (stem, number) = stem.rsplit_once('-')?;
-        let digits = |text: &str| {
-            (text.len() == 5)
-                .then(|| text.parse::<u32>().ok())
-                .flatten()
-        };
-        let (number, count) = (digits(number)?, digits(count)?.min(MOST));
-        (1..=count).contains(&number).then_some((stem, count))
-    });
-    let Some((stem, count)) = numbers else {
+    let Some((stem, _, count)) = part_of(path) else {
         return vec![path.to_owned()];
     };
     (1..=count)
         .map(|part| path.with_file_name(format!("{stem}-{part:05}-of-{count:05}.gguf")))
         .collect()
+}
+
+/// Returns true if a file is the first part of a model, by its name, or all of it.
+pub fn is_first_part(path: &Path) -> bool {
+    part_of(path).is_none_or(|(_, number, _)| number == 1)
+}
+
+/// The name of a part without its number, the number, and the count of parts.
+fn part_of(path: &Path) -> Option<(&str, u32, u32)> {
+    /// More parts than any model has.
+    const MOST: u32 = 1_000;
+    let name = path.file_name()?.to_str()?;
+    let (stem, count) = name.strip_suffix(".gguf")?.rsplit_once("-of-")?;
+    let (stem, number) = stem.rsplit_once('-')?;
+    let digits = |text: &str| text.parse::<u32>().ok().filter(|_| text.len() == 5);
+    let (number, count) = (digits(number)?, digits(count)?.min(MOST));
+    (1..=count)
+        .contains(&number)
+        .then_some((stem, number, count))
 }
 
 #[cfg(test)]

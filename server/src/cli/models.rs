@@ -12,7 +12,7 @@ use clap::Args;
 use super::{Format, progress, report};
 use crate::{
     hub::{self, Cache, CachedFile, Fetched, ModelName, Order, bytes},
-    observe::log::{self, Level},
+    observe::log::{self, Level, shown},
 };
 
 /// Arguments of `pull`.
@@ -101,7 +101,7 @@ pub(super) fn list(arguments: &List) -> ExitCode {
 fn table(files: &[CachedFile]) -> String {
     let names = files
         .iter()
-        .map(|file| format!("{}:{}", file.repository, file.file));
+        .map(|file| shown(&format!("{}:{}", file.repository, file.file)));
     let names: Vec<String> = names.collect();
     let width = names.iter().map(String::len).max().unwrap_or_default();
     let mut table = String::new();

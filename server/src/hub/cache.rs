@@ -2,10 +2,13 @@
 //! `models--org--repo/{blobs,refs,snapshots}`.
 
 use std::{
+    collections::HashSet,
     env, fs,
     io::{self, ErrorKind},
     path::{Path, PathBuf},
 };
+
+use graphmill_engine::read_text;
 
 use super::{
     ModelName,
@@ -114,7 +117,7 @@ impl Cache {
     /// The snapshots that are here with their files, that of `main` first.
     pub(super) fn snapshots(&self, repository: &str) -> Vec<(PathBuf, Vec<RepositoryFile>)> {
         let folder = self.folder(repository);
-        let main = fs::read_to_string(folder.join("refs/main")).unwrap_or_default();
+        let main = read_text(&folder.join("refs/main")).unwrap_or_default();
         let mut snapshots = folders_in(&folder.join("snapshots")).unwrap_or_default();
         snapshots.sort_by_key(|snapshot| !snapshot.ends_with(main.trim()));
         let files = |snapshot: PathBuf| {
@@ -187,16 +190,38 @@ impl Cache {
                 "`{name}` is not in the cache: `graphmill list` shows what is"
             ));
         }
+        let targets: Vec<_> = links
+            .iter()
+            .filter_map(|it| it.canonicalize().ok())
+            .collect();
         for link in &links {
-            let blob = link.canonicalize();
             fs::remove_file(link).map_err(failed)?;
-            if let Ok(blob) = blob
-                && blob != *link
-            {
+        }
+        let kept = self.linked(&name.repository);
+        let own = folder.join("blobs").canonicalize();
+        for blob in targets {
+            // A link may lead to a file of somebody else, and several to the same file.
+            let is_own = blob.parent() == own.as_deref().ok();
+            if is_own && !kept.contains(&blob) && blob.exists() {
                 fs::remove_file(blob).map_err(failed)?;
             }
         }
         Ok(before.saturating_sub(blobs()))
+    }
+
+    /// The files that the snapshots of a repository lead to.
+    fn linked(&self, repository: &str) -> HashSet<PathBuf> {
+        let snapshots = folders_in(&self.folder(repository).join("snapshots"));
+        let target = |snapshot: &PathBuf| {
+            let files = files_in(snapshot).into_iter();
+            let targets = files.filter_map(|(file, _)| snapshot.join(file).canonicalize().ok());
+            targets.collect::<Vec<_>>()
+        };
+        snapshots
+            .unwrap_or_default()
+            .iter()
+            .flat_map(target)
+            .collect()
     }
 }
 

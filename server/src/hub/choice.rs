@@ -1,8 +1,11 @@
 //! The choice of the files of a repository that make the model of a name.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+};
 
-use graphmill_llm::model_parts;
+use graphmill_llm::{is_first_part, model_parts};
 
 use super::{ModelName, bytes};
 
@@ -38,6 +41,9 @@ const USUAL: &str = "Q4_K_M";
 /// Types of projectors, the best first: small files, whose quality shows.
 const PROJECTOR_TYPES: [&str; 3] = ["F16", "BF16", "Q8_0"];
 
+/// Maximum number of files of models in a repository.
+const MAX_MODELS: usize = 10_000;
+
 /// Maximum number of files that a message lists.
 const LISTED: usize = 30;
 
@@ -52,12 +58,13 @@ pub(super) fn choose<'a>(
         .iter()
         .filter(is_gguf)
         .partition(|file| base(&file.path).starts_with("mmproj"));
-    let is_first = |file: &&&RepositoryFile| {
-        let parts = model_parts(Path::new(&file.path));
-        parts
-            .first()
-            .is_some_and(|first| *first == Path::new(&file.path))
-    };
+    if models.len() > MAX_MODELS {
+        return Err(format!(
+            "`{}` lists more than {MAX_MODELS} GGUF files",
+            name.repository
+        ));
+    }
+    let is_first = |file: &&&RepositoryFile| is_first_part(Path::new(&file.path));
     let firsts: Vec<&RepositoryFile> = models.iter().filter(is_first).copied().collect();
     let usable: Vec<&RepositoryFile> = firsts
         .iter()
@@ -112,8 +119,8 @@ pub(super) fn choose<'a>(
 
 /// Bytes of all parts of a model.
 fn of_all(first: &RepositoryFile, files: &[RepositoryFile]) -> u64 {
-    let parts: Vec<PathBuf> = model_parts(Path::new(&first.path));
-    let is_part = |file: &&RepositoryFile| parts.iter().any(|part| part == Path::new(&file.path));
+    let parts: HashSet<PathBuf> = model_parts(Path::new(&first.path)).into_iter().collect();
+    let is_part = |file: &&RepositoryFile| parts.contains(Path::new(&file.path));
     files.iter().filter(is_part).map(|file| file.size).sum()
 }
 

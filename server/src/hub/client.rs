@@ -232,11 +232,11 @@ struct Lfs {
 }
 
 impl Sibling {
-    /// A file, unless it has a path that would leave its folder.
+    /// A file, unless it has a path that would leave its folder, or that a terminal would obey.
     fn file(self) -> Option<RepositoryFile> {
-        let is_inside = |part: &str| {
-            !matches!(part, "" | "." | ".." | ".cache") && !part.contains(['\\', '\0'])
-        };
+        let is_odd = |it: char| it == '\\' || it.is_control();
+        let is_inside =
+            |part: &str| !matches!(part, "" | "." | ".." | ".cache") && !part.contains(is_odd);
         if !self.rfilename.split('/').all(is_inside) {
             return None;
         }

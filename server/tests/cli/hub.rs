@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Output, Stdio},
 };
@@ -75,6 +76,7 @@ fn a_model_is_pulled_once_into_the_shared_cache_listed_and_removed() {
         ("m-Q8_0.gguf", &large),
         ("README.md", b"words"),
         ("../../outside-Q4_K_M.gguf", b"no"),
+        ("\u{1b}[2J\nerror: Q4_K_M.gguf", b"no"),
     ]);
     let home = home();
     for fetched in [1, 1] {
@@ -122,6 +124,37 @@ fn a_model_is_pulled_once_into_the_shared_cache_listed_and_removed() {
     done(&hub, home.path(), &["rm", REPOSITORY]);
     assert!(!folder(home.path()).exists());
     assert_eq!(done(&hub, home.path(), &["list"]), "");
+}
+
+#[test]
+fn files_that_others_use_are_not_removed() {
+    let hub = Hub::start(&[("m-Q8_0.gguf", &bytes(1)), ("copy-Q6_K.gguf", &bytes(1))]);
+    let home = home();
+    for kind in ["Q8_0", "Q6_K"] {
+        done(
+            &hub,
+            home.path(),
+            &["pull", &format!("{REPOSITORY}:{kind}")],
+        );
+    }
+    let snapshot = folder(home.path()).join("snapshots").join(COMMIT);
+    let elsewhere = home.path().join("mine.gguf");
+    fs::write(&elsewhere, "mine").expect("writable");
+    symlink(&elsewhere, snapshot.join("mine-Q4_0.gguf")).expect("writable");
+    symlink(&elsewhere, snapshot.join("\u{1b}[2J\n-Q5_0.gguf")).expect("writable");
+    let listed = done(&hub, home.path(), &["list"]);
+    assert!(
+        !listed.contains('\u{1b}') && listed.lines().count() == 4,
+        "{listed}"
+    );
+    for kind in ["Q4_0", "Q8_0"] {
+        done(&hub, home.path(), &["rm", &format!("{REPOSITORY}:{kind}")]);
+    }
+    assert_eq!(fs::read(&elsewhere).expect("there"), b"mine");
+    let copy = fs::read(snapshot.join("copy-Q6_K.gguf"));
+    assert_eq!(copy.expect("there"), bytes(1));
+    done(&hub, home.path(), &["rm", &format!("{REPOSITORY}:Q6_K")]);
+    assert_eq!(blobs(home.path()), [""; 0]);
 }
 
 #[test]

@@ -62,8 +62,8 @@ impl Grammar {
     fn read(grammar: &str) -> Option<Self> {
         let mut read = Self::default();
         let mut last = None;
-        for line in lines(grammar) {
-            let words = words(&line)?;
+        for line in grammar.lines() {
+            let words = words(line)?;
             match &words[..] {
                 [] => {}
                 // What may stand between all terminals is not written into them.
@@ -175,18 +175,13 @@ impl Grammar {
     }
 }
 
-/// The lines of a grammar without comments.
-fn lines(grammar: &str) -> impl Iterator<Item = String> {
-    let lines = grammar.lines().map(str::trim);
-    let lines = lines.filter(|line| !line.starts_with("//") && !line.starts_with('#'));
-    lines.map(str::to_owned)
-}
-
-/// The words of a line; none where it has others than are known here.
+/// The words of a line before its comment; none where it has others than are known here.
 fn words(line: &str) -> Option<Vec<Word>> {
     let (mut words, mut rest) = (Vec::new(), line.trim_start());
     while let Some(c) = rest.chars().next() {
         let length = match c {
+            '#' => break,
+            '/' if rest.starts_with("//") => break,
             '"' | '/' => {
                 let end = closing(rest, c)?;
                 let behind = &rest[end..];
@@ -298,6 +293,7 @@ eof_line: "*** End of File" LF
                     "*** Begin Patch\n*** Remove File: a\n*** End Patch\n",
                 ][..],
             ),
+            ("start: a // a\n# b\na: \"x\" # a", &["x"], &["", "xx"]),
             (
                 sums,
                 &["1", "1 + 2*3", "10 - 4"],

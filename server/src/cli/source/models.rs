@@ -9,7 +9,10 @@ use std::{
 use graphmill_llm::{ModelKind, kind_of};
 
 use super::{ModelFlags, entry_of, graph::text_with, graph_in, is_model, is_onnx, one_graph};
-use crate::config::{self, Config, GraphEntry, Serving};
+use crate::{
+    config::{self, Config, GraphEntry, Serving},
+    observe::log::shown,
+};
 
 /// Folders in folders, as far as models are kept.
 const DEPTH: usize = 8;
@@ -55,14 +58,14 @@ impl Found {
         {
             match one_graph(&file, folder, Some(name)) {
                 Ok(config) => config.graphs.into_iter().for_each(|it| self.add(it)),
-                Err(why) => tracing::warn!("`{}` is left out: {why}", folder.display()),
+                Err(why) => left_out(folder, &why),
             }
             return;
         }
         let mut paths: Vec<PathBuf> = match fs::read_dir(folder) {
             Ok(entries) => entries.filter_map(|it| Some(it.ok()?.path())).collect(),
             Err(error) => {
-                tracing::warn!("cannot read the folder `{}`: {error}", folder.display());
+                left_out(folder, &error.to_string());
                 return;
             }
         };
@@ -86,7 +89,7 @@ impl Found {
                 .flatten();
             match entry(model, name, projector.as_deref()) {
                 Ok(entry) => self.add(entry),
-                Err(why) => tracing::warn!("`{}` is left out: {why}", model.display()),
+                Err(why) => left_out(model, &why),
             }
         }
         if depth > 0 && (models.is_empty() || name.is_empty()) {
@@ -106,9 +109,9 @@ impl Found {
             independent: true,
             ..Serving::default()
         };
-        let (name, file) = (graph.name.clone(), graph.file.display().to_string());
+        let (name, file) = (graph.name.clone(), graph.file.clone());
         if let Some(why) = config::wrong_name(&name) {
-            tracing::warn!("`{file}` is left out: its name `{name:?}` {why}");
+            left_out(&file, &format!("its name {name:?} {why}"));
             return;
         }
         match self.graphs.entry(name) {
@@ -117,10 +120,16 @@ impl Found {
             }
             Entry::Occupied(other) => {
                 let (name, other) = (other.key(), other.get().file.display());
-                tracing::warn!("`{file}` is left out: `{other}` has the name `{name}`, too");
+                left_out(&file, &format!("`{other}` has the name `{name}`, too"));
             }
         }
     }
+}
+
+/// Tells of something that is not served.
+fn left_out(path: &Path, why: &str) {
+    let (path, why) = (shown(&path.display().to_string()), shown(why));
+    tracing::warn!("`{path}` is left out: {why}");
 }
 
 /// The name of what is in a folder of this name.
@@ -182,6 +191,8 @@ fn projector_of(model: &str, projectors: &[PathBuf]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -206,8 +217,18 @@ mod tests {
             fs::create_dir_all(file.parent().expect("a folder")).expect("writable");
             fs::write(file, "").expect("writable");
         }
-        std::os::unix::fs::symlink(folder.path(), folder.path().join("org/back"))
-            .expect("writable");
+        let link = |to: &Path, name: &str| {
+            let link = folder.path().join(name);
+            std::os::unix::fs::symlink(to, link).expect("writable");
+        };
+        link(folder.path(), "org/back");
+        link(Path::new("/dev/zero"), "endless.onnx");
+        let pipe = Command::new("mkfifo")
+            .arg(folder.path().join("pipe.onnx"))
+            .status();
+        assert!(pipe.expect("mkfifo runs").success());
+        let huge = fs::File::create(folder.path().join("huge.onnx")).expect("writable");
+        huge.set_len(1 << 40).expect("a hole");
         let config = models_in_folder(folder.path());
         let names: Vec<&str> = config.graphs.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(

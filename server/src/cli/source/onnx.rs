@@ -3,6 +3,7 @@
 use std::{fmt::Write as _, path::Path};
 
 use graphmill_calculators::{onnx::signature, tensor::TensorInfo};
+use graphmill_engine::{FileSource as _, Files};
 
 use super::graph::{quoted, whole_path};
 
@@ -10,7 +11,8 @@ use super::graph::{quoted, whole_path};
 pub(super) fn text(model: &Path) -> Result<String, String> {
     let path = whole_path(model)?;
     let wrong = |why: String| format!("`{}`: {why}", model.display());
-    let bytes = std::fs::read(model).map_err(|error| wrong(error.to_string()))?;
+    let bytes = Files::default().read(model);
+    let bytes = bytes.map_err(|error| wrong(error.to_string()))?;
     let [inputs, outputs] = signature(&bytes).map_err(wrong)?;
     let [mut streams, mut tensors, mut ports, mut tags] = [const { String::new() }; 4];
     for (kind, infos) in [("input", &inputs), ("output", &outputs)] {
