@@ -27,6 +27,8 @@ const FORMAT: u32 = 1;
 /// Maximum size of a manifest, and number of files.
 const MAX_MANIFEST_BYTES: u64 = 4 << 20;
 const MAX_FILES: usize = 10_000;
+/// Maximum length of the path of a file, and of its attributes, as entries of their own.
+const MAX_NAME_BYTES: u64 = 64 << 10;
 
 /// Contents of an archive.
 #[derive(Debug, Serialize, Deserialize)]

@@ -10,12 +10,28 @@ use std::{
 
 use tar::{Archive, EntryType};
 
-use super::{FORMAT, MANIFEST, MAX_FILES, MAX_MANIFEST_BYTES, Manifest, Packed, Summed, is_inside};
-use crate::config;
+use super::{
+    FORMAT, MANIFEST, MAX_FILES, MAX_MANIFEST_BYTES, MAX_NAME_BYTES, Manifest, Packed, Summed,
+    is_inside,
+};
+use crate::{config, observe::log::shown};
 
 /// The folder that an archive stands for.
 pub(in crate::cli) fn unpacked(file: &Path) -> Result<PathBuf, String> {
     unpack(file, &cache()?).map_err(|why| format!("cannot unpack `{}`: {why}", file.display()))
+}
+
+/// Refuses an archive with a name or an attribute that is too long: these are read as a whole.
+fn check_names(file: &mut File) -> Result<(), String> {
+    let told = |error: io::Error| error.to_string();
+    let mut archive = Archive::new(&mut *file);
+    for entry in archive.entries_with_seek().map_err(told)?.raw(true) {
+        let entry = entry.map_err(told)?;
+        if entry.header().entry_type() != EntryType::Regular && entry.size() > MAX_NAME_BYTES {
+            return Err(format!("it has a name of more than {MAX_NAME_BYTES} bytes"));
+        }
+    }
+    file.rewind().map_err(told)
 }
 
 /// The folder of unpacked archives.
@@ -35,7 +51,11 @@ fn cache() -> Result<PathBuf, String> {
 
 fn unpack(file: &Path, cache: &Path) -> Result<PathBuf, String> {
     let told = |error: io::Error| error.to_string();
+    if !fs::metadata(file).map_err(told)?.is_file() {
+        return Err("it is no file".to_owned());
+    }
     let mut archive = File::open(file).map_err(told)?;
+    check_names(&mut archive)?;
     let mut summed = Summed::new(&mut archive);
     io::copy(&mut summed, &mut io::sink()).map_err(told)?;
     let (_, sum) = summed.finish();
@@ -83,7 +103,7 @@ fn unpack(file: &Path, cache: &Path) -> Result<PathBuf, String> {
     for entry in entries {
         let mut entry = entry.map_err(told)?;
         let path = entry.path().map_err(told)?.into_owned();
-        let wrong = |why: &str| format!("`{}` {why}", path.display());
+        let wrong = |why: &str| format!("`{}` {why}", shown(&path.display().to_string()));
         let packed = expected.remove(&path);
         let packed = packed.ok_or_else(|| wrong("is not in its list, or there twice"))?;
         // Others than files say more bytes than they have, or lead elsewhere.
@@ -102,7 +122,10 @@ fn unpack(file: &Path, cache: &Path) -> Result<PathBuf, String> {
         }
     }
     if let Some(missing) = expected.keys().next() {
-        return Err(format!("`{}` is missing", missing.display()));
+        return Err(format!(
+            "`{}` is missing",
+            shown(&missing.display().to_string())
+        ));
     }
     let beside = beside.keep();
     if let Err(error) = fs::rename(&beside, &place) {
@@ -173,6 +196,7 @@ mod tests {
             ),
             ("x", SUM, "x", EntryType::Symlink, "no file inside"),
             ("x", SUM, "x", EntryType::GNUSparse, ""),
+            ("x\u{1b}", SUM, "y\u{1b}", EntryType::Regular, "`y\\u{1b}`"),
             ("x", SUM, "y", EntryType::Regular, "not in its list"),
             ("x", &zeros, "x", EntryType::Regular, "damaged"),
         ] {
@@ -182,6 +206,17 @@ mod tests {
             assert_eq!(fs::read_dir(&cache).expect("a folder").count(), 0, "{path}");
         }
         assert!(!folder.path().join("x").exists());
+        let file = archive(folder.path(), "x", SUM, "x", EntryType::Regular);
+        let mut name = Header::new_gnu();
+        name.set_entry_type(EntryType::GNULongName);
+        name.set_size(6 << 30);
+        name.set_cksum();
+        fs::write(&file, name.as_bytes()).expect("writable");
+        let hole = File::options().append(true).open(&file).expect("writable");
+        hole.set_len(7 << 30).expect("a hole");
+        let error = unpack(&file, &cache).expect_err("refused");
+        assert!(error.contains("a name of more than"), "{error}");
+        assert!(unpack(Path::new("/dev/zero"), &cache).is_err());
         let file = folder.path().join("b.gmar");
         for text in ["", "no archive", &"\0".repeat(4096)] {
             fs::write(&file, text).expect("writable");

@@ -1,9 +1,10 @@
 //! `config.properties` of TorchServe: each of its keys is a flag of `serve`, or has no effect, which
 //! the log says. What the command line or the environment says counts more.
 
-use std::{collections::BTreeMap, env, ffi::OsString, fs::File, path::Path};
+use std::{collections::BTreeMap, env, ffi::OsString, path::Path};
 
 use axum::http::Uri;
+use graphmill_engine::read_regular;
 use graphmill_grammar::suggest;
 use java_properties::PropertiesIter;
 use serde_json::{Map, Value};
@@ -128,9 +129,9 @@ fn variable(flag: &str) -> Option<OsString> {
 
 fn read(file: &Path) -> Result<BTreeMap<String, String>, String> {
     let shown = file.display();
-    let opened = File::open(file).map_err(|error| format!("cannot read `{shown}`: {error}"))?;
+    let text = read_regular(file).map_err(|error| format!("cannot read `{shown}`: {error}"))?;
     let mut properties = BTreeMap::new();
-    let read = PropertiesIter::new(opened).read_into(|key, value| {
+    let read = PropertiesIter::new(&*text).read_into(|key, value| {
         properties.insert(key, value);
     });
     read.map_err(|error| format!("`{shown}` is no properties file: {error}"))?;
