@@ -8,7 +8,8 @@ use graphmill_dialects::bodies::{
     vectors::{self, Document},
 };
 use graphmill_engine::{
-    Calculator, Contract, Cx, Flow, In, NoOptions, Offset, OpenCx, Out, Result, register,
+    Calculator, Contract, Cx, Flow, In, InputSet, NoOptions, Offset, OpenCx, Out, Result, Run,
+    register,
 };
 use serde_json::{Value, json};
 
@@ -46,6 +47,7 @@ impl Calculator for RerankRequest {
     type Ports = (In<HttpRequestPayload>, Out<Request>);
 
     fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
+        c.run(Run::Offload("cpu"));
         (c.input("HTTP_REQUEST_PAYLOAD"), c.output("REQUEST"))
     }
 
@@ -62,6 +64,10 @@ impl Calculator for RerankRequest {
             cx.emit(request, read);
         }
         Ok(Flow::Continue)
+    }
+
+    fn is_light(&self, (payload, _): Self::Ports, set: &InputSet) -> bool {
+        set.get(payload).is_none_or(body::is_light)
     }
 }
 register!(RerankRequest);

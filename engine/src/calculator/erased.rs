@@ -25,6 +25,7 @@ pub(crate) type Answer<T> = Result<T, Box<Error>>;
 
 pub(crate) trait Node: Send {
     fn process(&mut self, cx: &mut Cx<'_>) -> Answer<Flow>;
+    fn is_light(&self, set: &InputSet) -> bool;
     fn close(&mut self, cx: &mut Cx<'_>) -> Answer<()>;
     fn waits_for(&self) -> Option<String>;
 }
@@ -65,6 +66,10 @@ impl<C: Calculator> Node for Bound<C> {
         self.calculator
             .process(self.io.clone(), cx)
             .map_err(Box::new)
+    }
+
+    fn is_light(&self, set: &InputSet) -> bool {
+        self.calculator.is_light(self.io.clone(), set)
     }
 
     fn close(&mut self, cx: &mut Cx<'_>) -> Answer<()> {

@@ -85,6 +85,13 @@ pub trait Calculator: Sized + Send + 'static {
     /// Handles one input set, one event, or, in a source, makes the next output.
     fn process(&mut self, io: Self::Ports, cx: &mut Cx<'_>) -> Result<Flow>;
 
+    /// Returns true for an input set that takes less than 100 microseconds: a node of an executor
+    /// ([`Run::Offload`](crate::Run::Offload)) then handles it in the session's own task, as the
+    /// way there and back would cost more. Not asked of nodes that handle several sets at a time.
+    fn is_light(&self, _io: Self::Ports, _set: &InputSet) -> bool {
+        false
+    }
+
     /// Called once after the last `process`; may still emit. Also called when the session fails or
     /// is cancelled while the node is open, as [`Cx::status`] tells; not after a panic of the node,
     /// and not when the session is dropped.

@@ -92,6 +92,13 @@ impl Running {
                 self.call_here(frame, node, call, free);
             }
             (Some(Instance::Async(_)), _) => self.start_async(frame, node, call, free),
+            (Some(Instance::Sync(instance)), Place::Executor(_))
+                if matches!(call, Call::Inputs(_))
+                    && plan.lanes <= 1
+                    && instance.is_light(&state.intake.set) =>
+            {
+                self.call_here(frame, node, call, free);
+            }
             (Some(Instance::Sync(_)), Place::Executor(executor)) => {
                 self.offload(frame, node, usize::from(executor), call, free);
             }

@@ -33,8 +33,12 @@ fn the_graph_may_name_a_pool() {
                    options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: 1 } } }
         input_stream: "in"
         node { calculator: "HeavyCalculator" input_stream: "in" output_stream: "out" executor: "pool" }"#);
+    let here = std::thread::current().name().unwrap_or("").to_owned();
     h.push("in", 1, "a").block_until(|h| h.count("out") == 1);
-    h.expect("out", [(1, "pool-0".to_owned())]);
+    h.push("in", 2, "light").push("in", 3, "b");
+    h.block_until(|h| h.count("out") == 3);
+    let pool = || "pool-0".to_owned();
+    h.expect("out", [(1, pool()), (2, here), (3, pool())]);
     h.close("in").block_until(Harness::ended);
     h.finish();
 }

@@ -172,7 +172,7 @@ impl Server {
             ),
             media: media.transpose().map_err(StartError::Media)?,
             document: Document::default(),
-            changing: tokio::sync::Mutex::default(),
+            changing: Arc::default(),
             options,
             metrics: Arc::new(Metrics::new(&served, connections, &sequences)),
             statistics: Statistics::default(),

@@ -182,7 +182,7 @@ pub(crate) struct App {
     pub(crate) media: Option<Media>,
     pub(crate) document: Document,
     /// Held by the operator who changes the configuration.
-    pub(crate) changing: tokio::sync::Mutex<()>,
+    pub(crate) changing: Arc<tokio::sync::Mutex<()>>,
     pub(crate) started: Instant,
 }
 

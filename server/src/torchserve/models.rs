@@ -182,9 +182,11 @@ async fn change(
     change: impl FnOnce(&Path) -> Result<(), String> + Send + 'static,
 ) -> Result<(), Failure> {
     // One after the other: each reads what the one before has written.
-    let _changing = app.changing.lock().await;
+    let changing = Arc::clone(&app.changing).lock_owned().await;
     let (served, actor, file) = (Arc::clone(&app.runner.served), who.key(), file.to_owned());
     let changed = spawn_blocking(move || {
+        // Also where the client has left meanwhile.
+        let _changing = changing;
         let before = read_text(&file).map_err(|error| error.to_string())?;
         change(&file)?;
         if let Err(refused) = served.reload_for(actor.as_deref(), Some("models API")) {

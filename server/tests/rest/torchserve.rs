@@ -1,5 +1,7 @@
 //! TorchServe's API.
 
+use std::{io::Write as _, net::TcpStream};
+
 use serde_json::json;
 
 use crate::rest::support::{CHAT, Reply, Setup, TestServer, read};
@@ -597,8 +599,18 @@ async fn folders_are_registered_and_unregistered() {
         let now = std::fs::read_to_string(&config).expect("a file");
         assert_eq!(now, before, "{query}");
     }
+    // Those whose clients leave at once are undone all the same, before the next one.
+    let address = server.url.strip_prefix("http://").expect("an address");
+    for _ in 0..3 {
+        let mut leaving = TcpStream::connect(address).expect("connects");
+        let head =
+            "POST /models?url=wrong HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n";
+        leaving.write_all(head.as_bytes()).expect("sent");
+    }
     let reply = register("url=more&model_name=org/new&initial_workers=1&synchronous=true").await;
     assert_eq!(reply.status, 200, "{reply:?}");
+    let now = std::fs::read_to_string(&config).expect("a file");
+    assert!(now.contains("org/new"), "{now}");
     let reply = predict(&server, "org/new", "text/plain", "hi").await;
     assert_eq!((reply.status, &*reply.text), (200, "hi"), "{reply:?}");
     let delete = async |name: &str| {

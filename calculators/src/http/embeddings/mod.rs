@@ -10,7 +10,8 @@ use std::time::Instant;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use graphmill_dialects::bodies::{EMBEDDINGS, vectors};
 use graphmill_engine::{
-    Calculator, Contract, Cx, Flow, In, NoOptions, Offset, OpenCx, Out, Result, register,
+    Calculator, Contract, Cx, Flow, In, InputSet, NoOptions, Offset, OpenCx, Out, Result, Run,
+    register,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -51,6 +52,7 @@ impl Calculator for EmbeddingsRequest {
     type Ports = (In<HttpRequestPayload>, Out<Request>);
 
     fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
+        c.run(Run::Offload("cpu"));
         (c.input("HTTP_REQUEST_PAYLOAD"), c.output("REQUEST"))
     }
 
@@ -67,6 +69,10 @@ impl Calculator for EmbeddingsRequest {
             cx.emit(request, read);
         }
         Ok(Flow::Continue)
+    }
+
+    fn is_light(&self, (payload, _): Self::Ports, set: &InputSet) -> bool {
+        set.get(payload).is_none_or(body::is_light)
     }
 }
 register!(EmbeddingsRequest);

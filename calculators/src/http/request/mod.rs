@@ -7,7 +7,8 @@ use std::{
 
 use graphmill_dialects::{Fields, bodies::run::Run};
 use graphmill_engine::{
-    Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Res, Result, RunCx, register,
+    Calculator, Contract, Cx, Error, Flow, In, InputSet, OpenCx, Out, Res, Result, Run as Place,
+    RunCx, register,
 };
 use graphmill_llm::Vocab;
 
@@ -77,6 +78,7 @@ impl Calculator for OpenAIRequest {
     type Ports = OpenAIRequestPorts;
 
     fn contract(c: &mut Contract, _: &OpenAIRequestOptions) -> OpenAIRequestPorts {
+        c.run(Place::Offload("cpu"));
         OpenAIRequestPorts {
             payload: c.input("HTTP_REQUEST_PAYLOAD"),
             request: c.output("REQUEST"),
@@ -142,6 +144,10 @@ impl Calculator for OpenAIRequest {
         }
         cx.emit(io.request, read.request);
         Ok(Flow::Continue)
+    }
+
+    fn is_light(&self, io: OpenAIRequestPorts, set: &InputSet) -> bool {
+        set.get(io.payload).is_none_or(body::is_light)
     }
 }
 register!(OpenAIRequest);
