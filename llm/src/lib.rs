@@ -73,7 +73,7 @@ pub use load::{kind_of, prepare_process, trial};
 pub use measure::{Histogram, Measurements, SlotWait};
 pub use model::files::{ModelFiles, is_first_part, model_parts};
 pub use model::info::{self, LlmEngineInfo};
-pub use model::vocab::{GapMarks, TokenizeError, Vocab};
+pub use model::vocab::{GapMarks, NamedText, TokenizeError, Vocab};
 pub use model::weights;
 pub use model::{LoadStage, ModelKind, loading};
 pub use protocol::{

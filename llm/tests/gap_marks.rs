@@ -1,6 +1,6 @@
 //! Prompts of texts with a gap.
 
-use graphmill_llm::{GapMarks, Token, TokenizeError, Vocab};
+use graphmill_llm::{GapMarks, NamedText, Token, TokenizeError, Vocab};
 
 /// Bytes, a begin token and three marks.
 #[derive(Debug)]
@@ -61,18 +61,66 @@ impl Vocab for Marked {
     }
 }
 
+const MARKS: GapMarks = GapMarks {
+    before: 311,
+    after: 312,
+    gap: 313,
+    repository: None,
+    file: None,
+};
+
 #[test]
 fn a_gap_is_marked_behind_the_begin_token_and_nothing_ends_it() {
-    let marks = GapMarks {
-        before: 311,
-        after: 312,
-        gap: 313,
-    };
     let prompt = |bos| {
-        marks
-            .prompt(&Marked { bos }, "ab", "c", &|| true)
+        MARKS
+            .prompt(&Marked { bos }, &[], ("ab", "c"), &|| true)
             .expect("short")
     };
     assert_eq!(prompt(None), [311, 97, 98, 312, 99, 313]);
     assert_eq!(prompt(Some(299)), [299, 311, 97, 98, 312, 99, 313]);
+}
+
+#[test]
+fn other_files_come_before_it_with_their_names_where_the_model_knows_files() {
+    let file = |name: &str, text: &str| NamedText {
+        name: name.to_owned(),
+        text: text.to_owned(),
+    };
+    let context = [file("a.rs", "x"), file("b.rs", "y")];
+    let prompt = |marks: GapMarks| {
+        marks
+            .prompt(&Marked { bos: Some(299) }, &context, ("ab", "c"), &|| true)
+            .expect("short")
+    };
+    let tokens = |parts: &[(Option<Token>, &str)]| -> Vec<Token> {
+        let parts = parts.iter().flat_map(|(mark, text)| {
+            mark.iter()
+                .copied()
+                .chain(text.bytes().map(Token::from))
+                .collect::<Vec<_>>()
+        });
+        parts.collect()
+    };
+    let gap = [(Some(311), "ab"), (Some(312), "c"), (Some(313), "")];
+    let with_files = GapMarks {
+        repository: Some(314),
+        file: Some(315),
+        ..MARKS
+    };
+    let before = [
+        (Some(299), ""),
+        (Some(314), "myproject\n"),
+        (Some(315), "a.rs\nx"),
+        (Some(315), "b.rs\ny"),
+        (Some(315), "filename\n"),
+    ];
+    let expected = tokens(&[&before[..], &gap].concat());
+    assert_eq!(prompt(with_files), expected);
+    let before = [
+        (Some(299), ""),
+        (None, "\n\n--- snippet ---\n\nx"),
+        (None, "\n\n--- snippet ---\n\ny"),
+    ];
+    let expected = tokens(&[&before[..], &gap].concat());
+    assert_eq!(prompt(MARKS), expected);
 }

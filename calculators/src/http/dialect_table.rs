@@ -9,8 +9,8 @@ pub use graphmill_engine::registry::inventory;
 use super::dialect::{Dialect, Family, Place, Target};
 use super::inspect::tokenizer::Tokenizer;
 use super::{
-    chat, completions, embeddings, fields, generate, lmdeploy, messages, ollama::Ollama, openllm,
-    request, rerank, responses, tei, tgi, transcriptions,
+    chat, completions, embeddings, fields, generate, llama_server::LlamaServer, lmdeploy, messages,
+    ollama::Ollama, openllm, request, rerank, responses, tei, tgi, transcriptions,
 };
 use crate::payload::HttpRequestPayload;
 
@@ -43,6 +43,9 @@ const ALL: &[&dyn Dialect] = &[
     &Ollama::GENERATE,
     &Ollama::EMBED,
     &Ollama::EMBEDDINGS,
+    &LlamaServer::COMPLETION,
+    &LlamaServer::INFILL,
+    &LlamaServer::EMBEDDING,
 ];
 
 /// A dialect of another crate.

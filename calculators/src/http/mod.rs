@@ -5,7 +5,7 @@
 //! implement [`dialect::Dialect`]. `responses`, `messages` and `audio/transcriptions` have the fields
 //! of chats beside their own, `generate` those of `completions`, and all answers are written from
 //! the same chunks of text.
-//! `tgi` are those of Hugging Face's TGI, `lmdeploy` those of LMDeploy.
+//! `tgi` are those of Hugging Face's TGI, `lmdeploy` those of LMDeploy, `llama_server` llama-server's own.
 //! `embeddings`, Cohere's `embed`, `rerank` and `tei` are dialects that have nodes of their own, `tokenize`
 //! and `detokenize` are questions to the nodes for text. `ollama` has dialects of both kinds.
 //!
@@ -23,6 +23,7 @@ mod fields;
 mod generate;
 mod hugging_face;
 pub mod inspect;
+mod llama_server;
 mod lmdeploy;
 mod logprobs;
 mod messages;

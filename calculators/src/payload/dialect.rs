@@ -10,7 +10,7 @@ use graphmill_dialects::{
     schema::{self, Endpoint},
 };
 use graphmill_engine::{Result, RunCx};
-use graphmill_llm::Usage;
+use graphmill_llm::{AdapterSpec, Usage};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -106,6 +106,14 @@ pub trait Dialect: Debug + Sync {
     /// # Errors
     /// Names the field that is wrong.
     fn loaded(&self, _: &JsonBody, _unloads: bool) -> Result<Option<Value>> {
+        Ok(None)
+    }
+
+    /// The place of the adapter that a request names beside `model`, among those of the graph's model.
+    ///
+    /// # Errors
+    /// Names the field that is wrong.
+    fn adapter(&self, _: &JsonBody, _: &[AdapterSpec]) -> Result<Option<usize>> {
         Ok(None)
     }
 

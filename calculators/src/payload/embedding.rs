@@ -26,6 +26,11 @@ pub enum VectorForm {
         /// True for the vector of one text, without a list.
         is_one: bool,
     },
+    /// llama-server's: a list of objects, each with a list of vectors.
+    LlamaServer {
+        /// The field of the request that has the texts.
+        field: &'static str,
+    },
     /// TEI's: a list of vectors.
     Tei,
     /// TEI's cosines of the first text with each other one.
@@ -39,6 +44,7 @@ impl VectorForm {
             Self::OpenAI { .. } | Self::Ollama { is_one: false } => ("input", "dimensions"),
             Self::Cohere { .. } => ("texts", "output_dimension"),
             Self::Ollama { is_one: true } => ("prompt", "dimensions"),
+            Self::LlamaServer { field } => (field, "dimensions"),
             Self::Tei | Self::TeiSimilarity => ("inputs", "dimensions"),
         }
     }
@@ -49,9 +55,10 @@ impl VectorForm {
         match (self, index) {
             (Self::TeiSimilarity, 0) => format!("{texts}.source_sentence"),
             (Self::TeiSimilarity, _) => format!("{texts}.sentences[{}]", index - 1),
-            (Self::OpenAI { .. } | Self::Ollama { .. } | Self::Tei, _) if count == 1 => {
-                texts.to_owned()
-            }
+            (
+                Self::OpenAI { .. } | Self::Ollama { .. } | Self::LlamaServer { .. } | Self::Tei,
+                _,
+            ) if count == 1 => texts.to_owned(),
             _ => format!("{texts}[{index}]"),
         }
     }

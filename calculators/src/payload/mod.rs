@@ -23,8 +23,8 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::{Arc, LazyLock};
 
 pub use graphmill_llm::{
-    CompiledConstraint, Constraint, PlacedTile, QueuePlace, ReasoningLimit, ReasoningMarks,
-    SamplingParams, Tenant, Token, TokenLogprob, TokenSet, Tokens, Usage,
+    CompiledConstraint, Constraint, NamedText, PlacedTile, QueuePlace, ReasoningLimit,
+    ReasoningMarks, SamplingParams, Tenant, Token, TokenLogprob, TokenSet, Tokens, Usage,
 };
 use serde_json::{Map, Value};
 
@@ -203,6 +203,10 @@ pub enum Prompt {
         before: String,
         /// The text after it.
         after: String,
+        /// The field of the request that has this text.
+        field: &'static str,
+        /// Texts that the model sees beside.
+        context: Vec<NamedText>,
     },
     /// Text to be read as its sender says.
     Spelled {

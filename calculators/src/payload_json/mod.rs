@@ -43,7 +43,12 @@ fn prompts_to_json(prompts: &Prompts) -> Value {
     let prompt = |prompt: &Prompt| match prompt {
         Prompt::Text(text) => json!({ "text": text }),
         Prompt::Templated(prompt) => json!({ "templated": prompt.text }),
-        Prompt::Gap { before, after } => json!({ "gap": { "before": before, "after": after } }),
+        Prompt::Gap {
+            before,
+            after,
+            context,
+            ..
+        } => json!({ "gap": { "before": before, "after": after, "context": context } }),
         Prompt::Spelled {
             text,
             add_special,
@@ -64,6 +69,8 @@ enum PromptForm {
     Gap {
         before: String,
         after: String,
+        #[serde(default)]
+        context: Vec<graphmill_llm::NamedText>,
     },
     Spelled {
         text: String,
@@ -81,7 +88,16 @@ fn prompts_from_json(value: &Value) -> Result<Prompts, String> {
             text,
             ..TemplatedPrompt::default()
         }),
-        PromptForm::Gap { before, after } => Prompt::Gap { before, after },
+        PromptForm::Gap {
+            before,
+            after,
+            context,
+        } => Prompt::Gap {
+            before,
+            after,
+            field: "suffix",
+            context,
+        },
         PromptForm::Spelled {
             text,
             add_special,

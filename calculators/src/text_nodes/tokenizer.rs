@@ -109,7 +109,15 @@ impl Tokenizer {
         let text = match prompt {
             Prompt::Text(text) | Prompt::Spelled { text, .. } => text.len(),
             Prompt::Templated(prompt) => prompt.text.len(),
-            Prompt::Gap { before, after } => before.len() + after.len(),
+            Prompt::Gap {
+                before,
+                after,
+                context,
+                ..
+            } => {
+                let context = context.iter().map(|it| it.name.len() + it.text.len());
+                before.len() + after.len() + context.sum::<usize>()
+            }
             Prompt::Tokens(tokens) => tokens.len(),
         };
         let _claim = claim_room(text.saturating_mul(BYTES_OF_EACH))?;
@@ -127,9 +135,14 @@ impl Tokenizer {
                 let tokens = tokens.map_err(|error| not_tokenized(error, None))?;
                 return Ok(self.model.history().recall(&**vocab, prompt, tokens));
             }
-            Prompt::Gap { before, after } => {
-                let marks = vocab.gap_marks().ok_or_else(fills_no_gaps)?;
-                marks.prompt(&**vocab, before, after, &goes_on)
+            Prompt::Gap {
+                before,
+                after,
+                field,
+                context,
+            } => {
+                let marks = vocab.gap_marks().ok_or_else(|| fills_no_gaps(field))?;
+                marks.prompt(&**vocab, context, (before, after), &goes_on)
             }
             Prompt::Spelled {
                 text,
@@ -144,8 +157,9 @@ impl Tokenizer {
     }
 }
 
-fn fills_no_gaps() -> Error {
-    Error::invalid("`suffix` is not supported: the model was not trained to fill gaps")
-        .with_field("suffix")
+fn fills_no_gaps(field: &'static str) -> Error {
+    let message = format!("`{field}` is not supported: the model was not trained to fill gaps");
+    Error::invalid(message)
+        .with_field(field)
         .with_code("unsupported_parameter")
 }

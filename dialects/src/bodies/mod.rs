@@ -13,6 +13,7 @@ pub mod completions;
 pub mod generate;
 pub mod hugging_face;
 pub mod length;
+pub mod llama_server;
 pub mod lmdeploy;
 pub mod messages;
 pub mod ollama;
@@ -86,6 +87,12 @@ pub const OLLAMA_GENERATE: &str = "api/generate";
 pub const OLLAMA_EMBED: &str = "api/embed";
 /// Ollama's endpoint that makes a vector of a text.
 pub const OLLAMA_EMBEDDINGS: &str = "api/embeddings";
+/// llama-server's endpoint that continues prompts.
+pub const LLAMA_COMPLETION: &str = "/completion";
+/// llama-server's endpoint that fills the gap between two texts.
+pub const LLAMA_INFILL: &str = "/infill";
+/// llama-server's endpoint that makes vectors of texts.
+pub const LLAMA_EMBEDDING: &str = "/embedding";
 
 /// Sampling fields that nothing reads.
 const SAMPLING: &[Plain] = &plain! {
@@ -188,6 +195,16 @@ pub(crate) fn all() -> Vec<Endpoint> {
     let ollama_generate = Endpoint::new(OLLAMA_GENERATE).with::<ollama::Generate>();
     let without = [ollama::WITHOUT, ollama::WITHOUT_TOOLS].concat();
     let ollama_generate = ollama(ollama_generate, &without).and(ollama::GENERATE);
+    let llama = |own: Endpoint| {
+        own.with::<llama_server::Generation>()
+            .with::<llama_server::Adapters>()
+            .beside(&completions, llama_server::LISTED, llama_server::WITHOUT)
+            .and(llama_server::GENERATION)
+    };
+    let llama_completion =
+        llama(Endpoint::new(LLAMA_COMPLETION).with::<llama_server::Completion>());
+    let llama_infill = llama(Endpoint::new(LLAMA_INFILL).with::<llama_server::Infill>());
+    let llama_embedding = Endpoint::new(LLAMA_EMBEDDING).with::<llama_server::Embedding>();
     let (embed, rerank) = (Endpoint::new(EMBED), Endpoint::new(RERANK));
     let embeddings = Endpoint::new(EMBEDDINGS).with::<vectors::Embeddings>();
     let tei_embed = Endpoint::new(TEI_EMBED).with::<hugging_face::Embed>();
@@ -226,6 +243,9 @@ pub(crate) fn all() -> Vec<Endpoint> {
         ollama_generate,
         Endpoint::new(OLLAMA_EMBED).with::<ollama::Embed>(),
         Endpoint::new(OLLAMA_EMBEDDINGS).with::<ollama::Embeddings>(),
+        llama_completion,
+        llama_infill,
+        llama_embedding.and(llama_server::EMBEDDING),
     ]
 }
 

@@ -6,6 +6,7 @@ use std::{fmt, io, num::NonZero, thread};
 
 use super::delivery::{self, Outbox};
 use super::order::{Order, SavedPrefixes, Waiting};
+use super::standing::Standing;
 use super::status::{LlmEngineStatus, Shared};
 use super::step::Core;
 use super::token_masks;
@@ -249,6 +250,11 @@ impl LlmEngine {
     /// What the engine has measured since it was loaded.
     pub fn measurements(&self) -> Measurements {
         self.shared.measured.read()
+    }
+
+    /// The standings of the sequences that have a slot.
+    pub fn standings(&self) -> Vec<Standing> {
+        self.shared.standings.running()
     }
 
     /// What the engine is doing now.

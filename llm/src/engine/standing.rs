@@ -37,6 +37,16 @@ pub enum Standing {
     },
 }
 
+impl Standing {
+    /// Returns its slot, if it has one.
+    pub fn slot(self) -> Option<u32> {
+        match self {
+            Self::Queued { .. } => None,
+            Self::Prefills { slot, .. } | Self::Generates { slot, .. } => Some(slot),
+        }
+    }
+}
+
 impl fmt::Display for Standing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -131,6 +141,11 @@ impl Standings {
             place: ahead + 1,
             preempted: content.preempted.binary_search(&id).is_ok(),
         })
+    }
+
+    /// Returns the standings of those that have a slot.
+    pub(super) fn running(&self) -> Vec<Standing> {
+        self.lock().running.iter().map(|(_, it)| *it).collect()
     }
 
     pub(super) fn submitted(&self, id: SequenceId) {

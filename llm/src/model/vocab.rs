@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use crate::protocol::{LoadError, OutOfMemory, Token};
 
 /// Metadata key of the separate chat template for requests with tools.
@@ -112,27 +114,63 @@ pub struct GapMarks {
     pub after: Token,
     /// Before what fills it.
     pub gap: Token,
+    /// Before the name of a repository, if the model was trained with whole ones.
+    pub repository: Option<Token>,
+    /// Before the name of each of its files, likewise.
+    pub file: Option<Token>,
 }
 
+/// Text that is not part of the one with the gap, such as another file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedText {
+    /// Its name.
+    pub name: String,
+    /// The text.
+    pub text: String,
+}
+
+/// The name of every repository, as llama-server has it.
+const REPOSITORY: &str = "myproject\n";
+/// The name of the file with the gap, likewise.
+const FILE: &str = "filename\n";
+/// Before each text of the context where the model has no mark for files, likewise.
+const SNIPPET: &str = "\n\n--- snippet ---\n\n";
+
 impl GapMarks {
-    /// The prompt after which a model fills the gap between two texts.
+    /// The prompt after which a model fills the gap between two texts, behind those of its context.
     ///
     /// # Errors
     /// [`TokenizeError`] if a text is more than the tokenizer can take, or `goes_on` is false.
     pub fn prompt<V: Vocab + ?Sized>(
         self,
         vocab: &V,
-        before: &str,
-        after: &str,
+        context: &[NamedText],
+        (before, after): (&str, &str),
         goes_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Vec<Token>, TokenizeError> {
         let mut prompt = vocab.tokenize("", true, false)?;
         // What the model wants around a text: its beginning at most, as the text goes on here.
         prompt.retain(|token| Some(*token) == vocab.bos());
-        for (mark, text) in [(self.before, before), (self.after, after)] {
-            prompt.push(mark);
+        let mut add = |mark: Option<Token>, text: &str| -> Result<(), TokenizeError> {
+            prompt.extend(mark);
             prompt.extend(vocab.tokenize_while(text, false, false, goes_on)?);
+            Ok(())
+        };
+        if !context.is_empty() && self.repository.is_some() {
+            add(self.repository, REPOSITORY)?;
         }
+        for NamedText { name, text } in context {
+            match self.file {
+                Some(_) => add(self.file, &format!("{name}\n"))?,
+                None => add(None, SNIPPET)?,
+            }
+            add(None, text)?;
+        }
+        if !context.is_empty() && self.file.is_some() {
+            add(self.file, FILE)?;
+        }
+        add(Some(self.before), before)?;
+        add(Some(self.after), after)?;
         prompt.push(self.gap);
         Ok(prompt)
     }

@@ -24,6 +24,9 @@ pub(super) struct Access {
     /// or else `API_KEY` holds the only key; without these, no key is needed.
     #[arg(long, value_name = "FILE")]
     api_key_file: Option<PathBuf>,
+    /// The only key, instead of a file. Other users of the machine can see it among the processes.
+    #[arg(long, value_name = "KEY", value_parser = key)]
+    api_key: Option<String>,
     /// Required issuer (`iss`) of JWTs, which are accepted in place of keys.
     #[arg(long, value_name = "ISSUER", requires_all = ["jwt_audience", "jwt_jwks"])]
     jwt_issuer: Option<String>,
@@ -47,10 +50,20 @@ pub(super) struct Access {
     /// PEM file with the server certificate and its intermediates. Enables TLS for all connections.
     ///
     /// The file is read again when it changes.
-    #[arg(long, value_name = "FILE", requires = "tls_key_file")]
+    #[arg(
+        long,
+        visible_alias = "ssl_cert_file",
+        value_name = "FILE",
+        requires = "tls_key_file"
+    )]
     tls_cert_file: Option<PathBuf>,
     /// PEM file with the private key of the certificate.
-    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    #[arg(
+        long,
+        visible_alias = "ssl_key_file",
+        value_name = "FILE",
+        requires = "tls_cert_file"
+    )]
     tls_key_file: Option<PathBuf>,
     /// PEM file of CA certificates. Clients must present a certificate signed by one of them.
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
@@ -61,9 +74,16 @@ impl Access {
     /// Says in the options who may use the server.
     pub(super) fn apply(&self, options: &mut Options) -> Result<(), String> {
         options.jwt = self.jwt()?;
-        options.keys = match &self.api_key_file {
-            Some(file) => Some(KeySource::File(file.clone())),
-            None => from_environment(),
+        options.keys = match (&self.api_key_file, &self.api_key) {
+            (Some(_), Some(_)) => {
+                return Err(
+                    "--api_key and --api_key_file both say who has access: use one of them"
+                        .to_owned(),
+                );
+            }
+            (Some(file), None) => Some(KeySource::File(file.clone())),
+            (None, Some(key)) => Some(KeySource::One(Digest::of(key.as_bytes()))),
+            (None, None) => from_environment(),
         };
         if let (Some(certificate), Some(key)) = (&self.tls_cert_file, &self.tls_key_file) {
             options.tls = Some(TlsFiles {
@@ -88,6 +108,15 @@ impl Access {
             tenant_claim: self.jwt_tenant_claim.clone(),
             plan_claim: self.jwt_plan_claim.clone(),
         }))
+    }
+}
+
+/// Reads a key.
+fn key(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("it is empty".to_owned()),
+        list if list.contains(',') => Err("several keys are in a file: --api_key_file".to_owned()),
+        key => Ok(key.to_owned()),
     }
 }
 

@@ -26,6 +26,7 @@ pub(super) struct Listening {
     #[arg(
         help_heading = heading::NETWORK,
         long,
+        visible_alias = "host",
         value_name = "ADDRESS",
         value_delimiter = ',',
         default_value = "127.0.0.1"

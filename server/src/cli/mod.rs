@@ -278,10 +278,26 @@ fn template(command: &Command) -> String {
 }
 
 /// Flags of llama-server that are words behind one dash, and what they are here.
-const SINGLE_DASH: [(&str, &str); 3] = [
+const SINGLE_DASH: [(&str, &str); 19] = [
     ("-hf", "--hf_repo"),
     ("-hfr", "--hf_repo"),
     ("-hff", "--hf_file"),
+    ("-m", "--model"),
+    ("-a", "--alias"),
+    ("-mm", "--mmproj"),
+    ("-md", "--model_draft"),
+    ("-c", "--ctx_size"),
+    ("-np", "--parallel"),
+    ("-b", "--max_num_batched_tokens"),
+    ("-ub", "--ubatch_size"),
+    ("-t", "--threads"),
+    ("-tb", "--threads_batch"),
+    ("-ngl", "--n_gpu_layers"),
+    ("-fa", "--flash_attn"),
+    ("-ctk", "--cache_type_k"),
+    ("-ctv", "--cache_type_v"),
+    ("-n", "--predict"),
+    ("-cb", "--cont_batching"),
 ];
 
 /// Spells flags with underscores, and adds the verb that a command line of OpenVINO Model Server

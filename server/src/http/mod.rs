@@ -11,6 +11,7 @@ mod frames;
 mod graph;
 mod hugging_face;
 pub(crate) mod kserve;
+mod llama_server;
 pub(crate) mod media;
 mod observe;
 mod ollama;
@@ -71,6 +72,7 @@ fn operations(web: bool) -> Vec<Operation> {
         kserve::operations(),
         torchserve::operations(),
         hugging_face::operations(),
+        llama_server::operations(),
         cancel::operations(),
         residence::operations(),
         openllm::operations(),

@@ -13,6 +13,7 @@ mod models_dir;
 mod one_command;
 #[cfg(feature = "onnx")]
 mod onnx;
+mod other_flags;
 mod quantize;
 mod remote;
 mod repository;

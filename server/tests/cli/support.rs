@@ -105,7 +105,7 @@ impl Server {
     }
 }
 
-fn answer(request: reqwest::RequestBuilder) -> Value {
+pub(crate) fn answer(request: reqwest::RequestBuilder) -> Value {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();

@@ -8,9 +8,10 @@ use base64::engine::general_purpose::STANDARD;
 use graphmill_dialects::{
     bodies::{
         CHAT, COMPACT, COMPLETIONS, DETOKENIZE, EMBED, EMBEDDINGS, ENCODE, GENERATE,
-        GENERATE_STREAM, INTERACTIVE, MESSAGES, OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_EMBEDDINGS,
-        OLLAMA_GENERATE, OPENLLM, OPENLLM_STREAM, RERANK, RESPONSES, SIMILARITY, TEI_EMBED,
-        TEI_RERANK, TGI, TGI_EITHER, TGI_STREAM, TOKENIZE, TRANSCRIPTIONS,
+        GENERATE_STREAM, INTERACTIVE, LLAMA_COMPLETION, LLAMA_EMBEDDING, LLAMA_INFILL, MESSAGES,
+        OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_EMBEDDINGS, OLLAMA_GENERATE, OPENLLM, OPENLLM_STREAM,
+        RERANK, RESPONSES, SIMILARITY, TEI_EMBED, TEI_RERANK, TGI, TGI_EITHER, TGI_STREAM,
+        TOKENIZE, TRANSCRIPTIONS,
     },
     schema,
 };
@@ -23,7 +24,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/field
 
 const HEAD: &str = "# Request fields
 
-What the bodies of each endpoint may have; `both` are `chat/completions` and `completions`. `generate` and `generate_stream` (Triton's), those of OpenLLM, and `/generate`, `/generate_stream` and `/` (TGI's) are read as completions. `responses`, `messages`, `audio/transcriptions`, `chat/interactive`, `api/chat` and `api/generate` are read as chats, and take the fields of chat that they do not list,
+What the bodies of each endpoint may have; `both` are `chat/completions` and `completions`. `generate` and `generate_stream` (Triton's), those of OpenLLM, `/generate`, `/generate_stream` and `/` (TGI's), and `/completion` and `/infill` (llama-server's) are read as completions. `responses`, `messages`, `audio/transcriptions`, `chat/interactive`, `api/chat` and `api/generate` are read as chats, and take the fields of chat that they do not list,
 too. A form (`multipart/form-data`) of `audio/transcriptions` has the same fields as its JSON. `null` is the same as no field. A field that is not listed is accepted, has no effect, and is named
 in the answer's header `x-ignored-fields`, with 31 others at most. A field of completions is refused in chats, and the other way round, where it asks for something.
 
@@ -105,6 +106,9 @@ pub(crate) fn good(endpoint: &str) -> Value {
         OLLAMA_CHAT => with(question("chat", "Hi"), &json!({ "stream": false })),
         OLLAMA_GENERATE => json!({ "model": "chat", "prompt": "Hi", "stream": false }),
         OLLAMA_EMBEDDINGS => json!({ "model": "embed", "prompt": "Hi" }),
+        LLAMA_COMPLETION => json!({ "model": "chat", "prompt": "Hi", "n_predict": 3 }),
+        LLAMA_EMBEDDING => json!({ "model": "embed", "content": "Hi" }),
+        LLAMA_INFILL => json!({ "model": "chat", "input_prefix": "a", "input_suffix": "b" }),
         other => panic!("no good request of `{other}` is known"),
     }
 }
@@ -165,6 +169,8 @@ async fn what_is_refused_is_named() {
         OLLAMA_GENERATE,
         OLLAMA_EMBED,
         OLLAMA_EMBEDDINGS,
+        LLAMA_COMPLETION,
+        LLAMA_EMBEDDING,
     ] {
         if !is_served(endpoint) {
             continue;

@@ -10,12 +10,17 @@ use crate::serving::{Graphs, Process};
 
 /// A server with these keys, whose model answers at once, or without end.
 pub(crate) async fn server(keys: &Value) -> TestServer {
+    server_of(CHAT, keys).await
+}
+
+/// The same with another graph at `chat`.
+pub(crate) async fn server_of(graph: &str, keys: &Value) -> TestServer {
     let script = json!({ "name": "keyed", "step_micros": 1000, "replies": [
         { "when": "endless", "text": "on and on ", "then": "repeat" },
         { "text": "a word" },
     ] });
     let setup = Setup::new()
-        .graph("chat", CHAT)
+        .graph("chat", graph)
         .graph("other", CHAT)
         .script(&script);
     let file = setup.path().join("keys.json");

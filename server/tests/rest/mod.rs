@@ -31,6 +31,7 @@ mod isolation;
 mod keys;
 mod kserve;
 mod listeners;
+mod llama_server;
 mod lmdeploy;
 mod loading;
 mod logging;

@@ -45,7 +45,9 @@ async fn a_model_whose_own_template_cannot_be_used_says_so_and_completes_texts()
             "/generate",
             "/generate_stream",
             "/",
-            "api/generate"
+            "api/generate",
+            "/completion",
+            "/infill"
         ]),
         "{models}"
     );

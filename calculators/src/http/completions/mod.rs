@@ -84,6 +84,8 @@ pub(super) fn input(mut prompts: Vec<Prompt>, own: &bodies::Completions) -> Resu
             *prompt = Prompt::Gap {
                 before: std::mem::take(before),
                 after: own.suffix.clone(),
+                field: "suffix",
+                context: Vec::new(),
             };
         }
     }

@@ -22,7 +22,7 @@ use super::{
     dialect::{Dialect, Family, Purpose, Route},
     dialect_table,
     fields::{self, missing},
-    ollama, prompts, tei,
+    llama_server, ollama, prompts, tei,
 };
 use crate::payload::{
     Embeddings as Vectors, EmbeddingsRequest as Request, HttpRequestPayload, HttpResponse,
@@ -175,6 +175,9 @@ impl Calculator for EmbeddingsResponse {
                 VectorForm::Ollama { is_one: false } => {
                     let clock = ollama::Clock::new(cx.run(), self.opened);
                     body::answer(&ollama::Vectors::new(request, embeddings, &clock), ignored)
+                }
+                VectorForm::LlamaServer { .. } => {
+                    body::answer(&llama_server::vectors(embeddings), ignored)
                 }
                 VectorForm::Tei => body::answer(vectors, ignored),
                 VectorForm::TeiSimilarity => body::answer(&tei::cosines(vectors), ignored),

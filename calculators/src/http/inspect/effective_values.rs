@@ -41,7 +41,8 @@ pub(super) fn read(
     }
 }
 
-fn values(params: &GenerationParams) -> Map<String, Value> {
+/// The parameters of generation, by the names of their fields.
+pub(in crate::http) fn values(params: &GenerationParams) -> Map<String, Value> {
     let sampling = &params.sampling;
     // Where it is off, its version is 0.
     let mirostat = sampling.mirostat.map_or(0, |it| match it.version {

@@ -8,4 +8,5 @@ mod reporter;
 pub(super) mod tokenizer;
 mod tokens;
 
+pub(super) use effective_values::values;
 pub use reporter::PromptReporter;

@@ -111,6 +111,8 @@ impl Vocab for LlamaVocabulary {
             before: vocab.before_gap()?,
             after: vocab.after_gap()?,
             gap: vocab.gap()?,
+            repository: vocab.repository(),
+            file: vocab.file(),
         })
     }
 

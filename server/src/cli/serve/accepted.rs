@@ -1,4 +1,4 @@
-//! Flags of `OpenVINO` Model Server, TorchServe, LMDeploy and LightLLM that mean nothing here: a line each in the log, and the command
+//! Flags of `OpenVINO` Model Server, TorchServe, llama-server, LMDeploy and LightLLM that mean nothing here: a line each in the log, and the command
 //! line works. Those that would have to change what is served are refused.
 
 use std::sync::LazyLock;
@@ -138,6 +138,15 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
     ("cpp_log_config", WithValue, LOG),
     ("workflow_store", WithValue, "a workflow is a graph here"),
     ("plugins_path", WithValue, "nodes are written in Rust"),
+    // Of llama-server.
+    ("jinja", Alone, "chat templates are always rendered"),
+    ("metrics", Alone, "/metrics is always served"),
+    ("cont_batching", Alone, "sequences are always batched"),
+    (
+        "embeddings",
+        Alone,
+        "the model's file says what it is for: --task says otherwise",
+    ),
 ];
 
 /// Flags that cannot be left out without serving something else, and why they are refused.
@@ -226,7 +235,7 @@ pub(super) fn listed() -> String {
     let line = |(name, _, why): &(&str, Form, &str)| format!("  --{name:width$}  {why}\n");
     let lines: String = WITHOUT_EFFECT.iter().map(line).collect();
     format!(
-        "Flags of OpenVINO Model Server, TorchServe, LMDeploy and LightLLM that are accepted and have no effect:\n{lines}"
+        "Flags of OpenVINO Model Server, TorchServe, llama-server, LMDeploy and LightLLM that are accepted and have no effect:\n{lines}"
     )
 }
 

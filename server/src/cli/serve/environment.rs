@@ -103,7 +103,8 @@ fn is_of_kubernetes(variable: &str) -> bool {
 fn variable(argument: &Arg) -> Option<String> {
     let name = argument.get_long()?;
     let is_flag = !OTHER_THINGS.contains(&name);
-    is_flag.then(|| format!("{PREFIX}{}", name.to_ascii_uppercase()))
+    let variable = is_flag.then(|| format!("{PREFIX}{}", name.to_ascii_uppercase()));
+    variable.filter(|variable| !OTHERS.contains(&variable.as_str()))
 }
 
 /// Warns of variables of this program that have no effect; `command` is the whole command line, and

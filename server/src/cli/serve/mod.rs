@@ -53,7 +53,8 @@ pub(super) struct Arguments {
     listening: Listening,
     #[command(flatten)]
     access: Access,
-    /// Port of the gRPC API: KServe's protocol and TorchServe's services. Off by default and with 0.
+    /// Port of the gRPC API: KServe's protocol and TorchServe's services. REST has `--rest_port`. Off
+    /// by default and with 0.
     #[arg(help_heading = heading::NETWORK, long, value_name = "PORT")]
     pub(super) port: Option<u16>,
     /// Lowest level that is logged: TRACE, DEBUG, INFO, WARNING or ERROR.
@@ -106,7 +107,7 @@ pub(super) struct Arguments {
     #[arg(help_heading = heading::LIFECYCLE, long)]
     wait_for_models: bool,
     /// Leaves out the page at `/`.
-    #[arg(help_heading = heading::NETWORK, long)]
+    #[arg(help_heading = heading::NETWORK, long, aliases = ["no_webui", "no_ui"])]
     no_web: bool,
     /// Lets operators write graph files: `PUT /v3/graphs/<name>/file`.
     #[arg(help_heading = heading::SECURITY, long)]
@@ -142,6 +143,7 @@ const EXAMPLES: &str = "Examples:
   graphmill serve --config_path config.json --rest_bind_address 0.0.0.0 --api_key_file keys.json
   graphmill serve --models_dir ~/models --models_max 2
   graphmill serve model.gguf --emit_graph > graph.pbtxt
+  graphmill serve -m model.gguf -c 8192 -np 4 -ngl all     (flags of llama-server)
 
 Each flag can be set by a variable, such as GRAPHMILL_REST_PORT for --rest_port. Flags can be
 written with dashes. `--help_ovms` lists flags of OpenVINO Model Server that have no effect.";

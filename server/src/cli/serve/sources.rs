@@ -31,7 +31,7 @@ pub(super) struct Sources {
     #[arg(help_heading = heading::MODELS, long, value_name = "FILE")]
     config_path: Option<PathBuf>,
     /// The same as MODEL.
-    #[arg(help_heading = heading::MODELS, long, visible_aliases = ["model_id", "hf_repo"], value_name = "PATH")]
+    #[arg(help_heading = heading::MODELS, long, visible_aliases = ["model_id", "hf_repo"], alias = "model", value_name = "PATH")]
     model_path: Option<PathBuf>,
     /// Model of Hugging Face, downloaded into `--model_repository_path` if that is given.
     #[arg(help_heading = heading::MODELS, long, value_name = "NAME")]
@@ -46,7 +46,7 @@ pub(super) struct Sources {
     #[arg(help_heading = heading::MODELS, long)]
     pub(super) pull: bool,
     /// Model name in requests [default: the file name].
-    #[arg(help_heading = heading::MODELS, long, value_name = "NAME")]
+    #[arg(help_heading = heading::MODELS, long, visible_alias = "served_model_name", value_name = "NAME")]
     pub(super) model_name: Option<String>,
     /// Folder of folders, each with a graph or a model. Serves all of them that can be served, or only
     /// `--model_name`.

@@ -2,6 +2,7 @@
 //! graph that suits it.
 
 mod graph;
+mod knobs;
 mod models;
 #[cfg(feature = "onnx")]
 mod onnx;

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{
     graph::quoted,
+    knobs::KnobFlags,
     sampling::SamplingFlags,
     weights::{self, Dtype, Quantization},
 };
@@ -46,7 +47,7 @@ pub(in crate::cli) struct ModelFlags {
     #[arg(long, value_enum, value_name = "TASK")]
     pub(super) task: Option<Task>,
     /// Maximum number of sequences computed at the same time.
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, visible_alias = "parallel", value_name = "COUNT")]
     pub(super) max_num_seqs: Option<u32>,
     /// Maximum number of tokens in one step, prompts and decodes together.
     #[arg(long, value_name = "TOKENS")]
@@ -54,8 +55,8 @@ pub(in crate::cli) struct ModelFlags {
     /// Maximum size of the KV cache in GB; 0 chooses.
     #[arg(long, value_name = "GB")]
     pub(super) cache_size: Option<u32>,
-    /// Maximum number of tokens in a sequence [default: what the model was trained for].
-    #[arg(long, value_name = "TOKENS", alias = "session_len")]
+    /// Maximum number of tokens in a sequence; 0, as without it, is what the model was trained for.
+    #[arg(long, value_name = "TOKENS", visible_aliases = ["ctx_size", "max_model_len"], alias = "session_len")]
     pub(super) max_context: Option<u32>,
     /// Reuse computed prefixes of other prompts.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
@@ -93,7 +94,7 @@ pub(in crate::cli) struct ModelFlags {
     pub(super) kv_cache_precision: Option<String>,
     /// Smaller model with the same vocabulary that drafts tokens: a `.gguf` file or a folder with
     /// one.
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, visible_alias = "model_draft", value_name = "PATH")]
     pub(super) draft_source_model: Option<PathBuf>,
     /// Format of tool calls in the model's output [default: by its chat template].
     #[arg(long, value_name = "NAME")]
@@ -111,6 +112,8 @@ pub(in crate::cli) struct ModelFlags {
     /// model].
     #[arg(long, value_name = "FILE")]
     pub(super) mmproj: Option<PathBuf>,
+    #[command(flatten)]
+    knobs: KnobFlags,
     /// What requests leave open; `serve` alone has flags for it.
     #[arg(skip)]
     pub(in crate::cli) sampling: SamplingFlags,
@@ -244,7 +247,7 @@ impl ModelFlags {
             (
                 "max_context",
                 "max_context",
-                number(self.max_context.map(u64::from)),
+                number(self.max_context.filter(|most| *most > 0).map(u64::from)),
             ),
             (
                 "enable_prefix_caching",
@@ -263,15 +266,19 @@ impl ModelFlags {
             ),
             if self.target_device.is_some() {
                 ("target_device", "device", string(&self.target_device))
-            } else {
+            } else if self.device_map.is_some() {
                 ("device_map", "device", string(&self.device_map))
+            } else {
+                let any = self.knobs.wants_gpu().then(|| quoted("AUTO"));
+                ("n_gpu_layers", "device", any)
             },
             ("mmproj", "mmproj", projector),
             (
                 if self.plugin_config.is_some() {
                     "plugin_config"
                 } else {
-                    "kv_cache_precision"
+                    let mut flags = self.knobs.given().map(|(flag, ..)| flag);
+                    flags.next().unwrap_or("kv_cache_precision")
                 },
                 "plugin_config",
                 knobs.as_deref().map(quoted),
@@ -308,7 +315,7 @@ impl ModelFlags {
         }
     }
 
-    /// The knobs of the backend, with the precision that has a flag of its own.
+    /// The knobs of the backend, with those that have flags of their own.
     fn knobs(&self) -> Result<Option<String>, String> {
         let given: Option<Map<String, Value>> =
             match &self.plugin_config {
@@ -317,11 +324,19 @@ impl ModelFlags {
                     format!("`--plugin_config`: expected a JSON object: {error}")
                 })?),
             };
-        let Some(precision) = &self.kv_cache_precision else {
-            return Ok(given.map(|given| Value::from(given).to_string()));
-        };
+        let precision = self.kv_cache_precision.as_deref();
+        let precision = precision.map(|it| ("KV_CACHE_PRECISION", it.into()));
+        let flags = self.knobs.given().map(|(_, knob, value)| (knob, value));
+        let flags: Vec<(&str, Value)> = precision.into_iter().chain(flags).collect();
+        if flags.is_empty() && given.is_none() {
+            return Ok(None);
+        }
         let mut knobs = given.unwrap_or_default();
-        knobs.insert("KV_CACHE_PRECISION".to_owned(), precision.as_str().into());
+        knobs.extend(
+            flags
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value)),
+        );
         Ok(Some(Value::from(knobs).to_string()))
     }
 }

@@ -11,7 +11,7 @@ use crate::cli::heading;
 )]
 pub(in crate::cli) struct SamplingFlags {
     /// Temperature of sampling.
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, visible_alias = "temp", value_name = "NUMBER")]
     temperature: Option<f32>,
     /// Share of the probability that the likeliest tokens kept must reach.
     #[arg(long, value_name = "NUMBER")]
@@ -23,10 +23,10 @@ pub(in crate::cli) struct SamplingFlags {
     #[arg(long, value_name = "NUMBER")]
     min_p: Option<f32>,
     /// Penalty of tokens that are there already; 1 is none.
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, visible_alias = "repeat_penalty", value_name = "NUMBER")]
     repetition_penalty: Option<f32>,
     /// Maximum number of tokens in an answer.
-    #[arg(long, visible_alias = "max_tokens", value_name = "TOKENS")]
+    #[arg(long, visible_aliases = ["max_tokens", "predict"], alias = "n_predict", value_name = "TOKENS")]
     max_new_tokens: Option<u32>,
 }
 

@@ -26,6 +26,7 @@ use graphmill_dialects::bodies;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
+mod adapters;
 pub(super) mod body;
 mod residence;
 pub(super) mod routes;
@@ -264,7 +265,8 @@ async fn answer(
     }
     let prompt_field = body.prompt_field();
     let deadline = who.deadline(who.time_for(&graph, body.timeout()));
-    let ready = who.available(name, deadline).await?;
+    let mut ready = who.available(name, deadline).await?;
+    ready.adapter = adapters::asked(&head, &ready, &body.json)?;
     let servable = Arc::clone(&ready.servable);
     if residence.unloads {
         servable.leave();

@@ -3,6 +3,8 @@
 
 pub(super) mod models;
 
+use std::sync::Arc;
+
 use axum::Json;
 use graphmill_calculators::{http::dialect::PREFIXES, llm::LanguageModel};
 use serde_json::{Value, json};
@@ -14,6 +16,7 @@ use super::{
 use crate::{
     errors::{Cause, Failure},
     run::RequestContext,
+    servable::Ready,
 };
 
 #[rustfmt::skip]
@@ -43,11 +46,18 @@ fn tokenizer(path: &str) -> Operation {
 /// remote tokenizer asks for it. Of the graph that the query's `model` names; without it, of the
 /// only one with a language model.
 async fn tokenizer_info(who: RequestContext, query: Query) -> Result<Json<Value>, Failure> {
+    let ready = with_language_model(&who, query.one("model")?).await?;
+    let model = language_model(&ready)?;
+    Ok(Json(describe(&model)))
+}
+
+/// The graph that a query names; without a name, the only one with a language model.
+pub(super) async fn with_language_model(
+    who: &RequestContext,
+    name: Option<&str>,
+) -> Result<Ready, Failure> {
     let servables = who.servables();
-    let name = match (
-        query.one("model")?,
-        servables.unnamed(|graph| who.sees(graph, None)),
-    ) {
+    let name = match (name, servables.unnamed(|graph| who.sees(graph, None))) {
         (Some(name), _) if !name.is_empty() => name,
         (_, Some(only)) => only.name(),
         (_, None) => {
@@ -57,14 +67,17 @@ async fn tokenizer_info(who: RequestContext, query: Query) -> Result<Json<Value>
     };
     // Of several versions always the same.
     let newest = who.find(name)?.servable;
-    let ready = who.available(newest.name(), None).await?;
-    let servable = &ready.servable;
-    let models = ready.plan().resources::<LanguageModel>();
-    let Some(model) = models.first() else {
-        let message = format!("the graph `{}` has no language model", servable.name());
-        return Err(Failure::new(Cause::NotFound, message).of_field("model"));
-    };
-    Ok(Json(describe(model)))
+    who.available(newest.name(), None).await
+}
+
+/// The first language model of a graph.
+pub(super) fn language_model(ready: &Ready) -> Result<Arc<LanguageModel>, Failure> {
+    let mut models = ready.plan().resources::<LanguageModel>().into_iter();
+    models.next().ok_or_else(|| {
+        let name = ready.servable.name();
+        let message = format!("the graph `{name}` has no language model");
+        Failure::new(Cause::NotFound, message).of_field("model")
+    })
 }
 
 fn describe(model: &LanguageModel) -> Value {

@@ -171,6 +171,10 @@ special_tokens! {
     after_gap: llama_vocab_fim_suf;
     /// The token that marks what is in a gap.
     gap: llama_vocab_fim_mid;
+    /// The token that marks the name of a repository.
+    repository: llama_vocab_fim_rep;
+    /// The token that marks the name of a file in it.
+    file: llama_vocab_fim_sep;
 }
 
 /// Functions that tell if texts get a special token.

@@ -1,0 +1,49 @@
+//! Vectors of texts.
+
+use graphmill_dialects::bodies::{LLAMA_EMBEDDING, llama_server};
+use graphmill_engine::Result;
+use serde::Serialize;
+
+use crate::http::{
+    fields::{self, invalid},
+    limits::MAX_TEXTS,
+    prompts,
+};
+use crate::payload::{Embeddings, EmbeddingsRequest, JsonBody, VectorForm};
+
+/// Reads a request for vectors.
+pub(super) fn read(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
+    let mut fields = fields::read(LLAMA_EMBEDDING, body)?;
+    let own: llama_server::Embedding = fields.take()?;
+    let is_input = body.has("input");
+    if is_input && body.has("content") {
+        return Err(invalid("input", "cannot be used together with `content`"));
+    }
+    let field = if is_input { "input" } else { "content" };
+    Ok(EmbeddingsRequest {
+        model: own.model.unwrap_or_default().into(),
+        input: prompts::read(body, field, MAX_TEXTS, 0)?.into(),
+        dimensions: own.dimensions,
+        truncate: None,
+        normalize: own.embd_normalize.map(|norm| norm == 2),
+        form: VectorForm::LlamaServer { field },
+        ignored: fields.unknown.into(),
+    })
+}
+
+/// The vectors of a text.
+#[derive(Serialize)]
+pub(in crate::http) struct Vectors<'a> {
+    index: usize,
+    embedding: [&'a [f32]; 1],
+}
+
+/// The answer: of each text a list of vectors, which is one.
+pub(in crate::http) fn vectors(embeddings: &Embeddings) -> Vec<Vectors<'_>> {
+    let vectors = embeddings.vectors.iter().enumerate();
+    let vectors = vectors.map(|(index, vector)| Vectors {
+        index,
+        embedding: [vector],
+    });
+    vectors.collect()
+}

@@ -1,0 +1,76 @@
+//! Flags of llama-server that are knobs of `plugin_config` here.
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::cli::heading;
+
+#[derive(Clone, Debug, Default, Args)]
+#[command(
+    rename_all = "snake_case",
+    next_help_heading = heading::MODEL
+)]
+pub(super) struct KnobFlags {
+    /// Threads that decode [default: one for each core].
+    #[arg(long, value_name = "COUNT")]
+    threads: Option<u32>,
+    /// Threads that process prompts [default: as many].
+    #[arg(long, value_name = "COUNT")]
+    threads_batch: Option<u32>,
+    /// Maximum number of tokens computed at once inside a step.
+    #[arg(long, value_name = "TOKENS")]
+    ubatch_size: Option<u32>,
+    /// Layers on the GPU: a number, or `all`. Without `--target_device`, that is AUTO.
+    #[arg(long, visible_alias = "gpu_layers", value_name = "COUNT", value_parser = layers)]
+    n_gpu_layers: Option<Layers>,
+    /// Flash attention: on, off or auto.
+    #[arg(long, value_name = "SWITCH", num_args = 0..=1, default_missing_value = "on", value_parser = ["on", "off", "auto"])]
+    flash_attn: Option<String>,
+    /// Type of cached keys, such as f16 or q8_0.
+    #[arg(long, value_name = "TYPE")]
+    cache_type_k: Option<String>,
+    /// Type of cached values.
+    #[arg(long, value_name = "TYPE")]
+    cache_type_v: Option<String>,
+}
+
+/// A number of layers; none for all.
+#[derive(Clone, Copy, Debug)]
+struct Layers(Option<u32>);
+
+fn layers(text: &str) -> Result<Layers, String> {
+    match text {
+        "all" | "auto" | "-1" => Ok(Layers(None)),
+        number => {
+            let number = number.parse();
+            let number = number.map_err(|_| "expected a number of layers, or `all`".to_owned())?;
+            Ok(Layers(Some(number)))
+        }
+    }
+}
+
+impl KnobFlags {
+    /// The flags that were given, with their knobs and values.
+    pub(super) fn given(&self) -> impl Iterator<Item = (&'static str, &'static str, Value)> {
+        let number = |number: Option<u32>| number.map(Value::from);
+        let text = |text: &Option<String>| text.clone().map(Value::from);
+        let layers = self.n_gpu_layers.and_then(|layers| layers.0);
+        let layers = layers.filter(|count| *count > 0);
+        let rows = [
+            ("threads", "threads", number(self.threads)),
+            ("threads_batch", "batch_threads", number(self.threads_batch)),
+            ("ubatch_size", "ubatch", number(self.ubatch_size)),
+            ("n_gpu_layers", "gpu_layers", number(layers)),
+            ("flash_attn", "flash_attention", text(&self.flash_attn)),
+            ("cache_type_k", "kv_type_k", text(&self.cache_type_k)),
+            ("cache_type_v", "kv_type_v", text(&self.cache_type_v)),
+        ];
+        let given = rows.into_iter();
+        given.filter_map(|(flag, knob, value)| Some((flag, knob, value?)))
+    }
+
+    /// Returns true if layers are to be on a GPU.
+    pub(super) fn wants_gpu(&self) -> bool {
+        self.n_gpu_layers.is_some_and(|layers| layers.0 != Some(0))
+    }
+}

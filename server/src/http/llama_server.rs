@@ -1,0 +1,162 @@
+//! llama-server's paths besides those of its dialect: what a model is, what its slots do, its
+//! adapters. What would change the server is refused: the configuration says what is served.
+
+use std::{
+    future::{Ready, ready},
+    sync::Arc,
+};
+
+use axum::Json;
+use graphmill_calculators::llm::LanguageModel;
+use graphmill_llm::Standing;
+use serde_json::{Value, json};
+
+use super::{
+    openai::{language_model, with_language_model},
+    operation::{Answer, Group, Kind, OF_GRAPHS, Operation, Parameter, Side},
+    request::Query,
+};
+use crate::{
+    errors::{Cause, Failure},
+    run::RequestContext,
+};
+
+const MODEL: Parameter = Parameter::new(
+    "model",
+    Kind::OptionalText,
+    "The graph; without it, the only one with a language model",
+);
+
+#[rustfmt::skip]
+pub(super) fn operations() -> Vec<Operation> {
+    use Group::{Models, Server};
+    const AUTOLOAD: Parameter = Parameter::new("autoload", Kind::Boolean, "`false` refuses a graph that is not in memory, instead of loading it");
+    const FAILS: Parameter = Parameter::new("fail_on_no_slot", Kind::Boolean, "Answers 503 if no slot is free");
+    let change = |path, why| {
+        let change = Operation::post(path, refused(why)).about(Models, "Refused: the configuration says what is served");
+        change.refuses(&[Cause::Unsupported])
+    };
+    let operations = [
+        Operation::get("/props", props).about(Models, "A model, as llama-server describes it").asks(const { &[MODEL, AUTOLOAD] })
+            .answers(Answer::Json(&["build_info"])).refuses(OF_GRAPHS),
+        change("/props", "the configuration says what is served, and each request how its text is generated"),
+        Operation::get("/slots", slots).about(Server, "What the sequences of a model do").asks(const { &[MODEL, FAILS] })
+            .answers(Answer::List).refuses(OF_GRAPHS).on(Side::Management),
+        change("/slots/{id}", "what was computed is not saved to files, and is shared among all slots"),
+        Operation::get("/lora-adapters", adapters).about(Models, "The adapters of a model").asks(const { &[MODEL] })
+            .answers(Answer::List).refuses(OF_GRAPHS),
+        change("/lora-adapters", "each request names the adapter that it is for, and the graph says its scale"),
+    ];
+    operations.map(|operation| operation.listed(false)).into()
+}
+
+/// A handler that refuses a change.
+fn refused(why: &'static str) -> impl Fn() -> Ready<Failure> + Clone {
+    move || ready(Failure::new(Cause::Unsupported, why))
+}
+
+/// What answers are made by.
+fn build() -> String {
+    format!("graphmill-{}", env!("CARGO_PKG_VERSION"))
+}
+
+/// Describes a model, which is loaded for it. Of several graphs, those of which none is named, it
+/// says as much, as llama-server does that has several models.
+async fn props(who: RequestContext, query: Query) -> Result<Json<Value>, Failure> {
+    query.check(&["model", "autoload"])?;
+    let name = query.one("model")?.filter(|name| !name.is_empty());
+    let servables = who.servables();
+    if name.is_none() && servables.unnamed(|graph| who.sees(graph, None)).is_none() {
+        return Ok(Json(json!({ "role": "router", "build_info": build() })));
+    }
+    if query.boolean("autoload")? == Some(false)
+        && let Some(name) = name
+    {
+        who.find(name)?.servable.plan()?;
+    }
+    let ready = with_language_model(&who, name).await?;
+    let model = language_model(&ready)?;
+    let reads = ready.servable.reads();
+    let (vocab, engine) = (model.vocab(), model.engine());
+    let template = |with_tools| {
+        let template = model.chat_template(with_tools).ok();
+        template.map_or("", |template| template.source())
+    };
+    let mut props = json!({
+        "default_generation_settings": { "n_ctx": engine.context_length() },
+        "total_slots": engine.info().max_num_seqs,
+        "model_alias": ready.servable.name(),
+        "modalities": { "vision": reads.contains(&"image"), "audio": reads.contains(&"audio") },
+        "chat_template": template(false),
+        "bos_token": vocab.bos_text(),
+        "eos_token": vocab.eos_text(),
+        "build_info": build(),
+    });
+    if template(true) != template(false) {
+        props["chat_template_tool_use"] = template(true).into();
+    }
+    if who.operates() {
+        props["model_path"] = json!(engine.info().path);
+    }
+    Ok(Json(props))
+}
+
+/// Describes each slot of a model.
+async fn slots(who: RequestContext, query: Query) -> Result<Json<Vec<Value>>, Failure> {
+    query.check(&["model", "fail_on_no_slot"])?;
+    let fails = query.boolean("fail_on_no_slot")? == Some(true);
+    let model = model(&who, &query).await?;
+    let engine = model.engine();
+    let standings = engine.standings();
+    let count = engine.info().max_num_seqs;
+    if fails && standings.len() >= count as usize {
+        let message = format!("all {count} slots are in use");
+        return Err(Failure::new(Cause::Unavailable, message).with_code("no_slot"));
+    }
+    let slot = |id: u32| {
+        let mut slot =
+            json!({ "id": id, "n_ctx": engine.context_length(), "is_processing": false });
+        let standing = standings.iter().find(|it| it.slot() == Some(id));
+        slot["is_processing"] = standing.is_some().into();
+        match standing {
+            Some(Standing::Prefills {
+                computed, prompt, ..
+            }) => {
+                slot["n_prompt_tokens"] = (*prompt).into();
+                slot["n_prompt_tokens_processed"] = (*computed).into();
+            }
+            Some(Standing::Generates {
+                generated, limit, ..
+            }) => {
+                let left = limit.saturating_sub(*generated);
+                slot["next_token"] =
+                    json!({ "has_next_token": left > 0, "n_remain": left, "n_decoded": generated });
+            }
+            Some(Standing::Queued { .. }) | None => {}
+        }
+        slot
+    };
+    Ok(Json((0..count).map(slot).collect()))
+}
+
+/// Lists the adapters of a model, those that the caller may use, by their places in the graph.
+async fn adapters(who: RequestContext, query: Query) -> Result<Json<Vec<Value>>, Failure> {
+    query.check(&["model"])?;
+    let ready = with_language_model(&who, query.one("model")?).await?;
+    let engine = language_model(&ready)?.engine();
+    let adapters = engine.spec().adapters.iter().enumerate();
+    let visible = adapters.filter(|(_, it)| who.sees(ready.servable.graph(), Some(&it.name)));
+    let adapters = visible.map(|(id, adapter)| {
+        let mut listed = json!({ "id": id, "name": adapter.name, "scale": adapter.scale.get() });
+        if who.operates() {
+            listed["path"] = json!(adapter.path);
+        }
+        listed
+    });
+    Ok(Json(adapters.collect()))
+}
+
+async fn model(who: &RequestContext, query: &Query) -> Result<Arc<LanguageModel>, Failure> {
+    let ready = with_language_model(who, query.one("model")?).await?;
+    language_model(&ready)
+}
