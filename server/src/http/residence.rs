@@ -97,7 +97,11 @@ async fn unload(who: RequestContext, body: RequestBody) -> Result<Json<Value>, F
 
 async fn put_to_sleep(who: &RequestContext, graphs: Vec<Arc<Servable>>) -> Result<(), Failure> {
     let names: Vec<String> = graphs.iter().map(|it| it.name().to_owned()).collect();
-    let unloading = spawn_blocking(move || graphs.iter().try_for_each(|it| it.put_to_sleep()));
+    let unloading = spawn_blocking(move || {
+        // One that stays does not keep the others.
+        let ended: Vec<_> = graphs.iter().map(|it| it.put_to_sleep()).collect();
+        ended.into_iter().collect::<Result<(), _>>()
+    });
     unloading.await.map_err(|_| Failure::stopping())??;
     who.audit("unload", &names.join(", "), "done", None);
     Ok(())
@@ -125,10 +129,12 @@ async fn wake_up(
 ) -> Result<Json<Value>, Failure> {
     query.check(&[])?;
     let servables = app.servables();
+    let mut ended = Ok(());
     for asleep in servables.iter().filter(|it| it.sleeps()) {
-        wake(&who, asleep.name()).await?;
+        // One that cannot be loaded does not keep the others.
+        ended = ended.and(wake(&who, asleep.name()).await);
     }
-    Ok(Json(json!({})))
+    ended.map(|()| Json(json!({})))
 }
 
 async fn is_sleeping(State(app): State<Arc<App>>) -> Json<Value> {

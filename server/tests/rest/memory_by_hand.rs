@@ -147,6 +147,7 @@ async fn a_load_that_fails_is_told_and_listed() {
 #[tokio::test]
 async fn all_graphs_sleep_and_wake_up() {
     let setup = three().graph("always", ACTOR);
+    let folder = setup.path().join("0");
     let server = setup.start().await;
     assert_eq!(ask(&server, "one").await.text, "one");
     let sleeps = async || server.get("/is_sleeping").await.json()["is_sleeping"].clone();
@@ -168,6 +169,14 @@ async fn all_graphs_sleep_and_wake_up() {
         ["AVAILABLE", "START", "AVAILABLE"],
         "those wake up that slept"
     );
+    // A graph that cannot be loaded does not keep the others asleep.
+    assert_eq!(post(&server, "/sleep", &json!({})).await.status, 200);
+    fs::write(folder.join("fail"), "").expect("writable");
+    let reply = post(&server, "/wake_up", &json!({})).await;
+    assert_eq!(reply.status, 503, "{}", reply.text);
+    let told = server.status().await;
+    let states = ["one", "always"].map(|name| state(&told, name));
+    assert_eq!(states, ["END", "AVAILABLE"]);
     for path in [
         "/sleep?level=9",
         "/sleep?mode=abort",
