@@ -27,5 +27,11 @@ pub const MAX_STOPS: usize = 16;
 /// Longest stop string: so much text may be held back.
 pub const MAX_STOP_CHARS: usize = 1_024;
 
+/// Maximum number of words that a text must not have: each new token is compared with them.
+pub const MAX_BAD_WORDS: usize = 256;
+
+/// Longest of these words.
+pub const MAX_BAD_WORD_CHARS: usize = 256;
+
 /// Maximum number of tokens that end a text: each new one is compared with them.
 pub const MAX_STOP_TOKENS: usize = 1_024;

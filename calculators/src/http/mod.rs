@@ -31,6 +31,7 @@ mod ollama;
 mod openllm;
 mod params;
 mod parts;
+mod prompt_logprobs;
 mod prompts;
 mod remote_images;
 pub mod request;

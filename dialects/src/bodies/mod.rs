@@ -22,6 +22,7 @@ pub mod prompts;
 pub mod responses;
 pub mod run;
 mod shapes;
+pub mod told;
 pub mod tools;
 pub mod transcriptions;
 pub mod vectors;
@@ -97,12 +98,6 @@ const SAMPLING: &[Plain] = &plain! {
     "length_penalty": Only(&["1"]),
     /// Only beams have it.
     "early_stopping": Only(&["false"]),
-    /// Use `echo` with `logprobs` of completions.
-    "prompt_logprobs": Only(&["0"]),
-    /// Use `logit_bias`, or what constrains the answer.
-    "allowed_token_ids": Only(&[]),
-    /// Use `logit_bias`.
-    "bad_words": Only(&["[]"]),
     /// The order of sampling is fixed.
     "logits_processors": Only(&["[]"]),
     /// The order of sampling is fixed.
@@ -111,9 +106,10 @@ const SAMPLING: &[Plain] = &plain! {
 
 /// Adds the fields of everything that generates.
 fn generating(endpoint: Endpoint) -> Endpoint {
-    let endpoint = endpoint.with::<length::Length>().and(length::PLAIN);
+    let endpoint = endpoint.with::<length::Length>();
     let endpoint = endpoint.with::<SamplingParams>().and(SAMPLING);
     let endpoint = endpoint.with::<output::Output>().and(output::PLAIN);
+    let endpoint = endpoint.with::<told::Told>();
     endpoint.with::<run::Run>().and(run::PLAIN)
 }
 

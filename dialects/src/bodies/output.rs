@@ -36,6 +36,9 @@ pub struct Output {
     /// One of these in one field.
     #[schemars(extend("x-beyond" = true, "x-words" = "an object with one of `json`, `json_object`, `regex`, `choice`, `grammar`"))]
     pub structured_outputs: Option<StructuredOutputs>,
+    /// Words that the answer does not have: the last token of one is barred where it would complete the word.
+    #[schemars(schema_with = "shapes::bad_words")]
+    pub bad_words: Vec<String>,
     /// Leaves special tokens out of the text; true when left out.
     pub skip_special_tokens: Option<bool>,
 }
@@ -44,12 +47,8 @@ pub struct Output {
 pub const PLAIN: &[Plain] = &plain! {
     /// White space in JSON is a space, or a new line and its indentation.
     "guided_whitespace_pattern": Only(&[]),
-    /// Tokens are written as the model's vocabulary has them.
-    "spaces_between_special_tokens": Only(&["true"]),
-    /// `/tokenize` and `?explain=1` tell them.
-    "return_token_ids": Only(&["false"]),
-    /// Tokens are told as text and bytes.
-    "return_tokens_as_token_ids": Only(&["false"]),
+    /// Without effect: tokens are written as the model's vocabulary has them.
+    "spaces_between_special_tokens": Only(&["true", "false"]),
 };
 
 /// OpenAI's form of an answer.

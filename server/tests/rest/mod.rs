@@ -82,6 +82,7 @@ mod support;
 mod templates;
 mod tiny_model;
 mod tls;
+mod token_ids;
 mod tokens;
 mod torchserve;
 mod torchserve_grpc;
