@@ -46,6 +46,7 @@ mod transcriptions;
 mod turns;
 mod unknown;
 mod usage;
+mod vllm;
 mod wire;
 
 pub use crate::payload::dialect::{self, OwnParams};

@@ -79,6 +79,10 @@ pub const TEI_EMBED: &str = "/embed";
 pub const SIMILARITY: &str = "/similarity";
 /// The fields that TEI has at the endpoint of [`RERANK`].
 pub const TEI_RERANK: &str = "/rerank";
+/// vLLM's endpoint that makes vectors of texts.
+pub const POOLING: &str = "pooling";
+/// vLLM's endpoint that compares texts.
+pub const SCORE: &str = "score";
 /// Ollama's endpoint of conversations.
 pub const OLLAMA_CHAT: &str = "api/chat";
 /// Ollama's endpoint of prompts.
@@ -186,6 +190,8 @@ pub(crate) fn all() -> Vec<Endpoint> {
     let ollama_generate = ollama(ollama_generate, &without).and(ollama::GENERATE);
     let (embed, rerank) = (Endpoint::new(EMBED), Endpoint::new(RERANK));
     let embeddings = Endpoint::new(EMBEDDINGS).with::<vectors::Embeddings>();
+    let embeddings = embeddings.and(vectors::EMBEDDINGS);
+    let pooling = Endpoint::new(POOLING).beside(&embeddings, vectors::LISTED, &[]);
     let tei_embed = Endpoint::new(TEI_EMBED).with::<hugging_face::Embed>();
     let tei_rerank = Endpoint::new(TEI_RERANK).with::<hugging_face::Rerank>();
     let [openllm, openllm_stream] =
@@ -212,12 +218,16 @@ pub(crate) fn all() -> Vec<Endpoint> {
         tokenize,
         Endpoint::new(DETOKENIZE).with::<prompts::Detokenize>(),
         Endpoint::new(ENCODE).with::<lmdeploy::Encode>(),
-        embeddings.and(vectors::EMBEDDINGS),
+        embeddings,
         embed.with::<vectors::Embed>().and(vectors::EMBED),
         tei_embed.and(hugging_face::EMBED),
         Endpoint::new(SIMILARITY).with::<hugging_face::Similarity>(),
         rerank.with::<vectors::Rerank>().and(vectors::RERANK),
         tei_rerank.and(hugging_face::RERANK),
+        pooling.and(vectors::POOLING),
+        Endpoint::new(SCORE)
+            .with::<vectors::Score>()
+            .and(vectors::SCORE),
         ollama_chat,
         ollama_generate,
         Endpoint::new(OLLAMA_EMBED).with::<ollama::Embed>(),

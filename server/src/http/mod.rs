@@ -25,6 +25,7 @@ mod sse;
 mod status;
 mod timings;
 mod torchserve;
+mod vllm;
 
 use std::sync::Arc;
 
@@ -74,6 +75,7 @@ fn operations(web: bool) -> Vec<Operation> {
         cancel::operations(),
         residence::operations(),
         openllm::operations(),
+        vllm::operations(),
         observe::operations(),
         api::operations(),
     ];
