@@ -21,6 +21,9 @@ pub const MAX_DOCUMENTS: usize = 4_096;
 /// Maximum number of token ids of a request, over all of its prompts: four contexts of a million.
 pub const MAX_TOKENS: usize = 1 << 22;
 
+/// Longest chat template of a request. Those of well-known models have 20,000 characters at most.
+pub const MAX_TEMPLATE_CHARS: usize = 1 << 16;
+
 /// Maximum number of stop strings: text is searched for each of them.
 pub const MAX_STOPS: usize = 16;
 

@@ -129,6 +129,8 @@ pub struct ChatInput {
     pub tool_origins: Arc<BTreeMap<String, ToolOrigin>>,
     /// `chat_template_kwargs`: more variables.
     pub template_kwargs: Arc<Map<String, Value>>,
+    /// The template that the request brings, in the place of the model's.
+    pub template: Option<Arc<str>>,
     /// True if the answer goes on with the last message, instead of beginning one.
     pub continues: bool,
     /// Whose replies its messages may repeat; none if they are text and nothing else.

@@ -18,7 +18,7 @@ use super::{
     defaults::{Defaults, OpenAIRequestOptions},
     dialect::{Family, Purpose},
     dialect_table,
-    fields::{invalid, missing},
+    fields::{code, invalid, missing},
     inspect::{explain, question},
     params, unknown,
 };
@@ -230,6 +230,12 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
         params::hold_to(account, &mut params);
     }
     if let RequestInput::Chat(chat) = &mut input {
+        let account = Account::of(run);
+        if chat.template.is_some() && !account.is_some_and(|it| it.trusts_templates) {
+            let message =
+                "is not supported: the server runs without `--trust_request_chat_template`";
+            return Err(invalid("chat_template", message).with_code(code::UNSUPPORTED));
+        }
         if params.special_tokens == SpecialTokens::Skip {
             // The parsers behind the model take them out.
             params.special_tokens = SpecialTokens::Markers;
