@@ -38,6 +38,7 @@ pub mod request;
 pub mod rerank;
 pub mod response;
 mod responses;
+mod structural_tag;
 mod structured;
 mod tei;
 pub mod texts;

@@ -22,6 +22,7 @@ pub mod prompts;
 pub mod responses;
 pub mod run;
 mod shapes;
+pub mod structural_tag;
 pub mod told;
 pub mod tools;
 pub mod transcriptions;

@@ -91,3 +91,4 @@ mod traces;
 #[cfg(feature = "vision")]
 mod transcriptions;
 mod versions;
+mod vllm;
