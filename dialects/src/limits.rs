@@ -21,11 +21,20 @@ pub const MAX_DOCUMENTS: usize = 4_096;
 /// Maximum number of token ids of a request, over all of its prompts: four contexts of a million.
 pub const MAX_TOKENS: usize = 1 << 22;
 
+/// Longest chat template of a request. Those of well-known models have 20,000 characters at most.
+pub const MAX_TEMPLATE_CHARS: usize = 1 << 16;
+
 /// Maximum number of stop strings: text is searched for each of them.
 pub const MAX_STOPS: usize = 16;
 
 /// Longest stop string: so much text may be held back.
 pub const MAX_STOP_CHARS: usize = 1_024;
+
+/// Maximum number of words that a text must not have: each new token is compared with them.
+pub const MAX_BAD_WORDS: usize = 256;
+
+/// Longest of these words.
+pub const MAX_BAD_WORD_CHARS: usize = 256;
 
 /// Maximum number of tokens that end a text: each new one is compared with them.
 pub const MAX_STOP_TOKENS: usize = 1_024;

@@ -82,7 +82,7 @@ pub use protocol::{
     SpeculationParams, StepOutput, StepSink, SubmitError, Tenant, Token, TokenLogprob, TokenSet,
     Tokens, Usage,
 };
-pub use sampler::{Sampled, Sampler, Scratch};
+pub use sampler::{BadWords, Sampled, Sampler, Scratch};
 pub use spec::{
     AdapterSpec, BackendKind, Device, DraftSpec, FlashAttention, KvType, LlmEngineSpec, Numa,
     Number, PluginConfig, RopeScaling, SpecError, SplitMode, TensorOverride, ThreadPriority,

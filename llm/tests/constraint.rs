@@ -87,10 +87,7 @@ fn marks_are_told_by_special_tokens_anywhere_in_them() {
             "a</x</|D|p>c",
         ),
         (
-            Constraint::TextWith {
-                mark: "</|D|p>".to_owned(),
-                then: Box::new(text("c")),
-            },
+            Constraint::TextWith(vec![("</|D|p>".to_owned(), text("c"))]),
             "a</x</|D|p>c",
         ),
     ];

@@ -14,6 +14,22 @@ pub(super) fn check_room(model: &EmbeddingModel) -> Result<()> {
     room.map_err(|refusal| refused(refusal, |_| String::new()))
 }
 
+/// The most tokens of a text, where its request may say so.
+pub(super) fn limit(model: &EmbeddingModel, most: Option<u32>) -> Result<usize> {
+    let context = model.engine().context_length();
+    match most.map(|most| most as usize) {
+        Some(most) if most > context => {
+            let message = format!(
+                "`truncate_prompt_tokens` is {most}, and the model reads at most {context} tokens"
+            );
+            Err(Error::invalid(message)
+                .with_field("truncate_prompt_tokens")
+                .with_code("invalid_value"))
+        }
+        most => Ok(most.unwrap_or(context)),
+    }
+}
+
 /// Gives texts to the engine, whose outcome comes as an event. `field` names the text of an index
 /// in the request.
 pub(super) fn submit(

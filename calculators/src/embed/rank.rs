@@ -125,7 +125,7 @@ impl Calculator for Rank {
             drop(claim_room(0)?);
             let Pairs { pairs, pieces } = self.pairs(&request, &cx.run().cancel)?;
             let tokens = pairs.iter().map(Vec::len).sum::<usize>() as u32;
-            let texts = request.form.field_name();
+            let (_, texts) = request.form.field_names();
             let field = |index| {
                 let document = pieces.partition_point(|pieces| pieces.end <= index);
                 format!("{texts}[{document}]")
@@ -160,7 +160,7 @@ register!(Rank);
 impl Rank {
     /// Puts the query beside each document, or each piece of a long one.
     fn pairs(&self, request: &RerankRequest, cancel: &CancelToken) -> Result<Pairs> {
-        let texts = request.form.field_name();
+        let (query, texts) = request.form.field_names();
         self.check_chunks(texts, "before", request.documents.len())?;
         let engine = self.model.engine();
         let read = |text: &str, field: String| {
@@ -168,29 +168,44 @@ impl Rank {
             let read = engine.vocab().tokenize_while(text, false, false, &goes_on);
             read.map_err(|error| not_tokenized(error, Some(field)))
         };
-        let query = read(&request.query, "query".to_owned())?;
-        let limit = engine.context_length();
-        let around = engine.pairs().join(&query, &[]).len();
-        if around >= limit {
-            let message = format!(
-                "`query` takes {around} of the {limit} tokens that the model reads, which leaves no room for a document"
-            );
-            return Err(Error::invalid(message)
-                .with_field("query")
-                .with_code("context_length_exceeded"));
+        let count = request.queries.len();
+        let field = |index: usize| match count {
+            1 => query.to_owned(),
+            _ => format!("{query}[{index}]"),
+        };
+        let limit = engine::limit(&self.model, request.most_tokens)?;
+        let mut queries = Vec::with_capacity(count);
+        for (index, text) in request.queries.iter().enumerate() {
+            let query = read(text, field(index))?;
+            let around = engine.pairs().join(&query, &[]).len();
+            if around >= limit {
+                let field = field(index);
+                let message = format!(
+                    "`{field}` takes {around} of the {limit} tokens that the model reads, which leaves no room for a document"
+                );
+                return Err(Error::invalid(message)
+                    .with_field(field)
+                    .with_code("context_length_exceeded"));
+            }
+            queries.push((query, around));
         }
-        let most = request
-            .max_chunks_per_doc
-            .map_or(usize::MAX, |most| most as usize);
+        let pieces = if request.truncates {
+            Some(1)
+        } else {
+            request.max_chunks_per_doc
+        };
+        let most = pieces.map_or(usize::MAX, |most| most as usize);
         let (mut pairs, mut pieces) = (Vec::new(), Vec::new());
-        for (index, document) in request.documents.iter().enumerate() {
+        // One query is that of all documents.
+        let documents = request.documents.iter().enumerate();
+        for ((index, document), (query, around)) in documents.zip(queries.iter().cycle()) {
             let tokens = read(document, format!("{texts}[{index}]"))?;
             let begin = pairs.len();
             if tokens.is_empty() {
-                pairs.push(engine.pairs().join(&query, &[]));
+                pairs.push(engine.pairs().join(query, &[]));
             }
             let chunks = tokens.chunks(limit - around).take(most);
-            pairs.extend(chunks.map(|chunk| engine.pairs().join(&query, chunk)));
+            pairs.extend(chunks.map(|chunk| engine.pairs().join(query, chunk)));
             self.check_chunks(texts, "after", pairs.len())?;
             pieces.push(begin..pairs.len());
         }

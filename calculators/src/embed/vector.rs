@@ -114,7 +114,11 @@ impl Calculator for Embed {
             drop(claim_room(0)?);
             let (form, count) = (request.form.clone(), request.input.len());
             let field = |index: usize| form.field(index, count);
-            let truncate = request.truncate.unwrap_or(self.options.truncate);
+            let limit = engine::limit(&self.model, request.most_tokens)?;
+            let truncate = request
+                .truncate
+                .unwrap_or(self.options.truncate)
+                .then_some(limit);
             let texts: Vec<Vec<Token>> = request
                 .input
                 .iter()
@@ -174,13 +178,12 @@ impl Embed {
     fn tokenize(
         &self,
         text: &Prompt,
-        truncate: bool,
+        truncate: Option<usize>,
         cancel: &CancelToken,
         field: impl Fn() -> String,
     ) -> Result<Vec<Token>> {
         let engine = self.model.engine();
         let vocab = engine.vocab();
-        let limit = engine.context_length();
         let goes_on = || !cancel.is_cancelled();
         let read = |text: &str| vocab.tokenize_while(text, true, false, &goes_on);
         let mut tokens = match text {
@@ -193,7 +196,7 @@ impl Embed {
             | Prompt::Spelled { text, .. } => {
                 match read(text) {
                     // No text that fits is longer than this.
-                    Err(TokenizeError::TooLarge { limit, .. }) if truncate => {
+                    Err(TokenizeError::TooLarge { limit, .. }) if truncate.is_some() => {
                         read(&text[..text.floor_char_boundary(limit)])
                     }
                     read => read,
@@ -201,7 +204,7 @@ impl Embed {
                 .map_err(|error| not_tokenized(error, Some(field())))?
             }
         };
-        if truncate && tokens.len() > limit {
+        if let Some(limit) = truncate.filter(|limit| tokens.len() > *limit) {
             // The token that ends every text is kept.
             let ends = read("").map_err(|error| not_tokenized(error, Some(field())))?;
             let end = ends

@@ -8,9 +8,10 @@ use serde_json::Value;
 
 use super::body::{to_json, whole};
 use super::dialect::AnswerWriter;
+use super::prompt_logprobs::PromptLogprobs;
 use super::wire;
 use crate::payload::{
-    EchoedText, Finish, HttpResponse, TextChunk, TextLogprob, TextRequest, ToolCallStart,
+    EchoedText, Finish, HttpResponse, TextChunk, TextLogprob, TextRequest, Token, ToolCallStart,
 };
 
 /// Names the software in every answer; changes where a change of it can change answers.
@@ -25,6 +26,9 @@ pub(super) trait Form: Send {
 
     /// The events that a stream begins with.
     fn begin(events: &mut Events<'_>) -> Result<()>;
+
+    /// True if an answer tells of its prompt beside its choices, false if each of them does.
+    const PROMPT_BESIDE: bool;
 
     /// Writes the events of a chunk of a text that begins at this character. Log probabilities go
     /// with the first event of the chunk.
@@ -50,8 +54,9 @@ pub(super) struct Choice {
     /// The model's reasoning, and the calls of tools; kept likewise.
     pub(super) reasoning: String,
     pub(super) tool_calls: Vec<Call>,
-    /// The tokens of all that, and the prompt that is repeated before it; kept likewise.
+    /// The tokens of all that, and the prompt before it; kept likewise.
     pub(super) logprobs: Vec<TextLogprob>,
+    pub(super) ids: Vec<Token>,
     pub(super) echo: EchoedText,
     /// Characters of the prompt before the text.
     pub(super) begins: usize,
@@ -91,7 +96,7 @@ impl<F: Form> AnswerWriter for ChoicesWriter<F> {
             return Ok(false);
         }
         choice.finish = chunk.finish;
-        if let Some(echo) = &chunk.echo {
+        if let Some(echo) = chunk.echo.as_ref().filter(|_| request.told.prompt) {
             choice.begins = echo.text.chars().count();
         }
         let begins = choice.begins;
@@ -99,6 +104,10 @@ impl<F: Form> AnswerWriter for ChoicesWriter<F> {
             let mut events = Events {
                 request,
                 object: F::CHUNK,
+                prompt: chunk
+                    .echo
+                    .as_deref()
+                    .filter(|_| F::PROMPT_BESIDE && !self.begun),
                 usage: if request.continuous_usage {
                     Some(wire::usage(usage))
                 } else {
@@ -111,7 +120,7 @@ impl<F: Form> AnswerWriter for ChoicesWriter<F> {
             }
             F::extend(&mut events, chunk, begins)?;
         } else {
-            choice.keep(chunk)?;
+            choice.keep(chunk, request.told.prompt)?;
         }
         if self.choices.iter().any(|choice| choice.finish.is_none()) {
             return Ok(false);
@@ -119,7 +128,7 @@ impl<F: Form> AnswerWriter for ChoicesWriter<F> {
         let usage = Some(wire::usage(usage));
         if request.stream {
             if request.include_usage {
-                let last = answer(request, F::CHUNK, [(); 0], usage.as_ref())?;
+                let last = answer(request, F::CHUNK, [(); 0], usage.as_ref(), None)?;
                 out.push(HttpResponse::Event(last));
             }
             out.push(HttpResponse::Done);
@@ -128,7 +137,9 @@ impl<F: Form> AnswerWriter for ChoicesWriter<F> {
             let choices: Vec<_> = choices
                 .map(|(choice, index)| F::choice(request, index, choice))
                 .collect();
-            let answer = answer(request, F::WHOLE, choices, usage.as_ref())?;
+            let first = self.choices.first().filter(|_| F::PROMPT_BESIDE);
+            let prompt = first.map(|choice| &choice.echo);
+            let answer = answer(request, F::WHOLE, choices, usage.as_ref(), prompt)?;
             out.push(whole(answer));
         }
         Ok(true)
@@ -137,11 +148,14 @@ impl<F: Form> AnswerWriter for ChoicesWriter<F> {
 
 impl Choice {
     /// Adds a chunk to what is kept for a whole answer.
-    fn keep(&mut self, chunk: &TextChunk) -> Result<()> {
+    fn keep(&mut self, chunk: &TextChunk, tells_prompt: bool) -> Result<()> {
         if let Some(echo) = &chunk.echo {
-            self.text.push_str(&echo.text);
+            if tells_prompt {
+                self.text.push_str(&echo.text);
+            }
             self.echo.clone_from(echo);
         }
+        self.ids.extend_from_slice(&chunk.ids);
         self.text.push_str(&chunk.text);
         self.logprobs.extend_from_slice(&chunk.logprobs);
         self.reasoning.push_str(&chunk.reasoning);
@@ -166,6 +180,8 @@ pub(super) struct Events<'a> {
     request: &'a TextRequest,
     /// The `object` of each event.
     object: &'static str,
+    /// The prompt that the next event tells of.
+    prompt: Option<&'a EchoedText>,
     /// The token counts of each event.
     usage: Option<Value>,
     out: &'a mut Vec<HttpResponse>,
@@ -179,7 +195,8 @@ impl<'a> Events<'a> {
 
     /// Writes an event of one choice.
     pub(super) fn event(&mut self, choice: impl Serialize) -> Result<()> {
-        let event = answer(self.request, self.object, [choice], self.usage.as_ref())?;
+        let (usage, prompt) = (self.usage.as_ref(), self.prompt.take());
+        let event = answer(self.request, self.object, [choice], usage, prompt)?;
         self.out.push(HttpResponse::Event(event));
         Ok(())
     }
@@ -192,6 +209,7 @@ fn answer(
     object: &'static str,
     choices: impl Serialize,
     usage: Option<&Value>,
+    prompt: Option<&EchoedText>,
 ) -> Result<String> {
     #[derive(Serialize)]
     struct Answer<'a, C> {
@@ -203,6 +221,8 @@ fn answer(
         choices: C,
         #[serde(skip_serializing_if = "Option::is_none")]
         usage: Option<&'a Value>,
+        #[serde(flatten)]
+        prompt: Option<ToldPrompt<'a>>,
     }
     to_json(&Answer {
         id: &request.id,
@@ -212,5 +232,25 @@ fn answer(
         system_fingerprint: SYSTEM_FINGERPRINT,
         choices,
         usage,
+        prompt: prompt.map(|prompt| ToldPrompt::new(request, prompt)),
     })
+}
+
+/// What a request is told of its prompt.
+#[derive(Serialize)]
+pub(super) struct ToldPrompt<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_logprobs: Option<PromptLogprobs<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_token_ids: Option<&'a [Token]>,
+}
+
+impl<'a> ToldPrompt<'a> {
+    pub(super) fn new(request: &TextRequest, prompt: &'a EchoedText) -> Self {
+        let logprobs = request.told.prompt_logprobs;
+        Self {
+            prompt_logprobs: logprobs.map(|most| PromptLogprobs(&prompt.logprobs, most)),
+            prompt_token_ids: request.told.ids.then_some(&prompt.tokens),
+        }
+    }
 }

@@ -10,7 +10,7 @@ use super::dialect::{Dialect, Family, Place, Target};
 use super::inspect::tokenizer::Tokenizer;
 use super::{
     chat, completions, embeddings, fields, generate, llama_server::LlamaServer, lmdeploy, messages,
-    ollama::Ollama, openllm, request, rerank, responses, tei, tgi, transcriptions,
+    ollama::Ollama, openllm, request, rerank, responses, tei, tgi, transcriptions, vllm,
 };
 use crate::payload::HttpRequestPayload;
 
@@ -39,6 +39,8 @@ const ALL: &[&dyn Dialect] = &[
     &tei::Tei::SIMILARITY,
     &rerank::Rerank,
     &tei::Tei::RERANK,
+    &vllm::Pooling,
+    &vllm::Score,
     &Ollama::CHAT,
     &Ollama::GENERATE,
     &Ollama::EMBED,

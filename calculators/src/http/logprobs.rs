@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::wire::number;
-use crate::payload::TextLogprob;
+use crate::payload::{TextLogprob, Token};
 
 /// The number that stands for a probability of zero: JSON has no infinity.
 const LOWEST: f32 = -9999.0;
@@ -32,12 +32,17 @@ struct TopToken<'a> {
 
 impl<'a> ChatLogprobs<'a> {
     /// Of these tokens. The token that ended the text is not part of the message.
-    pub(super) fn new(tokens: &'a [TextLogprob]) -> Self {
+    pub(super) fn new(tokens: &'a [TextLogprob], by_id: bool) -> Self {
+        let named = |id, bytes: &'a [u8], logprob| TopToken {
+            token: spelled(id, bytes, "", by_id),
+            logprob: finite(logprob),
+            bytes,
+        };
         let content = tokens.iter().filter(|token| !token.ends);
         let content = content.map(|token| ChatToken {
-            token: TopToken::new(&token.bytes, token.logprob.unwrap_or(0.0)),
+            token: named(token.token, &token.bytes, token.logprob.unwrap_or(0.0)),
             top_logprobs: (token.top.iter())
-                .map(|likely| TopToken::new(&likely.bytes, likely.logprob))
+                .map(|likely| named(likely.token, &likely.bytes, likely.logprob))
                 .collect(),
         });
         Self {
@@ -47,24 +52,14 @@ impl<'a> ChatLogprobs<'a> {
     }
 
     /// As [`new`](Self::new), where there are any: what a chunk of a stream says.
-    pub(super) fn from_chunk(tokens: &'a [TextLogprob]) -> Option<Self> {
-        let logprobs = Self::new(tokens);
+    pub(super) fn from_chunk(tokens: &'a [TextLogprob], by_id: bool) -> Option<Self> {
+        let logprobs = Self::new(tokens, by_id);
         (!logprobs.content.is_empty()).then_some(logprobs)
     }
 
     /// The tokens, each as an object of its own.
     pub(super) fn listed(&self) -> Vec<Value> {
         self.content.iter().map(|token| json!(token)).collect()
-    }
-}
-
-impl<'a> TopToken<'a> {
-    fn new(bytes: &'a [u8], logprob: f32) -> Self {
-        Self {
-            token: spelled(bytes, ""),
-            logprob: finite(logprob),
-            bytes,
-        }
     }
 }
 
@@ -80,32 +75,33 @@ pub(super) struct TextLogprobs {
 
 impl TextLogprobs {
     /// Appends tokens of a text that begins at this character of the answer's.
-    pub(super) fn extend(&mut self, tokens: &[TextLogprob], begins: usize) {
+    pub(super) fn extend(&mut self, tokens: &[TextLogprob], begins: usize, by_id: bool) {
         for token in tokens {
-            self.tokens.push(spelled(&token.bytes, "bytes:"));
+            let name = spelled(token.token, &token.bytes, "bytes:", by_id);
+            self.tokens.push(name);
             self.token_logprobs.push(token.logprob.map(finite));
-            self.top_logprobs.push(likeliest(token));
+            self.top_logprobs.push(likeliest(token, by_id));
             self.text_offset.push(begins + token.offset);
         }
     }
 
     /// Makes those of a chunk, where there are any.
-    pub(super) fn from_chunk(tokens: &[TextLogprob], begins: usize) -> Option<Self> {
+    pub(super) fn from_chunk(tokens: &[TextLogprob], begins: usize, by_id: bool) -> Option<Self> {
         let mut logprobs = Self::default();
-        logprobs.extend(tokens, begins);
+        logprobs.extend(tokens, begins, by_id);
         (!tokens.is_empty()).then_some(logprobs)
     }
 }
 
 /// The likeliest tokens at a position, as an object, and the chosen token if it is not among them; none
 /// for a token without a probability. Of tokens with the same spelling, the likeliest counts.
-fn likeliest(token: &TextLogprob) -> Option<Map<String, Value>> {
-    let chosen = (&token.bytes, token.logprob?);
+fn likeliest(token: &TextLogprob, by_id: bool) -> Option<Map<String, Value>> {
+    let chosen = (token.token, &token.bytes, token.logprob?);
     let top = token.top.iter();
-    let top = top.map(|likely| (&likely.bytes, likely.logprob));
+    let top = top.map(|likely| (likely.token, &likely.bytes, likely.logprob));
     let mut likeliest = Map::new();
-    for (bytes, logprob) in top.chain([chosen]) {
-        let entry = likeliest.entry(spelled(bytes, "bytes:"));
+    for (id, bytes, logprob) in top.chain([chosen]) {
+        let entry = likeliest.entry(spelled(id, bytes, "bytes:", by_id));
         entry.or_insert_with(|| number(finite(logprob)));
     }
     Some(likeliest)
@@ -116,8 +112,12 @@ pub(super) fn finite(logprob: f32) -> f32 {
     if logprob > LOWEST { logprob } else { LOWEST }
 }
 
-/// A token as text; where it is not whole characters, its bytes as escapes behind `prefix`.
-fn spelled(bytes: &[u8], prefix: &str) -> String {
+/// A token by its id, or as text; where it is not whole characters, its bytes as escapes behind
+/// `prefix`.
+fn spelled(id: Token, bytes: &[u8], prefix: &str, by_id: bool) -> String {
+    if by_id {
+        return format!("token_id:{id}");
+    }
     if let Ok(text) = std::str::from_utf8(bytes) {
         return text.to_owned();
     }

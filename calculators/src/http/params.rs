@@ -12,7 +12,7 @@ use graphmill_llm::SamplingParams;
 use serde_json::Value;
 
 use super::{OwnParams, defaults::Defaults, fields::invalid, structured};
-use crate::payload::{Account, GenerationParams, SpecialTokens, Terms};
+use crate::payload::{Account, GenerationParams, SpecialTokens, Terms, Truncation};
 
 /// Reads the fields that are left. Those that the request leaves open are as the defaults say.
 pub(super) fn read(
@@ -51,13 +51,15 @@ pub(super) fn read(
     }
     let max_tokens = length.max_completion_tokens.or(own.max_tokens);
     let max_tokens = max_tokens.or(usual_max_tokens);
+    let max_tokens = max_tokens.and_then(|limit| u32::try_from(limit).ok());
     Ok(GenerationParams {
         sampling: SamplingParams {
             logprobs: own.logprobs,
             ..sampling
         },
-        max_tokens: max_tokens.and_then(|limit| u32::try_from(limit).ok()),
+        max_tokens,
         min_tokens: length.min_tokens,
+        truncation: truncation(&length, max_tokens)?,
         stop: (own.stop.or(length.stop.map(Vec::from))).unwrap_or_default(),
         include_stop: length.include_stop_str_in_output,
         stop_tokens: length.stop_token_ids.into(),
@@ -69,6 +71,7 @@ pub(super) fn read(
         cache_salt: run.cache_salt.as_str().into(),
         priority: run.priority,
         echo: own.echo,
+        bad_words: output.bad_words.clone(),
         special_tokens: match output.skip_special_tokens {
             Some(false) => SpecialTokens::Keep,
             _ => SpecialTokens::Skip,
@@ -77,6 +80,21 @@ pub(super) fn read(
         reasoning_budget: own.reasoning_budget,
         ..GenerationParams::default()
     })
+}
+
+/// The part of a prompt that is read, before an answer of so many tokens.
+pub(super) fn truncation(length: &Length, max_tokens: Option<u32>) -> Result<Option<Truncation>> {
+    let Some(most) = length.truncate_prompt_tokens else {
+        return match &length.truncation_side {
+            Some(_) => Err(invalid("truncation_side", "needs `truncate_prompt_tokens`")),
+            None => Ok(None),
+        };
+    };
+    Ok(Some(Truncation {
+        tokens: u32::try_from(most).ok(),
+        room: max_tokens.unwrap_or(1),
+        keeps_beginning: length.truncation_side.as_deref() == Some("right"),
+    }))
 }
 
 /// Holds a request to what its account says.

@@ -197,6 +197,7 @@ mod tests {
                 })
                 .collect(),
             echo: None,
+            ids: Vec::new(),
             logprobs: Vec::new(),
             finish: end.then_some(Finish::Stop),
             usage: Usage::default(),

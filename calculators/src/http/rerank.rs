@@ -1,5 +1,5 @@
 //! `RerankRequestCalculator` and `RerankResponseCalculator`: the rerank endpoint that Cohere and
-//! Jina have, and that TEI has in another form.
+//! Jina have, and that TEI and vLLM have in other forms.
 
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ use super::{
     dialect::{Dialect, Family, Place, Purpose, Route},
     dialect_table,
     tei::{self, Tei},
+    vllm,
     wire::number,
 };
 use crate::payload::{
@@ -110,11 +111,15 @@ fn read(body: &JsonBody, id: &str) -> Result<Request> {
     Ok(Request {
         form: RerankForm::Cohere(format!("rerank-{id}").into()),
         model: own.model.ok_or_else(|| missing("model"))?.into(),
-        query: own.query.ok_or_else(|| missing("query"))?.into(),
+        queries: [own.query.ok_or_else(|| missing("query"))?].into(),
         documents: documents(own.documents.ok_or_else(|| missing("documents"))?)?,
         top_n: own.top_n,
         return_documents: own.return_documents,
         max_chunks_per_doc: own.max_chunks_per_doc,
+        truncates: own.truncate_prompt_tokens.is_some(),
+        most_tokens: own
+            .truncate_prompt_tokens
+            .and_then(|most| most.try_into().ok()),
         ignored: fields.unknown.into(),
     })
 }
@@ -201,8 +206,10 @@ fn answer(request: &Request, relevance: &Relevance) -> Value {
         }
         result
     };
-    let RerankForm::Cohere(id) = &request.form else {
-        return ranks.into_iter().map(tei::rank(request)).collect();
+    let id = match &request.form {
+        RerankForm::Cohere(id) => id,
+        RerankForm::Score(id) => return vllm::scores(id, request, relevance),
+        RerankForm::Tei => return ranks.into_iter().map(tei::rank(request)).collect(),
     };
     let tokens = relevance.tokens;
     json!({

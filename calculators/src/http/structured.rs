@@ -10,7 +10,10 @@ use graphmill_dialects::{
 use graphmill_engine::Result;
 use serde_json::Value;
 
-use super::fields::{code, invalid, written};
+use super::{
+    fields::{code, invalid, written},
+    structural_tag,
+};
 use crate::payload::{
     Constraint::{self, Choice, Gbnf, JsonObject, JsonSchema, Lark, Regex},
     TextConstraint,
@@ -29,6 +32,10 @@ pub(super) fn constraint(
         Some(ResponseFormat::JsonObject {
             schema: Some(schema),
         }) => Some(("response_format.schema", JsonSchema(schema))),
+        Some(ResponseFormat::StructuralTag(tag)) => {
+            let constraint = structural_tag::constraint(tag, "response_format")?;
+            Some(("response_format", constraint))
+        }
         Some(ResponseFormat::JsonSchema { json_schema }) => {
             let field = "response_format.json_schema.schema";
             Some((field, JsonSchema(json_schema.schema)))
@@ -45,12 +52,14 @@ pub(super) fn constraint(
     let has_outputs = output.structured_outputs.is_some();
     let outputs = output.structured_outputs.unwrap_or_default();
     let json_object = outputs.json_object.then_some(JsonObject);
+    let tagged = outputs.structural_tag.map(|tag| tagged(tag, allowance));
     let outputs = [
         ("structured_outputs.json", outputs.json.map(JsonSchema)),
         ("structured_outputs.regex", outputs.regex.map(Regex)),
         ("structured_outputs.choice", outputs.choice.map(Choice)),
         ("structured_outputs.grammar", outputs.grammar.map(grammar)),
         ("structured_outputs.json_object", json_object),
+        (TAGGED, tagged.transpose()?),
     ];
     if has_outputs && outputs.iter().all(|(_, it)| it.is_none()) {
         return Err(invalid("structured_outputs", "says nothing to match"));
@@ -70,6 +79,20 @@ pub(super) fn constraint(
         found = Some(constraint);
     }
     Ok(found)
+}
+
+/// The field of a structural tag among vLLM's.
+const TAGGED: &str = "structured_outputs.structural_tag";
+
+/// A structural tag, which is a value or a string of JSON.
+fn tagged(tag: Value, allowance: &Allowance) -> Result<Constraint> {
+    let tag = match tag {
+        Value::String(text) => allowance.parse(text.as_bytes(), TAGGED)?,
+        tag => tag,
+    };
+    let read = serde_json::from_value(tag);
+    let tag = read.map_err(|error| invalid(TAGGED, format!("is no structural tag: {error}")))?;
+    structural_tag::constraint(tag, TAGGED)
 }
 
 /// A schema to match, which is a value or a string of JSON.

@@ -109,6 +109,7 @@ fn read_texts(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
         input: texts.into_iter().map(Prompt::Text).collect(),
         dimensions: own.dimensions,
         truncate: own.truncate,
+        most_tokens: None,
         normalize: own.normalize,
         form: VectorForm::Tei,
         ignored: fields.unknown.into(),
@@ -125,6 +126,7 @@ fn read_sentences(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
         input: texts.map(Prompt::Text).collect(),
         dimensions: None,
         truncate: own.parameters.truncate.or(own.truncate),
+        most_tokens: None,
         normalize: Some(true),
         form: VectorForm::TeiSimilarity,
         ignored: fields.unknown.into(),
@@ -137,11 +139,13 @@ fn read_ranking(body: &JsonBody, _: &str) -> Result<RerankRequest> {
     Ok(RerankRequest {
         form: RerankForm::Tei,
         model: own.model.unwrap_or_default().into(),
-        query: own.query.ok_or_else(|| missing("query"))?.into(),
+        queries: [own.query.ok_or_else(|| missing("query"))?].into(),
         documents: own.texts.ok_or_else(|| missing("texts"))?.into(),
         top_n: None,
         return_documents: own.return_text,
         max_chunks_per_doc: None,
+        truncates: false,
+        most_tokens: None,
         ignored: fields.unknown.into(),
     })
 }

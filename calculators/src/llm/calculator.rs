@@ -11,6 +11,7 @@ use graphmill_llm::{ErrorKind, GenerationError};
 use super::generations::{Event, EventKind, Generations};
 use super::limits::{Limits, compiled, need, refuse_what_is_not_formatted};
 use super::recorded::{RecordedTokens, Replay};
+use super::truncation;
 use super::work::Work;
 use super::{LanguageModel, LlmOptions};
 use crate::payload::{
@@ -219,7 +220,7 @@ impl Llm {
         &mut self,
         io: LlmPorts,
         cx: &mut Cx<'_>,
-        (time, TokenPrompts(prompts)): (Timestamp, TokenPrompts),
+        (time, TokenPrompts(mut prompts)): (Timestamp, TokenPrompts),
         params: &GenerationParams,
     ) -> Result<()> {
         if let Some(replay) = &mut self.replay {
@@ -227,14 +228,15 @@ impl Llm {
             return Ok(());
         }
         let lowered = self.limits.lowered(params);
+        let context = self.model.engine().context_length();
+        truncation::cut(&mut prompts, params.truncation, context)?;
         self.limits.check_prompts(&prompts)?;
         // What is refused takes nothing.
         if let Some(terms) = Terms::of(cx.run()) {
-            let context = self.model.engine().context_length() as u64;
             let most = lowered.or(params.max_tokens);
             terms
                 .quota
-                .reserve(&need(&prompts, params, most, context))?;
+                .reserve(&need(&prompts, params, most, context as u64))?;
         }
         if let Some(tally) = Tally::of(cx.run()) {
             let tokens: usize = prompts.iter().map(|prompt| prompt.tokens.len()).sum();

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use graphmill_engine::{Error, EventSender, Result, Timestamp};
 use graphmill_llm::{
-    CompiledConstraint, Encoding, Entry, GenerationError, GenerationRequest, LlmEngine, PlacedTile,
-    RequestId, SequenceHandle, SpeculationParams, StepOutput, SubmitError, Token, Usage,
+    BadWords, CompiledConstraint, Encoding, Entry, GenerationError, GenerationRequest, LlmEngine,
+    PlacedTile, RequestId, SequenceHandle, SpeculationParams, StepOutput, SubmitError, Token,
+    Usage,
 };
 
-use super::out_of_memory;
+use super::{not_tokenized, out_of_memory};
 use crate::payload::{Asked, GenerationParams, Quota, StopSignal, TokenPrompt};
 
 /// Step outputs of one choice that may be on their way through the graph before the engine waits
@@ -54,8 +55,10 @@ pub(super) struct Choice {
     pub(super) tallied: Usage,
     /// What the generated tokens reply to, if they may be remembered.
     pub(super) reply: Option<Reply>,
-    /// The prompt, if it is to be repeated and was not yet.
+    /// The prompt, if it is to be told of and was not yet.
     pub(super) echo: Option<Vec<Token>>,
+    /// True if the ids of its tokens are told.
+    pub(super) tells_ids: bool,
 }
 
 /// A reply that is remembered once it is complete.
@@ -77,6 +80,7 @@ pub(super) struct Generations {
     max_tokens: Option<u32>,
     speculation: Option<SpeculationParams>,
     constraint: Option<CompiledConstraint>,
+    bad_words: BadWords,
     events: EventSender<Event>,
     /// Told when the first of them is admitted.
     quota: Option<Arc<dyn Quota>>,
@@ -99,6 +103,9 @@ impl Generations {
             let checked = engine.check_prompt(&prompt.tokens, &prompt.tiles, max_tokens);
             checked.map_err(refused)?;
         }
+        let bad_words = BadWords::new(&params.bad_words, &*engine.vocab());
+        let bad_words =
+            bad_words.map_err(|error| not_tokenized(error, Some("bad_words".to_owned())))?;
         Ok(Self {
             prompt,
             engine,
@@ -108,6 +115,7 @@ impl Generations {
             max_tokens,
             speculation,
             constraint,
+            bad_words,
             events,
             quota,
             next: 0,
@@ -176,6 +184,7 @@ impl Generations {
             tiles,
             asked,
             last_turn,
+            ..
         } = &self.prompts[self.next / n];
         let generation = self.next % n;
         let index = self.next as u32;
@@ -198,11 +207,13 @@ impl Generations {
         request.sampling = params.sampling.clone();
         let seed = params.sampling.seed;
         request.sampling.seed = seed.map(|seed| seed.wrapping_add(generation as u64));
-        request.prompt_logprobs = params.sampling.logprobs.filter(|_| params.echo);
+        let echoed = params.sampling.logprobs.filter(|_| params.echo);
+        request.prompt_logprobs = params.prompt_logprobs.max(echoed);
         request.max_tokens = self.max_tokens;
         request.min_tokens = params.min_tokens;
         request.stop_tokens = params.stop_tokens.clone();
         request.ignore_eos = params.ignore_eos;
+        request.bad_words = self.bad_words.clone();
         request.speculation = self.speculation;
         request.cache_salt = Arc::clone(&params.cache_salt);
         request.adapter.clone_from(&params.adapter);
@@ -225,7 +236,8 @@ impl Generations {
             prompt: prompt.clone(),
             tokens: Vec::new(),
         });
-        let echo = params.echo.then(|| prompt.clone());
+        let tells_prompt = params.echo || params.token_ids || params.prompt_logprobs.is_some();
+        let echo = tells_prompt.then(|| prompt.clone());
         self.next += 1;
         Ok(Some(Choice {
             sequence,
@@ -236,6 +248,7 @@ impl Generations {
             tallied: Usage::default(),
             reply,
             echo,
+            tells_ids: params.token_ids,
         }))
     }
 }

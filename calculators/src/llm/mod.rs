@@ -14,6 +14,7 @@ pub(crate) mod model_spec;
 pub(crate) mod options;
 mod output_format;
 mod recorded;
+pub(crate) mod truncation;
 mod turns;
 pub(crate) mod waits;
 mod work;

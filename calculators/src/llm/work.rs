@@ -164,6 +164,10 @@ impl Work {
                 logprobs: output.prompt_logprobs,
             })
         });
+        let mut ids = Vec::new();
+        if choice.tells_ids {
+            ids.extend(output.tokens.iter().copied().chain(output.end_token));
+        }
         if let Some(reply) = &mut choice.reply {
             reply.tokens.extend_from_slice(&output.tokens);
         }
@@ -189,6 +193,7 @@ impl Work {
             index,
             echo,
             tokens: output.tokens,
+            ids,
             logprobs: output.logprobs,
             finish,
             usage,

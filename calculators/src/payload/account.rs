@@ -22,6 +22,8 @@ pub struct Account {
     pub tenant: Option<Tenant>,
     /// Terms of the sender's key; none where there are no keys.
     pub terms: Option<Terms>,
+    /// True if requests may bring chat templates of their own.
+    pub trusts_templates: bool,
     /// Tokens that language models generated in an earlier run, and generate in this one.
     pub recorded: Option<RecordedTokens>,
     /// The priority level of the request where nodes batch tensors, 1 for the first; 0 if it names

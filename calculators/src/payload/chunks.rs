@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use graphmill_engine::Timestamp;
 
-use super::{EchoedText, EchoedTokens, TextLogprob, TokenLogprob, Tokens, Usage};
+use super::{EchoedText, EchoedTokens, TextLogprob, Token, TokenLogprob, Tokens, Usage};
 
 /// The reason why a choice ended.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -38,10 +38,12 @@ pub struct TokenChunk {
     pub prompt: Timestamp,
     /// The choice: prompt `index / n`, generation `index % n`.
     pub index: u32,
-    /// The prompt, on the first chunk of a choice whose request wants it repeated.
+    /// The prompt, on the first chunk of a choice whose request wants to be told of it.
     pub echo: Option<Box<EchoedTokens>>,
     /// The new tokens.
     pub tokens: Tokens,
+    /// The new tokens and the one that ended the text, where the request asks for their ids.
+    pub ids: Vec<Token>,
     /// One for each of the new tokens, and one more for the token that ended the text, where a
     /// token did; empty unless the request asks for them.
     pub logprobs: Vec<TokenLogprob>,
@@ -61,11 +63,14 @@ pub struct TextChunk {
     pub prompt: Timestamp,
     /// The choice.
     pub index: u32,
-    /// The prompt, on the first chunk of a choice whose request wants it repeated.
+    /// The prompt, on the first chunk of a choice whose request wants to be told of it.
     pub echo: Option<Box<EchoedText>>,
     /// The new text: whole characters. Behind the parsers, what is neither reasoning nor a tool
     /// call.
     pub text: String,
+    /// The tokens that were generated, with the one that ended the text; empty unless the request
+    /// asks for their ids. They are not held back with text.
+    pub ids: Vec<Token>,
     /// Thoughts of the model on its way to the answer: filled in by the reasoning parser. Comes
     /// before `text`.
     pub reasoning: String,

@@ -161,6 +161,12 @@ pub trait TextDialect: Dialect {
     /// Names the field that is wrong.
     fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)>;
 
+    /// Returns true if answers tell the ids of tokens, and how likely those of a prompt are, where
+    /// a request asks for it.
+    fn tells_tokens(&self) -> bool {
+        false
+    }
+
     /// Adds to what an answer repeats of its request what the parameters decided.
     fn complete(&self, _: &mut Map<String, Value>, _: &GenerationParams) {}
 

@@ -12,6 +12,13 @@ pub enum VectorForm {
         /// True for base64 of little-endian 32-bit floats.
         base64: bool,
     },
+    /// vLLM's: one list of what a model makes of texts.
+    Pooling {
+        /// The answer's id.
+        id: Arc<str>,
+        /// True for base64 of little-endian 32-bit floats.
+        base64: bool,
+    },
     /// Cohere's: lists of vectors by how they are written.
     Cohere {
         /// The answer's id.
@@ -41,7 +48,9 @@ impl VectorForm {
     /// The names that a request of this form has for the texts, and for the length of a vector.
     pub fn field_names(&self) -> (&'static str, &'static str) {
         match self {
-            Self::OpenAI { .. } | Self::Ollama { is_one: false } => ("input", "dimensions"),
+            Self::OpenAI { .. } | Self::Pooling { .. } | Self::Ollama { is_one: false } => {
+                ("input", "dimensions")
+            }
             Self::Cohere { .. } => ("texts", "output_dimension"),
             Self::Ollama { is_one: true } => ("prompt", "dimensions"),
             Self::LlamaServer { field } => (field, "dimensions"),
@@ -55,10 +64,8 @@ impl VectorForm {
         match (self, index) {
             (Self::TeiSimilarity, 0) => format!("{texts}.source_sentence"),
             (Self::TeiSimilarity, _) => format!("{texts}.sentences[{}]", index - 1),
-            (
-                Self::OpenAI { .. } | Self::Ollama { .. } | Self::LlamaServer { .. } | Self::Tei,
-                _,
-            ) if count == 1 => texts.to_owned(),
+            (Self::Cohere { .. }, _) => format!("{texts}[{index}]"),
+            _ if count == 1 => texts.to_owned(),
             _ => format!("{texts}[{index}]"),
         }
     }
@@ -75,6 +82,8 @@ pub struct EmbeddingsRequest {
     pub dimensions: Option<u32>,
     /// True if texts that are too long are cut; none for what the node has.
     pub truncate: Option<bool>,
+    /// Number of tokens that they are cut to; none for what the model reads.
+    pub most_tokens: Option<u32>,
     /// True if each vector is made of length 1; none for what the node has.
     pub normalize: Option<bool>,
     /// The form of the answer.
@@ -97,16 +106,19 @@ pub struct Embeddings {
 pub enum RerankForm {
     /// Cohere's and Jina's: an object with this id.
     Cohere(Arc<str>),
+    /// vLLM's: an object with this id, whose scores are in the order of the texts.
+    Score(Arc<str>),
     /// TEI's: a list of scores.
     Tei,
 }
 
 impl RerankForm {
-    /// The name that a request of this form has for the texts.
-    pub fn field_name(&self) -> &'static str {
+    /// The names that a request of this form has for the query, and for the texts.
+    pub fn field_names(&self) -> (&'static str, &'static str) {
         match self {
-            Self::Cohere(_) => "documents",
-            Self::Tei => "texts",
+            Self::Cohere(_) => ("query", "documents"),
+            Self::Score(_) => ("text_1", "text_2"),
+            Self::Tei => ("query", "texts"),
         }
     }
 }
@@ -118,8 +130,8 @@ pub struct RerankRequest {
     pub form: RerankForm,
     /// The model as the request names it.
     pub model: Arc<str>,
-    /// The question that the documents should answer.
-    pub query: Arc<str>,
+    /// The question that the documents should answer, or one for each of them.
+    pub queries: Arc<[String]>,
     /// The texts to rank.
     pub documents: Arc<[String]>,
     /// Most results; none for all.
@@ -128,6 +140,10 @@ pub struct RerankRequest {
     pub return_documents: bool,
     /// Most pieces of a document that is too long for the model; none for all.
     pub max_chunks_per_doc: Option<u32>,
+    /// True if documents that are too long are cut and not read in pieces.
+    pub truncates: bool,
+    /// Number of tokens that a document and the query are cut to; none for what the model reads.
+    pub most_tokens: Option<u32>,
     /// Its fields that nobody knows.
     pub ignored: Arc<[String]>,
 }

@@ -36,6 +36,10 @@ pub struct GenerationParams {
     pub stop_tokens: TokenSet,
     /// True if generation goes on after the model's end token.
     pub ignore_eos: bool,
+    /// Words that the text does not have.
+    pub bad_words: Vec<String>,
+    /// The part of a prompt that is read; none if all of it is.
+    pub truncation: Option<Truncation>,
     /// Generations of each prompt.
     pub n: u32,
     /// Most tokens drafted in a step, 0 for none; none when the request does not say.
@@ -58,6 +62,10 @@ pub struct GenerationParams {
     pub place: Option<Arc<QueuePlace>>,
     /// True if the prompt is repeated before the answer.
     pub echo: bool,
+    /// True if the ids of tokens are told, those of the prompt and of the text.
+    pub token_ids: bool,
+    /// Number of the likeliest tokens that are told of at each place of the prompt.
+    pub prompt_logprobs: Option<u8>,
     /// Special tokens in the text.
     pub special_tokens: SpecialTokens,
     /// Most tokens of reasoning, until the `OutputFormatCalculator` makes a limit of them; none
@@ -71,6 +79,17 @@ pub struct GenerationParams {
     pub constrains_calls: bool,
     /// The pattern that the text has to match; none if it is free.
     pub constraint: Option<TextConstraint>,
+}
+
+/// A part of a prompt.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Truncation {
+    /// Most tokens; none for what leaves room for the answer in the model's context.
+    pub tokens: Option<u32>,
+    /// That room, in tokens.
+    pub room: u32,
+    /// True if the beginning of the prompt is kept, false if its end is.
+    pub keeps_beginning: bool,
 }
 
 /// A pattern that a text has to match, and who says so.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::{Token, TokenLogprob};
 
-/// A prompt as tokens, to be repeated before the text.
+/// A prompt as tokens, of which an answer tells.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EchoedTokens {
     /// The prompt.
@@ -13,12 +13,14 @@ pub struct EchoedTokens {
     pub logprobs: Option<Vec<TokenLogprob>>,
 }
 
-/// A prompt as text, to be repeated before the answer. It is no part of what stop strings and
-/// parsers look at.
+/// A prompt as text, of which an answer tells. It is no part of what stop strings and parsers look
+/// at.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EchoedText {
     /// The prompt.
     pub text: String,
+    /// The same as tokens.
+    pub tokens: Vec<Token>,
     /// Its tokens; empty unless the request asks for them.
     pub logprobs: Vec<TextLogprob>,
 }
@@ -37,6 +39,8 @@ pub struct TextLogprob {
     pub bytes: Vec<u8>,
     /// The natural logarithm of its probability; none for the first token of a prompt.
     pub logprob: Option<f32>,
+    /// How many tokens are at least as likely, with itself: of tokens of a prompt.
+    pub rank: Option<u32>,
     /// The likeliest tokens at its place, likeliest first.
     pub top: Vec<LikelyToken>,
     /// True if it ended the text, and so is no part of it.

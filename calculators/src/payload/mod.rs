@@ -36,7 +36,7 @@ pub use chunks::{Finish, StopSignal, TextChunk, TokenChunk, ToolCallDelta, ToolC
 pub use embedding::{
     Embeddings, EmbeddingsRequest, Relevance, RerankForm, RerankRequest, VectorForm,
 };
-pub use generation::{GenerationParams, SpecialTokens, TextConstraint};
+pub use generation::{GenerationParams, SpecialTokens, TextConstraint, Truncation};
 pub(crate) use graphmill_dialects::json;
 pub use graphmill_dialects::json::{JsonBody, MAX_DEPTH, MAX_FIELDS, MAX_VALUES, without_mark};
 pub use http::{HttpRequestPayload, HttpResponse};
@@ -68,6 +68,8 @@ pub struct TextRequest {
     pub continuous_usage: bool,
     /// True if the answer tells the log probabilities of its tokens.
     pub logprobs: bool,
+    /// The tokens of which the answer tells beside these.
+    pub told: ToldTokens,
     /// Names of fields that the request has and nobody knows.
     pub ignored: Arc<[String]>,
     /// Fields of the request that its answer repeats or follows, in dialects whose answers do.
@@ -75,6 +77,19 @@ pub struct TextRequest {
     /// True if its answer tells a call as `function_call`, the form that tools had before there
     /// were tools.
     pub function_call: bool,
+}
+
+/// Parts of an answer that tell of tokens.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToldTokens {
+    /// True if the text of the prompt comes before the answer.
+    pub prompt: bool,
+    /// True if the ids of tokens are told.
+    pub ids: bool,
+    /// True if log probabilities name tokens by their ids.
+    pub by_id: bool,
+    /// Number of the likeliest tokens that are told of at each place of the prompt.
+    pub prompt_logprobs: Option<u8>,
 }
 
 impl TextRequest {
@@ -114,6 +129,8 @@ pub struct ChatInput {
     pub tool_origins: Arc<BTreeMap<String, ToolOrigin>>,
     /// `chat_template_kwargs`: more variables.
     pub template_kwargs: Arc<Map<String, Value>>,
+    /// The template that the request brings, in the place of the model's.
+    pub template: Option<Arc<str>>,
     /// True if the answer goes on with the last message, instead of beginning one.
     pub continues: bool,
     /// Whose replies its messages may repeat; none if they are text and nothing else.
@@ -267,6 +284,8 @@ pub struct TokenPrompt {
     pub asked: Option<Arc<Asked>>,
     /// Tokens before the last turn, if it is known.
     pub last_turn: Option<u32>,
+    /// True if it is a part of what its text is.
+    pub is_cut: bool,
 }
 
 impl From<Vec<Token>> for TokenPrompt {

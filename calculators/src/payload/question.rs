@@ -5,7 +5,7 @@ use std::sync::Arc;
 use graphmill_dialects::bodies::prompts::Tokenize;
 use serde_json::{Map, Value};
 
-use super::GenerationParams;
+use super::{GenerationParams, Truncation};
 
 /// A question about the prompts of a request. The request travels as any other, up to its tokens;
 /// it has no [`GenerationParams`] on its stream, so nothing is generated.
@@ -15,6 +15,8 @@ pub struct PromptQuestion {
     pub model: Arc<str>,
     /// The kind of question.
     pub kind: QuestionKind,
+    /// The part of a prompt that is read; none if all of it is.
+    pub truncation: Option<Truncation>,
 }
 
 /// A kind of question about prompts.

@@ -11,6 +11,8 @@ use crate::payload::{EchoedTokens, Token, TokenLogprob};
 pub(super) struct LogprobForm {
     token: Token,
     logprob: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rank: Option<u32>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     top: Vec<(Token, Option<f64>)>,
 }
@@ -47,6 +49,7 @@ impl From<&TokenLogprob> for LogprobForm {
         Self {
             token: of.token,
             logprob: possible(of.logprob),
+            rank: of.rank,
             top: top.map(|(token, of)| (*token, possible(*of))).collect(),
         }
     }
@@ -58,6 +61,7 @@ impl From<LogprobForm> for TokenLogprob {
         Self {
             token: form.token,
             logprob: given(form.logprob),
+            rank: form.rank,
             top: top.map(|(token, of)| (token, given(of))).collect(),
         }
     }

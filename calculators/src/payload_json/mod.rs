@@ -133,6 +133,7 @@ struct TokensForm {
     index: u32,
     echo: Option<EchoForm>,
     tokens: Vec<Token>,
+    ids: Vec<Token>,
     logprobs: Vec<LogprobForm>,
     finish: Option<FinishForm>,
     usage: UsageForm,
@@ -266,6 +267,9 @@ fn token_chunk_to_json(chunk: &TokenChunk) -> Value {
     if !chunk.logprobs.is_empty() {
         json["logprobs"] = chunk.logprobs.iter().map(LogprobForm::json).collect();
     }
+    if !chunk.ids.is_empty() {
+        json["ids"] = json!(chunk.ids);
+    }
     json
 }
 
@@ -277,6 +281,7 @@ fn token_chunk_from_json(value: &Value) -> Result<TokenChunk, String> {
         index: chunk.index,
         echo: chunk.echo.map(|echo| Box::new(echo.into())),
         tokens: chunk.tokens.into_iter().collect(),
+        ids: chunk.ids,
         logprobs: logprobs.map(TokenLogprob::from).collect(),
         finish: chunk.finish.map(Finish::from),
         usage: chunk.usage.into(),

@@ -4,5 +4,6 @@ pub mod chat_template;
 mod formats;
 mod jinja;
 pub mod reasoning;
+pub(crate) mod request_templates;
 mod template_limits;
 pub mod tool_calls;

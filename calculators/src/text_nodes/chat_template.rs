@@ -12,12 +12,13 @@ use super::amendments::{self, Amendment};
 use crate::llm::{LanguageModel, claim_room};
 use crate::payload::{ChatInput, Prompt, Prompts, RequestInput, TemplatedPrompt, TextRequest};
 use crate::text::chat_template::{ChatTemplate, TemplateError};
+use crate::text::request_templates;
 
 /// Makes the prompt of a conversation with the model's chat template; prompts of plain completions
 /// pass as they are.
 ///
 /// The template is the file `chat_template_file` of the LLM node, or `chat_template.jinja` beside
-/// the model, or the one inside the model (its `tool_use` template, if it has one, for
+/// the model, or the one inside the model, or that of a request where the server trusts these (its `tool_use` template, if it has one, for
 /// conversations with tools). It sees `messages`, `tools`, `documents`, `add_generation_prompt`,
 /// `bos_token`, `eos_token` and whatever the request gives in `chat_template_kwargs`. Runs on the
 /// executor `cpu`, because a conversation can have megabytes. A template that takes too many steps,
@@ -98,7 +99,8 @@ impl ApplyChatTemplate {
         let kwargs = &*chat.template_kwargs;
         let generates = kwargs.get("add_generation_prompt");
         let is_own = ENDINGS.iter().any(|name| kwargs.contains_key(*name))
-            || generates.is_some_and(|generates| *generates != true);
+            || generates.is_some_and(|generates| *generates != true)
+            || chat.template.is_some();
         let text = self.render(chat, cancel)?;
         Ok(TemplatedPrompt {
             last_turn: last_turn(&text, &chat.messages),
@@ -126,7 +128,12 @@ impl ApplyChatTemplate {
         for (name, value) in &*chat.template_kwargs {
             variables.insert(name.clone(), value.clone());
         }
-        let template = self.model.chat_template(chat.tools.is_some())?;
+        let own = chat.template.as_deref().map(request_templates::compiled);
+        let own = own.transpose().map_err(|error| not_compiled(&error))?;
+        let template = match &own {
+            Some(own) => own,
+            None => self.model.chat_template(chat.tools.is_some())?,
+        };
         check_roles(&chat.messages, template.source())?;
         let mut variables = Value::Object(variables);
         let mut text = template.render_until(&variables, cancel.clone());
@@ -150,7 +157,7 @@ impl ApplyChatTemplate {
                 break;
             }
         }
-        let text = text.map_err(rejected)?;
+        let text = text.map_err(|error| rejected(error, own.is_some()))?;
         match chat.messages.last() {
             Some(message) if chat.continues => left_open(text, message),
             _ => Ok(text),
@@ -216,15 +223,28 @@ fn left_open(mut text: String, last: &Value) -> Result<String> {
     Ok(text)
 }
 
-/// A conversation that the template refuses is the client's to change.
-fn rejected(error: TemplateError) -> Error {
+/// The refusal of a template of a request that does not compile.
+fn not_compiled(error: &TemplateError) -> Error {
+    let refusal = Error::invalid(format!("`chat_template` cannot be used: {error}"));
+    refusal
+        .with_field("chat_template")
+        .with_code("invalid_value")
+}
+
+/// A conversation that the template refuses is the client's to change, as is a template of its own.
+fn rejected(error: TemplateError, is_own: bool) -> Error {
+    let (whose, field) = if is_own {
+        ("request's", "chat_template")
+    } else {
+        ("model's", "messages")
+    };
     let message = match &error {
         TemplateError::Raised(message) => {
-            format!("the model's chat template refuses the conversation: {message}")
+            format!("the {whose} chat template refuses the conversation: {message}")
         }
-        _ => format!("the model's chat template fails on the conversation: {error}"),
+        _ => format!("the {whose} chat template fails on the conversation: {error}"),
     };
-    let refusal = Error::invalid(message).with_field("messages");
+    let refusal = Error::invalid(message).with_field(field);
     let refusal = match &error {
         TemplateError::Stopped { .. } => refusal.with_code("template_limit_exceeded"),
         _ => refusal,

@@ -21,7 +21,7 @@ use crate::payload::{
 /// Special tokens are left out, unless `PARAMS` asks for them: a request that wants to see them
 /// gets them all, and of a chat the marks are kept that the parsers behind this node look for. A
 /// chunk of tokens that completes no character gives no packet, unless it is the last of its
-/// choice. `PARAMS` has a packet for each prompt, at its timestamp.
+/// choice or the request asks for the ids of tokens. `PARAMS` has a packet for each prompt, at its timestamp.
 ///
 /// Log probabilities that come with tokens go on with the text: each with its token as text and the
 /// place where that begins.
@@ -115,9 +115,9 @@ impl Calculator for Detokenizer {
             SpecialTokens::Keep => true,
         };
         let text = choice.decode(vocab, &chunk, spelled);
-        let echo = chunk.echo.map(|echo| Box::new(echoed(vocab, &echo)));
+        let echo = chunk.echo.map(|echo| Box::new(echoed(vocab, *echo)));
         let has_text = !text.is_empty() || chunk.finish.is_some();
-        if has_text || echo.is_some() {
+        if has_text || echo.is_some() || !chunk.ids.is_empty() {
             let logprobs = if has_text {
                 std::mem::take(&mut choice.logprobs)
             } else {
@@ -130,6 +130,7 @@ impl Calculator for Detokenizer {
                     index: chunk.index,
                     echo,
                     text,
+                    ids: chunk.ids,
                     logprobs,
                     finish: chunk.finish,
                     usage: chunk.usage,
@@ -197,6 +198,7 @@ impl Choice {
             offset: self.characters,
             bytes: spelling(vocab, token),
             logprob: logprob.map(|logprob| logprob.logprob),
+            rank: logprob.and_then(|logprob| logprob.rank),
             top: top
                 .iter()
                 .map(|(token, logprob)| LikelyToken {
@@ -213,7 +215,7 @@ impl Choice {
 
 /// The text of a prompt. Where log probabilities come with it, its first token has none, but an
 /// entry.
-fn echoed(vocab: &dyn Vocab, echo: &EchoedTokens) -> EchoedText {
+fn echoed(vocab: &dyn Vocab, echo: EchoedTokens) -> EchoedText {
     let mut prompt = Choice::default();
     let mut text = String::new();
     for (position, token) in echo.tokens.iter().enumerate() {
@@ -226,6 +228,7 @@ fn echoed(vocab: &dyn Vocab, echo: &EchoedTokens) -> EchoedText {
     prompt.finish(&mut text);
     EchoedText {
         text,
+        tokens: echo.tokens,
         logprobs: prompt.logprobs,
     }
 }

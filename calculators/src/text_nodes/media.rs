@@ -111,6 +111,7 @@ pub(super) fn tokenize(
         begin += text.len() + media_marker().len();
     }
     Ok(TokenPrompt {
+        is_cut: false,
         tokens,
         tiles: tiles.into(),
         asked: None,

@@ -138,7 +138,8 @@ impl Calculator for StopString {
         } else {
             chunk.logprobs = logprobs.release(&chunk.text);
         }
-        if !chunk.text.is_empty() || chunk.finish.is_some() || chunk.echo.is_some() {
+        let tells = chunk.echo.is_some() || !chunk.ids.is_empty();
+        if !chunk.text.is_empty() || chunk.finish.is_some() || tells {
             cx.emit(io.out, chunk);
         }
         Ok(Flow::Continue)

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::shapes;
 use crate::{
-    limits::{MAX_DOCUMENTS, MAX_MESSAGES},
+    limits::{MAX_DOCUMENTS, MAX_MESSAGES, MAX_TEMPLATE_CHARS},
     schema::Plain,
 };
 
@@ -32,6 +32,9 @@ pub struct Chat {
     /// More variables for the chat template, such as `enable_thinking`.
     #[schemars(schema_with = "variables")]
     pub chat_template_kwargs: Map<String, Value>,
+    /// A template in the place of the model's, where the server runs with `--trust_request_chat_template`.
+    #[schemars(length(min = 1, max = MAX_TEMPLATE_CHARS), extend("x-beyond" = true))]
+    pub chat_template: Option<String>,
     /// The template's variable `documents`: strings or objects.
     #[schemars(length(max = MAX_DOCUMENTS), extend("items" = json!({ "anyOf": [{ "type": "string" }, { "type": "object" }] })))]
     pub documents: Option<Vec<Value>>,
@@ -102,8 +105,6 @@ impl From<Conversation> for Vec<Map<String, Value>> {
 pub const PLAIN: &[Plain] = &plain! {
     /// The template writes them.
     "add_special_tokens": Only(&["false"]),
-    /// A request cannot bring its own template; a graph can (`chat_template_file`).
-    "chat_template": Only(&[]),
     /// Without effect: verbosity cannot be controlled.
     "verbosity": Only(&[r#""low""#, r#""medium""#, r#""high""#]),
     /// Answers are text.

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Text, shapes};
-use crate::{limits::MAX_STOP_TOKENS, schema::Plain};
+use crate::limits::MAX_STOP_TOKENS;
 
 /// Number and end of texts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -32,13 +32,13 @@ pub struct Length {
     pub stop_token_ids: Vec<Token>,
     /// Goes on after the model's end token.
     pub ignore_eos: bool,
+    /// Cuts a prompt to that many tokens; with -1 to as many as leave room for the answer. Without it, a prompt that is too long is refused.
+    #[schemars(schema_with = "shapes::truncation", extend("x-beyond" = true))]
+    pub truncate_prompt_tokens: Option<i64>,
+    /// Side on which it is cut; `left`, which keeps the last tokens, when left out.
+    #[schemars(extend("enum" = ["left", "right"], "x-beyond" = true))]
+    pub truncation_side: Option<String>,
 }
-
-/// The others of that kind.
-pub const PLAIN: &[Plain] = &plain! {
-    /// A prompt that is too long is refused, never cut.
-    "truncate_prompt_tokens": Only(&[]),
-};
 
 impl From<Text<String>> for Vec<String> {
     /// Each text once.

@@ -23,6 +23,8 @@ pub mod prompts;
 pub mod responses;
 pub mod run;
 mod shapes;
+pub mod structural_tag;
+pub mod told;
 pub mod tools;
 pub mod transcriptions;
 pub mod vectors;
@@ -79,6 +81,10 @@ pub const TEI_EMBED: &str = "/embed";
 pub const SIMILARITY: &str = "/similarity";
 /// The fields that TEI has at the endpoint of [`RERANK`].
 pub const TEI_RERANK: &str = "/rerank";
+/// vLLM's endpoint that makes vectors of texts.
+pub const POOLING: &str = "pooling";
+/// vLLM's endpoint that compares texts.
+pub const SCORE: &str = "score";
 /// Ollama's endpoint of conversations.
 pub const OLLAMA_CHAT: &str = "api/chat";
 /// Ollama's endpoint of prompts.
@@ -104,12 +110,6 @@ const SAMPLING: &[Plain] = &plain! {
     "length_penalty": Only(&["1"]),
     /// Only beams have it.
     "early_stopping": Only(&["false"]),
-    /// Use `echo` with `logprobs` of completions.
-    "prompt_logprobs": Only(&["0"]),
-    /// Use `logit_bias`, or what constrains the answer.
-    "allowed_token_ids": Only(&[]),
-    /// Use `logit_bias`.
-    "bad_words": Only(&["[]"]),
     /// The order of sampling is fixed.
     "logits_processors": Only(&["[]"]),
     /// The order of sampling is fixed.
@@ -118,9 +118,10 @@ const SAMPLING: &[Plain] = &plain! {
 
 /// Adds the fields of everything that generates.
 fn generating(endpoint: Endpoint) -> Endpoint {
-    let endpoint = endpoint.with::<length::Length>().and(length::PLAIN);
+    let endpoint = endpoint.with::<length::Length>();
     let endpoint = endpoint.with::<SamplingParams>().and(SAMPLING);
     let endpoint = endpoint.with::<output::Output>().and(output::PLAIN);
+    let endpoint = endpoint.with::<told::Told>();
     endpoint.with::<run::Run>().and(run::PLAIN)
 }
 
@@ -207,6 +208,8 @@ pub(crate) fn all() -> Vec<Endpoint> {
     let llama_embedding = Endpoint::new(LLAMA_EMBEDDING).with::<llama_server::Embedding>();
     let (embed, rerank) = (Endpoint::new(EMBED), Endpoint::new(RERANK));
     let embeddings = Endpoint::new(EMBEDDINGS).with::<vectors::Embeddings>();
+    let embeddings = embeddings.and(vectors::EMBEDDINGS);
+    let pooling = Endpoint::new(POOLING).beside(&embeddings, vectors::LISTED, &[]);
     let tei_embed = Endpoint::new(TEI_EMBED).with::<hugging_face::Embed>();
     let tei_rerank = Endpoint::new(TEI_RERANK).with::<hugging_face::Rerank>();
     let [openllm, openllm_stream] =
@@ -233,12 +236,16 @@ pub(crate) fn all() -> Vec<Endpoint> {
         tokenize,
         Endpoint::new(DETOKENIZE).with::<prompts::Detokenize>(),
         Endpoint::new(ENCODE).with::<lmdeploy::Encode>(),
-        embeddings.and(vectors::EMBEDDINGS),
+        embeddings,
         embed.with::<vectors::Embed>().and(vectors::EMBED),
         tei_embed.and(hugging_face::EMBED),
         Endpoint::new(SIMILARITY).with::<hugging_face::Similarity>(),
         rerank.with::<vectors::Rerank>().and(vectors::RERANK),
         tei_rerank.and(hugging_face::RERANK),
+        pooling.and(vectors::POOLING),
+        Endpoint::new(SCORE)
+            .with::<vectors::Score>()
+            .and(vectors::SCORE),
         ollama_chat,
         ollama_generate,
         Endpoint::new(OLLAMA_EMBED).with::<ollama::Embed>(),

@@ -1,11 +1,11 @@
 //! Fields that say what the answer has to look like: OpenAI's `response_format`, the `guided_*`
 //! fields of OVMS and vLLM, vLLM's `structured_outputs`, llama-server's `grammar` and `json_schema`.
 
-use schemars::{JsonSchema, Schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::shapes;
+use super::{shapes, structural_tag::StructuralTag};
 use crate::schema::{NAME, Plain};
 
 /// Form of the answer. One field at most says what it has to match.
@@ -13,7 +13,7 @@ use crate::schema::{NAME, Plain};
 #[serde(default)]
 pub struct Output {
     /// Form that the answer has.
-    #[schemars(extend("x-words" = "an object with a `type`: `text`, `json_object` or `json_schema`", "x-kind" = "an object"))]
+    #[schemars(extend("x-words" = "an object with a `type`: `text`, `json_object`, `json_schema` or `structural_tag`", "x-kind" = "an object"))]
     pub response_format: Option<ResponseFormat>,
     /// The schema that the answer fits.
     #[schemars(schema_with = "shapes::schema", extend("x-beyond" = true))]
@@ -34,8 +34,11 @@ pub struct Output {
     #[schemars(schema_with = "shapes::schema", extend("x-beyond" = true))]
     pub json_schema: Option<Value>,
     /// One of these in one field.
-    #[schemars(extend("x-beyond" = true, "x-words" = "an object with one of `json`, `json_object`, `regex`, `choice`, `grammar`"))]
+    #[schemars(extend("x-beyond" = true, "x-words" = "an object with one of `json`, `json_object`, `regex`, `choice`, `grammar`, `structural_tag`"))]
     pub structured_outputs: Option<StructuredOutputs>,
+    /// Words that the answer does not have: the last token of one is barred where it would complete the word.
+    #[schemars(schema_with = "shapes::bad_words")]
+    pub bad_words: Vec<String>,
     /// Leaves special tokens out of the text; true when left out.
     pub skip_special_tokens: Option<bool>,
 }
@@ -44,12 +47,8 @@ pub struct Output {
 pub const PLAIN: &[Plain] = &plain! {
     /// White space in JSON is a space, or a new line and its indentation.
     "guided_whitespace_pattern": Only(&[]),
-    /// Tokens are written as the model's vocabulary has them.
-    "spaces_between_special_tokens": Only(&["true"]),
-    /// `/tokenize` and `?explain=1` tell them.
-    "return_token_ids": Only(&["false"]),
-    /// Tokens are told as text and bytes.
-    "return_tokens_as_token_ids": Only(&["false"]),
+    /// Without effect: tokens are written as the model's vocabulary has them.
+    "spaces_between_special_tokens": Only(&["true", "false"]),
 };
 
 /// OpenAI's form of an answer.
@@ -70,6 +69,8 @@ pub enum ResponseFormat {
         /// The schema and its name.
         json_schema: NamedSchema,
     },
+    /// Text with parts that match something.
+    StructuralTag(StructuralTag),
 }
 
 /// A schema as OpenAI has it.
@@ -102,10 +103,17 @@ pub struct StructuredOutputs {
     /// As `guided_grammar`.
     #[schemars(schema_with = "shapes::some_text")]
     pub grammar: Option<String>,
+    /// A structural tag, or a string of one.
+    #[schemars(schema_with = "structural_tag")]
+    pub structural_tag: Option<Value>,
     /// Asks for a JSON object.
     pub json_object: bool,
     /// Without effect: there is nothing to fall back to.
     pub disable_fallback: bool,
+}
+
+fn structural_tag(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": ["object", "string"], "x-kind": "a structural tag, or a string of one" })
 }
 
 /// Other fields may say nothing but no.

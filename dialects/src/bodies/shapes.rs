@@ -4,7 +4,10 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
 use crate::{
-    limits::{MAX_PROMPTS, MAX_STOP_CHARS, MAX_STOPS, MAX_TEXTS, MAX_TOKENS},
+    limits::{
+        MAX_BAD_WORD_CHARS, MAX_BAD_WORDS, MAX_PROMPTS, MAX_STOP_CHARS, MAX_STOPS, MAX_TEXTS,
+        MAX_TOKENS,
+    },
     schema::NOT_BLANK,
 };
 
@@ -38,6 +41,22 @@ pub(crate) fn stop(_: &mut SchemaGenerator) -> Schema {
         "x-words": format!("a string, or an array of at most {MAX_STOPS} strings; each of at most {MAX_STOP_CHARS} characters"),
         "x-kind": "a string or an array of strings",
         "anyOf": [text, { "type": "array", "items": text, "maxItems": MAX_STOPS, "x-entries": "strings" }],
+    })
+}
+
+/// Words that an answer does not have.
+pub(crate) fn bad_words(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "x-words": format!("an array of at most {MAX_BAD_WORDS} strings, each of at most {MAX_BAD_WORD_CHARS} characters"),
+        "type": "array", "items": short_text(MAX_BAD_WORD_CHARS), "maxItems": MAX_BAD_WORDS, "x-entries": "words",
+    })
+}
+
+/// A number of tokens that a prompt is cut to.
+pub(crate) fn truncation(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "x-words": "an integer of at least 1, or -1, which is the model's context",
+        "anyOf": [{ "type": "integer", "minimum": 1, "maximum": u32::MAX }, { "type": "integer", "const": -1 }],
     })
 }
 

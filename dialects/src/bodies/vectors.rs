@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{ReadApart, shapes};
+use super::{ReadApart, Text, shapes};
 use crate::{
     limits::{MAX_DOCUMENTS, MAX_TEXTS},
     schema::Plain,
@@ -26,15 +26,70 @@ pub struct Embeddings {
     /// The first so many numbers of each vector, made of length 1 again, where the node has `allow_dimensions: true`. The model's own number is always right.
     #[schemars(range(min = 1), extend("x-beyond" = true))]
     pub dimensions: Option<u32>,
+    /// Cuts each text to its first so many tokens, with the one that ends every text; with -1 to those that the model reads.
+    #[schemars(schema_with = "shapes::truncation", extend("x-beyond" = true))]
+    pub truncate_prompt_tokens: Option<i64>,
 }
 
 /// The others of embeddings.
 pub const EMBEDDINGS: &[Plain] = &plain! {
-    /// No text is cut to so many tokens.
-    "truncate_prompt_tokens": Only(&[]),
+    /// Texts are cut at their end.
+    "truncation_side": Only(&[r#""right""#]),
     /// Without effect.
     "user": Idle("string"),
 };
+
+/// Fields of embeddings that pooling has, too.
+pub const LISTED: &[&str] = &["model", "input", "encoding_format", "dimensions"];
+
+/// The others of pooling.
+pub const POOLING: &[Plain] = &plain! {
+    /// Each text has one vector.
+    "task": Only(&[r#""embed""#]),
+};
+
+/// Fields of vLLM's score.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Score {
+    /// The name of the graph that answers.
+    #[schemars(length(min = 1))]
+    pub model: Option<String>,
+    /// The question, or one for each text of `text_2`.
+    #[schemars(schema_with = "compared", extend("x-shown" = json!({ "type": "string" })))]
+    pub text_1: Option<Text<String>>,
+    /// The texts that should answer it.
+    #[schemars(schema_with = "compared")]
+    pub text_2: Option<Text<String>>,
+    /// As in rerank.
+    #[schemars(schema_with = "shapes::truncation", extend("x-beyond" = true))]
+    pub truncate_prompt_tokens: Option<i64>,
+}
+
+/// The others of score.
+pub const SCORE: &[Plain] = &plain! {
+    /// The same as `text_1`.
+    "data_1": Alias("text_1"),
+    /// The same as `text_1`.
+    "queries": Alias("text_1"),
+    /// The same as `text_2`.
+    "data_2": Alias("text_2"),
+    /// The same as `text_2`.
+    "documents": Alias("text_2"),
+    /// The same as `text_2`.
+    "items": Alias("text_2"),
+    /// Texts are cut at their end.
+    "truncation_side": Only(&[r#""right""#]),
+    /// Scores are from 0 to 1.
+    "use_activation": Only(&["true"]),
+};
+
+/// The texts of a comparison.
+fn compared(_: &mut SchemaGenerator) -> Schema {
+    let text = json!({ "type": "string" });
+    let texts = json!({ "type": "array", "items": text, "minItems": 1, "maxItems": MAX_DOCUMENTS, "x-entries": "texts" });
+    json_schema!({ "x-kind": "a string or an array of strings", "anyOf": [text, texts] })
+}
 
 /// Fields of Cohere's embed.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -89,12 +144,15 @@ pub struct Rerank {
     /// without it.
     #[schemars(range(min = 1))]
     pub max_chunks_per_doc: Option<u32>,
+    /// Cuts each document, so that it takes at most so many tokens beside the query; with -1 those that the model reads.
+    #[schemars(schema_with = "shapes::truncation", extend("x-beyond" = true))]
+    pub truncate_prompt_tokens: Option<i64>,
 }
 
 /// The others of rerank.
 pub const RERANK: &[Plain] = &plain! {
-    /// No text is cut to so many tokens.
-    "truncate_prompt_tokens": Only(&[]),
+    /// Documents are cut at their end.
+    "truncation_side": Only(&[r#""right""#]),
     /// Documents are ranked by their `text`.
     "rank_fields": Only(&[r#"["text"]"#]),
 };

@@ -45,13 +45,9 @@ pub enum Constraint {
         /// The mark, and white space before it that belongs to it.
         end: String,
     },
-    /// Any text in which this follows wherever such a mark comes.
-    TextWith {
-        /// What tells that it has to follow.
-        mark: String,
-        /// What follows the mark.
-        then: Box<Constraint>,
-    },
+    /// Any text in which something follows wherever one of these marks comes: each mark, and what
+    /// follows it. No mark is in another one.
+    TextWith(Vec<(String, Constraint)>),
     /// Reasoning of any length, and then this.
     AfterReasoning {
         /// How the reasoning is told apart.
@@ -89,7 +85,8 @@ impl Constraint {
             Self::AnyOf(parts) | Self::Sequence(parts) => parts.iter().any(Self::has_json),
             Self::Optional(part) => part.has_json(),
             Self::Repeated { each, separator } => each.has_json() || separator.has_json(),
-            Self::TextWith { then, .. } | Self::AfterReasoning { then, .. } => then.has_json(),
+            Self::TextWith(marked) => marked.iter().any(|(_, then)| then.has_json()),
+            Self::AfterReasoning { then, .. } => then.has_json(),
             Self::Refused(_)
             | Self::Regex(_)
             | Self::Choice(_)

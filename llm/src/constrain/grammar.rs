@@ -156,18 +156,30 @@ fn expression(
             rules.push(format!("text{number}[lazy]: TEXT{number} {end}"));
             Ok(format!("text{number}"))
         }
-        Constraint::TextWith { mark, then } => {
-            let then = each(std::slice::from_ref(then), "")?;
+        Constraint::TextWith(marked) => {
+            let parts = marked.iter();
+            let parts = parts.map(|(mark, then)| Ok((mark, each(std::slice::from_ref(then), "")?)));
+            let parts = parts.collect::<Result<Vec<_>, ConstraintError>>()?;
             let number = rules.len();
-            if let Some((before, control)) = divided(mark, vocabulary) {
-                rules.push(format!("TEXT{number}: {ANY_TEXT}"));
-                rules.push(format!("MARKED{number}: {}", ended(ANY_TEXT, before)));
-                return Ok(format!("((MARKED{number} {control} {then})* TEXT{number})"));
+            let texts = parts.iter().map(|(mark, _)| mark);
+            let texts = texts.filter(|mark| divided(mark, vocabulary).is_none());
+            let mut without = vec![ANY_TEXT.to_owned()];
+            without.extend(texts.map(|mark| format!("~/(?s:.*{}.*)/", literal_regex(mark))));
+            let without = without.join(" & ");
+            let mut ways = Vec::new();
+            for (index, (mark, then)) in parts.iter().enumerate() {
+                let name = format!("{number}_{index}");
+                if let Some((before, control)) = divided(mark, vocabulary) {
+                    rules.push(format!("MARKED{name}: {}", ended(&without, before)));
+                    ways.push(format!("MARKED{name} {control} {then}"));
+                } else {
+                    let mark = literal_regex(mark);
+                    rules.push(format!("marked{name}[lazy]: /(?s:.*){mark}/"));
+                    ways.push(format!("marked{name} {then}"));
+                }
             }
-            let mark = literal_regex(mark);
-            rules.push(format!("marked{number}[lazy]: /(?s:.*){mark}/"));
-            rules.push(format!("TEXT{number}: {ANY_TEXT} & ~/(?s:.*{mark}.*)/"));
-            Ok(format!("((marked{number} {then})* TEXT{number})"))
+            rules.push(format!("TEXT{number}: {without}"));
+            Ok(format!("(({})* TEXT{number})", ways.join(" | ")))
         }
         other => Ok(format!("@{}", add(other, vocabulary, grammars)?)),
     }

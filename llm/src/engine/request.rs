@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::constrain::{CompiledConstraint, ReasoningLimit};
 use crate::protocol::SpeculationParams;
 use crate::protocol::{RequestId, SamplingParams, StepSink, Tenant, Token, TokenSet};
+use crate::sampler::BadWords;
 use crate::vision::PlacedTile;
 use crate::worker::QueuePlace;
 
@@ -59,6 +60,8 @@ pub struct GenerationRequest {
     pub stop_tokens: TokenSet,
     /// Goes on after the model's end token, which then counts as an ordinary token.
     pub ignore_eos: bool,
+    /// Words that the text does not have.
+    pub bad_words: BadWords,
     /// How many step outputs may be delivered before
     /// [`SequenceHandle::grant`](crate::SequenceHandle::grant) allows more; `u32::MAX` means
     /// without limit. A sequence without credit sits out the batches.
@@ -101,6 +104,7 @@ impl GenerationRequest {
             min_tokens: 0,
             stop_tokens: TokenSet::default(),
             ignore_eos: false,
+            bad_words: BadWords::default(),
             credits: u32::MAX,
             reasoning_limit: None,
             speculation: None,

@@ -128,7 +128,9 @@ impl Logits<'_> {
         };
         for row in rows {
             let token = sequence.tokens[wanted.found.len() + 1];
-            let logprob = sampler::log_probability(self.row(row), token, wanted.top, scratch);
+            let row = self.row(row);
+            let mut logprob = sampler::log_probability(row, token, wanted.top, scratch);
+            logprob.rank = Some(sampler::rank(row, token));
             wanted.found.push(logprob);
         }
     }

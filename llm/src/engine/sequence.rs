@@ -17,7 +17,7 @@ use crate::protocol::{
     FinishReason, RequestId, SequenceId, StepOutput, Tenant, Token, TokenLogprob, TokenSet, Tokens,
     Usage,
 };
-use crate::sampler::{Sampled, Sampler};
+use crate::sampler::{BadWords, Sampled, Sampler};
 use crate::schedule::turns::Owner;
 use crate::schedule::{Row, Work};
 use crate::speculate::{Drafting, KEPT_HIDDEN, Speculation};
@@ -81,6 +81,7 @@ pub(crate) struct Sequence {
     pub(super) min_tokens: u32,
     pub(super) stop_tokens: TokenSet,
     pub(super) ignore_eos: bool,
+    pub(super) bad_words: BadWords,
     pub(super) credits: u32,
 }
 
@@ -160,6 +161,7 @@ impl Sequence {
             min_tokens: request.min_tokens,
             stop_tokens: request.stop_tokens,
             ignore_eos: request.ignore_eos,
+            bad_words: request.bad_words,
             credits: request.credits,
         }
     }

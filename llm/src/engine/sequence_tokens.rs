@@ -37,6 +37,11 @@ impl Sequence {
             }
             None => {}
         }
+        let drawn = self.sampled.iter().rev().flatten();
+        let drawn = drawn.map(|sampled| sampled.token);
+        let before = &self.tokens[self.prompt_tokens as usize..];
+        let said = drawn.chain(before.iter().rev().copied());
+        banned.extend(self.bad_words.completed_behind(said));
         let forced = self
             .reasoning
             .as_ref()
@@ -170,6 +175,11 @@ impl Sequence {
                 message: format!(
                     "the text cannot be held to its constraint any further: {failure}"
                 ),
+            },
+            None if self.sampler.is_restricted() || !self.bad_words.is_empty() => GenerationError {
+                kind: ErrorKind::Constraint,
+                message: "`allowed_token_ids` and `bad_words` leave no token that could follow"
+                    .to_owned(),
             },
             None => GenerationError {
                 kind: ErrorKind::Internal,

@@ -46,6 +46,8 @@ pub struct TokenLogprob {
     pub token: Token,
     /// Its natural log probability under the model.
     pub logprob: f32,
+    /// How many tokens are at least as likely, with itself: of tokens of a prompt.
+    pub rank: Option<u32>,
     /// The most likely tokens with theirs, likeliest first.
     pub top: Vec<(Token, f32)>,
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
-use super::{LogitBias, SubmitError};
+use super::{LogitBias, SubmitError, Token, TokenSet};
 
 /// Choice of a token from the model's logits. Requests have the same fields.
 ///
@@ -70,6 +70,9 @@ pub struct SamplingParams {
     /// Added to the logits of tokens. In an array, `false` bans a token.
     #[schemars(schema_with = "LogitBias::schema", extend("x-beyond" = true))]
     pub logit_bias: LogitBias,
+    /// The only tokens that may be chosen. The end token is one of them only if it is listed.
+    #[schemars(schema_with = "TokenSet::schema", extend("x-beyond" = true))]
+    pub allowed_token_ids: Option<TokenSet>,
     /// Reports the log probability of each chosen token and of this many most likely ones, before
     /// any of the steps above.
     #[serde(skip)]
@@ -173,7 +176,18 @@ impl SamplingParams {
                 );
             }
         }
-        Ok(())
+        let allowed = self
+            .allowed_token_ids
+            .iter()
+            .flat_map(|tokens| tokens.iter());
+        let is_known = |token: Token| usize::try_from(token).is_ok_and(|token| token < n_vocab);
+        match allowed.copied().find(|token| !is_known(*token)) {
+            None => Ok(()),
+            Some(token) => invalid(
+                "allowed_token_ids",
+                format!("has {token}, which is not in the vocabulary of {n_vocab} tokens"),
+            ),
+        }
     }
 }
 
@@ -198,6 +212,7 @@ impl Default for SamplingParams {
             repetition_penalty: 1.0,
             seed: None,
             logit_bias: LogitBias::default(),
+            allowed_token_ids: None,
             logprobs: None,
         }
     }

@@ -13,6 +13,9 @@ use super::Token;
 /// Maximum number of biases of a request: all are added at each step.
 const MAX_BIASES: usize = 4_096;
 
+/// Maximum number of tokens of which a request allows no others: each is looked at in each step.
+const MAX_ALLOWED: usize = 16_384;
+
 /// What is added to the logits of single tokens. Clones share it.
 ///
 /// Sorted, each token once: to apply it is one pass over the row, however many pairs it was made
@@ -122,10 +125,21 @@ impl Deref for LogitBias {
 }
 
 /// Some of the tokens of a vocabulary. Clones share it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "Vec<Token>")]
 pub struct TokenSet(Arc<[Token]>);
 
 impl TokenSet {
+    /// The schema of the tokens that may be chosen.
+    pub(super) fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "array", "minItems": 1, "maxItems": MAX_ALLOWED,
+            "items": {
+                "type": "integer", "format": "token", "minimum": 0, "maximum": Token::MAX, "x-kind": "a token id",
+            },
+        })
+    }
+
     /// Whether a token is one of them. Takes the logarithm of their number.
     pub fn contains(&self, token: Token) -> bool {
         self.0.binary_search(&token).is_ok()

@@ -13,12 +13,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::model::vocab::Vocab;
 use crate::protocol::{SamplingParams, Token, TokenLogprob};
 
+mod bad_words;
 mod dry;
 mod mirostat;
 mod row;
 mod truncation;
 mod typical_xtc;
 
+pub use bad_words::BadWords;
 use dry::Dry;
 use mirostat::Mirostat;
 use truncation::{Candidate, Cuts, Kept};
@@ -163,6 +165,11 @@ impl Sampler {
         distribution
     }
 
+    /// Returns true if the request lists the tokens that may be chosen.
+    pub(crate) fn is_restricted(&self) -> bool {
+        self.params.allowed_token_ids.is_some()
+    }
+
     /// How often sampling looks at each logit, roughly.
     pub(crate) fn passes(&self) -> usize {
         let choosing = if self.is_greedy() { 1 } else { 4 };
@@ -186,10 +193,11 @@ impl Sampler {
             || self.penalizes()
             || self.dry.is_some();
         memory.clear();
-        match allowed {
-            Some(allowed) => row::keep(logits, allowed, memory),
-            None if changes => memory.extend_from_slice(logits),
-            None => return logits,
+        match (&self.params.allowed_token_ids, allowed) {
+            (Some(tokens), bits) => row::keep_tokens(logits, tokens, bits, memory),
+            (None, Some(bits)) => row::keep(logits, bits, memory),
+            (None, None) if changes => memory.extend_from_slice(logits),
+            (None, None) => return logits,
         }
         self.adjust(memory, banned);
         memory
@@ -383,10 +391,17 @@ pub(crate) fn log_probability(
     TokenLogprob {
         token,
         logprob: logprob(logits[token as usize]),
+        rank: None,
         top: scratch
             .likeliest
             .iter()
             .map(|candidate| (candidate.token, logprob(candidate.logit)))
             .collect(),
     }
+}
+
+/// How many tokens are at least as likely as this one, which is one of them.
+pub(crate) fn rank(logits: &[f32], token: Token) -> u32 {
+    let logit = logits[token as usize];
+    logits.iter().filter(|other| **other >= logit).count() as u32
 }

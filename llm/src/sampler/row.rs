@@ -3,6 +3,8 @@
 
 use std::ops::ControlFlow;
 
+use crate::protocol::Token;
+
 /// Numbers that are added up or compared at once. The compiler makes as few vector registers of
 /// them as the machine allows.
 const LANES: usize = 16;
@@ -62,6 +64,28 @@ pub(super) fn keep(row: &[f32], bits: &[u32], kept: &mut Vec<f32>) {
                     f32::NEG_INFINITY
                 }
             })),
+        }
+    }
+}
+
+/// Appends the row to `kept`, with negative infinity for the logits of all but these tokens, and of
+/// those whose bits are not set.
+pub(super) fn keep_tokens(
+    row: &[f32],
+    tokens: &[Token],
+    bits: Option<&[u32]>,
+    kept: &mut Vec<f32>,
+) {
+    let begin = kept.len();
+    kept.resize(begin + row.len(), f32::NEG_INFINITY);
+    for token in tokens {
+        let token = *token as usize;
+        let is_set = |bits: &[u32]| {
+            bits.get(token / 32)
+                .is_some_and(|it| it >> (token % 32) & 1 == 1)
+        };
+        if bits.is_none_or(is_set) {
+            kept[begin + token] = row[token];
         }
     }
 }

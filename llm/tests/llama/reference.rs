@@ -110,6 +110,7 @@ fn likeliest(logits: &[f32]) -> TokenLogprob {
     all.sort_by(|one, other| other.1.total_cmp(&one.1));
     all.truncate(2);
     TokenLogprob {
+        rank: None,
         token: all[0].0,
         logprob: all[0].1,
         top: all,

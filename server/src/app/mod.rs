@@ -162,6 +162,7 @@ impl Server {
             stage: stage_now,
             load_wait: options.load_wait,
             is_open: keys.is_none() && options.management.is_empty(),
+            trusts_templates: options.trust_request_chat_template,
         });
         let app = Arc::new(App {
             runner,

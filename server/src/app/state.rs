@@ -88,6 +88,8 @@ pub struct Options {
     pub web: bool,
     /// Whether operators may write the files of graphs.
     pub graph_edits: bool,
+    /// Whether requests may bring chat templates of their own.
+    pub trust_request_chat_template: bool,
     /// The folder whose folders operators may register as graphs; without it, none.
     pub registration: Option<PathBuf>,
     /// Whether graphs whose model is missing are loaded once it is there.

@@ -26,6 +26,7 @@ mod sse;
 mod status;
 mod timings;
 mod torchserve;
+mod vllm;
 
 use std::sync::Arc;
 
@@ -76,6 +77,7 @@ fn operations(web: bool) -> Vec<Operation> {
         cancel::operations(),
         residence::operations(),
         openllm::operations(),
+        vllm::operations(),
         observe::operations(),
         api::operations(),
     ];

@@ -44,6 +44,8 @@ pub(crate) struct Runner {
     pub(crate) load_wait: Duration,
     /// True if all clients are operators: there are no keys, and no listener for operators.
     pub(crate) is_open: bool,
+    /// True if requests may bring chat templates of their own.
+    pub(crate) trusts_templates: bool,
 }
 
 /// The sender of a request, and what its answer has to keep to.
@@ -192,6 +194,7 @@ impl RequestContext {
             tally,
             tenant: owner::tenant(self.caller.as_ref(), self.owner.as_ref()),
             terms: self.caller.as_ref().map(Caller::terms),
+            trusts_templates: self.runner.trusts_templates,
             ..Account::default()
         }
     }

@@ -53,6 +53,11 @@ impl Running {
         }
     }
 
+    /// The number of requests that are being answered.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
     /// Cancels all requests of an id and a key, or of any key. Where there are no keys, an id that
     /// a client has chosen does not do: another one could guess it. Returns true if there is one.
     pub(crate) fn cancel(&self, id: &str, key: Option<&str>, of_any_key: bool) -> bool {

@@ -10,8 +10,8 @@ use graphmill_dialects::{
         CHAT, COMPACT, COMPLETIONS, DETOKENIZE, EMBED, EMBEDDINGS, ENCODE, GENERATE,
         GENERATE_STREAM, INTERACTIVE, LLAMA_COMPLETION, LLAMA_EMBEDDING, LLAMA_INFILL, MESSAGES,
         OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_EMBEDDINGS, OLLAMA_GENERATE, OPENLLM, OPENLLM_STREAM,
-        RERANK, RESPONSES, SIMILARITY, TEI_EMBED, TEI_RERANK, TGI, TGI_EITHER, TGI_STREAM,
-        TOKENIZE, TRANSCRIPTIONS,
+        POOLING, RERANK, RESPONSES, SCORE, SIMILARITY, TEI_EMBED, TEI_RERANK, TGI, TGI_EITHER,
+        TGI_STREAM, TOKENIZE, TRANSCRIPTIONS,
     },
     schema,
 };
@@ -92,8 +92,9 @@ pub(crate) fn good(endpoint: &str) -> Value {
         OPENLLM | OPENLLM_STREAM | INTERACTIVE => json!({ "model": "chat", "prompt": "Hi" }),
         TOKENIZE => json!({ "model": "chat", "text": "Hi" }),
         DETOKENIZE => json!({ "model": "chat", "tokens": [72, 105] }),
-        EMBEDDINGS | OLLAMA_EMBED => json!({ "model": "embed", "input": "Hi" }),
+        EMBEDDINGS | POOLING | OLLAMA_EMBED => json!({ "model": "embed", "input": "Hi" }),
         EMBED => json!({ "model": "embed", "texts": ["Hi"] }),
+        SCORE => json!({ "model": "rank", "text_1": "Hi", "text_2": ["Hello!", "Bye!"] }),
         RERANK => json!({ "model": "rank", "query": "Hi", "documents": ["Hello!", "Bye!"] }),
         TGI | TGI_STREAM | TGI_EITHER => {
             json!({ "model": "chat", "inputs": "Hi", "parameters": { "max_new_tokens": 3 } })
@@ -157,6 +158,8 @@ async fn what_is_refused_is_named() {
         EMBEDDINGS,
         EMBED,
         RERANK,
+        POOLING,
+        SCORE,
         TGI,
         TGI_STREAM,
         TGI_EITHER,

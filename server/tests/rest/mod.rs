@@ -83,6 +83,7 @@ mod support;
 mod templates;
 mod tiny_model;
 mod tls;
+mod token_ids;
 mod tokens;
 mod torchserve;
 mod torchserve_grpc;
@@ -91,3 +92,4 @@ mod traces;
 #[cfg(feature = "vision")]
 mod transcriptions;
 mod versions;
+mod vllm;

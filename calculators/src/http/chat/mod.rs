@@ -69,6 +69,10 @@ impl TextDialect for Chat {
         Ok((RequestInput::Chat(chat), own))
     }
 
+    fn tells_tokens(&self) -> bool {
+        true
+    }
+
     fn writer(&self, request: &TextRequest) -> Box<dyn AnswerWriter> {
         Box::new(ChoicesWriter::<response::Messages>::new(request))
     }

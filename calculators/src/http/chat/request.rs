@@ -97,6 +97,7 @@ pub(in crate::http) fn conversation(
         one_tool_call: tools.one_call,
         tool_origins: Arc::default(),
         template_kwargs: Arc::new(variables),
+        template: chat.chat_template.map(Arc::from),
         continues: chat.continue_final_message,
         partner: None,
         media: turns.media.into(),

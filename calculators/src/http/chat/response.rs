@@ -7,7 +7,9 @@ use crate::http::{
     choices::{Choice, Events, Form},
     logprobs::ChatLogprobs,
 };
-use crate::payload::{Finish, RequestInput, TextChunk, TextRequest, ToolCallDelta, ToolChoice};
+use crate::payload::{
+    Finish, RequestInput, TextChunk, TextRequest, Token, ToolCallDelta, ToolChoice,
+};
 
 /// Writes the choices of a chat.
 pub(super) struct Messages;
@@ -15,6 +17,7 @@ pub(super) struct Messages;
 impl Form for Messages {
     const WHOLE: &'static str = "chat.completion";
     const CHUNK: &'static str = "chat.completion.chunk";
+    const PROMPT_BESIDE: bool = true;
 
     /// Names the role of each choice.
     fn begin(events: &mut Events<'_>) -> Result<()> {
@@ -24,20 +27,22 @@ impl Form for Messages {
                 content: Some(""),
                 ..Delta::default()
             };
-            event(events, index, delta, None, None)?;
+            event(events, index, delta, (None, None), None)?;
         }
         Ok(())
     }
 
     fn extend(events: &mut Events<'_>, chunk: &TextChunk, _: usize) -> Result<()> {
         let (index, finish) = (chunk.index, chunk.finish);
-        let mut logprobs = ChatLogprobs::from_chunk(&chunk.logprobs);
+        let by_id = events.request().told.by_id;
+        let ids = Some(&*chunk.ids).filter(|ids| !ids.is_empty());
+        let mut tokens = (ChatLogprobs::from_chunk(&chunk.logprobs, by_id), ids);
         for delta in deltas(chunk, events.request().function_call) {
-            event(events, index, delta, logprobs.take(), None)?;
+            event(events, index, delta, std::mem::take(&mut tokens), None)?;
         }
-        // Text that a parser holds back has log probabilities all the same.
-        if finish.is_some() || logprobs.is_some() {
-            event(events, index, Delta::default(), logprobs, finish)?;
+        // Text that a parser holds back has tokens all the same.
+        if finish.is_some() || tokens.0.is_some() || tokens.1.is_some() {
+            event(events, index, Delta::default(), tokens, finish)?;
         }
         Ok(())
     }
@@ -49,8 +54,9 @@ impl Form for Messages {
             message: message(choice, request.function_call),
             logprobs: request
                 .logprobs
-                .then(|| ChatLogprobs::new(&choice.logprobs)),
+                .then(|| ChatLogprobs::new(&choice.logprobs, request.told.by_id)),
             finish_reason: finish.map_or("stop", |finish| finish_reason(request, finish)),
+            token_ids: request.told.ids.then_some(&choice.ids),
         }
     }
 }
@@ -59,7 +65,7 @@ fn event(
     events: &mut Events<'_>,
     index: u32,
     delta: Delta<'_>,
-    logprobs: Option<ChatLogprobs<'_>>,
+    (logprobs, token_ids): (Option<ChatLogprobs<'_>>, Option<&[Token]>),
     finish: Option<Finish>,
 ) -> Result<()> {
     let request = events.request();
@@ -68,6 +74,7 @@ fn event(
         delta,
         logprobs,
         finish_reason: finish.map(|finish| finish_reason(request, finish)),
+        token_ids,
     })
 }
 
@@ -147,6 +154,8 @@ struct ChatChoice<'a> {
     message: Message<'a>,
     logprobs: Option<ChatLogprobs<'a>>,
     finish_reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_ids: Option<&'a [Token]>,
 }
 
 #[derive(Serialize)]
@@ -186,6 +195,8 @@ struct ChatDelta<'a> {
     delta: Delta<'a>,
     logprobs: Option<ChatLogprobs<'a>>,
     finish_reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_ids: Option<&'a [Token]>,
 }
 
 /// What a chunk adds to a message. Clients concatenate every string they see, so the role comes

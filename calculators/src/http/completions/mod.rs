@@ -66,6 +66,10 @@ impl TextDialect for Completions {
         Ok((input, own))
     }
 
+    fn tells_tokens(&self) -> bool {
+        true
+    }
+
     fn writer(&self, request: &TextRequest) -> Box<dyn AnswerWriter> {
         Box::new(ChoicesWriter::<response::Texts>::new(request))
     }

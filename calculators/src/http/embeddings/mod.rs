@@ -1,5 +1,5 @@
 //! `EmbeddingsRequestCalculator` and `EmbeddingsResponseCalculator`: OpenAI's embeddings endpoint,
-//! Cohere's embed, Ollama's endpoints for vectors, and TEI's embed and similarity.
+//! Cohere's embed, Ollama's endpoints for vectors, TEI's embed and similarity, and vLLM's pooling.
 
 mod cohere;
 
@@ -22,7 +22,7 @@ use super::{
     dialect::{Dialect, Family, Purpose, Route},
     dialect_table,
     fields::{self, missing},
-    llama_server, ollama, prompts, tei,
+    llama_server, ollama, prompts, tei, vllm,
 };
 use crate::payload::{
     Embeddings as Vectors, EmbeddingsRequest as Request, HttpRequestPayload, HttpResponse,
@@ -98,14 +98,22 @@ impl Dialect for Embeddings {
 }
 
 fn read(body: &JsonBody, _: &str) -> Result<Request> {
-    let mut fields = fields::read(EMBEDDINGS, body)?;
+    read_as(EMBEDDINGS, body)
+}
+
+/// Reads the fields of OpenAI's form, at an endpoint that has them.
+pub(super) fn read_as(endpoint: &str, body: &JsonBody) -> Result<Request> {
+    let mut fields = fields::read(endpoint, body)?;
     let own: vectors::Embeddings = fields.take()?;
     let base64 = own.encoding_format.is_some_and(|form| form == "base64");
     Ok(Request {
         model: own.model.ok_or_else(|| missing("model"))?.into(),
         input: prompts::read(body, "input", MAX_TEXTS, 0)?.into(),
         dimensions: own.dimensions,
-        truncate: None,
+        truncate: own.truncate_prompt_tokens.map(|_| true),
+        most_tokens: own
+            .truncate_prompt_tokens
+            .and_then(|most| most.try_into().ok()),
         normalize: None,
         form: VectorForm::OpenAI { base64 },
         ignored: fields.unknown.into(),
@@ -164,6 +172,11 @@ impl Calculator for EmbeddingsResponse {
             let packets = match &request.form {
                 VectorForm::OpenAI { base64 } => {
                     body::answer(&Answer::new(request, embeddings, *base64), ignored)
+                }
+                VectorForm::Pooling { id, base64 } => {
+                    let data = pooled(vectors, *base64);
+                    let list = vllm::List::new(id, &request.model, data, embeddings.tokens);
+                    body::answer(&list, ignored)
                 }
                 VectorForm::Cohere { id, float, base64 } => {
                     let form = (&**id, *float, *base64);
@@ -224,16 +237,41 @@ fn base64(vector: &[f32]) -> String {
     BASE64_STANDARD.encode(bytes)
 }
 
+impl<'a> Vector<'a> {
+    fn new(vector: &'a [f32], base64: bool) -> Self {
+        if base64 {
+            Self::Base64(self::base64(vector))
+        } else {
+            Self::Numbers(vector)
+        }
+    }
+}
+
+/// An entry of vLLM's list.
+#[derive(Serialize)]
+struct Pooled<'a> {
+    index: usize,
+    object: &'static str,
+    data: Vector<'a>,
+}
+
+/// Writes the entries of vLLM's list.
+fn pooled(vectors: &[Vec<f32>], base64: bool) -> Vec<Pooled<'_>> {
+    let vectors = vectors.iter().enumerate();
+    let entries = vectors.map(|(index, vector)| Pooled {
+        index,
+        object: "pooling",
+        data: Vector::new(vector, base64),
+    });
+    entries.collect()
+}
+
 impl<'a> Answer<'a> {
     fn new(request: &'a Request, embeddings: &'a Vectors, base64: bool) -> Self {
         let item = |(index, vector): (usize, &'a Vec<f32>)| Item {
             object: "embedding",
             index,
-            embedding: if base64 {
-                Vector::Base64(self::base64(vector))
-            } else {
-                Vector::Numbers(vector)
-            },
+            embedding: Vector::new(vector, base64),
         };
         Self {
             object: "list",

@@ -17,7 +17,7 @@ use super::{
         defaults::Defaults,
         dialect::Purpose,
         fields::{self, invalid, missing, shown},
-        prompts,
+        params, prompts,
     },
     effective_values,
 };
@@ -72,6 +72,7 @@ pub(in crate::http) fn prompt_question(
         let question = PromptQuestion {
             model: own.model.into(),
             kind: QuestionKind::Detokenize,
+            truncation: None,
         };
         return Ok((question, input));
     }
@@ -137,6 +138,7 @@ pub(in crate::http) fn prompt_question(
             form: Arc::new(form),
             nested,
         },
+        truncation: params::truncation(&fields.take()?, None)?,
     };
     Ok((question, input))
 }
@@ -167,6 +169,7 @@ fn encoding(body: &JsonBody) -> Result<(PromptQuestion, RequestInput)> {
     let question = PromptQuestion {
         model: own.model.into(),
         kind: QuestionKind::Encode { nested },
+        truncation: None,
     };
     Ok((question, input))
 }

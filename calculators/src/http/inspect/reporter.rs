@@ -13,7 +13,7 @@ use super::{
     explain::{self, Explanation},
     tokens,
 };
-use crate::llm::{self, LanguageModel};
+use crate::llm::{self, LanguageModel, truncation};
 use crate::payload::{Prompt, PromptQuestion, PromptReport, Prompts, QuestionKind, TokenPrompts};
 
 /// Answers what a request asks about its prompts instead of an answer to them: `tokenize`,
@@ -118,9 +118,11 @@ impl PromptReporter {
         let Some(question) = cx.take(io.question) else {
             return Ok(None); // the request is to be answered by the model
         };
-        let (Some(prompts), Some(tokens)) = (cx.take(io.prompts), cx.take(io.tokens)) else {
+        let (Some(prompts), Some(mut tokens)) = (cx.take(io.prompts), cx.take(io.tokens)) else {
             return Err(Error::internal("a question came without its prompt"));
         };
+        let context = self.model.engine().context_length();
+        truncation::cut(&mut tokens.0, question.truncation, context)?;
         let vocab = &**self.model.vocab();
         match &question.kind {
             QuestionKind::Tokenize { form, nested } => {

@@ -138,6 +138,7 @@ pub(super) fn rendered(
     let pairs = prompts.0.iter().zip(&tokens.0);
     let rendered = pairs.map(|(prompt, tokens)| {
         let has_media = !tokens.tiles.is_empty();
+        let is_cut = tokens.is_cut;
         let tokens = &tokens.tokens;
         let is_known = |token: Token| vocab.contains(token) || (has_media && token < 0);
         if let Some(token) = tokens.iter().find(|token| !is_known(**token)) {
@@ -147,6 +148,7 @@ pub(super) fn rendered(
             return Err(invalid("prompt", message));
         }
         let text = match prompt {
+            _ if is_cut => text(vocab, tokens),
             Prompt::Text(text) | Prompt::Spelled { text, .. } => text.clone(),
             Prompt::Templated(prompt) => match media::told(model, prompt, None) {
                 Some(told) if !has_media => shown(&told),

@@ -126,7 +126,7 @@ impl AnswerWriter for Answer {
     ) -> Result<bool> {
         let steps = self.parts.take(chunk, usage);
         let finish = self.parts.answer(request).finish;
-        let logprobs = ChatLogprobs::from_chunk(&chunk.logprobs);
+        let logprobs = ChatLogprobs::from_chunk(&chunk.logprobs, false);
         let logprobs = logprobs.map_or_else(Vec::new, |tokens| tokens.listed());
         if request.stream {
             for line in self.lines(request, &steps, logprobs) {

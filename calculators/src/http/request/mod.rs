@@ -1,5 +1,7 @@
 //! `OpenAIRequestCalculator`: reads and checks a request of the OpenAI dialect.
 
+mod told;
+
 use std::{
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
@@ -17,14 +19,14 @@ use super::{
     defaults::{Defaults, OpenAIRequestOptions},
     dialect::{Family, Purpose},
     dialect_table,
-    fields::{invalid, missing},
+    fields::{code, invalid, missing},
     inspect::{explain, question},
     params, unknown,
 };
 use crate::llm::{GenerationConfig, LanguageModel, claim_room, refused};
 use crate::payload::{
     Account, GenerationParams, HttpRequestPayload, Partner, PromptQuestion, RequestInput,
-    SpecialTokens, Terms, TextRequest, ToolChoice,
+    SpecialTokens, Terms, TextRequest, ToldTokens, ToolChoice,
 };
 
 /// Reads the body of `chat/completions`, `completions`, `responses`, Anthropic's `messages` and
@@ -202,6 +204,7 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
         continuous_usage: false,
         ignored: [].into(),
         logprobs: false,
+        told: ToldTokens::default(),
         echo: Arc::default(),
         function_call: false,
     };
@@ -222,13 +225,23 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
     let settings: Run = fields.take()?;
     let stream = settings.stream || own.stream;
     let function_call = own.function_call;
+    let tells = told::read(dialect, &mut fields, stream)?;
     let mut repeated = std::mem::take(&mut own.repeated);
     let mut params = params::read(&mut fields, own, &settings, defaults, &json.allowance())?;
     params.adapter.clone_from(&payload.adapter);
+    params.token_ids = tells.return_token_ids;
+    params.prompt_logprobs = tells.prompt_logprobs;
+    told::check(&params)?;
     if let Some(account) = Account::of(run) {
         params::hold_to(account, &mut params);
     }
     if let RequestInput::Chat(chat) = &mut input {
+        let account = Account::of(run);
+        if chat.template.is_some() && !account.is_some_and(|it| it.trusts_templates) {
+            let message =
+                "is not supported: the server runs without `--trust_request_chat_template`";
+            return Err(invalid("chat_template", message).with_code(code::UNSUPPORTED));
+        }
         if params.special_tokens == SpecialTokens::Skip {
             // The parsers behind the model take them out.
             params.special_tokens = SpecialTokens::Markers;
@@ -249,6 +262,7 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
     let question = kind.map(|kind| PromptQuestion {
         model: Arc::clone(&model),
         kind,
+        truncation: params.truncation,
     });
     let request = TextRequest {
         n: params.n,
@@ -257,6 +271,12 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
         continuous_usage: usage.continuous_usage_stats.unwrap_or(false),
         ignored: fields.unknown.into(),
         logprobs: params.sampling.logprobs.is_some(),
+        told: ToldTokens {
+            prompt: params.echo,
+            ids: tells.return_token_ids,
+            by_id: tells.return_tokens_as_token_ids,
+            prompt_logprobs: tells.prompt_logprobs,
+        },
         echo: Arc::new(repeated),
         function_call,
         ..request(model, input)

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::http::{Chat, Completions, dialect::TextDialect};
-use crate::payload::{Finish, Prompt, RequestInput, ToolCallDelta, ToolCallStart};
+use crate::payload::{Finish, Prompt, RequestInput, ToldTokens, ToolCallDelta, ToolCallStart};
 
 const NODE: &str = r#"node {
     calculator: "OpenAIResponseCalculator"
@@ -29,6 +29,7 @@ fn request(dialect: &'static dyn TextDialect, stream: bool) -> TextRequest {
         include_usage: false,
         continuous_usage: false,
         logprobs: false,
+        told: ToldTokens::default(),
         function_call: false,
         echo: Arc::default(),
         ignored: [].into(),

@@ -147,6 +147,7 @@ impl History {
             })
         });
         TokenPrompt {
+            is_cut: false,
             last_turn: of_turn.map(|of_turn| (tokens.len() - of_turn) as u32),
             tokens,
             asked,

@@ -65,8 +65,8 @@ pub(crate) fn text_with_calls(format: &Format, tools: &[Value]) -> Option<Constr
         return None;
     }
     // Calls that are not wrapped together have a mark each.
-    let then = Box::new(repeated(&unmarked, tools, &ToolChoice::Auto, !is_open));
-    Some(Constraint::TextWith { mark, then })
+    let then = repeated(&unmarked, tools, &ToolChoice::Auto, !is_open);
+    Some(Constraint::TextWith(vec![(mark, then)]))
 }
 
 pub(super) const HARMONY_CALL: [&str; 2] = [

@@ -112,6 +112,11 @@ pub(super) struct Arguments {
     /// Lets operators write graph files: `PUT /v3/graphs/<name>/file`.
     #[arg(help_heading = heading::SECURITY, long)]
     allow_graph_edits: bool,
+    /// Lets requests bring a chat template of their own: `chat_template`.
+    ///
+    /// A template is a program. Its work and its memory are bounded, as those of a model's are.
+    #[arg(help_heading = heading::SECURITY, long)]
+    trust_request_chat_template: bool,
     /// Lets operators register the folders in this one, and unregister graphs: `POST /models` and
     /// `DELETE /models/<name>` of TorchServe's API. They are written to the config.json.
     #[arg(help_heading = heading::SECURITY, long, value_name = "FOLDER")]
@@ -271,6 +276,7 @@ fn try_run(
         web: !arguments.no_web,
         end_of_stream_token: arguments.end_of_stream_token.clone(),
         graph_edits: arguments.allow_graph_edits,
+        trust_request_chat_template: arguments.trust_request_chat_template,
         registration: arguments.allow_registration.clone(),
         media_hosts: arguments.allowed_media_domains.clone(),
         wait_for_models: arguments.wait_for_models,

@@ -1,0 +1,170 @@
+//! Structural tags, as vLLM has them: free text with parts in it that match something,
+//! each between texts that say where it begins and ends.
+
+use graphmill_dialects::bodies::structural_tag::{Format, StructuralTag, Structure, Tag};
+use graphmill_engine::Result;
+
+use super::fields::{code, invalid};
+use crate::{
+    payload::Constraint,
+    text::tool_calls::grammar::{sequence, text},
+};
+
+/// The pattern of the tag in a field.
+///
+/// # Errors
+/// Names the place in the field that no text can be held to.
+pub(super) fn constraint(tag: StructuralTag, field: &str) -> Result<Constraint> {
+    match tag {
+        StructuralTag {
+            format: Some(format),
+            structures: None,
+            triggers: None,
+        } => {
+            let field = format!("{field}.format");
+            let read = serde_json::from_value(format);
+            let format =
+                read.map_err(|error| invalid(&field, format!("is not supported: {error}")))?;
+            of(format, &field)
+        }
+        StructuralTag {
+            structures: Some(structures),
+            triggers: Some(triggers),
+            format: None,
+        } => {
+            let parts = structures.into_iter().map(|it| {
+                let Structure { begin, schema, end } = it;
+                let then = sequence([Constraint::JsonSchema(schema), text(&end)]);
+                (begin, then)
+            });
+            let places = |index| format!("{field}.structures[{index}].begin");
+            triggered(
+                triggers,
+                parts.collect(),
+                places,
+                &format!("{field}.triggers"),
+            )
+        }
+        _ => Err(invalid(
+            field,
+            "needs `structures` and `triggers`, or `format`",
+        )),
+    }
+}
+
+/// Text in which each trigger begins one of the parts, which are told by their beginnings.
+fn triggered(
+    triggers: Vec<String>,
+    parts: Vec<(String, Constraint)>,
+    place: impl Fn(usize) -> String,
+    field: &str,
+) -> Result<Constraint> {
+    let mut marked: Vec<(String, Vec<Constraint>)> = Vec::new();
+    for (index, trigger) in triggers.into_iter().enumerate() {
+        if marked
+            .iter()
+            .any(|(other, _)| other.contains(&trigger) || trigger.contains(other))
+        {
+            let message = "is in another trigger, or another one in it";
+            return Err(invalid(format!("{field}[{index}]"), message));
+        }
+        marked.push((trigger, Vec::new()));
+    }
+    for (index, (begin, then)) in parts.into_iter().enumerate() {
+        let found = marked.iter_mut().find_map(|(trigger, parts)| {
+            let rest = begin.strip_prefix(trigger.as_str())?;
+            Some((rest, parts))
+        });
+        let Some((rest, parts)) = found else {
+            return Err(invalid(place(index), "begins with none of the triggers"));
+        };
+        parts.push(sequence([text(rest), then]));
+    }
+    if let Some(index) = marked.iter().position(|(_, parts)| parts.is_empty()) {
+        return Err(invalid(
+            format!("{field}[{index}]"),
+            "begins none of the tags",
+        ));
+    }
+    let marked = marked.into_iter();
+    let marked = marked.map(|(trigger, parts)| (trigger, Constraint::any_of(parts)));
+    Ok(Constraint::TextWith(marked.collect()))
+}
+
+/// The pattern of a format at a place.
+fn of(format: Format, place: &str) -> Result<Constraint> {
+    let all = |elements: Vec<Format>, name: &str| {
+        let elements = elements.into_iter().enumerate();
+        let each = elements.map(|(index, it)| of(it, &format!("{place}.{name}[{index}]")));
+        each.collect::<Result<Vec<_>>>()
+    };
+    let tags = |tags: Vec<Tag>| {
+        let tags = tags.into_iter().enumerate();
+        let each = tags.map(|(index, it)| divided(it, &format!("{place}.tags[{index}]")));
+        each.collect::<Result<Vec<_>>>()
+    };
+    let whole = |(begin, then): (String, Constraint)| sequence([text(&begin), then]);
+    Ok(match format {
+        Format::ConstString { value } => text(&value),
+        Format::JsonSchema { json_schema } => Constraint::JsonSchema(json_schema),
+        Format::Regex { pattern } => Constraint::Regex(pattern),
+        Format::Grammar { grammar } => Constraint::Gbnf(grammar),
+        Format::AnyText => Constraint::Regex("(?s:.*)".to_owned()),
+        Format::Sequence { elements } => sequence(all(elements, "elements")?),
+        Format::Or { elements } => Constraint::AnyOf(all(elements, "elements")?),
+        Format::Tag(tag) => whole(divided(tag, place)?),
+        Format::TriggeredTags {
+            at_least_one: true, ..
+        }
+        | Format::TriggeredTags {
+            stop_after_first: true,
+            ..
+        } => {
+            let message = "cannot count the tags of free text: leave `at_least_one` and `stop_after_first` out, or use `tags_with_separator`";
+            return Err(invalid(place, message).with_code(code::UNSUPPORTED));
+        }
+        Format::TriggeredTags {
+            triggers,
+            tags: own,
+            ..
+        } => {
+            let begin = |index| format!("{place}.tags[{index}].begin");
+            return triggered(triggers, tags(own)?, begin, &format!("{place}.triggers"));
+        }
+        Format::TagsWithSeparator {
+            tags: own,
+            separator,
+            at_least_one,
+            stop_after_first,
+        } => {
+            let each = Constraint::any_of(tags(own)?.into_iter().map(whole));
+            let some = if stop_after_first {
+                each
+            } else {
+                Constraint::Repeated {
+                    each: Box::new(each),
+                    separator: Box::new(text(&separator)),
+                }
+            };
+            if at_least_one {
+                some
+            } else {
+                Constraint::Optional(Box::new(some))
+            }
+        }
+    })
+}
+
+/// What a tag begins with, and the rest of it.
+fn divided(tag: Tag, place: &str) -> Result<(String, Constraint)> {
+    let Tag {
+        begin,
+        content,
+        end,
+    } = tag;
+    let then = match *content {
+        Format::AnyText if !end.is_empty() => Constraint::text_up_to(&end),
+        content => sequence([of(content, &format!("{place}.content"))?, text(&end)]),
+    };
+    Ok((begin, then))
+}

@@ -1,0 +1,144 @@
+//! vLLM's endpoints for vectors and scores. The nodes of the dialects that ask alike read their
+//! requests and write their answers.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use graphmill_dialects::bodies::{POOLING, SCORE, Text, vectors};
+use graphmill_engine::Result;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{
+    dialect::{Dialect, Family, Place, Purpose, Route},
+    embeddings,
+    fields::{self, invalid, missing},
+    wire::number,
+};
+use crate::payload::{
+    EmbeddingsRequest, JsonBody, Relevance, RerankForm, RerankRequest, VectorForm,
+};
+
+/// vLLM's `score`.
+#[derive(Debug)]
+pub(super) struct Score;
+
+/// vLLM's `pooling`.
+#[derive(Debug)]
+pub(super) struct Pooling;
+
+impl Dialect for Score {
+    fn routes(&self) -> &'static [Route] {
+        &[Route {
+            path: SCORE,
+            purpose: Purpose::Answer,
+            summary: "Says how well texts answer others, in their order",
+            required: &["model", "text_1", "text_2"],
+            answer: &["id", "object", "created", "model", "data", "usage"],
+        }]
+    }
+
+    fn place(&self) -> Place {
+        Place::Behind(&["/v3", "/v1", "/v3/v1", ""])
+    }
+
+    fn family(&'static self) -> Family {
+        Family::Scores(read_score)
+    }
+}
+
+impl Dialect for Pooling {
+    fn routes(&self) -> &'static [Route] {
+        &[Route {
+            path: POOLING,
+            purpose: Purpose::Answer,
+            summary: "Makes a vector of each text, as vLLM does",
+            required: &["model", "input"],
+            answer: &["id", "object", "created", "model", "data", "usage"],
+        }]
+    }
+
+    fn place(&self) -> Place {
+        Place::Behind(&["/v3", "/v1", "/v3/v1", ""])
+    }
+
+    fn family(&'static self) -> Family {
+        Family::Vectors(read_pooling)
+    }
+}
+
+fn read_pooling(body: &JsonBody, id: &str) -> Result<EmbeddingsRequest> {
+    let request = embeddings::read_as(POOLING, body)?;
+    let VectorForm::OpenAI { base64 } = request.form else {
+        return Ok(request);
+    };
+    let id = format!("pool-{id}").into();
+    Ok(EmbeddingsRequest {
+        form: VectorForm::Pooling { id, base64 },
+        ..request
+    })
+}
+
+fn read_score(body: &JsonBody, id: &str) -> Result<RerankRequest> {
+    let mut fields = fields::read(SCORE, body)?;
+    let own: vectors::Score = fields.take()?;
+    let texts = |texts: Option<Text<String>>, field| match texts {
+        Some(Text::Whole(text)) => Ok(vec![text]),
+        Some(Text::Parts(texts)) => Ok(texts),
+        None => Err(missing(field)),
+    };
+    let queries = texts(own.text_1, "text_1")?;
+    let documents = texts(own.text_2, "text_2")?;
+    let (one, other) = (queries.len(), documents.len());
+    if one != 1 && one != other {
+        let message = format!("must be one text, or as many as `text_2` has ({other}), not {one}");
+        return Err(invalid("text_1", message));
+    }
+    Ok(RerankRequest {
+        form: RerankForm::Score(format!("score-{id}").into()),
+        model: own.model.ok_or_else(|| missing("model"))?.into(),
+        queries: queries.into(),
+        documents: documents.into(),
+        top_n: None,
+        return_documents: false,
+        max_chunks_per_doc: None,
+        truncates: own.truncate_prompt_tokens.is_some(),
+        most_tokens: own
+            .truncate_prompt_tokens
+            .and_then(|most| most.try_into().ok()),
+        ignored: fields.unknown.into(),
+    })
+}
+
+/// A list of vLLM's.
+#[derive(Serialize)]
+pub(super) struct List<'a, T> {
+    id: &'a str,
+    object: &'static str,
+    created: u64,
+    model: &'a str,
+    data: Vec<T>,
+    usage: Value,
+}
+
+impl<'a, T> List<'a, T> {
+    /// A list of what a model made of so many tokens.
+    pub(super) fn new(id: &'a str, model: &'a str, data: Vec<T>, tokens: u32) -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        Self {
+            id,
+            object: "list",
+            created: since.map_or(0, |since| since.as_secs()),
+            model,
+            data,
+            usage: json!({ "prompt_tokens": tokens, "total_tokens": tokens, "completion_tokens": 0 }),
+        }
+    }
+}
+
+/// Writes the answer of `score`.
+pub(super) fn scores(id: &str, request: &RerankRequest, relevance: &Relevance) -> Value {
+    let scores = relevance.scores.iter().enumerate();
+    let entry = |(index, score): (usize, &f32)| json!({ "index": index, "object": "score", "score": number(*score) });
+    let scores = scores.map(entry).collect();
+    json!(List::new(id, &request.model, scores, relevance.tokens))
+}

@@ -1,0 +1,56 @@
+//! Prompts that are cut to a number of tokens, where their request says so.
+
+use graphmill_engine::{Error, Result};
+
+use crate::payload::{TokenPrompt, Truncation};
+
+/// Cuts the prompts that are longer than the request says, for a model with this context.
+///
+/// # Errors
+/// More tokens than the model reads, or a prompt with images or sounds that is to be cut.
+pub(crate) fn cut(
+    prompts: &mut [TokenPrompt],
+    truncation: Option<Truncation>,
+    context: usize,
+) -> Result<()> {
+    let Some(truncation) = truncation else {
+        return Ok(());
+    };
+    let invalid = |message: String| {
+        let error = Error::invalid(format!("`truncate_prompt_tokens` {message}"));
+        Err(error
+            .with_field("truncate_prompt_tokens")
+            .with_code("invalid_value"))
+    };
+    let most = match truncation.tokens {
+        Some(most) if most as usize > context => {
+            return invalid(format!(
+                "is {most}, and the model's context has {context} tokens"
+            ));
+        }
+        Some(most) => most as usize,
+        None => context.saturating_sub(truncation.room as usize).max(1),
+    };
+    for prompt in prompts {
+        let Some(excess) = prompt.tokens.len().checked_sub(most).filter(|it| *it > 0) else {
+            continue;
+        };
+        if !prompt.tiles.is_empty() {
+            return invalid("cannot cut a prompt with images or sounds".to_owned());
+        }
+        if truncation.keeps_beginning {
+            prompt.tokens.truncate(most);
+            prompt.last_turn = prompt.last_turn.filter(|turn| (*turn as usize) < most);
+        } else {
+            prompt.tokens.drain(..excess);
+            let turn = prompt
+                .last_turn
+                .and_then(|it| it.checked_sub(excess as u32));
+            prompt.last_turn = turn.filter(|turn| *turn > 0);
+        }
+        // Neither the text nor a reply to it is that of the conversation.
+        prompt.asked = None;
+        prompt.is_cut = true;
+    }
+    Ok(())
+}
