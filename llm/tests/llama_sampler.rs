@@ -28,6 +28,7 @@ fn theirs(logits: &[f32], params: &SamplingParams, generated: &[Token]) -> Vec<(
     penalties.accept_many(generated.iter().map(|token| LlamaToken(*token)));
     let steps = [
         penalties,
+        LlamaSampler::top_n_sigma(params.top_n_sigma),
         LlamaSampler::temp_ext(
             params.temperature,
             params.dynatemp_range,
@@ -315,6 +316,19 @@ proptest! {
         logits in prop::collection::vec(-8.0_f32..8.0, 2..800),
         params in rare_params(),
     ) {
+        let ours = ours(&logits, &params, &[]);
+        let theirs = theirs(&logits, &params, &[]);
+        assert_alike(&ours, &theirs, &format!("{params:?}"));
+    }
+
+    #[test]
+    fn the_logits_near_the_highest_are_the_same(
+        logits in prop::collection::vec(-8.0_f32..8.0, 2..3_000),
+        temperature in 0.3_f32..2.0,
+        top_n_sigma in prop_oneof![Just(-1.0_f32), 0.1_f32..4.0],
+        top_p in prop_oneof![Just(1.0_f32), 0.3_f32..0.99],
+    ) {
+        let params = SamplingParams { temperature, top_n_sigma, top_p, ..SamplingParams::default() };
         let ours = ours(&logits, &params, &[]);
         let theirs = theirs(&logits, &params, &[]);
         assert_alike(&ours, &theirs, &format!("{params:?}"));

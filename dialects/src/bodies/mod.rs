@@ -114,6 +114,12 @@ const SAMPLING: &[Plain] = &plain! {
     "logits_processors": Only(&["[]"]),
     /// The order of sampling is fixed.
     "samplers": Only(&[]),
+    /// Prompts are texts or tokens.
+    "prompt_embeds": Only(&[]),
+    /// Prompts are texts or tokens.
+    "inputs_embeds": Only(&[]),
+    /// Use `mirostat`.
+    "adaptive_target": Only(&["-1"]),
 };
 
 /// Adds the fields of everything that generates.

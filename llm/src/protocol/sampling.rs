@@ -8,9 +8,10 @@ use super::{LogitBias, SubmitError, Token, TokenSet};
 /// Choice of a token from the model's logits. Requests have the same fields.
 ///
 /// The steps, in order: `logit_bias`; the penalties; `dry`; then with a temperature of 0 the
-/// highest logit, else the temperature, `top_k`, `top_p` (over what `top_k` left), `min_p`,
-/// `typical_p` and XTC (each over what those before it left), and a draw from what is left.
-/// `mirostat` takes the place of all steps between the temperature and the draw.
+/// highest logit, else `top_n_sigma`, the temperature, `top_k`, `top_p` (over what `top_k` left),
+/// `min_p`, `typical_p` and XTC (each over what those before it left), and a draw from what is left.
+/// `mirostat` takes the place of all steps between the temperature and the draw, and of
+/// `top_n_sigma`.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SamplingParams {
@@ -26,6 +27,10 @@ pub struct SamplingParams {
     /// Drops tokens less likely than this share of the likeliest.
     #[schemars(range(min = 0, max = 1))]
     pub min_p: f32,
+    /// Keeps the tokens whose logits are at most this many standard deviations of all logits below
+    /// the highest; 0 and -1 keep all.
+    #[schemars(range(min = -1, max = 100))]
+    pub top_n_sigma: f32,
     /// Subtracted from the logit of tokens that were generated. The prompt does not count.
     #[schemars(range(min = -2, max = 2))]
     pub presence_penalty: f32,
@@ -150,6 +155,7 @@ impl SamplingParams {
         for (field, value) in [
             ("presence_penalty", self.presence_penalty),
             ("frequency_penalty", self.frequency_penalty),
+            ("top_n_sigma", self.top_n_sigma),
         ] {
             if !value.is_finite() {
                 return invalid(field, format!("must be a finite number, not {value}"));
@@ -200,6 +206,7 @@ impl Default for SamplingParams {
             top_k: 0,
             top_p: 1.0,
             min_p: 0.0,
+            top_n_sigma: 0.0,
             typical_p: 1.0,
             xtc_probability: 0.0,
             xtc_threshold: 0.1,
@@ -273,12 +280,12 @@ fn seed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Er
     Ok(serde_json::Number::deserialize(deserializer)?.as_u64())
 }
 
-/// Keeps the surprise of the chosen tokens near a target, in the place of `top_k`, `top_p`,
-/// `min_p`, `typical_p` and XTC.
+/// Keeps the surprise of the chosen tokens near a target, in the place of `top_n_sigma`, `top_k`,
+/// `top_p`, `min_p`, `typical_p` and XTC.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
 pub struct MirostatParams {
-    /// 1 and 2 keep the surprise near a target, in the place of `top_k`, `top_p`, `min_p`,
-    /// `typical_p` and XTC.
+    /// 1 and 2 keep the surprise near a target, in the place of `top_n_sigma`, `top_k`, `top_p`,
+    /// `min_p`, `typical_p` and XTC.
     #[serde(rename = "mirostat")]
     #[schemars(with = "u8", range(min = 0, max = 2))]
     pub version: MirostatVersion,

@@ -180,7 +180,8 @@ impl Sampler {
         self.params.temperature == 0.0
     }
 
-    /// The logits after biases, penalties and bans, in `memory` where these change any.
+    /// The logits after biases, penalties, bans and `top_n_sigma`, in `memory` where these change
+    /// any.
     fn adjusted<'a>(
         &self,
         logits: &'a [f32],
@@ -191,7 +192,8 @@ impl Sampler {
         let changes = !banned.is_empty()
             || !self.params.logit_bias.is_empty()
             || self.penalizes()
-            || self.dry.is_some();
+            || self.dry.is_some()
+            || self.cuts_by_sigma();
         memory.clear();
         match (&self.params.allowed_token_ids, allowed) {
             (Some(tokens), bits) => row::keep_tokens(logits, tokens, bits, memory),
@@ -200,7 +202,15 @@ impl Sampler {
             (None, None) => return logits,
         }
         self.adjust(memory, banned);
+        if self.cuts_by_sigma() {
+            row::drop_below_sigma(memory, self.params.top_n_sigma);
+        }
         memory
+    }
+
+    /// Whether `top_n_sigma` drops tokens. The likeliest one is never dropped.
+    fn cuts_by_sigma(&self) -> bool {
+        self.params.top_n_sigma > 0.0 && self.mirostat.is_none() && !self.is_greedy()
     }
 
     fn penalizes(&self) -> bool {

@@ -90,6 +90,27 @@ pub(super) fn keep_tokens(
     }
 }
 
+/// Puts negative infinity in the place of logits that are more than `count` standard deviations
+/// below the highest. Those that are infinite do not count.
+pub(super) fn drop_below_sigma(row: &mut [f32], count: f32) {
+    let finite = || {
+        row.iter()
+            .copied()
+            .filter(|it| it.is_finite())
+            .map(f64::from)
+    };
+    let number = finite().count().max(1) as f64;
+    let mean = finite().sum::<f64>() / number;
+    let squares: f64 = finite().map(|logit| (logit - mean).powi(2)).sum();
+    let deviation = (squares / number).sqrt();
+    let least = (f64::from(highest(row)) - f64::from(count) * deviation) as f32;
+    for logit in row {
+        if *logit < least {
+            *logit = f32::NEG_INFINITY;
+        }
+    }
+}
+
 /// Calls `take` with the place and the logit of all that are at least `threshold`, which `take` may
 /// raise; in order, until `take` breaks.
 pub(super) fn at_least(

@@ -57,6 +57,7 @@ pub(in crate::http) fn values(params: &GenerationParams) -> Map<String, Value> {
         "top_k": sampling.top_k,
         "top_p": number(sampling.top_p),
         "min_p": number(sampling.min_p),
+        "top_n_sigma": number(sampling.top_n_sigma),
         "typical_p": number(sampling.typical_p),
         "xtc_probability": number(sampling.xtc_probability),
         "dynatemp_range": number(sampling.dynatemp_range),

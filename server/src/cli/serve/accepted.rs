@@ -1,4 +1,4 @@
-//! Flags of `OpenVINO` Model Server, TorchServe, llama-server, LMDeploy and LightLLM that mean nothing here: a line each in the log, and the command
+//! Flags of `OpenVINO` Model Server, TorchServe, TGI, OpenLLM, llama-server, LMDeploy and LightLLM that mean nothing here: a line each in the log, and the command
 //! line works. Those that would have to change what is served are refused.
 
 use std::sync::LazyLock;
@@ -22,8 +22,8 @@ const IDLE_SEQUENCES: &str =
 const NO_SNAPSHOTS: &str = "what is served is what the configuration says";
 const KEYS: &str = "--api_key_file says who may do what";
 const LOG: &str = "--log_level, --log_format and --log_path say what is logged";
-const NO_FILES: &str =
-    "requests cannot name files here: images are fetched from --allowed_media_domains alone";
+const GPUS: &str = "--target_device AUTO computes on all GPUs, and split_mode in --plugin_config says how they share a model";
+const ONE_PROCESS: &str = "one process answers all requests and batches them";
 const NO_CONVERSION: &str = "models are not converted: `--quantization 4bit` or `8bit`, or a name such as org/repo:Q8_0, \
                             says which weights are served";
 
@@ -53,7 +53,11 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
         WithValue,
         "models are not compiled, so nothing is cached",
     ),
-    ("metrics_enable", Alone, "/metrics is always served"),
+    (
+        "metrics_enable",
+        Alone,
+        "/metrics is served unless --enable_metrics_api is false",
+    ),
     (
         "metrics_list",
         WithValue,
@@ -70,7 +74,6 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
         WithValue,
         "pages of --allowed_origins may send any header",
     ),
-    ("allowed_local_media_path", WithValue, NO_FILES),
     (
         "verbose_response",
         Alone,
@@ -91,11 +94,11 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
         WithValue,
         "llama.cpp keeps the whole state",
     ),
-    (
-        "tp",
-        WithValue,
-        "--target_device AUTO computes on all GPUs, and split_mode in --plugin_config says how they share a model",
-    ),
+    ("tp", WithValue, GPUS),
+    ("num_shard", WithValue, GPUS),
+    ("sharded", WithValue, GPUS),
+    ("api_workers", WithValue, ONE_PROCESS),
+    ("backend_workers", WithValue, ONE_PROCESS),
     (
         "max_total_token_num",
         WithValue,
@@ -235,7 +238,7 @@ pub(super) fn listed() -> String {
     let line = |(name, _, why): &(&str, Form, &str)| format!("  --{name:width$}  {why}\n");
     let lines: String = WITHOUT_EFFECT.iter().map(line).collect();
     format!(
-        "Flags of OpenVINO Model Server, TorchServe, llama-server, LMDeploy and LightLLM that are accepted and have no effect:\n{lines}"
+        "Flags of OpenVINO Model Server, TorchServe, TGI, OpenLLM, llama-server, LMDeploy and LightLLM that are accepted and have no effect:\n{lines}"
     )
 }
 
