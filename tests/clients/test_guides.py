@@ -56,6 +56,9 @@ PREPARED = {
         echo 'input_stream: "a" input_side_packet: "limit" output_stream: "b" output_side_packet: "limit"
             node { calculator: "PassThroughCalculator" input_stream: "a" output_stream: "b" }' > graph.pbtxt
         echo '{"stream": "a", "value": 1}' > packets.jsonl""",
+    "docs/guide/triton.md": """mkdir -p models/digits/1 && cp demos/digits/model.onnx models/digits/1
+        echo 'backend: "onnxruntime" max_batch_size: 4 input { name: "image" data_type: TYPE_FP32 dims: [ 1, 16, 16 ] }
+            output { name: "scores" data_type: TYPE_FP32 dims: 10 }' > models/digits/config.pbtxt""",
     "docs/reference/kserve.md": MIRROR,
     "docs/reference/torchserve.md": f"""{MIRROR}; mkdir mirror; cp demos/tiny_vision/samples/two.png picture.jpg
         echo 'input_stream: "x" output_stream: "same" node {{ calculator: "PassThroughCalculator" input_stream: "x" output_stream: "same" }}' > mirror/graph.pbtxt""",

@@ -76,6 +76,7 @@ struct Named {
 /// Has a graph loaded. A load that takes long goes on after the answer.
 async fn load(who: RequestContext, body: RequestBody) -> Result<Json<Value>, Failure> {
     let Named { model } = body.fields()?;
+    who.find(&model)?.servable.let_in();
     wake(&who, &model).await?;
     who.audit("load", &model, "done", None);
     Ok(Json(json!({ "success": true })))
@@ -97,7 +98,7 @@ async fn unload(who: RequestContext, body: RequestBody) -> Result<Json<Value>, F
 
 async fn put_to_sleep(who: &RequestContext, graphs: Vec<Arc<Servable>>) -> Result<(), Failure> {
     let names: Vec<String> = graphs.iter().map(|it| it.name().to_owned()).collect();
-    let unloading = spawn_blocking(move || graphs.iter().try_for_each(|it| it.put_to_sleep()));
+    let unloading = spawn_blocking(move || graphs.iter().try_for_each(|it| it.put_to_sleep(false)));
     unloading.await.map_err(|_| Failure::stopping())??;
     who.audit("unload", &names.join(", "), "done", None);
     Ok(())
