@@ -13,17 +13,10 @@
 //! Only this crate knows wire formats and chooses status codes. [`config`] reads what to serve, `hub`
 //! gets models by name, `servable` holds the graphs, `run` opens a session on one for a request,
 //! `sessions` lists those that are open, `http` has a folder for each dialect, `grpc` speaks KServe's
-//! protocol over gRPC, `kserve` is what both have of it, `tensors` says what of a graph tensors can
-//! be, `keys` says who may do what, `site` says whose requests are taken, `listen` holds the
+//! protocol over gRPC, `kserve` is what both have of it, `torchserve` is what both have of
+//! TorchServe's API, `tensors` says what of a graph tensors can be, `keys` says who may do what, `site` says whose requests are taken, `listen` holds the
 //! connections, `errors` is the error table, `metrics` and `observe` tell operators, and `app` puts
 //! the layers around all of it, starts and stops it.
-//! Only this crate knows wire formats and chooses status codes. [`config`] reads what to serve,
-//! `servable` holds the graphs, `run` opens a session on one for a request, `sessions` lists those that
-//! are open, `http` has a folder for each dialect, `grpc` speaks KServe's protocol over gRPC, `kserve`
-//! is what both have of it, `torchserve` is what both have of TorchServe's API, `tensors` says what of a graph tensors can be, `keys` says who may do
-//! what, `site` says whose requests are taken, `listen` holds the connections, `errors` is the
-//! error table, `metrics` and `observe` tell operators, and `app` puts the layers around all of it,
-//! starts and stops it.
 
 mod app;
 mod beside;

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{
     bodies::Bodies,
-    config::{Config, Lister},
+    config::{Config, Lister, ModelReader},
     conversations::Conversations,
     errors::Failure,
     http::media::{Media, MediaHost},
@@ -36,6 +36,8 @@ pub struct Options {
     pub config_path: Option<PathBuf>,
     /// Lists the graphs anew when the server reloads, where no file does.
     pub lister: Option<Lister>,
+    /// Reads a model again that a client loads by its name, where models lie in a repository.
+    pub model_reader: Option<ModelReader>,
     /// True if requests for generation and the like may name no graph, or none that is served.
     pub any_model: bool,
     /// The graph that answers them, where several could.
@@ -155,6 +157,7 @@ impl Options {
             config: self.config.clone(),
             config_path: self.config_path.clone(),
             lister: self.lister.clone(),
+            model_reader: self.model_reader.clone(),
             models_max: self.models_max,
             waits: self.wait_for_models,
             idle_unload: self.idle_unload,

@@ -228,7 +228,7 @@ fn triton_model(file: &Path, bench: &Bench) -> Vec<Checked> {
     let whole = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let folder = whole.parent().unwrap_or(Path::new(""));
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    let loaded = triton::load(folder, &name);
+    let loaded = triton::load(folder, &name, None);
     let mut all = vec![Checked {
         sources: loaded.sources,
         diagnostics: loaded.diagnostics,

@@ -45,7 +45,7 @@ use graphmill_grammar::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use lister::Lister;
+pub use lister::{Lister, ModelReader};
 pub use maker::Maker;
 pub use observation::{Observation, Redaction};
 use text::Text;

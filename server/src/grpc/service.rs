@@ -129,37 +129,38 @@ impl GrpcInferenceService for Service {
         request: Request<RepositoryModelLoadRequest>,
     ) -> Answer<RepositoryModelLoadResponse> {
         let (call, asked) = read(request);
-        let (actor, parameter) = (call.who.key(), asked.parameters.keys().next());
-        kserve::load(&self.0.runner.served, actor, &asked.model_name, parameter).await?;
+        let parameters = kserve::parameters_of(asked.parameters);
+        kserve::load(&call.who, &asked.model_name, parameters).await?;
         Ok(Response::new(RepositoryModelLoadResponse {}))
     }
 
     async fn repository_model_unload(
         &self,
-        _: Request<RepositoryModelUnloadRequest>,
+        request: Request<RepositoryModelUnloadRequest>,
     ) -> Answer<RepositoryModelUnloadResponse> {
-        Err(kserve::unload().into())
+        let (call, asked) = read(request);
+        let parameters = kserve::parameters_of(asked.parameters);
+        kserve::unload(&call.who, &asked.model_name, &parameters).await?;
+        Ok(Response::new(RepositoryModelUnloadResponse {}))
     }
 
     async fn log_settings(
         &self,
         request: Request<LogSettingsRequest>,
     ) -> Answer<LogSettingsResponse> {
-        if !request.get_ref().settings.is_empty() {
-            return Err(kserve::refuse_settings("log", "--log_level").into());
-        }
-        Ok(Response::new(kserve::log_settings()))
+        let (call, asked) = read(request);
+        let given = kserve::log_parameters(asked.settings);
+        Ok(Response::new(kserve::set_log(&call.who, &given)?))
     }
 
     async fn trace_setting(
         &self,
         request: Request<TraceSettingRequest>,
     ) -> Answer<TraceSettingResponse> {
-        if !request.get_ref().settings.is_empty() {
-            return Err(kserve::refuse_settings("trace", "--otlp_endpoint").into());
-        }
         let traces = self.0.options.traces.as_ref();
-        Ok(Response::new(kserve::trace_settings(traces)))
+        let given = request.get_ref().settings.iter();
+        let given = given.map(|(name, setting)| (name, &setting.value));
+        Ok(Response::new(kserve::check_traces(traces, given)?))
     }
 }
 

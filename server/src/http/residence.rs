@@ -76,6 +76,7 @@ struct Named {
 /// Has a graph loaded. A load that takes long goes on after the answer.
 async fn load(who: RequestContext, body: RequestBody) -> Result<Json<Value>, Failure> {
     let Named { model } = body.fields()?;
+    who.find(&model)?.servable.let_in();
     wake(&who, &model).await?;
     who.audit("load", &model, "done", None);
     Ok(Json(json!({ "success": true })))
@@ -99,7 +100,7 @@ async fn put_to_sleep(who: &RequestContext, graphs: Vec<Arc<Servable>>) -> Resul
     let names: Vec<String> = graphs.iter().map(|it| it.name().to_owned()).collect();
     let unloading = spawn_blocking(move || {
         // One that stays does not keep the others.
-        let ended: Vec<_> = graphs.iter().map(|it| it.put_to_sleep()).collect();
+        let ended: Vec<_> = graphs.iter().map(|it| it.put_to_sleep(false)).collect();
         ended.into_iter().collect::<Result<(), _>>()
     });
     unloading.await.map_err(|_| Failure::stopping())??;

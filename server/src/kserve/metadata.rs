@@ -1,23 +1,17 @@
-//! What the server is and how log and traces are set, which happens when it is started, and what
-//! tensors a graph takes and gives.
+//! What the server is, and what tensors a graph takes and gives.
 
 use std::sync::Arc;
 
 use graphmill_calculators::tensor::Datatype;
 use graphmill_engine::shortened;
 use serde::{Serialize as _, Serializer};
-use tracing::level_filters::LevelFilter;
 
 use super::proto::{
-    DataType, LogSettingsResponse, ModelConfig, ModelInput, ModelMetadataResponse, ModelOutput,
-    ModelTransactionPolicy, ServerMetadataResponse, TraceSettingResponse,
-    log_settings_response::{self, setting_value::ParameterChoice},
-    model_metadata_response::TensorMetadata,
-    trace_setting_response,
+    DataType, ModelConfig, ModelInput, ModelMetadataResponse, ModelOutput, ModelTransactionPolicy,
+    ServerMetadataResponse, model_metadata_response::TensorMetadata,
 };
 use crate::{
     errors::{Cause, Failure},
-    observe::trace::TraceOptions,
     run::RequestContext,
     servable::{Named, Servable},
     tensors::{self, Port},
@@ -30,12 +24,13 @@ pub(crate) const PLATFORM: &str = "graphmill";
 const VERSION: u64 = 1;
 
 /// What is served besides the protocol itself.
-const EXTENSIONS: [&str; 5] = [
+const EXTENSIONS: [&str; 6] = [
     "classification",
     "binary_tensor_data",
     "model_repository",
     "statistics",
     "model_configuration",
+    "logging",
 ];
 
 /// Describes the server.
@@ -45,56 +40,6 @@ pub(crate) fn describe_server() -> ServerMetadataResponse {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         extensions: EXTENSIONS.map(str::to_owned).into(),
     }
-}
-
-/// Tells how much is logged.
-pub(crate) fn log_settings() -> LogSettingsResponse {
-    use ParameterChoice::{BoolParam, StringParam, Uint32Param};
-
-    let level = LevelFilter::current();
-    let verbose = match level {
-        LevelFilter::TRACE => 2,
-        LevelFilter::DEBUG => 1,
-        _ => 0,
-    };
-    let settings = [
-        ("log_error", BoolParam(level >= LevelFilter::ERROR)),
-        ("log_warning", BoolParam(level >= LevelFilter::WARN)),
-        ("log_info", BoolParam(level >= LevelFilter::INFO)),
-        ("log_verbose_level", Uint32Param(verbose)),
-        ("log_format", StringParam("default".to_owned())),
-    ];
-    let settings = settings.map(|(name, value)| {
-        let parameter_choice = Some(value);
-        let value = log_settings_response::SettingValue { parameter_choice };
-        (name.to_owned(), value)
-    });
-    LogSettingsResponse {
-        settings: settings.into(),
-    }
-}
-
-/// Tells whether requests are traced, and where spans go.
-pub(crate) fn trace_settings(traces: Option<&TraceOptions>) -> TraceSettingResponse {
-    let level = traces.map_or("OFF", |_| "TIMESTAMPS");
-    let settings = [("trace_level", level), ("trace_mode", "opentelemetry")];
-    let url = traces.map(|traces| ("url", traces.endpoint.as_str()));
-    let settings = settings.into_iter().chain(url).map(|(name, value)| {
-        let value = vec![value.to_owned()];
-        (
-            name.to_owned(),
-            trace_setting_response::SettingValue { value },
-        )
-    });
-    TraceSettingResponse {
-        settings: settings.collect(),
-    }
-}
-
-/// Refuses to change a setting.
-pub(crate) fn refuse_settings(what: &str, flag: &str) -> Failure {
-    let why = format!("{what} settings cannot be changed while the server runs: {flag} sets them");
-    Failure::new(Cause::Unsupported, why)
 }
 
 /// The inputs and outputs of a graph that is available: none of one that takes HTTP requests, as no

@@ -10,22 +10,21 @@ pub mod proto;
 mod repository;
 mod run;
 mod sequences;
+mod settings;
 mod statistics;
 
 pub(crate) use classification::WantedOutput;
 pub(crate) use metadata::{
-    Label, PLATFORM, config, describe, describe_server, find, find_version, log_settings,
-    refuse_settings, serialize_data_type, trace_settings,
+    Label, PLATFORM, config, describe, describe_server, find, find_version, serialize_data_type,
 };
-pub(crate) use parameters::{
-    BINARY_OUTPUT, FINAL_RESPONSE, Parameters, SequenceControl, Settings, is_set,
-};
-pub(crate) use repository::{index, load, state, unload};
+pub(crate) use parameters::{BINARY_OUTPUT, Parameters, SequenceControl, Settings, is_set};
+pub(crate) use repository::{index, load, parameters_of, state, unload};
 pub(crate) use run::{
     RunRequest, available, check_version, packets, read_type, refuse_parameters, run,
 };
 pub use sequences::SequenceLimits;
 pub(crate) use sequences::Sequences;
+pub(crate) use settings::{check_traces, log_parameters, log_settings, set_log, trace_settings};
 pub(crate) use statistics::Statistics;
 
 use crate::errors::{Cause, Failure};

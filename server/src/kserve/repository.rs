@@ -1,20 +1,37 @@
 //! The graphs of the configuration, as a repository of models.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use graphmill_engine::shortened;
 use tokio::task::spawn_blocking;
 
-use super::{Label, SHOWN_BYTES, proto::repository_index_response::ModelIndex};
+use super::{
+    Label, Parameters, SHOWN_BYTES,
+    parameters::field,
+    proto::{
+        InferParameter, ModelRepositoryParameter, infer_parameter::ParameterChoice,
+        model_repository_parameter, repository_index_response::ModelIndex,
+    },
+    wrong,
+};
 use crate::{
     errors::{Cause, Failure},
-    servable::{Choice, Servable, Servables, Served, StateName},
+    observe::log,
+    run::RequestContext,
+    servable::{Patience, Servable, Servables, StateName},
 };
+
+/// Maximum time for which a request waits until the graph that it loads is there.
+const LOAD_AT_MOST: Duration = Duration::from_hours(1);
+
+/// The reason of a graph that no request has asked for yet.
+const ON_DEMAND: &str = "loaded by the first request for it";
 
 /// The state of a graph as Triton and TorchServe name it.
 pub(crate) fn state(servable: &Servable) -> &'static str {
     match servable.state_name() {
         StateName::Available => "READY",
+        StateName::Listed if servable.loads_on_demand() => "UNAVAILABLE",
         StateName::Listed | StateName::Loading | StateName::Waiting => "LOADING",
         StateName::Unloading => "UNLOADING",
         StateName::Failed | StateName::Unloaded => "UNAVAILABLE",
@@ -25,47 +42,162 @@ pub(crate) fn state(servable: &Servable) -> &'static str {
 pub(crate) fn index(servables: &Servables, ready: bool) -> Vec<ModelIndex> {
     let listed = servables.iter().map(|servable| {
         let Label { name, version } = servable.into();
+        let state = state(servable);
+        let untried = if state == "UNAVAILABLE" {
+            ON_DEMAND
+        } else {
+            ""
+        };
         let reason = servable.failure();
         ModelIndex {
             name,
             version,
-            state: state(servable).to_owned(),
-            reason: reason.map_or(String::new(), |why| why.to_string()),
+            state: state.to_owned(),
+            reason: reason.map_or_else(|| untried.to_owned(), |why| why.to_string()),
         }
     });
     listed.filter(|it| !ready || it.state == "READY").collect()
 }
 
-/// Reads the configuration again, and answers when the graph is served as the configuration has it.
-/// `actor` is the name of the request's key, `parameter` is the name of one that the request has.
-pub(crate) async fn load(
-    served: &Arc<Served>,
-    actor: Option<Arc<str>>,
-    name: &str,
-    parameter: Option<&String>,
-) -> Result<(), Failure> {
-    if let Some(parameter) = parameter {
-        let why = format!(
-            "`parameters.{}`: graphs are loaded as their files have them, without parameters",
-            shortened(parameter, SHOWN_BYTES)
-        );
-        return Err(Failure::new(Cause::Unsupported, why));
-    }
-    let reloading = Arc::clone(served);
-    let Ok(reloaded) = spawn_blocking(move || reloading.reload_for(actor.as_deref(), None)).await
-    else {
-        return Err(Failure::stopping());
+/// The parameters of a change over gRPC, as REST has them.
+pub(crate) fn parameters_of(given: BTreeMap<String, ModelRepositoryParameter>) -> Parameters {
+    use model_repository_parameter::ParameterChoice as Given;
+
+    let read = |value| match value {
+        Given::BoolParam(value) => ParameterChoice::BoolParam(value),
+        Given::Int64Param(value) => ParameterChoice::Int64Param(value),
+        Given::StringParam(value) => ParameterChoice::StringParam(value),
+        Given::BytesParam(value) => {
+            ParameterChoice::StringParam(String::from_utf8_lossy(&value).into_owned())
+        }
     };
-    if let Err(refused) = reloaded {
-        let why = format!("the configuration was not reloaded: {}", refused.reason);
-        return Err(Failure::new(Cause::BadRequest, why));
-    }
-    let named = served.now().find(name, &Choice::Newest, |_, _| true)?;
-    named.servable.plan().map(drop)
+    let read = |(name, value): (String, ModelRepositoryParameter)| {
+        let parameter_choice = value.parameter_choice.map(read);
+        (name, InferParameter { parameter_choice })
+    };
+    given.into_iter().map(read).collect()
 }
 
-/// Refuses to unload a graph by its name.
-pub(crate) fn unload() -> Failure {
-    let why = "graphs are unloaded by taking them out of the configuration: it says what is served";
-    Failure::new(Cause::Unsupported, why)
+/// Loads a graph as its files are now, and answers when it is served: a model of a repository, which
+/// can have a configuration of the request, or else all that the configuration has.
+pub(crate) async fn load(
+    who: &RequestContext,
+    name: &str,
+    parameters: Parameters,
+) -> Result<(), Failure> {
+    let loaded = load_as(who, name, parameters).await;
+    audit(who, "load", name, loaded.as_ref().err());
+    loaded
+}
+
+async fn load_as(who: &RequestContext, name: &str, parameters: Parameters) -> Result<(), Failure> {
+    let config = read_config(parameters)?;
+    let served = Arc::clone(&who.runner.served);
+    if config.is_some() && !served.reads_models() {
+        let why = "only models of a --model_repository_path are loaded with a configuration";
+        let why = format!("`parameters.config`: {why}");
+        return Err(Failure::new(Cause::Unsupported, why).of_field("parameters.config"));
+    }
+    let what = if served.reads_models() {
+        "model was not loaded"
+    } else {
+        "configuration was not reloaded"
+    };
+    let (actor, named) = (who.key(), name.to_owned());
+    let reloading =
+        spawn_blocking(move || served.reload_model(actor.as_deref(), &named, config.as_deref()));
+    if let Err(refused) = reloading.await.map_err(|_| Failure::stopping())? {
+        let why = format!("the {what}: {}", refused.reason);
+        return Err(Failure::new(Cause::BadRequest, why));
+    }
+    for graph in versions(who, name)? {
+        graph.let_in();
+        let patience = Patience {
+            load: LOAD_AT_MOST,
+            deadline: who.deadline(None),
+        };
+        let find = || who.find(graph.name());
+        let available = who.runner.served.available(find, patience);
+        who.guard(None).wait(available).await?;
+    }
+    Ok(())
+}
+
+/// Takes a graph out of memory, all versions of it, once its requests have ended. No request loads
+/// it again.
+pub(crate) async fn unload(
+    who: &RequestContext,
+    name: &str,
+    parameters: &Parameters,
+) -> Result<(), Failure> {
+    check_unload(parameters)?;
+    let graphs = versions(who, name)?;
+    let unloading = spawn_blocking(move || graphs.iter().try_for_each(|it| it.put_to_sleep(true)));
+    let unloaded = unloading.await.map_err(|_| Failure::stopping())?;
+    audit(who, "unload", name, unloaded.as_ref().err());
+    unloaded
+}
+
+/// The graph of this name, or all versions of it.
+fn versions(who: &RequestContext, name: &str) -> Result<Vec<Arc<Servable>>, Failure> {
+    let found = who.find(name)?.servable;
+    let servables = who.servables();
+    if found.name() == servables.without_alias(name) {
+        return Ok(vec![found]);
+    }
+    let is_version = |it: &&Arc<Servable>| it.graph() == found.graph();
+    Ok(servables.all().filter(is_version).cloned().collect())
+}
+
+/// Reads the configuration of a request that loads a model, and refuses what else it may have.
+fn read_config(parameters: Parameters) -> Result<Option<String>, Failure> {
+    let mut config = None;
+    for (name, InferParameter { parameter_choice }) in parameters {
+        match (&*name, parameter_choice) {
+            ("config", Some(ParameterChoice::StringParam(text))) => config = Some(text),
+            ("config", _) => return Err(wrong(field(&name), "it is a text of JSON")),
+            _ if name.starts_with("file:") => {
+                let why = "files are put into the folder of the repository, and not into a request";
+                let why = format!("`{}`: {why}", field(&name));
+                return Err(Failure::new(Cause::Unsupported, why).of_field(field(&name)));
+            }
+            _ => {
+                return Err(wrong(
+                    field(&name),
+                    "a load has no other parameter than `config`",
+                ));
+            }
+        }
+    }
+    Ok(config)
+}
+
+/// Refuses what a request that unloads a graph cannot ask for.
+fn check_unload(parameters: &Parameters) -> Result<(), Failure> {
+    for (name, value) in parameters {
+        match (&**name, &value.parameter_choice) {
+            ("unload_dependents", Some(ParameterChoice::BoolParam(false))) => {}
+            ("unload_dependents", Some(ParameterChoice::BoolParam(true))) => {
+                let why = "an ensemble has its models in its own graph, and models of other names \
+                           are unloaded by their names";
+                let why = format!("`{}`: {why}", field(name));
+                return Err(Failure::new(Cause::Unsupported, why).of_field(field(name)));
+            }
+            ("unload_dependents", _) => return Err(wrong(field(name), "it is true or false")),
+            _ => {
+                return Err(wrong(
+                    field(name),
+                    "there is no such parameter of an unload",
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn audit(who: &RequestContext, action: &str, name: &str, failure: Option<&Failure>) {
+    let outcome = if failure.is_none() { "done" } else { "failed" };
+    let reason = failure.map(|failure| failure.message.as_str());
+    let name = shortened(name, SHOWN_BYTES);
+    who.audit(action, &log::shown(&name), outcome, reason);
 }

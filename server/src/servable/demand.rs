@@ -93,7 +93,8 @@ impl Served {
             } else if matches!(
                 servable.state_name(),
                 StateName::Failed | StateName::Waiting
-            ) {
+            ) || servable.is_kept_out()
+            {
                 return Err(failure);
             }
             if Instant::now() >= ends {

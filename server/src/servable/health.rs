@@ -61,6 +61,10 @@ impl Servable {
                 let reason = self.last_failure()?;
                 Some(format!("`{name}` could not be loaded: {reason}"))
             }
+            StateName::Unloading | StateName::Unloaded if self.is_kept_out() => {
+                let reason = self.failure().unwrap_or_default();
+                Some(format!("`{name}` is not loaded: {reason}"))
+            }
             StateName::Listed | StateName::Loading => Some(format!("loading `{name}`")),
             StateName::Unloading | StateName::Unloaded => {
                 Some(format!("`{name}` makes room for what takes its place"))
@@ -130,10 +134,11 @@ impl Servables {
         names.map(|names| format!("{} could not be loaded", listed(&names, ", ")))
     }
 
-    /// Why the server is not ready; `None` when it is: all graphs are that are not optional. Where
-    /// all are optional, one has to be, once each has been loaded or has failed.
+    /// Why the server is not ready; `None` when it is: all graphs are that are neither optional nor
+    /// kept out by an operator. Where there is no other, one has to be, once each has been loaded or
+    /// has failed.
     pub(crate) fn unready(&self) -> Option<String> {
-        let is_required = |servable: &&Servable| !servable.is_optional();
+        let is_required = |servable: &&Servable| !servable.is_optional() && !servable.is_kept_out();
         let required: Vec<&Servable> = self.iter().filter(is_required).collect();
         if required.is_empty() {
             return self.none_is_ready();

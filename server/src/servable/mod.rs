@@ -45,7 +45,7 @@ pub(crate) use usage::InUse;
 pub(crate) use versions::Choice;
 
 use crate::{
-    config::{Config, GraphEntry, Lister, Observation},
+    config::{Config, GraphEntry, Lister, ModelReader, Observation},
     errors::{Cause, Failure},
 };
 use state::Changed;
@@ -58,6 +58,8 @@ pub(crate) struct Settings {
     pub(crate) config_path: Option<PathBuf>,
     /// Lists the graphs where no file does.
     pub(crate) lister: Option<Lister>,
+    /// Reads one of them again, where they lie in a repository.
+    pub(crate) model_reader: Option<ModelReader>,
     /// Maximum number of graphs in memory of those that are loaded on demand.
     pub(crate) models_max: Option<usize>,
     /// Whether graphs wait for files that are missing.

@@ -10,7 +10,7 @@ use graphmill_llm::room;
 use super::{
     Servable, Servables, StateName,
     served::{Changes, Refused},
-    unloading::{DRAIN_AT_MOST, WHEN_IDLE},
+    unloading::{BY_OPERATOR, DRAIN_AT_MOST, WHEN_IDLE},
 };
 use crate::config::{Config, GraphEntry};
 
@@ -66,10 +66,14 @@ impl<'a> Reload<'a> {
             }
             let state = before.map(|before| before.state_name());
             let servable = new.of(&entry);
+            let stays_out = before.is_some_and(|it| it.is_kept_out());
+            if stays_out {
+                servable.keep_out(BY_OPERATOR);
+            }
             let is_independent = servable.is_independent();
             to_load.push(ToLoad {
                 now: match state {
-                    _ if is_independent => false,
+                    _ if is_independent || stays_out => false,
                     Some(StateName::Available) => true,
                     Some(StateName::Unloaded) => !servable.loads_on_demand(),
                     Some(_) | None => !servable.starts_unloaded(),
@@ -222,7 +226,7 @@ impl<'a> Reload<'a> {
             } else {
                 let servable = self.new.of(entry);
                 servable.was_made_of(made);
-                if !servable.starts_unloaded() {
+                if !servable.starts_unloaded() && !servable.is_kept_out() {
                     servable.becomes_unloaded(WHEN_IDLE);
                 }
             }
@@ -270,7 +274,7 @@ impl Servable {
         match self.state_name() {
             StateName::Available => true,
             StateName::Failed | StateName::Waiting => false,
-            _ => self.loads_on_demand(),
+            _ => self.loads_on_demand() || self.is_kept_out(),
         }
     }
 }

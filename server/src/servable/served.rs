@@ -25,7 +25,7 @@ use super::{
     state::Changed,
 };
 use crate::{
-    config::{self, Config, Lister},
+    config::{self, Config, Lister, ModelReader},
     observe::{self, Audit},
 };
 
@@ -36,6 +36,8 @@ pub(crate) struct Served {
     config_path: Option<PathBuf>,
     /// Lists them where no file does.
     lister: Option<Lister>,
+    /// Reads one of them again, where they lie in a repository.
+    model_reader: Option<ModelReader>,
     /// All files that the last attempt to load looked at, as they were before it. Held while
     /// graphs are loaded.
     looked: Mutex<FileStamps>,
@@ -107,6 +109,7 @@ impl Served {
             now: ArcSwap::from_pointee(servables),
             config_path: settings.config_path,
             lister: settings.lister,
+            model_reader: settings.model_reader,
             looked: Mutex::default(),
             hint: Arc::default(),
             changed,
@@ -175,11 +178,46 @@ impl Served {
 
     /// Reads the configuration again and takes it in the place of the present one.
     pub(crate) fn reload(&self) -> Result<Changes, Refused> {
+        self.reload_with(|config| config)
+    }
+
+    /// Reads a model of a repository again, with a configuration in JSON in the place of its own if
+    /// there is one; reads the whole configuration again where it does not lie in a repository.
+    pub(crate) fn reload_model(
+        &self,
+        actor: Option<&str>,
+        name: &str,
+        config: Option<&str>,
+    ) -> Result<Changes, Refused> {
+        let Some(reader) = &self.model_reader else {
+            return self.reload_for(actor, None);
+        };
+        let entries = reader.read(name, config).map_err(|reason| Refused {
+            unreadable: false,
+            reason,
+            diagnostics: Vec::new(),
+        })?;
+        self.reload_with(|mut config| {
+            let graphs = &mut config.graphs;
+            let at = graphs.iter().position(|graph| graph.name == name);
+            let at = at.unwrap_or(graphs.len());
+            graphs.retain(|graph| graph.name != name);
+            graphs.splice(at..at, entries);
+            config
+        })
+    }
+
+    /// Whether models lie in a repository, and are read one by one.
+    pub(crate) fn reads_models(&self) -> bool {
+        self.model_reader.is_some()
+    }
+
+    fn reload_with(&self, change: impl FnOnce(Config) -> Config) -> Result<Changes, Refused> {
         let mut looked = self.looking();
         let started = Instant::now();
         let old = self.now();
         let mut seen = self.config_seen(&old.config);
-        let outcome = self.next(&old, &mut seen);
+        let outcome = self.next(&old, &mut seen, change);
         // What is wrong may be put right in the files of the old graphs as well as of the new.
         seen.extend(&looked.again());
         *looked = seen;
@@ -220,12 +258,14 @@ impl Served {
         &self,
         old: &Arc<Servables>,
         seen: &mut FileStamps,
+        change: impl FnOnce(Config) -> Config,
     ) -> Result<(Arc<Servables>, Changes), Refused> {
         let config = match (&self.config_path, &self.lister) {
             (Some(path), _) => read(path)?,
             (None, Some(lister)) => lister.list(),
             (None, None) => old.config.clone(),
         };
+        let config = change(config);
         config.places.iter().for_each(|place| seen.look(place));
         let (new, changes) = Reload::new(old, config, seen).load(seen, self.policy)?;
         Ok((Arc::new(new), changes))

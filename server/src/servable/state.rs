@@ -20,6 +20,7 @@ use super::{
 use crate::{
     config::{GenerateForm, GraphEntry, Serving},
     errors::{Cause, Failure},
+    tensors::{self, CacheUse, ResponseCache},
 };
 
 /// Wakes those who wait for a graph whenever the state of any graph, or the list, has changed.
@@ -41,6 +42,8 @@ pub(crate) struct Servable {
     settled: AtomicBool,
     /// Set while it is out of memory because an operator says so: a request has it loaded again.
     sleeps: AtomicBool,
+    /// Set while an operator keeps it out of memory: it is loaded by its name, and not by a request.
+    kept_out: AtomicBool,
     /// Held while the state changes because of what it is.
     changing: Mutex<()>,
     changed: Changed,
@@ -124,6 +127,7 @@ impl Servable {
             state: ArcSwap::from_pointee(State::Listed),
             settled: AtomicBool::new(serving.on_demand),
             sleeps: AtomicBool::new(false),
+            kept_out: AtomicBool::new(false),
             changing: Mutex::default(),
             changed,
             made: ArcSwap::default(),
@@ -187,7 +191,34 @@ impl Servable {
 
     /// Whether a request has it loaded.
     pub(crate) fn loads_on_demand(&self) -> bool {
-        self.serving.on_demand || self.idle_unload().is_some() || self.sleeps()
+        let on_demand = self.serving.on_demand || self.idle_unload().is_some() || self.sleeps();
+        on_demand && !self.is_kept_out()
+    }
+
+    /// True if only a load by its name brings it back.
+    pub(crate) fn is_kept_out(&self) -> bool {
+        self.kept_out.load(Relaxed)
+    }
+
+    /// Keeps it out of memory until it is loaded by its name; false if it is there or on its way.
+    pub(super) fn keep_out(&self, reason: &str) -> bool {
+        let _changing = lock(&self.changing);
+        let is_out = matches!(
+            self.state_name(),
+            StateName::Listed | StateName::Unloaded | StateName::Failed
+        );
+        if is_out {
+            self.kept_out.store(true, Relaxed);
+            self.becomes_unloaded(reason);
+        }
+        is_out
+    }
+
+    /// Lets a request load it again that was kept out of memory.
+    pub(crate) fn let_in(&self) {
+        if self.kept_out.swap(false, Relaxed) {
+            self.falls_asleep(false);
+        }
     }
 
     /// True if it is out of memory because an operator says so.
@@ -195,8 +226,14 @@ impl Servable {
         self.sleeps.load(Relaxed)
     }
 
-    pub(super) fn falls_asleep(&self) {
-        self.sleeps.store(true, Relaxed);
+    /// Notes that an operator takes it out of memory: until a request, or a load by its name.
+    pub(super) fn falls_asleep(&self, stays_out: bool) {
+        let noted = if stays_out {
+            &self.kept_out
+        } else {
+            &self.sleeps
+        };
+        noted.store(true, Relaxed);
     }
 
     /// Whether it is not loaded with the server.
@@ -321,6 +358,10 @@ impl Servable {
             State::Listed => loading(format!("the graph `{name}` is about to be loaded")),
             State::Loading => loading(format!("the graph `{name}` is being loaded")),
             State::Unloading => loading(format!("the graph `{name}` is being unloaded")),
+            State::Unloaded(reason) if self.is_kept_out() => {
+                let message = format!("the graph `{name}` is not loaded: {reason}");
+                Err(Failure::new(Cause::GraphFailed, message).with_code("unloaded"))
+            }
             State::Unloaded(reason) => {
                 loading(format!("the graph `{name}` is not loaded: {reason}"))
             }
@@ -346,6 +387,7 @@ impl Servable {
             .map_or(0, |since| since.as_secs());
         self.last_failure.store(None);
         self.sleeps.store(false, Relaxed);
+        self.kept_out.store(false, Relaxed);
         self.usage.touch();
         self.becomes(State::Available(Available { plan, since }));
     }
@@ -423,6 +465,12 @@ impl Servable {
     pub(crate) fn sessions_refused(&self) -> u64 {
         self.available()
             .map_or(0, |available| available.plan.sessions_refused())
+    }
+
+    /// The use of the answers that the graph keeps, if it keeps any.
+    pub(crate) fn response_cache(&self) -> Option<CacheUse> {
+        let available = self.available().ok()?;
+        tensors::response_cache(&available.plan).map(ResponseCache::usage)
     }
 
     /// How many requests the graph is working on.

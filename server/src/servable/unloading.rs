@@ -30,7 +30,7 @@ const LOOK_AT_USE: Duration = Duration::from_millis(5);
 pub(super) const DRAIN_AT_MOST: Duration = Duration::from_mins(10);
 
 /// The reason for which a graph is unloaded that an operator puts to sleep.
-const BY_OPERATOR: &str = "unloaded by an operator";
+pub(super) const BY_OPERATOR: &str = "unloaded by an operator";
 
 /// Why an unused graph is unloaded.
 pub(super) const WHEN_IDLE: &str = "unloaded when idle";
@@ -162,17 +162,20 @@ impl Servable {
     }
 
     /// Takes it out of memory on the word of an operator, once its requests have ended, if it is there.
-    /// The next request loads it again.
+    /// The next request loads it again, or with `keeps_out` only a load by its name.
     ///
     /// # Errors
     /// If it is on its way there or has failed, or if requests run on for too long: then it stays.
-    pub(crate) fn put_to_sleep(&self) -> Result<(), Failure> {
+    pub(crate) fn put_to_sleep(&self, keeps_out: bool) -> Result<(), Failure> {
         let name = self.name();
         let may = || {
-            self.falls_asleep();
+            self.falls_asleep(keeps_out);
             true
         };
         let Some(plan) = self.take_plan(may) else {
+            if keeps_out && self.keep_out(BY_OPERATOR) {
+                return Ok(());
+            }
             if matches!(
                 self.state_name(),
                 StateName::Listed | StateName::Unloaded | StateName::Unloading

@@ -162,6 +162,138 @@ fn models_and_ensembles_of_a_repository_are_served() {
     assert!(answer["text_output"].is_string(), "{answer}");
 }
 
+/// The repository as the index has it: version and state of each model.
+fn states(server: &Server) -> Vec<[String; 3]> {
+    let index = server.post("/v2/repository/index", &json!({}));
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let models = index.as_array().expect("a list").iter();
+    models
+        .map(|it| [text(&it["name"]), text(&it["version"]), text(&it["state"])])
+        .collect()
+}
+
+#[test]
+fn a_model_is_loaded_by_its_name_as_the_repository_or_the_request_has_it() {
+    let root = repository(&[("digits", DIGITS)]);
+    let mut server = Server::start(&["--model-repository", path(root.path())], |_| ());
+    server.says("ready after");
+    let change =
+        |what: &str, body: &Value| server.post(&format!("/v2/repository/models/{what}"), body);
+    let with = |config: &Value| json!({"parameters": {"config": config.to_string()}});
+
+    // All versions leave, and no request brings one back.
+    assert_eq!(
+        change(
+            "digits/unload",
+            &json!({"parameters": {"unload_dependents": false}})
+        ),
+        json!({})
+    );
+    let out = |version: &str| ["digits", version, "UNAVAILABLE"].map(str::to_owned);
+    assert_eq!(states(&server), [out("1"), out("3")]);
+    let answer = infer(&server, "digits", "image", 1);
+    assert_eq!(answer["code"], "unloaded", "{answer}");
+    // Neither does the load of another model.
+    fs::create_dir_all(root.path().join("more/1")).expect("writable");
+    fs::copy(
+        root.path().join("digits/1/model.onnx"),
+        root.path().join("more/1/model.onnx"),
+    )
+    .expect("writable");
+    fs::write(
+        root.path().join("more/config.pbtxt"),
+        DIGITS
+            .replace("\"digits\"", "\"more\"")
+            .replace("[ 1, 3 ]", "[ 1 ]"),
+    )
+    .expect("writable");
+    assert_eq!(change("more/load", &json!({})), json!({}));
+    let more = ["more", "1", "READY"].map(str::to_owned);
+    assert_eq!(states(&server), [out("1"), out("3"), more.clone()]);
+
+    // Protocol buffers in JSON: names in either form, long numbers as texts, maps as objects.
+    let mut config = json!({
+        "name": "digits", "backend": "onnxruntime", "maxBatchSize": 2,
+        "versionPolicy": {"specific": {"versions": ["2"]}},
+        "input": [{"name": "image", "dataType": "TYPE_FP32", "dims": ["1", 16, 16], "format": "FORMAT_NCHW"}],
+        "output": [{"name": "scores", "data_type": "TYPE_FP32", "dims": [10]}],
+        "dynamic_batching": {
+            "max_queue_delay_microseconds": "100", "priority_levels": 2, "default_priority_level": 1,
+            "priority_queue_policy": {"1": {"max_queue_size": 8, "timeout_action": "DELAY"}},
+        },
+        "parameters": {"any": {"string_value": "1"}}, "metric_tags": {}, "model_warmup": [], "optimization": null,
+    });
+    assert_eq!(change("digits/load", &with(&config)), json!({}));
+    let ready = |name: &str, version: &str| [name, version, "READY"].map(str::to_owned);
+    assert_eq!(states(&server), [ready("digits", "2"), more.clone()]);
+    assert!(infer(&server, "digits", "image", 2)["outputs"].is_array());
+    assert!(infer(&server, "digits", "image", 3)["error"].is_string());
+
+    // What is wrong is told by its name, and changes nothing.
+    config["max_batch_sise"] = json!(3);
+    let file = json!({"parameters": {"file:1/model.onnx": "AAAA"}});
+    let unknown = json!({"parameters": {"configuration": "{}"}});
+    let dependents = json!({"parameters": {"unload_dependents": true}});
+    for (what, body, said) in [
+        ("digits/load", with(&config), "max_batch_sise"),
+        (
+            "digits/load",
+            with(&json!({"backend": "python"})),
+            "models of `python` are not served",
+        ),
+        (
+            "digits/load",
+            with(&json!({"back-end": "onnxruntime"})),
+            "back-end",
+        ),
+        ("digits/load", with(&json!([])), "it is no object"),
+        (
+            "digits/load",
+            json!({"parameters": {"config": true}}),
+            "parameters.config",
+        ),
+        ("digits/load", file, "parameters.file:1/model.onnx"),
+        ("digits/load", unknown, "parameters.configuration"),
+        ("digits/unload", dependents, "parameters.unload_dependents"),
+        (
+            "nothing/load",
+            json!({}),
+            "the repository has no model `nothing`",
+        ),
+        ("../digits/load", json!({}), ""),
+        ("nothing/unload", json!({}), "does not exist"),
+    ] {
+        let answer = change(what, &body);
+        let error = answer["error"].as_str();
+        assert!(
+            error.is_some_and(|it| it.contains(said)),
+            "{what}: {answer}"
+        );
+    }
+    assert_eq!(states(&server), [ready("digits", "2"), more.clone()]);
+
+    // Answers are kept where it says so.
+    config
+        .as_object_mut()
+        .expect("an object")
+        .remove("max_batch_sise");
+    config["response_cache"] = json!({"enable": true});
+    assert_eq!(change("digits/load", &with(&config)), json!({}));
+    let outputs = |answer: Value| answer["outputs"].clone();
+    let first = outputs(infer(&server, "digits", "image", 2));
+    assert!(first.is_array() && first == outputs(infer(&server, "digits", "image", 2)));
+    let stats = server.get("/v2/models/digits/stats");
+    let stats = &stats["model_stats"][0]["inference_stats"];
+    assert_eq!(stats["cache_hit"]["count"], 1, "{stats}");
+
+    // Without a configuration, the file counts again.
+    assert_eq!(change("digits/load", &json!({})), json!({}));
+    assert_eq!(
+        states(&server),
+        [ready("digits", "1"), ready("digits", "3"), more]
+    );
+}
+
 #[test]
 fn graphs_of_models_are_shown_and_checked() {
     let root = repository(&[("digits", DIGITS), ("both", ENSEMBLE)]);
@@ -248,6 +380,10 @@ fn what_a_configuration_cannot_say_is_refused_at_its_place() {
             "`digits` has no version 9",
         ),
         ("name: ".to_owned(), "config.pbtxt:1:"),
+        (
+            format!("{TEXT} response_cache {{ enable: true }}"),
+            "`response_cache` is for tensors",
+        ),
         (String::new(), "`backend` is missing"),
     ] {
         let root = repository(&[("digits", DIGITS), ("model", &config)]);

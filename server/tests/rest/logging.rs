@@ -544,11 +544,60 @@ async fn who_changed_the_server_is_in_the_audit_log() {
             json!(["administer", "team", config_reload, "refused"]),
             json!(["administer", "team", "/v3/graphs/chat/tap", "refused"]),
             json!(["reload", "operator", "server", "done"]),
+            json!(["load", "operator", "chat", "done"]),
             json!(["reload", "operator", "server", "failed"]),
             json!(["reload", null, "server", "done"]),
             json!(["stop", null, "server", "done"]),
         ]
     );
+}
+
+#[tokio::test]
+async fn how_much_is_logged_changes_while_the_server_runs() {
+    let setup = moody();
+    let server = Logging::start(&setup.config(), &[]);
+    let set = async |settings: Value| {
+        let reply = read(server.post("/v2/logging", &settings)).await;
+        (reply.status, reply.json())
+    };
+    let probe = async |id: &str| {
+        let probe = server
+            .client
+            .get(format!("{}/v2/health/live?{id}", server.url));
+        let probe = probe.header("x-request-id", id);
+        assert!(probe.send().await.expect("an answer").status().is_success());
+    };
+    probe("quiet").await;
+    let (status, now) = set(json!({"log_verbose_level": 1, "log_info": true})).await;
+    assert_eq!((status, &now["log_verbose_level"]), (200, &json!(1)));
+    probe("debugged").await;
+    let (status, now) = set(json!({"log_verbose_level": 0, "log_info": false})).await;
+    assert_eq!(status, 200, "{now}");
+    let expected = json!({
+        "log_error": true, "log_warning": true, "log_info": false, "log_verbose_level": 0,
+        "log_format": "default",
+    });
+    assert_eq!(now, expected);
+    probe("quiet_again").await;
+    for (settings, said) in [
+        (json!({"log_verbose_level": 3}), "log_verbose_level"),
+        (json!({"log_verbose_level": 1}), "log_info"),
+        (json!({"log_info": 1}), "log_info"),
+        (json!({"log_error": false}), "log_error"),
+        (json!({"log_file": "/tmp/log"}), "log_file"),
+        (json!({"log_format": "ISO8601"}), "log_format"),
+        (json!({"log_level": "DEBUG"}), "log_level"),
+    ] {
+        let (status, answer) = set(settings).await;
+        let error = answer["error"].as_str().unwrap_or_default();
+        assert!(status >= 400 && error.contains(said), "{answer}");
+    }
+    let told = server.client.get(format!("{}/v2/logging", server.url));
+    assert_eq!(read(told).await.json(), expected);
+    let log = server.all_it_says();
+    assert!(log.contains("debugged"), "{log}");
+    assert!(!log.contains("quiet"), "{log}");
+    assert!(log.contains("set of log level Warning: done"), "{log}");
 }
 
 #[test]

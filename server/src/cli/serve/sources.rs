@@ -270,7 +270,10 @@ impl Sources {
                 // Models may come.
                 options.wait_for_models = true;
             }
-            Source::Graph { .. } | Source::Model(_) | Source::Named(_) | Source::Repository(_) => {}
+            Source::Repository(root) => {
+                options.model_reader = Some(source::reader(root, &self.models));
+            }
+            Source::Graph { .. } | Source::Model(_) | Source::Named(_) => {}
         }
         match self.any_model.as_deref() {
             None | Some("false" | "0") => {}

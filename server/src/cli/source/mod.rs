@@ -11,6 +11,7 @@ mod quantized;
 mod ready;
 mod repository;
 mod sampling;
+mod tensors;
 pub(super) mod triton;
 mod weights;
 
@@ -25,7 +26,7 @@ use graphmill_llm::{BackendKind, ModelKind, kind_of};
 pub(super) use models::models_in_folder;
 pub(super) use options::ModelFlags;
 pub(super) use ready::{Wanted, text as text_of_wanted};
-pub(super) use repository::{all_in, named_in};
+pub(super) use repository::{all_in, named_in, reader};
 pub(super) use sampling::SamplingFlags;
 
 use super::archive;

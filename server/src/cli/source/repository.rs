@@ -1,9 +1,15 @@
 //! Folders of folders, each with a graph or a model.
 
-use std::{fs, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use graphmill_engine::shortened;
 
 use super::{ModelFlags, Source, graph_in, one_graph, one_model, triton};
-use crate::config::{self, Config};
+use crate::config::{self, Config, ModelReader};
 
 /// Contents of a repository.
 #[derive(Debug, Default)]
@@ -23,7 +29,7 @@ pub(in crate::cli) struct Repository {
 pub(in crate::cli) fn all_in(root: &Path) -> Result<Repository, String> {
     let mut all = Repository::default();
     for name in folders_in(root)? {
-        match one_in(&root.join(&name), &name, &mut all.notes) {
+        match one_in(&root.join(&name), &name, None, &mut all.notes) {
             Ok(one) => all.config.graphs.extend(one.graphs),
             Err(why) => all.left_out.push(format!("`{name}` is left out: {why}")),
         }
@@ -58,21 +64,57 @@ pub(in crate::cli) fn named_in(root: &Path, names: &[&str]) -> Result<Repository
         if all.config.graphs.iter().any(|graph| graph.name == name) {
             return Err(format!("`--models` names `{name}` twice"));
         }
-        let one = one_in(&path, name, &mut all.notes)
+        let one = one_in(&path, name, None, &mut all.notes)
             .map_err(|why| format!("`--models {given}`: {why}"))?;
         all.config.graphs.extend(one.graphs);
     }
     Ok(all)
 }
 
-/// Returns the configuration of one folder of a repository.
-fn one_in(folder: &Path, name: &str, notes: &mut Vec<String>) -> Result<Config, String> {
+/// Reads the models of a repository one by one, as clients load them. `chosen` are those of it that
+/// have other names, as [`named_in`] has them.
+pub(in crate::cli) fn reader(root: &Path, chosen: &[String]) -> ModelReader {
+    let root = root.to_owned();
+    let named = chosen.iter().filter_map(|given| given.split_once('='));
+    let named = named.map(|(name, path)| (name.trim().to_owned(), root.join(path.trim())));
+    let named: BTreeMap<String, PathBuf> = named.collect();
+    ModelReader::new(move |name, config| {
+        let shown = shortened(name, SHOWN_BYTES);
+        if let Some(why) = config::wrong_name(name) {
+            return Err(format!("the name `{shown}` {why}"));
+        }
+        let folder = named.get(name).cloned();
+        let folder = folder.unwrap_or_else(|| root.join(name));
+        // A path from the root of the file system leads out of it.
+        if name.starts_with('/') || !folder.is_dir() {
+            return Err(format!("the repository has no model `{shown}`"));
+        }
+        let mut notes = Vec::new();
+        let one = one_in(&folder, name, config, &mut notes)?;
+        for why in &notes {
+            tracing::warn!("{why}");
+        }
+        Ok(one.graphs)
+    })
+}
+
+/// Returns the configuration of one folder of a repository. `config` is one in JSON that counts
+/// instead of a `config.pbtxt`.
+fn one_in(
+    folder: &Path,
+    name: &str,
+    config: Option<&str>,
+    notes: &mut Vec<String>,
+) -> Result<Config, String> {
     // A `config.json` beside a graph is for those who serve the folder by itself.
     if let Some(file) = graph_in(folder) {
-        return one_graph(&file, folder, Some(name));
+        return match config {
+            None => one_graph(&file, folder, Some(name)),
+            Some(_) => Err("it is a graph, whose file says what `config` could".to_owned()),
+        };
     }
-    if folder.join(triton::FILE).is_file() {
-        let loaded = triton::load(folder, name);
+    if config.is_some() || folder.join(triton::FILE).is_file() {
+        let loaded = triton::load(folder, name, config);
         notes.extend(loaded.warnings());
         let errors = loaded.errors();
         let graphs = loaded.graphs;
@@ -106,6 +148,9 @@ fn folders_in(root: &Path) -> Result<Vec<String>, String> {
     found.sort();
     Ok(found)
 }
+
+/// The part of a name that an error shows, in bytes.
+const SHOWN_BYTES: usize = 100;
 
 /// Folders in folders, as far as models are kept.
 const DEPTH: usize = 8;

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use axum::{
     Extension, Json,
-    extract::{Path, Request, State},
+    extract::{FromRequest as _, Path, Request, State},
     http::{Method, Uri},
-    response::Response,
+    response::{IntoResponse as _, Response},
 };
 use graphmill_calculators::http::dialect::Target;
 use serde_json::{Value, json};
@@ -22,6 +22,7 @@ pub(super) use models::{ready, told};
 use super::{
     graph,
     operation::{Answer, Group, Kind, Operation, Parameter, Side},
+    request::RequestBody,
 };
 use crate::{
     app::state::App,
@@ -65,11 +66,12 @@ pub(super) fn operations() -> Vec<Operation> {
     let managed = [
         Operation::post("/v2/repository/index", models::index).about(Models, "The state of each graph, for Triton's clients").answers(List),
         Operation::post("/v2/repository/models/{*name}", models::change).listed(false),
-        Operation::behind("post", "/v2/repository/models/{name}/load").about(Models, "Reads the configuration again, for Triton's clients"),
+        Operation::behind("post", "/v2/repository/models/{name}/load").about(Models, "Loads a graph as its files are now, for Triton's clients"),
+        Operation::behind("post", "/v2/repository/models/{name}/unload").about(Models, "Unloads a graph until it is loaded again by its name"),
         Operation::get("/v2/logging", || async { Json(kserve::log_settings().settings) }).about(Server, "How much is logged").listed(false),
-        Operation::post("/v2/logging", || async { kserve::refuse_settings("log", "--log_level") }).about(Server, "Refused: `--log_level` says it").listed(false),
+        Operation::post("/v2/logging", models::set_log).about(Server, "Changes how much is logged").listed(false),
         Operation::get("/v2/trace/setting", |State(app): State<Arc<App>>| async move { models::trace_settings(&app) }).about(Server, "Whether requests are traced").listed(false),
-        Operation::post("/v2/trace/setting", || async { kserve::refuse_settings("trace", "--otlp_endpoint") }).about(Server, "Refused: `--otlp_endpoint` says it").listed(false),
+        Operation::post("/v2/trace/setting", models::set_traces).about(Server, "Refuses other settings than those that there are").listed(false),
     ];
     let refuse = || async { kserve::no_shared_memory() };
     let memory = SHARED_MEMORY.iter().flat_map(|memory| {
@@ -165,7 +167,11 @@ async fn post_model(
     let (name, version, asked) = read_path(&path);
     match asked {
         ModelQuestion::Infer => infer::infer(&app, name, version, request).await,
-        ModelQuestion::Tracing => Err(kserve::refuse_settings("trace", "--otlp_endpoint")),
+        ModelQuestion::Tracing => {
+            let body = RequestBody::from_request(request, &app).await?;
+            let settings = models::set_traces(State(app), body).await?;
+            Ok(settings.into_response())
+        }
         // What is only asked.
         _ => {
             let (parts, _) = request.into_parts();

@@ -11,7 +11,7 @@ use axum::{
     http::{Method, StatusCode, Uri},
     response::{IntoResponse, Response},
 };
-use serde::{Deserialize, de::IgnoredAny};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::ModelQuestion;
@@ -20,8 +20,10 @@ use crate::{
     errors::Failure,
     http::{request::RequestBody, unknown_route},
     kserve::{
-        self,
-        proto::{ModelStatisticsResponse, repository_index_response::ModelIndex},
+        self, Parameters,
+        proto::{
+            ModelStatisticsResponse, TraceSettingResponse, repository_index_response::ModelIndex,
+        },
     },
     run::RequestContext,
     servable::Servable,
@@ -68,10 +70,14 @@ pub(super) fn answer(
     })
 }
 
-/// Tells whether requests are traced. What can be a list is one, of what has one value the value.
+/// Tells whether requests are traced.
 pub(super) fn trace_settings(app: &App) -> Json<Value> {
-    let settings = kserve::trace_settings(app.options.traces.as_ref()).settings;
-    let settings = settings.into_iter().map(|(name, setting)| {
+    traces_told(kserve::trace_settings(app.options.traces.as_ref()))
+}
+
+/// What can be a list is one, of what has one value the value.
+fn traces_told(settings: TraceSettingResponse) -> Json<Value> {
+    let settings = settings.settings.into_iter().map(|(name, setting)| {
         let value = match &setting.value[..] {
             [value] if name != "trace_level" => json!(value),
             values => json!(values),
@@ -79,6 +85,39 @@ pub(super) fn trace_settings(app: &App) -> Json<Value> {
         (name, value)
     });
     Json(settings.collect::<Map<_, _>>().into())
+}
+
+/// A setting of traces: a text, or several.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a text, an array of texts, or null")]
+enum Setting {
+    One(String),
+    Several(Vec<String>),
+}
+
+/// Refuses settings of traces that are not as they are already.
+pub(super) async fn set_traces(
+    State(app): State<Arc<App>>,
+    body: RequestBody,
+) -> Result<Json<Value>, Failure> {
+    let given: BTreeMap<String, Option<Setting>> = body.fields()?;
+    let given = given.into_iter().map(|(name, setting)| match setting {
+        None => (name, Vec::new()),
+        Some(Setting::One(value)) => (name, vec![value]),
+        Some(Setting::Several(values)) => (name, values),
+    });
+    let given: BTreeMap<String, Vec<String>> = given.collect();
+    let settings = kserve::check_traces(app.options.traces.as_ref(), &given)?;
+    Ok(traces_told(settings))
+}
+
+/// Changes how much is logged.
+pub(super) async fn set_log(
+    who: RequestContext,
+    body: RequestBody,
+) -> Result<Json<impl Serialize>, Failure> {
+    let given: Parameters = body.fields()?;
+    Ok(Json(kserve::set_log(&who, &given)?.settings))
 }
 
 #[derive(Default, Deserialize)]
@@ -90,8 +129,7 @@ struct Index {
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "an object")]
 struct Change {
-    #[expect(clippy::zero_sized_map_values, reason = "a set reads no map")]
-    parameters: BTreeMap<String, IgnoredAny>,
+    parameters: Parameters,
 }
 
 /// The state of each graph.
@@ -105,26 +143,19 @@ pub(super) async fn index(
 
 /// `{name}/load` and `{name}/unload`.
 pub(super) async fn change(
-    State(app): State<Arc<App>>,
     who: RequestContext,
     Path(path): Path<String>,
     method: Method,
     uri: Uri,
     body: RequestBody,
 ) -> Result<Json<Value>, Failure> {
-    if path.ends_with("/unload") {
-        return Err(kserve::unload());
-    }
     let Change { parameters } = body.fields()?;
-    let Some(name) = path.strip_suffix("/load") else {
+    if let Some(name) = path.strip_suffix("/unload") {
+        kserve::unload(&who, name, &parameters).await?;
+    } else if let Some(name) = path.strip_suffix("/load") {
+        kserve::load(&who, name, parameters).await?;
+    } else {
         return Err(unknown_route(method, uri).await);
-    };
-    kserve::load(
-        &app.runner.served,
-        who.key(),
-        name,
-        parameters.keys().next(),
-    )
-    .await?;
+    }
     Ok(Json(json!({})))
 }

@@ -13,19 +13,23 @@ use std::{
     io::{self, IsTerminal as _, Write as _},
     path::{Path, PathBuf},
     str::FromStr,
-    sync::OnceLock,
+    sync::{Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
-use tracing_subscriber::{EnvFilter, fmt::writer::BoxMakeWriter};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::{
+    EnvFilter, Layer as _, Registry, fmt, fmt::writer::BoxMakeWriter, layer::SubscriberExt as _,
+    reload,
+};
 
 pub(crate) use panics::{payload, without_texts};
 pub(crate) use reasons::without_values;
 use writer::Writer;
 pub(crate) use writer::dropped;
 
-/// How much is said. The names are those of OpenVINO Model Server, in either case.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+/// How much is said, from the most. The names are those of OpenVINO Model Server, in either case.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     /// Everything, packet by packet.
     Trace,
@@ -98,6 +102,10 @@ struct Log {
     format: Format,
     /// Where it is, if not on standard error.
     file: Option<PathBuf>,
+    /// How much is said now.
+    level: Mutex<Level>,
+    /// Changes how much is said.
+    filter: reload::Handle<EnvFilter, Registry>,
 }
 
 /// The log, once it was started.
@@ -119,25 +127,22 @@ pub(crate) fn start(level: Level, format: Format, file: Option<&Path>) -> Result
         // Without a writer thread, a log that may block is better than none.
         None => BoxMakeWriter::new(io::stderr),
     };
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(level.directive()))
-        .with_writer(to)
-        .with_target(false);
-    // Fails when a program that embeds the server has set up its own log, which is the one to use.
-    let started = match format {
-        Format::Text => {
-            let log = log.with_ansi(file.is_none() && io::stderr().is_terminal());
-            tracing::subscriber::set_global_default(log.finish())
-        }
-        Format::Json => {
-            let log = log
-                .json()
-                .flatten_event(true)
-                .with_current_span(false)
-                .with_span_list(false);
-            tracing::subscriber::set_global_default(log.finish())
-        }
+    let (filter, handle) = reload::Layer::new(EnvFilter::new(level.directive()));
+    let lines = fmt::layer().with_writer(to).with_target(false);
+    let lines = match format {
+        Format::Text => lines
+            .with_ansi(file.is_none() && io::stderr().is_terminal())
+            .boxed(),
+        Format::Json => lines
+            .json()
+            .flatten_event(true)
+            .with_current_span(false)
+            .with_span_list(false)
+            .boxed(),
     };
+    let log = tracing_subscriber::registry().with(filter).with(lines);
+    // Fails when a program that embeds the server has set up its own log, which is the one to use.
+    let started = tracing::subscriber::set_global_default(log);
     if started.is_ok() {
         panics::log_them();
         if let Some(writer) = writer {
@@ -146,6 +151,8 @@ pub(crate) fn start(level: Level, format: Format, file: Option<&Path>) -> Result
                 writer,
                 format,
                 file,
+                level: Mutex::new(level),
+                filter: handle,
             });
         }
     }
@@ -163,6 +170,31 @@ pub(crate) fn reopen() -> Option<Result<(), String>> {
     let log = LOG.get()?;
     let file = log.file.as_ref()?;
     Some(opened(file).map(|file| log.writer.go_on_in(file)))
+}
+
+/// How much is said now; of a log that is not the server's own, as far as it can be told.
+pub(crate) fn level() -> Level {
+    if let Some(log) = LOG.get() {
+        return *log.level.lock().unwrap_or_else(PoisonError::into_inner);
+    }
+    match LevelFilter::current() {
+        LevelFilter::TRACE => Level::Trace,
+        LevelFilter::DEBUG => Level::Debug,
+        LevelFilter::INFO => Level::Info,
+        LevelFilter::WARN => Level::Warning,
+        _ => Level::Error,
+    }
+}
+
+/// Changes how much the server's own log says; false without one.
+pub(crate) fn set_level(level: Level) -> bool {
+    let Some(log) = LOG.get() else { return false };
+    let mut now = log.level.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_set = log.filter.reload(EnvFilter::new(level.directive())).is_ok();
+    if is_set {
+        *now = level;
+    }
+    is_set
 }
 
 /// Writes what the command line says to a person, in order with the log where there is one; on

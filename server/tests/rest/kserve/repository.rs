@@ -80,14 +80,18 @@ async fn a_graph_is_loaded_as_its_file_is_now() {
 async fn what_is_not_supported_is_said_by_name() {
     let (server, client) = start(&[("text", TEXT)]).await;
     for path in [
-        "/v2/repository/models/text/unload",
         "/v2/systemsharedmemory/region/a/register",
         "/v2/cudasharedmemory/unregister",
         "/v2/logging",
         "/v2/trace/setting",
         "/v2/models/text/trace/setting",
     ] {
-        let reply = read(server.post(path, r#"{"log_info": false}"#)).await;
+        let settings = if path.ends_with("/trace/setting") {
+            r#"{"trace_mode": "opentelemetry", "trace_rate": null, "trace_level": ["TIMESTAMPS"]}"#
+        } else {
+            r#"{"log_info": false}"#
+        };
+        let reply = read(server.post(path, settings)).await;
         assert!(
             reply.status == 501 && reply.json()["error"].is_string(),
             "{path}: {reply:?}"
@@ -98,22 +102,74 @@ async fn what_is_not_supported_is_said_by_name() {
         501
     );
     assert!(server.get("/v2/logging").await.json()["log_verbose_level"].is_number());
-    assert_eq!(
-        server.get("/v2/trace/setting").await.json()["trace_level"],
-        json!(["OFF"])
-    );
+    let traces = server.get("/v2/trace/setting").await.json();
+    assert_eq!(traces["trace_level"], json!(["OFF"]));
+    // What is as it is is no change.
+    let same = read(server.post("/v2/models/text/trace/setting", traces.to_string())).await;
+    assert_eq!((same.status, same.json()), (200, traces));
     let memory = client.call::<_, RepositoryIndexResponse>("SystemSharedMemoryStatus", request(""));
     let (code, message) = refused(memory.await);
     assert!(
         code == Code::Unimplemented && message.contains("shared memory"),
         "{message}"
     );
-    let unload = RepositoryModelUnloadRequest {
-        model_name: "text".to_owned(),
-        ..Default::default()
+}
+
+#[tokio::test]
+async fn a_graph_that_is_unloaded_stays_out_until_it_is_loaded_by_its_name() {
+    let setup = setup(&[("text", TEXT), ("repeat", REPEAT)]);
+    let file = setup.path().join("0/graph.pbtxt");
+    let server = setup.start().await;
+    let client = super::Client::connect(&server).await;
+    let name = || "text".to_owned();
+    let unload = async || {
+        let asked = RepositoryModelUnloadRequest {
+            model_name: name(),
+            ..Default::default()
+        };
+        client
+            .call::<_, RepositoryModelUnloadResponse>("RepositoryModelUnload", asked)
+            .await
     };
-    let unload = client.call::<_, RepositoryModelUnloadResponse>("RepositoryModelUnload", unload);
-    assert_eq!(refused(unload.await).0, Code::Unimplemented);
+    let load = async || {
+        let asked = RepositoryModelLoadRequest {
+            model_name: name(),
+            ..Default::default()
+        };
+        client
+            .call::<_, RepositoryModelLoadResponse>("RepositoryModelLoad", asked)
+            .await
+    };
+    unload().await.unwrap();
+    unload().await.unwrap();
+    let index = async || read(server.post("/v2/repository/index", "")).await.json();
+    let text = json!({
+        "name": "text", "version": "1", "state": "UNAVAILABLE", "reason": "unloaded by an operator",
+    });
+    assert_eq!(index().await[1], text);
+    assert_eq!(server.get("/v2/models/text/ready").await.status, 503);
+    // The other graph answers.
+    assert_eq!(server.get("/v2/health/ready").await.status, 200);
+    let body =
+        r#"{"inputs": [{"name": "text", "datatype": "BYTES", "shape": [1], "data": ["a"]}]}"#;
+    let infer = async || read(server.post("/v2/models/text/infer", body)).await;
+    let reply = infer().await;
+    assert!(
+        reply.status == 503 && reply.json()["code"] == "unloaded",
+        "{reply:?}"
+    );
+    // A reload leaves it out, even where its file has changed.
+    std::fs::write(&file, format!("# Changed.\n{TEXT}")).expect("writable");
+    let reloaded = read(server.post("/v1/config/reload", "")).await;
+    assert!(reloaded.status < 300, "{reloaded:?}");
+    assert_eq!(index().await[1], text);
+    load().await.unwrap();
+    assert_eq!(index().await[1]["state"], "READY");
+    assert_eq!(infer().await.status, 200);
+    // llama-server's path lets the next request load it.
+    let unloaded = read(server.post("/models/unload", r#"{"model": "text"}"#)).await;
+    assert_eq!(unloaded.status, 200);
+    assert_eq!(infer().await.status, 200);
 }
 
 #[tokio::test]

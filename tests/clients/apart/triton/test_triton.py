@@ -55,7 +55,28 @@ def test_triton_asks_what_there_is(triton):
     stats = client.get_inference_statistics("mirror", **more)
     assert stats["model_stats"][0]["name"] == "mirror"
     assert "log_info" in (client.get_log_settings(**more)["settings"] if module is triton_grpc else client.get_log_settings())
-    assert client.get_trace_settings(**more)
+    before = client.get_trace_settings(**more)
+    assert client.update_trace_settings("mirror", {"trace_level": ["OFF"], "trace_rate": None}, **more) == before
+    changed = client.update_log_settings({"log_verbose_level": 1}, **more)
+    changed = changed["settings"] if module is triton_grpc else changed
+    assert changed["log_verbose_level"] in (1, {"uint32_param": 1})
+    client.update_log_settings({"log_verbose_level": 0})
+
+
+def test_triton_controls_models(triton):
+    """As in Triton's example `simple_http_model_control.py`."""
+    module, client = triton
+    client.unload_model("any")
+    assert not client.is_model_ready("any")
+    index = client.get_model_repository_index(**({"as_json": True} if module is triton_grpc else {}))
+    index = index["models"] if module is triton_grpc else index
+    assert [graph["state"] for graph in index if graph["name"] == "any"] == ["UNAVAILABLE"]
+    with pytest.raises(InferenceServerException, match="is not loaded"):
+        client.infer("any", inputs(module)[:1])
+    client.load_model("any")
+    assert client.is_model_ready("any") and client.is_server_ready()
+    with pytest.raises(InferenceServerException, match="does not exist"):
+        client.load_model("wrong_model_name")
 
 
 def test_triton_gets_tensors_back(triton):
@@ -82,8 +103,8 @@ def test_triton_is_told_what_is_wrong(triton):
         client.infer("nothing", inputs(module))
     with pytest.raises(InferenceServerException, match="the input is missing"):
         client.infer("mirror", inputs(module)[:1])
-    with pytest.raises(InferenceServerException, match="taking them out of the configuration"):
-        client.unload_model("mirror")
+    with pytest.raises(InferenceServerException, match="unload_dependents"):
+        client.unload_model("mirror", unload_dependents=True)
     with pytest.raises(InferenceServerException, match="shared memory"):
         client.get_system_shared_memory_status()
     with pytest.raises(InferenceServerException, match="shared memory"):
@@ -92,16 +113,18 @@ def test_triton_is_told_what_is_wrong(triton):
         client.register_system_shared_memory("region", "/region", 8)
     with pytest.raises(InferenceServerException, match="shared memory"):
         client.unregister_system_shared_memory("region")
-    with pytest.raises(InferenceServerException, match="without parameters"):
+    with pytest.raises(InferenceServerException, match="parameters.config"):
         client.load_model("mirror", config="{}")
+    with pytest.raises(InferenceServerException, match="parameters.file:1/model.onnx"):
+        client.load_model("mirror", config="{}", files={"file:1/model.onnx": b"onnx"})
     shared = module.InferInput("x", [1, 2], "FP32")
     shared.set_shared_memory("region", 8)
     with pytest.raises(InferenceServerException, match="shared memory"):
         client.infer("any", [shared])
-    with pytest.raises(InferenceServerException, match="log_level"):
-        client.update_log_settings({"log_verbose_level": 1})
-    with pytest.raises(InferenceServerException, match="otlp_endpoint"):
-        client.update_trace_settings("mirror", {"trace_level": ["OFF"]})
+    with pytest.raises(InferenceServerException, match="log_file"):
+        client.update_log_settings({"log_file": "/tmp/log"})
+    with pytest.raises(InferenceServerException, match="trace_level.*otlp_endpoint"):
+        client.update_trace_settings("mirror", {"trace_level": ["TIMESTAMPS"], "trace_mode": "opentelemetry"})
     with pytest.raises(InferenceServerException, match="no such parameter"):
         outputs = [module.InferRequestedOutput("same_x", class_count=2)]
         client.infer("mirror", inputs(module), outputs=outputs)

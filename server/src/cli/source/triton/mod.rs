@@ -2,6 +2,7 @@
 //! numbers, the model's versions. Each becomes a graph.
 
 mod graph;
+mod json;
 mod model;
 
 use std::path::{Path, PathBuf};
@@ -15,10 +16,13 @@ use graphmill_grammar::{
 };
 
 use self::{
-    graph::{Placed, Streams},
+    graph::Placed,
     model::{EnsembleScheduling, Kind, ModelConfig, TensorConfig, VersionPolicy},
 };
-use super::ModelFlags;
+use super::{
+    ModelFlags,
+    tensors::{Streams, Wired},
+};
 use crate::config::{self, GraphEntry, codes::TRITON};
 
 /// The file that describes a model.
@@ -66,7 +70,6 @@ const REFUSED: &[(&str, &str)] = &[
         "libraries of custom operations are not loaded",
     ),
     ("model_repository_agents", "agents are not loaded"),
-    ("response_cache", "answers are not cached"),
 ];
 
 /// Backends, by the names of `platform` and `backend`.
@@ -127,14 +130,21 @@ impl Loaded {
     }
 }
 
-/// Reads the model in `folder`, which is called `name`; models of ensembles lie beside it.
-pub(in crate::cli) fn load(folder: &Path, name: &str) -> Loaded {
+/// Reads the model in `folder`, which is called `name`; models of ensembles lie beside it. `config`
+/// is a configuration in JSON that counts instead of the file.
+pub(in crate::cli) fn load(folder: &Path, name: &str, config: Option<&str>) -> Loaded {
     let mut loaded = Loaded::default();
     let mut reader = Reader {
         sources: &mut loaded.sources,
         diagnostics: &mut loaded.diagnostics,
     };
-    let graphs = reader.graphs(folder, name).unwrap_or_default();
+    let graphs = reader.graphs(folder, name, config).unwrap_or_default();
+    if config.is_some() {
+        // Places would be those of a text that the client has not written.
+        for found in &mut loaded.diagnostics {
+            found.primary.span = Span::NONE;
+        }
+    }
     diag::sort(&mut loaded.diagnostics);
     if !has_errors(&loaded.diagnostics) {
         loaded.graphs = graphs;
@@ -205,13 +215,20 @@ impl Reader<'_> {
             .push(Diagnostic::error(&TRITON, place, message));
     }
 
-    /// Reads a `config.pbtxt`; nothing where it is no configuration.
-    fn read(&mut self, folder: &Path, name: &str) -> Option<Model> {
+    /// Reads a `config.pbtxt`, or a configuration in its place; nothing where it is none.
+    fn read(&mut self, folder: &Path, name: &str, given: Option<&str>) -> Option<Model> {
         let file = folder.join(FILE);
-        let shown = file.display().to_string();
-        let text = match read_regular(&file) {
-            Ok(bytes) => String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned()),
-            Err(error) => Err(error.to_string()),
+        let shown = match given {
+            Some(_) => "parameters.config".to_owned(),
+            None => file.display().to_string(),
+        };
+        let text = match given {
+            Some(config) => json::text(config),
+            None => read_regular(&file)
+                .map_err(|error| error.to_string())
+                .and_then(|bytes| {
+                    String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
+                }),
         };
         let text = match text {
             Ok(text) => text,
@@ -331,6 +348,13 @@ impl Reader<'_> {
                 .push(Diagnostic::warning(&TRITON, at_groups, message));
         }
         if *backend == Backend::Llama {
+            if config.response_cache.enable {
+                let at = model.place("response_cache");
+                self.wrong(
+                    at,
+                    "`response_cache` is for tensors: texts are sampled anew",
+                );
+            }
             return;
         }
         for (side, tensors) in [("input", &config.input), ("output", &config.output)] {
@@ -379,8 +403,13 @@ impl Reader<'_> {
     }
 
     /// Returns the graphs of a model.
-    fn graphs(&mut self, folder: &Path, name: &str) -> Option<Vec<GraphEntry>> {
-        let model = self.read(folder, name)?;
+    fn graphs(
+        &mut self,
+        folder: &Path,
+        name: &str,
+        config: Option<&str>,
+    ) -> Option<Vec<GraphEntry>> {
+        let model = self.read(folder, name, config)?;
         let file = PathBuf::from(format!("graph of {}", folder.join(FILE).display()));
         if model.backend == Backend::Ensemble {
             let text = self.ensemble(&model)?;
@@ -417,7 +446,7 @@ impl Reader<'_> {
             return self.language_model(model, &file);
         }
         let mut streams = Streams::default();
-        let mut wired = |tensors: &[TensorConfig]| -> Vec<(String, String)> {
+        let mut wired = |tensors: &[TensorConfig]| -> Wired {
             let pairs = tensors.iter();
             pairs
                 .map(|tensor| (tensor.name.clone(), streams.name(&tensor.name)))
@@ -510,7 +539,7 @@ impl Reader<'_> {
             self.wrong(place, message);
             return None;
         }
-        let model = self.read(&folder, name)?;
+        let model = self.read(&folder, name, None)?;
         if model.backend != Backend::Onnx {
             let message = format!(
                 "`{name}` is no ONNX model: an ensemble with other models is written as a graph"

@@ -1,0 +1,139 @@
+//! A configuration in JSON, by the rules of protocol buffers, as the text of a `config.pbtxt`.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use super::super::graph::quoted;
+
+/// The form of a field whose JSON does not say it.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Form {
+    /// A word of an enum, which JSON has in quotes.
+    Word,
+    /// A number of 64 bits, which JSON may have in quotes.
+    Number,
+    /// A map, which JSON has as an object.
+    Map,
+}
+
+const FORMS: &[(&str, Form)] = &[
+    ("data_type", Form::Word),
+    ("format", Form::Word),
+    ("kind", Form::Word),
+    ("timeout_action", Form::Word),
+    ("default_timeout_microseconds", Form::Number),
+    ("dims", Form::Number),
+    ("max_queue_delay_microseconds", Form::Number),
+    ("model_version", Form::Number),
+    ("versions", Form::Number),
+    ("cc_model_filenames", Form::Map),
+    ("input_map", Form::Map),
+    ("metric_tags", Form::Map),
+    ("output_map", Form::Map),
+    ("parameters", Form::Map),
+    ("priority_queue_policy", Form::Map),
+];
+
+/// The map whose keys are numbers.
+const NUMBERED: &str = "priority_queue_policy";
+
+/// Writes a configuration as text.
+///
+/// # Errors
+/// What is no object of JSON, or has a name that no field has.
+pub(super) fn text(config: &str) -> Result<String, String> {
+    let config: Value = serde_json::from_str(config).map_err(|error| error.to_string())?;
+    let Value::Object(fields) = config else {
+        return Err("it is no object of JSON".to_owned());
+    };
+    let mut text = String::new();
+    write_message(&mut text, &fields)?;
+    Ok(text)
+}
+
+fn write_message(text: &mut String, fields: &Map<String, Value>) -> Result<(), String> {
+    for (name, value) in fields {
+        let name = snake_case(name)?;
+        let form = FORMS.iter().find(|(known, _)| *known == name);
+        let form = form.map(|(_, form)| *form);
+        match value {
+            Value::Null => {}
+            Value::Object(entries) if form == Some(Form::Map) => {
+                for (key, value) in entries {
+                    let key = if name == NUMBERED && is_number(key) {
+                        key.clone()
+                    } else {
+                        quoted(key)
+                    };
+                    let _ = write!(text, "{name} {{ key: {key} ");
+                    write_field(text, "value", None, value)?;
+                    text.push_str("}\n");
+                }
+            }
+            Value::Array(values) => {
+                for value in values {
+                    write_field(text, &name, form, value)?;
+                }
+            }
+            value => write_field(text, &name, form, value)?,
+        }
+    }
+    Ok(())
+}
+
+fn write_field(
+    text: &mut String,
+    name: &str,
+    form: Option<Form>,
+    value: &Value,
+) -> Result<(), String> {
+    // Writing to a string cannot fail.
+    let _ = match value {
+        Value::Object(fields) => {
+            let _ = writeln!(text, "{name} {{");
+            write_message(text, fields)?;
+            writeln!(text, "}}")
+        }
+        Value::Null | Value::Array(_) => return Err(format!("`{name}` has a value that is none")),
+        Value::String(word) => {
+            let is_plain = match form {
+                Some(Form::Word) => is_word(word),
+                Some(Form::Number) => is_number(word),
+                _ => false,
+            };
+            let value = if is_plain { word.clone() } else { quoted(word) };
+            writeln!(text, "{name}: {value}")
+        }
+        Value::Bool(_) | Value::Number(_) => writeln!(text, "{name}: {value}"),
+    };
+    Ok(())
+}
+
+/// The name of a field, which JSON may have as `camelCase`.
+fn snake_case(name: &str) -> Result<String, String> {
+    let mut plain = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() {
+            plain.push('_');
+        }
+        plain.push(letter.to_ascii_lowercase());
+    }
+    let is_field = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '_';
+    if plain.starts_with(|it: char| it.is_ascii_lowercase()) && plain.chars().all(is_field) {
+        Ok(plain)
+    } else {
+        let shown = graphmill_engine::shortened(name, 100);
+        Err(format!("there is no field `{shown}`"))
+    }
+}
+
+fn is_word(text: &str) -> bool {
+    let is_part = |it: char| it.is_ascii_uppercase() || it.is_ascii_digit() || it == '_';
+    text.starts_with(|it: char| it.is_ascii_uppercase()) && text.chars().all(is_part)
+}
+
+fn is_number(text: &str) -> bool {
+    text.parse::<i64>().is_ok_and(|it| it.to_string() == text)
+        || text.parse::<u64>().is_ok_and(|it| it.to_string() == text)
+}
