@@ -135,6 +135,7 @@ pub(crate) async fn layer(
         streams: OnceLock::new(),
         key: OnceLock::new(),
         entered: OnceLock::new(),
+        kept: OnceLock::new(),
         answered: OnceLock::new(),
         failure: OnceLock::new(),
         tally: Arc::default(),
@@ -218,7 +219,8 @@ impl Drop for Line {
             let well = taken == Taken::Answered && self.whole;
             let tally = facts.tally.read();
             let statistics = &self.app.statistics;
-            statistics.ended(graph, well, facts.received.elapsed(), tally.queued);
+            let kept = facts.kept.get().copied();
+            statistics.ended(graph, well, facts.received.elapsed(), tally.queued, kept);
         }
     }
 }

@@ -30,7 +30,10 @@ pub(super) const CONTENT_TYPE: &str = "content_type";
 const CONTENT_TYPES: [&str; 2] = ["np", "str"];
 
 /// Names the priority level of a request, 1 for the first.
-const PRIORITY: &str = "priority";
+pub(super) const PRIORITY: &str = "priority";
+
+/// Time for the answer, in microseconds.
+pub(super) const TIMEOUT: &str = "timeout";
 
 /// The parameters that say what of a sequence a request is.
 pub(super) const ID: &str = "sequence_id";
@@ -167,7 +170,7 @@ impl Settings {
                 }
                 self.time = Some(at);
             }
-            "timeout" => {
+            TIMEOUT => {
                 let micros = number(name, value, "it is a whole number of microseconds")?;
                 // Triton's clients say so that there is none.
                 self.timeout = (micros > 0).then(|| Duration::from_micros(micros));

@@ -98,11 +98,16 @@ async fn load_as(who: &RequestContext, name: &str, parameters: Parameters) -> Re
         let why = format!("`parameters.config`: {why}");
         return Err(Failure::new(Cause::Unsupported, why).of_field("parameters.config"));
     }
+    let what = if served.reads_models() {
+        "model was not loaded"
+    } else {
+        "configuration was not reloaded"
+    };
     let (actor, named) = (who.key(), name.to_owned());
     let reloading =
         spawn_blocking(move || served.reload_model(actor.as_deref(), &named, config.as_deref()));
     if let Err(refused) = reloading.await.map_err(|_| Failure::stopping())? {
-        let why = format!("the configuration was not reloaded: {}", refused.reason);
+        let why = format!("the {what}: {}", refused.reason);
         return Err(Failure::new(Cause::BadRequest, why));
     }
     for graph in versions(who, name)? {

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use graphmill_engine::shortened;
-use tracing::level_filters::LevelFilter;
 
 use super::{
     Parameters, SHOWN_BYTES,
@@ -25,26 +24,11 @@ use crate::{
     run::RequestContext,
 };
 
-/// Levels from the one that logs most.
-const LEVELS: [(Level, LevelFilter); 5] = [
-    (Level::Trace, LevelFilter::TRACE),
-    (Level::Debug, LevelFilter::DEBUG),
-    (Level::Info, LevelFilter::INFO),
-    (Level::Warning, LevelFilter::WARN),
-    (Level::Error, LevelFilter::ERROR),
-];
-
-/// The lowest level that is logged; of a log that is not the server's, as far as it can be told.
-fn level() -> LevelFilter {
-    let own = log::level().and_then(|level| LEVELS.iter().find(|(own, _)| *own == level));
-    own.map_or_else(LevelFilter::current, |(_, level)| *level)
-}
-
 /// The detail beyond information: 1 for debugging, 2 for all.
-fn verbosity(level: LevelFilter) -> u32 {
+fn verbosity(level: Level) -> u32 {
     match level {
-        LevelFilter::TRACE => 2,
-        LevelFilter::DEBUG => 1,
+        Level::Trace => 2,
+        Level::Debug => 1,
         _ => 0,
     }
 }
@@ -53,11 +37,11 @@ fn verbosity(level: LevelFilter) -> u32 {
 pub(crate) fn log_settings() -> LogSettingsResponse {
     use ParameterChoice::{BoolParam, StringParam, Uint32Param};
 
-    let level = level();
+    let level = log::level();
     let settings = [
-        ("log_error", BoolParam(level >= LevelFilter::ERROR)),
-        ("log_warning", BoolParam(level >= LevelFilter::WARN)),
-        ("log_info", BoolParam(level >= LevelFilter::INFO)),
+        ("log_error", BoolParam(true)),
+        ("log_warning", BoolParam(level <= Level::Warning)),
+        ("log_info", BoolParam(level <= Level::Info)),
         ("log_verbose_level", Uint32Param(verbosity(level))),
         ("log_format", StringParam("default".to_owned())),
     ];
@@ -104,24 +88,22 @@ pub(crate) fn set_log(
         let why = "changes of log settings need a key with the scope `admin`";
         return Err(Failure::new(Cause::Forbidden, why));
     }
-    let wanted = wanted_level(given)?;
-    let level = LEVELS.iter().find(|(_, level)| *level == wanted);
-    let is_set = level.is_some_and(|(level, _)| log::set_level(*level));
-    if !is_set {
+    let level = wanted_level(given)?;
+    if !log::set_level(level) {
         let why = "the log is that of the program around the server, which says how much is logged";
         return Err(Failure::new(Cause::Unsupported, why));
     }
-    let subject = format!("log level {wanted}");
+    let subject = format!("log level {level:?}");
     who.audit("set", &subject, "done", None);
     Ok(log_settings())
 }
 
 /// The lowest level of the settings as they are, changed by those of a request.
-fn wanted_level(given: &Parameters) -> Result<LevelFilter, Failure> {
+fn wanted_level(given: &Parameters) -> Result<Level, Failure> {
     use infer_parameter::ParameterChoice::{BoolParam, Int64Param, StringParam};
 
-    let now = level();
-    let (mut warning, mut info) = (now >= LevelFilter::WARN, now >= LevelFilter::INFO);
+    let now = log::level();
+    let (mut warning, mut info) = (now <= Level::Warning, now <= Level::Info);
     let mut verbose = i64::from(verbosity(now));
     for (name, value) in given {
         let refused = |why: &str| {
@@ -154,11 +136,11 @@ fn wanted_level(given: &Parameters) -> Result<LevelFilter, Failure> {
     match (verbose, info, warning) {
         (1.., false, _) => Err(wrong("log_info", why)),
         (_, true, false) => Err(wrong("log_warning", why)),
-        (2.., ..) => Ok(LevelFilter::TRACE),
-        (1, ..) => Ok(LevelFilter::DEBUG),
-        (_, true, _) => Ok(LevelFilter::INFO),
-        (_, false, true) => Ok(LevelFilter::WARN),
-        (_, false, false) => Ok(LevelFilter::ERROR),
+        (2.., ..) => Ok(Level::Trace),
+        (1, ..) => Ok(Level::Debug),
+        (_, true, _) => Ok(Level::Info),
+        (_, false, true) => Ok(Level::Warning),
+        (_, false, false) => Ok(Level::Error),
     }
 }
 

@@ -38,8 +38,16 @@ impl Statistics {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a request that has ended.
-    pub(crate) fn ended(&self, graph: &str, well: bool, took: Duration, queued: Option<Duration>) {
+    /// Counts a request that has ended. `kept`: whether its answer was kept from an earlier one,
+    /// where answers are.
+    pub(crate) fn ended(
+        &self,
+        graph: &str,
+        well: bool,
+        took: Duration,
+        queued: Option<Duration>,
+        kept: Option<bool>,
+    ) {
         let mut graphs = self.lock();
         let counts = match graphs.get_mut(graph) {
             Some(counts) => counts,
@@ -52,8 +60,13 @@ impl Statistics {
         }
         let queued = queued.unwrap_or_default();
         counts.inference_count += 1;
-        counts.execution_count += 1;
         add(&mut stats.success, took);
+        match kept {
+            Some(true) => return add(&mut stats.cache_hit, took),
+            Some(false) => add(&mut stats.cache_miss, took),
+            None => {}
+        }
+        counts.execution_count += 1;
         add(&mut stats.queue, queued);
         add(&mut stats.compute_infer, took.saturating_sub(queued));
         // Pre- and post-processing are not timed separately. Triton's `perf_analyzer` fails if the

@@ -11,7 +11,17 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
-use crate::servable::Served;
+use crate::{servable::Served, tensors::CacheUse};
+
+/// A family of the metrics of graphs that keep answers.
+type OfCaches = (&'static str, &'static str, MetricType, fn(CacheUse) -> u64);
+
+#[rustfmt::skip]
+const CACHES: &[OfCaches] = &[
+    ("response_cache_hits", "Requests answered from those that a graph keeps", MetricType::Counter, |it| it.hits),
+    ("response_cache_misses", "Requests of a graph that keeps answers which were run", MetricType::Counter, |it| it.misses),
+    ("response_cache_bytes", "Size of the answers that a graph keeps", MetricType::Gauge, |it| it.bytes),
+];
 
 /// Reads all graphs.
 pub(super) struct Graphs(Weak<Served>);
@@ -56,6 +66,22 @@ impl Collector for Graphs {
             };
             let refused = ConstCounter::new(servable.sessions_refused());
             refused.encode(family.encode_family(&labels)?)?;
+        }
+        for (name, help, kind, read) in CACHES {
+            let mut family = encoder.encode_descriptor(name, help, None, *kind)?;
+            for servable in graphs() {
+                let Some(usage) = servable.response_cache() else {
+                    continue;
+                };
+                let labels = Labels {
+                    graph: servable.name().to_owned(),
+                };
+                let sample = family.encode_family(&labels)?;
+                match kind {
+                    MetricType::Counter => ConstCounter::new(read(usage)).encode(sample)?,
+                    _ => ConstGauge::new(read(usage)).encode(sample)?,
+                }
+            }
         }
         Ok(())
     }

@@ -196,6 +196,11 @@ impl RequestContext {
         }
     }
 
+    /// Returns true if its run is to be recorded, or if it asks for that wrongly.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.records.is_some()
+    }
+
     /// Reads what is to be recorded of its run, if anything.
     pub(super) fn records(&self) -> Result<Option<RecordingOptions>, Failure> {
         let payloads = match self.records.as_ref().map(HeaderValue::as_bytes) {

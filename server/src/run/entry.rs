@@ -31,6 +31,8 @@ pub(crate) struct Facts {
     pub(crate) key: OnceLock<Arc<str>>,
     /// Set when the graph has taken the request.
     pub(crate) entered: OnceLock<()>,
+    /// True if the answer was kept from an earlier request; not set where answers are not kept.
+    pub(crate) kept: OnceLock<bool>,
     /// When the first part of an answer that was generated left.
     pub(crate) answered: OnceLock<Instant>,
     /// The failure of the request, if there is one.
@@ -67,6 +69,11 @@ impl Facts {
     /// Says that the graph has taken the request.
     pub(crate) fn entered(&self) {
         self.entered.get_or_init(|| ());
+    }
+
+    /// Says whether the answer was kept from an earlier request.
+    pub(crate) fn was_kept(&self, kept: bool) {
+        self.kept.get_or_init(|| kept);
     }
 
     /// Says that a part of the answer leaves: an event, a message, or all of it.

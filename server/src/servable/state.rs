@@ -20,6 +20,7 @@ use super::{
 use crate::{
     config::{GenerateForm, GraphEntry, Serving},
     errors::{Cause, Failure},
+    tensors::{self, CacheUse, ResponseCache},
 };
 
 /// Wakes those who wait for a graph whenever the state of any graph, or the list, has changed.
@@ -464,6 +465,12 @@ impl Servable {
     pub(crate) fn sessions_refused(&self) -> u64 {
         self.available()
             .map_or(0, |available| available.plan.sessions_refused())
+    }
+
+    /// The use of the answers that the graph keeps, if it keeps any.
+    pub(crate) fn response_cache(&self) -> Option<CacheUse> {
+        let available = self.available().ok()?;
+        tensors::response_cache(&available.plan).map(ResponseCache::usage)
     }
 
     /// How many requests the graph is working on.

@@ -13,15 +13,19 @@ use graphmill_calculators::tensor::{Datatype, Tensor, shown};
 use graphmill_grammar::{Diagnostic, GraphConfig, de::from_options};
 use serde::Deserialize;
 
+use super::ResponseCache;
+
 /// The type of the options.
 const TYPE: &str = "TensorOptions";
 
 /// The tensors that a graph declares.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Declared {
     input: Vec<Described>,
     output: Vec<Described>,
+    /// Answers that are kept, where the graph says so.
+    pub(crate) response_cache: Option<ResponseCache>,
 }
 
 /// What the tensors of a stream are.

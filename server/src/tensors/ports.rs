@@ -4,7 +4,7 @@
 use graphmill_calculators::tensor::{Datatype, Tensor, shown};
 use graphmill_engine::{Packet, Plan, TypeInfo};
 
-use super::{Declared, Described};
+use super::{Declared, Described, ResponseCache};
 
 /// The tag of streams that carry text where no node says what they carry.
 const TEXT: &str = "TEXT";
@@ -90,6 +90,11 @@ impl Port {
     pub(crate) fn datatype_name(&self) -> &'static str {
         self.datatype.map_or("INVALID", Datatype::name)
     }
+}
+
+/// The answers that a graph keeps, if it keeps any.
+pub(crate) fn response_cache(plan: &Plan) -> Option<&ResponseCache> {
+    plan.attached::<Declared>()?.response_cache.as_ref()
 }
 
 /// The inputs of a graph.

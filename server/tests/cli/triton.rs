@@ -272,6 +272,20 @@ fn a_model_is_loaded_by_its_name_as_the_repository_or_the_request_has_it() {
     }
     assert_eq!(states(&server), [ready("digits", "2"), more.clone()]);
 
+    // Answers are kept where it says so.
+    config
+        .as_object_mut()
+        .expect("an object")
+        .remove("max_batch_sise");
+    config["response_cache"] = json!({"enable": true});
+    assert_eq!(change("digits/load", &with(&config)), json!({}));
+    let outputs = |answer: Value| answer["outputs"].clone();
+    let first = outputs(infer(&server, "digits", "image", 2));
+    assert!(first.is_array() && first == outputs(infer(&server, "digits", "image", 2)));
+    let stats = server.get("/v2/models/digits/stats");
+    let stats = &stats["model_stats"][0]["inference_stats"];
+    assert_eq!(stats["cache_hit"]["count"], 1, "{stats}");
+
     // Without a configuration, the file counts again.
     assert_eq!(change("digits/load", &json!({})), json!({}));
     assert_eq!(
@@ -366,6 +380,10 @@ fn what_a_configuration_cannot_say_is_refused_at_its_place() {
             "`digits` has no version 9",
         ),
         ("name: ".to_owned(), "config.pbtxt:1:"),
+        (
+            format!("{TEXT} response_cache {{ enable: true }}"),
+            "`response_cache` is for tensors",
+        ),
         (String::new(), "`backend` is missing"),
     ] {
         let root = repository(&[("digits", DIGITS), ("model", &config)]);

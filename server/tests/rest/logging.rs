@@ -594,11 +594,10 @@ async fn how_much_is_logged_changes_while_the_server_runs() {
     }
     let told = server.client.get(format!("{}/v2/logging", server.url));
     assert_eq!(read(told).await.json(), expected);
-    server.terminate();
     let log = server.all_it_says();
     assert!(log.contains("debugged"), "{log}");
     assert!(!log.contains("quiet"), "{log}");
-    assert!(log.contains("set of log level warn: done"), "{log}");
+    assert!(log.contains("set of log level Warning: done"), "{log}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod quantized;
 mod ready;
 mod repository;
 mod sampling;
+mod tensors;
 pub(super) mod triton;
 mod weights;
 

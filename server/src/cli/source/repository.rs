@@ -71,11 +71,11 @@ pub(in crate::cli) fn named_in(root: &Path, names: &[&str]) -> Result<Repository
     Ok(all)
 }
 
-/// Reads the models of a repository one by one, as clients load them. `names` are those that were
-/// chosen of it, as [`named_in`] has them.
-pub(in crate::cli) fn reader(root: &Path, names: &[String]) -> ModelReader {
+/// Reads the models of a repository one by one, as clients load them. `chosen` are those of it that
+/// have other names, as [`named_in`] has them.
+pub(in crate::cli) fn reader(root: &Path, chosen: &[String]) -> ModelReader {
     let root = root.to_owned();
-    let named = names.iter().filter_map(|given| given.split_once('='));
+    let named = chosen.iter().filter_map(|given| given.split_once('='));
     let named = named.map(|(name, path)| (name.trim().to_owned(), root.join(path.trim())));
     let named: BTreeMap<String, PathBuf> = named.collect();
     ModelReader::new(move |name, config| {

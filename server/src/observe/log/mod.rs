@@ -17,6 +17,7 @@ use std::{
     time::Duration,
 };
 
+use tracing::level_filters::LevelFilter;
 use tracing_subscriber::{
     EnvFilter, Layer as _, Registry, fmt, fmt::writer::BoxMakeWriter, layer::SubscriberExt as _,
     reload,
@@ -27,8 +28,8 @@ pub(crate) use reasons::without_values;
 use writer::Writer;
 pub(crate) use writer::dropped;
 
-/// How much is said. The names are those of OpenVINO Model Server, in either case.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+/// How much is said, from the most. The names are those of OpenVINO Model Server, in either case.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     /// Everything, packet by packet.
     Trace,
@@ -171,10 +172,18 @@ pub(crate) fn reopen() -> Option<Result<(), String>> {
     Some(opened(file).map(|file| log.writer.go_on_in(file)))
 }
 
-/// How much the server's own log says; `None` without one.
-pub(crate) fn level() -> Option<Level> {
-    let level = LOG.get()?.level.lock();
-    Some(*level.unwrap_or_else(PoisonError::into_inner))
+/// How much is said now; of a log that is not the server's own, as far as it can be told.
+pub(crate) fn level() -> Level {
+    if let Some(log) = LOG.get() {
+        return *log.level.lock().unwrap_or_else(PoisonError::into_inner);
+    }
+    match LevelFilter::current() {
+        LevelFilter::TRACE => Level::Trace,
+        LevelFilter::DEBUG => Level::Debug,
+        LevelFilter::INFO => Level::Info,
+        LevelFilter::WARN => Level::Warning,
+        _ => Level::Error,
+    }
 }
 
 /// Changes how much the server's own log says; false without one.

@@ -426,3 +426,96 @@ async fn outputs_are_told_by_the_types_of_the_ports_that_write_them() {
     let config = server.get("/v2/models/presence/config").await.json();
     assert_eq!(config["output"][0]["data_type"], "TYPE_BOOL", "{config}");
 }
+
+#[tokio::test]
+async fn a_graph_keeps_answers_for_requests_with_the_same_inputs() {
+    const TWO: &str = r#"
+        input_stream: "a"
+        input_stream: "b"
+        output_stream: "first"
+        node {
+          calculator: "PassThroughCalculator"
+          input_stream: "a"
+          output_stream: "first"
+        }
+        graph_options { [type.googleapis.com/graphmill.TensorOptions] { response_cache { } } }
+    "#;
+    let setup = super::setup(&[("two", TWO)]);
+    let file = setup.path().join("0/graph.pbtxt");
+    let server = setup.start().await;
+    let input = |name: &str, number: u8| json!({ "name": name, "datatype": "UINT8", "shape": [1], "data": [number] });
+    let ask = async |a: u8, more: Value| {
+        let mut body = json!({ "inputs": [input("a", a), input("b", 9)] });
+        for (name, value) in more.as_object().expect("an object") {
+            body[name] = value.clone();
+        }
+        let reply = infer(&server, "two", &body).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.json()
+    };
+    let counts = async || {
+        let stats = server.get("/v2/models/two/stats").await.json();
+        let stats = stats["model_stats"][0].clone();
+        let count = |name: &str| stats["inference_stats"][name]["count"].clone();
+        json!([
+            stats["inference_count"],
+            stats["execution_count"],
+            count("cache_hit"),
+            count("cache_miss")
+        ])
+    };
+    let first = ask(1, json!({ "id": "1" })).await;
+    assert_eq!(first["outputs"][0]["data"], json!([1]));
+    let again = ask(1, json!({ "id": "2", "parameters": { "timeout": 9_000_000 }, "outputs": [{ "name": "first" }] })).await;
+    assert_eq!(again["outputs"], first["outputs"]);
+    assert_eq!(again["id"], "2");
+    let other = ask(2, json!({})).await;
+    assert_eq!(other["outputs"][0]["data"], json!([2]));
+    assert_eq!(counts().await, json!([3, 2, 1, 2]));
+    // What is refused without the cache is refused with it.
+    let mut wrong =
+        json!({ "inputs": [input("a", 1), input("b", 9)], "outputs": [{ "name": "second" }] });
+    assert_eq!(infer(&server, "two", &wrong).await.status, 400);
+    wrong["outputs"] = json!([]);
+    wrong["parameters"] = json!({ "unknown": 1 });
+    assert_eq!(infer(&server, "two", &wrong).await.status, 400);
+    let metrics = server.get("/metrics").await.text;
+    for sample in [
+        "hits_total{graph=\"two\"} 1",
+        "misses_total{graph=\"two\"} 2",
+    ] {
+        assert!(
+            metrics.contains(&format!("graphmill_response_cache_{sample}")),
+            "{metrics}"
+        );
+    }
+    // The graph that takes its place has answers of its own.
+    std::fs::write(
+        &file,
+        TWO.replacen(
+            "input_stream: \"a\"\n          output",
+            "input_stream: \"b\"\n          output",
+            1,
+        ),
+    )
+    .expect("writable");
+    assert_eq!(
+        read(server.post("/v2/repository/models/two/load", ""))
+            .await
+            .status,
+        200
+    );
+    assert_eq!(ask(1, json!({})).await["outputs"][0]["data"], json!([9]));
+}
+
+#[tokio::test]
+async fn a_cache_without_room_is_refused_at_its_place() {
+    let text = TEXT.to_owned()
+        + r#"graph_options { [type.googleapis.com/graphmill.TensorOptions] { response_cache { max_bytes: 0 } } }"#;
+    let (server, _client) = start(&[("text", &text)]).await;
+    let reply = server.get("/v2/models/text/ready").await;
+    assert!(
+        reply.status == 503 && reply.text.contains("max_bytes"),
+        "{reply:?}"
+    );
+}

@@ -1,15 +1,15 @@
 //! The graph of a model or of an ensemble.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     path::{Path, PathBuf},
 };
 
-use graphmill_grammar::{SourceMap, fmt};
-
 use super::{
-    super::graph::quoted,
+    super::{
+        graph::quoted,
+        tensors::{Port, Streams, Wired, formatted, head, onnx_node},
+    },
     model::{DynamicBatching, LevelPolicy, ModelConfig, QueuePolicy, TensorConfig},
 };
 
@@ -17,44 +17,8 @@ use super::{
 pub(super) struct Placed<'a> {
     pub(super) model: &'a ModelConfig,
     pub(super) file: PathBuf,
-    pub(super) inputs: Vec<(String, String)>,
-    pub(super) outputs: Vec<(String, String)>,
-}
-
-/// Names of streams, which are narrower than those of tensors.
-#[derive(Default)]
-pub(super) struct Streams {
-    by_tensor: BTreeMap<String, String>,
-    taken: BTreeSet<String>,
-}
-
-impl Streams {
-    /// Returns the stream of a tensor, the same for the same tensor.
-    pub(super) fn name(&mut self, tensor: &str) -> String {
-        if let Some(known) = self.by_tensor.get(tensor) {
-            return known.clone();
-        }
-        let mut plain = plain(tensor);
-        while !self.taken.insert(plain.clone()) {
-            plain.push('_');
-        }
-        self.by_tensor.insert(tensor.to_owned(), plain.clone());
-        plain
-    }
-}
-
-/// Replaces what a name of a stream cannot have.
-fn plain(tensor: &str) -> String {
-    let allowed = |it: char| match it.to_ascii_lowercase() {
-        it if it.is_ascii_alphanumeric() => it,
-        _ => '_',
-    };
-    let plain: String = tensor.chars().map(allowed).collect();
-    if plain.starts_with(|it: char| it.is_ascii_digit()) {
-        format!("t{plain}")
-    } else {
-        plain
-    }
+    pub(super) inputs: Wired,
+    pub(super) outputs: Wired,
 }
 
 /// Writes the graph of `config`, whose models are `placed`.
@@ -64,41 +28,24 @@ pub(super) fn text(
     mut streams: Streams,
     placed: &[Placed<'_>],
 ) -> String {
-    let mut text = format!("# Written for `{}`.\n\n", file.display());
-    let mut declared = String::new();
-    for (side, tensors) in [("input", &config.input), ("output", &config.output)] {
-        for tensor in tensors {
-            let stream = streams.name(&tensor.name);
-            let _ = writeln!(text, "{side}_stream: {}", quoted(&stream));
-            declared.push_str(&declaration(side, &stream, tensor, config));
-        }
-    }
-    let _ = writeln!(
-        text,
-        "graph_options {{\n[type.googleapis.com/graphmill.TensorOptions] {{\n{declared}}}\n}}"
-    );
+    let rows = (config.max_batch_size > 0).then_some(-1);
+    let port = |tensor: &TensorConfig| Port {
+        name: tensor.name.clone(),
+        datatype: tensor.data_type.datatype(),
+        shape: rows.iter().chain(&tensor.dims).copied().collect(),
+    };
+    let ports = [&config.input, &config.output].map(|it| it.iter().map(port).collect());
+    let cache = if config.response_cache.enable {
+        "response_cache { }\n"
+    } else {
+        ""
+    };
+    let head = head(&mut streams, &ports, cache);
+    let mut text = format!("# Written for `{}`.\n\n{head}", file.display());
     for (position, placed) in placed.iter().enumerate() {
         text.push_str(&node(placed, &format!("model{position}")));
     }
-    // What is written here can be read.
-    fmt::format(&mut SourceMap::new(), "", text.as_str()).unwrap_or(text)
-}
-
-/// Declares a tensor of the graph.
-fn declaration(side: &str, stream: &str, tensor: &TensorConfig, config: &ModelConfig) -> String {
-    let mut text = format!("{side} {{ name: {}", quoted(&tensor.name));
-    if stream != tensor.name {
-        let _ = write!(text, " stream: {}", quoted(stream));
-    }
-    if let Some(datatype) = tensor.data_type.datatype() {
-        let rows = (config.max_batch_size > 0).then_some(-1);
-        let shape: Vec<String> = (rows.iter().chain(&tensor.dims))
-            .map(i64::to_string)
-            .collect();
-        let _ = write!(text, " datatype: {datatype} shape: [{}]", shape.join(", "));
-    }
-    text.push_str(" }\n");
-    text
+    formatted(text)
 }
 
 /// Adds options to the node of a language model.
@@ -129,32 +76,8 @@ pub(super) fn with_options<'a>(
 
 /// Writes the node of a model, around which one that batches is.
 fn node(placed: &Placed<'_>, resource: &str) -> String {
-    let mut tags = Streams::default();
-    let mut ports = String::new();
-    let mut names = String::new();
-    for (side, pairs) in [("input", &placed.inputs), ("output", &placed.outputs)] {
-        for (tensor, stream) in pairs {
-            let tag = tags.name(&format!("{side} {tensor}")).to_ascii_uppercase();
-            let _ = writeln!(
-                ports,
-                "{side}_stream: {}",
-                quoted(&format!("{tag}:{stream}"))
-            );
-            let _ = writeln!(
-                names,
-                "tag_to_{side}_tensor_names {{ key: {} value: {} }}",
-                quoted(&tag),
-                quoted(tensor)
-            );
-        }
-    }
-    let path = quoted(&placed.file.to_string_lossy());
-    let session = quoted(&format!("SESSION:{resource}"));
-    let model = format!(
-        "calculator: \"OnnxInferenceCalculator\"\ninput_side_packet: {session}\nnode_options {{\n\
-         [type.googleapis.com/graphmill.OnnxInferenceCalculatorOptions] {{\nmodel_path: {path}\n\
-         {names}}}\n}}\n"
-    );
+    let path = placed.file.to_string_lossy();
+    let [ports, model] = onnx_node(&path, resource, [&placed.inputs, &placed.outputs]);
     if placed.model.max_batch_size == 0 {
         return format!("\nnode {{\n{ports}{model}}}\n");
     }

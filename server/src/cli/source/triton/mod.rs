@@ -16,10 +16,13 @@ use graphmill_grammar::{
 };
 
 use self::{
-    graph::{Placed, Streams},
+    graph::Placed,
     model::{EnsembleScheduling, Kind, ModelConfig, TensorConfig, VersionPolicy},
 };
-use super::ModelFlags;
+use super::{
+    ModelFlags,
+    tensors::{Streams, Wired},
+};
 use crate::config::{self, GraphEntry, codes::TRITON};
 
 /// The file that describes a model.
@@ -67,7 +70,6 @@ const REFUSED: &[(&str, &str)] = &[
         "libraries of custom operations are not loaded",
     ),
     ("model_repository_agents", "agents are not loaded"),
-    ("response_cache", "answers are not cached"),
 ];
 
 /// Backends, by the names of `platform` and `backend`.
@@ -346,6 +348,13 @@ impl Reader<'_> {
                 .push(Diagnostic::warning(&TRITON, at_groups, message));
         }
         if *backend == Backend::Llama {
+            if config.response_cache.enable {
+                let at = model.place("response_cache");
+                self.wrong(
+                    at,
+                    "`response_cache` is for tensors: texts are sampled anew",
+                );
+            }
             return;
         }
         for (side, tensors) in [("input", &config.input), ("output", &config.output)] {
@@ -437,7 +446,7 @@ impl Reader<'_> {
             return self.language_model(model, &file);
         }
         let mut streams = Streams::default();
-        let mut wired = |tensors: &[TensorConfig]| -> Vec<(String, String)> {
+        let mut wired = |tensors: &[TensorConfig]| -> Wired {
             let pairs = tensors.iter();
             pairs
                 .map(|tensor| (tensor.name.clone(), streams.name(&tensor.name)))

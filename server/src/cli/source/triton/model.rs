@@ -20,6 +20,14 @@ pub(super) struct ModelConfig {
     pub(super) dynamic_batching: DynamicBatching,
     pub(super) ensemble_scheduling: EnsembleScheduling,
     pub(super) parameters: Vec<Parameter>,
+    pub(super) response_cache: ResponseCache,
+}
+
+/// Whether answers are kept for requests with the same inputs.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ResponseCache {
+    pub(super) enable: bool,
 }
 
 /// Versions that are served; the newest where nothing is set.

@@ -1,0 +1,116 @@
+//! Graphs of tensors that are generated: names of streams, what is declared, and nodes of models in
+//! ONNX.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
+
+use graphmill_calculators::tensor::Datatype;
+use graphmill_grammar::{SourceMap, fmt};
+
+use super::graph::quoted;
+
+/// Tensors of a model, each with its stream.
+pub(super) type Wired = Vec<(String, String)>;
+
+/// An input or output of a graph.
+pub(super) struct Port {
+    /// Its name in requests.
+    pub(super) name: String,
+    pub(super) datatype: Option<Datatype>,
+    pub(super) shape: Vec<i64>,
+}
+
+/// Names of streams, which are narrower than those of tensors.
+#[derive(Default)]
+pub(super) struct Streams {
+    by_tensor: BTreeMap<String, String>,
+    taken: BTreeSet<String>,
+}
+
+impl Streams {
+    /// Returns the stream of a tensor, the same for the same tensor.
+    pub(super) fn name(&mut self, tensor: &str) -> String {
+        if let Some(known) = self.by_tensor.get(tensor) {
+            return known.clone();
+        }
+        let mut plain = plain(tensor);
+        while !self.taken.insert(plain.clone()) {
+            plain.push('_');
+        }
+        self.by_tensor.insert(tensor.to_owned(), plain.clone());
+        plain
+    }
+}
+
+/// Replaces what a name of a stream cannot have.
+fn plain(tensor: &str) -> String {
+    let allowed = |it: char| match it.to_ascii_lowercase() {
+        it if it.is_ascii_alphanumeric() => it,
+        _ => '_',
+    };
+    let plain: String = tensor.chars().map(allowed).collect();
+    if plain.starts_with(|it: char| it.is_ascii_digit()) {
+        format!("t{plain}")
+    } else {
+        plain
+    }
+}
+
+/// Writes the streams of a graph, inputs before outputs, and what it declares of them; `more` is
+/// declared beside.
+pub(super) fn head(streams: &mut Streams, ports: &[Vec<Port>; 2], more: &str) -> String {
+    let (mut text, mut declared) = (String::new(), String::new());
+    for (side, ports) in ["input", "output"].into_iter().zip(ports) {
+        for port in ports {
+            let stream = streams.name(&port.name);
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{side}_stream: {}", quoted(&stream));
+            let _ = write!(declared, "{side} {{ name: {}", quoted(&port.name));
+            if stream != port.name {
+                let _ = write!(declared, " stream: {}", quoted(&stream));
+            }
+            if let Some(datatype) = port.datatype {
+                let _ = write!(declared, " datatype: {datatype} shape: {:?}", port.shape);
+            }
+            declared.push_str(" }\n");
+        }
+    }
+    let _ = writeln!(
+        text,
+        "graph_options {{\n[type.googleapis.com/graphmill.TensorOptions] {{\n{declared}{more}}}\n}}"
+    );
+    text
+}
+
+/// Writes the ports of a model's node, and the rest of it.
+pub(super) fn onnx_node(path: &str, resource: &str, wired: [&Wired; 2]) -> [String; 2] {
+    let mut tags = Streams::default();
+    let [mut ports, mut names] = [const { String::new() }; 2];
+    for (side, wired) in ["input", "output"].into_iter().zip(wired) {
+        for (tensor, stream) in wired {
+            let tag = tags.name(&format!("{side} {tensor}")).to_ascii_uppercase();
+            let port = quoted(&format!("{tag}:{stream}"));
+            let _ = writeln!(ports, "{side}_stream: {port}");
+            let (tag, tensor) = (quoted(&tag), quoted(tensor));
+            let _ = writeln!(
+                names,
+                "tag_to_{side}_tensor_names {{ key: {tag} value: {tensor} }}"
+            );
+        }
+    }
+    let (path, session) = (quoted(path), quoted(&format!("SESSION:{resource}")));
+    let model = format!(
+        "calculator: \"OnnxInferenceCalculator\"\ninput_side_packet: {session}\nnode_options {{\n\
+         [type.googleapis.com/graphmill.OnnxInferenceCalculatorOptions] {{\nmodel_path: {path}\n\
+         {names}}}\n}}\n"
+    );
+    [ports, model]
+}
+
+/// Formats a graph.
+pub(super) fn formatted(text: String) -> String {
+    // What is written here can be read.
+    fmt::format(&mut SourceMap::new(), "", text.as_str()).unwrap_or(text)
+}

@@ -1,0 +1,214 @@
+//! Answers of a graph that are kept for requests with the same inputs, where its options say so:
+//!
+//! ```pbtxt
+//! graph_options {
+//!   [type.googleapis.com/graphmill.TensorOptions] { response_cache { max_bytes: 16777216 } }
+//! }
+//! ```
+//!
+//! The cache lies with the plan of the graph: no answer outlives the models that gave it.
+
+use std::{
+    num::NonZeroU64,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use bytes::Bytes;
+use graphmill_calculators::tensor::Tensor;
+use quick_cache::{Weighter, unsync::Cache};
+use ring::digest::{Context, SHA256};
+use serde::Deserialize;
+
+use crate::run::Tensors;
+
+/// The usual maximum size of the answers.
+const MAX_BYTES: NonZeroU64 = NonZeroU64::new(16 << 20).expect("it is above 0");
+
+/// The size of an answer of which there is place for as many as usual, for the first allocation.
+const USUAL_BYTES: u64 = 4 << 10;
+
+/// The bytes that an answer takes besides its tensors, and a tensor besides its data.
+const OVERHEAD: usize = 128;
+
+/// The options of a cache.
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Options {
+    /// Maximum size of all answers in memory.
+    max_bytes: NonZeroU64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            max_bytes: MAX_BYTES,
+        }
+    }
+}
+
+/// The inputs of a request, and what else decides its answer, in a digest.
+pub(crate) type Key = [u8; 32];
+
+/// Computes a [`Key`]. `others` are what decides an answer besides the inputs.
+pub(crate) fn key(others: &[(String, Vec<u8>)], inputs: &Tensors) -> Key {
+    let mut hash = Context::new(&SHA256);
+    // Each part has its length before it, so that no two requests have the same bytes.
+    let mut add = |part: &[u8]| {
+        hash.update(&part.len().to_le_bytes());
+        hash.update(part);
+    };
+    for (name, value) in others {
+        add(name.as_bytes());
+        add(value);
+    }
+    add(&others.len().to_le_bytes());
+    for (name, tensor) in inputs {
+        add(name.as_bytes());
+        add(tensor.datatype().name().as_bytes());
+        let shape = tensor.shape().iter();
+        add(&shape.flat_map(|it| it.to_le_bytes()).collect::<Vec<u8>>());
+        add(tensor.data());
+    }
+    let digest = hash.finish();
+    *digest.as_ref().first_chunk().expect("it has 32 bytes")
+}
+
+/// Kept answers of a graph, the least used of which leave where there are too many.
+#[derive(Deserialize)]
+#[serde(from = "Options")]
+pub(crate) struct ResponseCache(Mutex<Cache<Key, Answer, Size>>);
+
+/// A kept answer.
+struct Answer {
+    tensors: Tensors,
+    bytes: u64,
+}
+
+struct Size;
+
+impl Weighter<Key, Answer> for Size {
+    fn weight(&self, _: &Key, answer: &Answer) -> u64 {
+        answer.bytes
+    }
+}
+
+impl From<Options> for ResponseCache {
+    fn from(options: Options) -> Self {
+        let bytes = options.max_bytes.get();
+        let answers = usize::try_from(bytes / USUAL_BYTES).unwrap_or(usize::MAX);
+        let cache = Cache::with_weighter(answers.clamp(16, 1 << 16), bytes, Size);
+        Self(Mutex::new(cache))
+    }
+}
+
+/// The use of a cache so far.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct CacheUse {
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+    pub(crate) bytes: u64,
+}
+
+impl ResponseCache {
+    fn lock(&self) -> MutexGuard<'_, Cache<Key, Answer, Size>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The answer to an earlier request of this key.
+    pub(crate) fn get(&self, key: &Key) -> Option<Tensors> {
+        self.lock().get(key).map(|answer| answer.tensors.clone())
+    }
+
+    /// Keeps an answer, unless it is too large.
+    pub(crate) fn keep(&self, key: Key, tensors: &Tensors) {
+        let sizes = tensors.iter().map(|(name, tensor)| {
+            name.len() + size_of_val(tensor.shape()) + tensor.data().len() + OVERHEAD
+        });
+        let bytes = (sizes.sum::<usize>() + OVERHEAD) as u64;
+        if bytes > self.lock().capacity() {
+            return;
+        }
+        let copies = tensors.iter().map(|(name, tensor)| {
+            // A tensor may be a part of a larger one, of a batch or of a request, which it would
+            // keep in memory.
+            let data = Bytes::copy_from_slice(tensor.data());
+            let copy = Tensor::new(tensor.datatype(), tensor.shape(), data);
+            (name.clone(), copy.unwrap_or_else(|_| tensor.clone()))
+        });
+        let tensors = copies.collect();
+        self.lock().insert(key, Answer { tensors, bytes });
+    }
+
+    pub(crate) fn usage(&self) -> CacheUse {
+        let cache = self.lock();
+        CacheUse {
+            hits: cache.hits(),
+            misses: cache.misses(),
+            bytes: cache.weight(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use graphmill_calculators::tensor::Datatype;
+
+    use super::*;
+
+    fn tensors(name: &str, shape: &[usize], data: &[u8]) -> Tensors {
+        let tensor = Tensor::new(Datatype::Uint8, shape, data.to_vec()).expect("a tensor");
+        vec![(name.to_owned(), tensor)]
+    }
+
+    #[test]
+    fn requests_that_differ_anywhere_have_keys_that_differ() {
+        let side = |name: &str, value: &[u8]| vec![(name.to_owned(), value.to_vec())];
+        let requests = [
+            (vec![], tensors("x", &[2], b"ab")),
+            (vec![], tensors("y", &[2], b"ab")),
+            (vec![], tensors("x", &[2], b"ac")),
+            (vec![], tensors("x", &[2, 1], b"ab")),
+            (
+                vec![],
+                [tensors("x", &[1], b"a"), tensors("x", &[1], b"b")].concat(),
+            ),
+            (side("s", b"1"), tensors("x", &[2], b"ab")),
+            (side("s", b"2"), tensors("x", &[2], b"ab")),
+            (side("s1", b""), tensors("x", &[2], b"ab")),
+        ];
+        let keys = requests.iter().map(|(others, inputs)| key(others, inputs));
+        let keys: Vec<Key> = keys.collect();
+        for (position, one) in keys.iter().enumerate() {
+            assert!(!keys[..position].contains(one), "{position}");
+        }
+        let (others, inputs) = &requests[5];
+        assert_eq!(key(others, inputs), keys[5]);
+    }
+
+    #[test]
+    fn answers_take_no_more_than_there_is() {
+        const MAX: u64 = 64 << 10;
+        let max_bytes = NonZeroU64::new(MAX).expect("above 0");
+        let cache = ResponseCache::from(Options { max_bytes });
+        let large = tensors("y", &[4096], &[7; 4096]);
+        for number in 0..1_000_u64 {
+            let key = key(&[], &tensors("x", &[8], &number.to_le_bytes()));
+            assert!(cache.get(&key).is_none());
+            cache.keep(key, &large);
+            assert!(cache.usage().bytes <= MAX);
+        }
+        let CacheUse {
+            hits,
+            misses,
+            bytes,
+        } = cache.usage();
+        assert_eq!((hits, misses), (0, 1_000));
+        assert!(bytes > MAX / 2, "{bytes}");
+        // One that is larger than all of it is not kept.
+        let huge = tensors("y", &[1 << 20], &vec![7; 1 << 20]);
+        cache.keep([0; 32], &huge);
+        assert!(cache.get(&[0; 32]).is_none() && cache.usage().bytes <= MAX);
+        cache.keep([1; 32], &large);
+        assert_eq!(cache.get(&[1; 32]), Some(large));
+    }
+}
