@@ -28,7 +28,7 @@ pub(super) fn read(
     let length: Length = fields.take()?;
     let output: Output = fields.take()?;
     let sampling: SamplingParams = fields.take()?;
-    let n = length.n.unwrap_or(1);
+    let n = own.n.or(length.n).unwrap_or(1);
     if length.best_of.is_some_and(|best_of| best_of != n) {
         return Err(invalid(
             "best_of",
@@ -56,6 +56,7 @@ pub(super) fn read(
             logprobs: own.logprobs,
             ..sampling
         },
+        max_prompt_tokens: own.max_prompt_tokens,
         max_tokens: max_tokens.and_then(|limit| u32::try_from(limit).ok()),
         min_tokens: length.min_tokens,
         stop: (own.stop.or(length.stop.map(Vec::from))).unwrap_or_default(),

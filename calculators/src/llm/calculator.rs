@@ -219,12 +219,17 @@ impl Llm {
         &mut self,
         io: LlmPorts,
         cx: &mut Cx<'_>,
-        (time, TokenPrompts(prompts)): (Timestamp, TokenPrompts),
+        (time, TokenPrompts(mut prompts)): (Timestamp, TokenPrompts),
         params: &GenerationParams,
     ) -> Result<()> {
         if let Some(replay) = &mut self.replay {
             replay.asked(time);
             return Ok(());
+        }
+        if let Some(most) = params.max_prompt_tokens {
+            let begin = self.model.vocab().bos();
+            let prompts = prompts.iter_mut();
+            prompts.for_each(|prompt| prompt.keep_last(most as usize, begin));
         }
         let lowered = self.limits.lowered(params);
         self.limits.check_prompts(&prompts)?;

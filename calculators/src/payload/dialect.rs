@@ -165,6 +165,10 @@ pub trait TextDialect: Dialect {
 pub struct OwnParams {
     /// Maximum number of tokens of a choice; -1 is no limit.
     pub max_tokens: Option<i64>,
+    /// Maximum number of tokens of each prompt, of which the last are kept.
+    pub max_prompt_tokens: Option<u32>,
+    /// Number of choices, where a field of the dialect's own says it.
+    pub n: Option<u32>,
     /// True if the prompt is repeated before the answer.
     pub echo: bool,
     /// Number of the likeliest tokens that the answer tells of at each place.

@@ -68,6 +68,8 @@ pub struct EmbeddingsRequest {
     pub dimensions: Option<u32>,
     /// True if texts that are too long are cut; none for what the node has.
     pub truncate: Option<bool>,
+    /// True if they are cut at their beginning, and not at their end.
+    pub cuts_beginning: bool,
     /// True if each vector is made of length 1; none for what the node has.
     pub normalize: Option<bool>,
     /// The form of the answer.
@@ -91,7 +93,10 @@ pub enum RerankForm {
     /// Cohere's and Jina's: an object with this id.
     Cohere(Arc<str>),
     /// TEI's: a list of scores.
-    Tei,
+    Tei {
+        /// True if they are logarithms of odds, and not probabilities.
+        raw_scores: bool,
+    },
 }
 
 impl RerankForm {
@@ -99,7 +104,7 @@ impl RerankForm {
     pub fn field_name(&self) -> &'static str {
         match self {
             Self::Cohere(_) => "documents",
-            Self::Tei => "texts",
+            Self::Tei { .. } => "texts",
         }
     }
 }

@@ -24,6 +24,8 @@ pub enum SpecialTokens {
 pub struct GenerationParams {
     /// The choice of each token.
     pub sampling: SamplingParams,
+    /// Most tokens of each prompt, of which the last are kept; none for all.
+    pub max_prompt_tokens: Option<u32>,
     /// Most tokens to generate for each choice; none when the request does not say.
     pub max_tokens: Option<u32>,
     /// Tokens to generate before the model may end the text.

@@ -265,6 +265,21 @@ pub struct TokenPrompt {
     pub last_turn: Option<u32>,
 }
 
+impl TokenPrompt {
+    /// Leaves the last tokens of a text, so many in all with the one that begins every text.
+    pub(crate) fn keep_last(&mut self, most: usize, begin: Option<Token>) {
+        let cut = self.tokens.len().saturating_sub(most);
+        if cut == 0 {
+            return;
+        }
+        let kept = usize::from(begin.is_some() && self.tokens.first().copied() == begin);
+        self.tokens.drain(kept..kept + cut);
+        // What follows is no reply to the whole text.
+        self.asked = None;
+        self.last_turn = None;
+    }
+}
+
 impl From<Vec<Token>> for TokenPrompt {
     /// Tokens whose origin is unknown, so that nothing is remembered of what follows them.
     fn from(tokens: Vec<Token>) -> Self {

@@ -47,6 +47,7 @@ fn read(body: &JsonBody, id: &str) -> Result<Request> {
             .collect(),
         dimensions: own.output_dimension,
         truncate: own.truncate.map(|truncate| truncate == "END"),
+        cuts_beginning: false,
         normalize: None,
         form: VectorForm::Cohere {
             id: format!("embed-{id}").into(),

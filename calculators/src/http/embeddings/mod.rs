@@ -100,6 +100,7 @@ fn read(body: &JsonBody, _: &str) -> Result<Request> {
         input: prompts::read(body, "input", MAX_TEXTS, 0)?.into(),
         dimensions: own.dimensions,
         truncate: None,
+        cuts_beginning: false,
         normalize: None,
         form: VectorForm::OpenAI { base64 },
         ignored: fields.unknown.into(),
