@@ -47,7 +47,9 @@ PREPARED = {
     "docs/guide/access.md": "openssl req -x509 -newkey ed25519 -nodes -keyout server.key -out server.crt -subj /CN=localhost 2>/dev/null",
     "docs/guide/models.md": "mkdir -p models/qwen3 && cp demos/tiny_chat/model.gguf models/qwen3/Qwen3-0.6B-Q8_0.gguf",
     "docs/guide/observing.md": "cp graphs/chat/graph.pbtxt graphs/chat/edited.pbtxt",
+    "docs/guide/onnx.md": "cp demos/digits/model.onnx .",
     "docs/guide/residence.md": """
+        mkdir models; cp demos/tiny_chat/model.gguf models/rare.gguf
         graphmill serve --config_path config.json --rest_port 0 2> log &
         until grep -q 'ready after' log; do sleep 0.1; done; kill %1; wait""",
     "docs/guide/serving.md": "mkdir -p models/org/model && cp graphs/ovms_llm/graph.pbtxt models/org/model",

@@ -112,7 +112,7 @@ async fn the_likeliest_of_several_texts_is_the_answer() {
     let body = json!({ "inputs": "Hi", "parameters": { "max_new_tokens": 4, "best_of": 2, "do_sample": true } });
     let reply = post(&server, "/", body).await;
     assert_eq!(
-        reply.json()[0].as_object().map(|it| it.len()),
+        reply.json()[0].as_object().map(serde_json::Map::len),
         Some(1),
         "{reply:?}"
     );
