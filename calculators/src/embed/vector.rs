@@ -115,17 +115,15 @@ impl Calculator for Embed {
             let (form, count) = (request.form.clone(), request.input.len());
             let field = |index: usize| form.field(index, count);
             let limit = engine::limit(&self.model, request.most_tokens)?;
-            let truncate = request
+            let cut = request
                 .truncate
                 .unwrap_or(self.options.truncate)
-                .then_some(limit);
+                .then_some((limit, request.cuts_beginning));
             let texts: Vec<Vec<Token>> = request
                 .input
                 .iter()
                 .enumerate()
-                .map(|(index, text)| {
-                    self.tokenize(text, truncate, &cx.run().cancel, || field(index))
-                })
+                .map(|(index, text)| self.tokenize(text, cut, &cx.run().cancel, || field(index)))
                 .collect::<Result<_>>()?;
             let tokens = texts.iter().map(Vec::len).sum::<usize>() as u32;
             if let Some(tally) = Tally::of(cx.run()) {
@@ -175,10 +173,12 @@ impl Embed {
             .with_code("invalid_value"))
     }
 
+    /// Makes tokens of a text. `cut` says at which side one that is too long is cut, if it is: true
+    /// for its beginning.
     fn tokenize(
         &self,
         text: &Prompt,
-        truncate: Option<usize>,
+        cut: Option<(usize, bool)>,
         cancel: &CancelToken,
         field: impl Fn() -> String,
     ) -> Result<Vec<Token>> {
@@ -196,7 +196,12 @@ impl Embed {
             | Prompt::Spelled { text, .. } => {
                 match read(text) {
                     // No text that fits is longer than this.
-                    Err(TokenizeError::TooLarge { limit, .. }) if truncate.is_some() => {
+                    Err(TokenizeError::TooLarge { limit, .. })
+                        if matches!(cut, Some((_, true))) =>
+                    {
+                        read(&text[text.ceil_char_boundary(text.len().saturating_sub(limit))..])
+                    }
+                    Err(TokenizeError::TooLarge { limit, .. }) if cut.is_some() => {
                         read(&text[..text.floor_char_boundary(limit)])
                     }
                     read => read,
@@ -204,15 +209,17 @@ impl Embed {
                 .map_err(|error| not_tokenized(error, Some(field())))?
             }
         };
-        if let Some(limit) = truncate.filter(|limit| tokens.len() > *limit) {
-            // The token that ends every text is kept.
+        if let Some((limit, cuts_beginning)) = cut.filter(|(limit, _)| tokens.len() > *limit) {
+            // The tokens that begin and end every text are kept.
             let ends = read("").map_err(|error| not_tokenized(error, Some(field())))?;
-            let end = ends
-                .last()
-                .copied()
-                .filter(|end| tokens.last() == Some(end));
-            tokens.truncate(limit - usize::from(end.is_some()));
-            tokens.extend(end);
+            let (begin, end) = if cuts_beginning {
+                let kept = usize::from(!ends.is_empty() && tokens.first() == ends.first());
+                (kept, kept + tokens.len() - limit)
+            } else {
+                let kept = usize::from(!ends.is_empty() && tokens.last() == ends.last());
+                (limit - kept, tokens.len() - kept)
+            };
+            tokens.drain(begin..end);
         }
         Ok(tokens)
     }

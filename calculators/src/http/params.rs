@@ -28,7 +28,7 @@ pub(super) fn read(
     let length: Length = fields.take()?;
     let output: Output = fields.take()?;
     let sampling: SamplingParams = fields.take()?;
-    let n = length.n.unwrap_or(1);
+    let n = own.n.or(length.n).unwrap_or(1);
     if length.best_of.is_some_and(|best_of| best_of != n) {
         return Err(invalid(
             "best_of",
@@ -59,7 +59,7 @@ pub(super) fn read(
         },
         max_tokens,
         min_tokens: length.min_tokens,
-        truncation: truncation(&length, max_tokens)?,
+        truncation: own.truncation.or(truncation(&length, max_tokens)?),
         stop: (own.stop.or(length.stop.map(Vec::from))).unwrap_or_default(),
         include_stop: length.include_stop_str_in_output,
         stop_tokens: length.stop_token_ids.into(),
@@ -91,6 +91,7 @@ pub(super) fn truncation(length: &Length, max_tokens: Option<u32>) -> Result<Opt
         };
     };
     Ok(Some(Truncation {
+        field: "truncate_prompt_tokens",
         tokens: u32::try_from(most).ok(),
         room: max_tokens.unwrap_or(1),
         keeps_beginning: length.truncation_side.as_deref() == Some("right"),

@@ -209,7 +209,7 @@ fn answer(request: &Request, relevance: &Relevance) -> Value {
     let id = match &request.form {
         RerankForm::Cohere(id) => id,
         RerankForm::Score(id) => return vllm::scores(id, request, relevance),
-        RerankForm::Tei => return ranks.into_iter().map(tei::rank(request)).collect(),
+        RerankForm::Tei { .. } => return ranks.into_iter().map(tei::rank(request)).collect(),
     };
     let tokens = relevance.tokens;
     json!({

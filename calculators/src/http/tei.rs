@@ -110,6 +110,8 @@ fn read_texts(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
         dimensions: own.dimensions,
         truncate: own.truncate,
         most_tokens: None,
+        cuts_beginning: (own.truncation_direction.as_deref())
+            .is_some_and(|side| side.eq_ignore_ascii_case("left")),
         normalize: own.normalize,
         form: VectorForm::Tei,
         ignored: fields.unknown.into(),
@@ -127,6 +129,7 @@ fn read_sentences(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
         dimensions: None,
         truncate: own.parameters.truncate.or(own.truncate),
         most_tokens: None,
+        cuts_beginning: false,
         normalize: Some(true),
         form: VectorForm::TeiSimilarity,
         ignored: fields.unknown.into(),
@@ -137,7 +140,9 @@ fn read_ranking(body: &JsonBody, _: &str) -> Result<RerankRequest> {
     let mut fields = fields::read(TEI_RERANK, body)?;
     let own: hugging_face::Rerank = fields.take()?;
     Ok(RerankRequest {
-        form: RerankForm::Tei,
+        form: RerankForm::Tei {
+            raw_scores: own.raw_scores,
+        },
         model: own.model.unwrap_or_default().into(),
         queries: [own.query.ok_or_else(|| missing("query"))?].into(),
         documents: own.texts.ok_or_else(|| missing("texts"))?.into(),
@@ -165,10 +170,21 @@ pub(super) fn cosines(vectors: &[Vec<f32>]) -> Vec<f32> {
     others.iter().map(cosine).collect()
 }
 
+/// The largest logarithm of odds that a probability can tell from one that is larger.
+const MAX_ODDS: f32 = 16.0;
+
+/// The logarithm of the odds of a probability: what the model computed before it.
+fn odds(probability: f32) -> f32 {
+    let odds = probability.ln() - (-probability).ln_1p();
+    odds.clamp(-MAX_ODDS, MAX_ODDS)
+}
+
 /// Writes the entry of a text in the answer.
 pub(super) fn rank(request: &RerankRequest) -> impl Fn(((usize, &f32), &String)) -> Value {
-    |((index, score), text)| {
-        let mut rank = json!({ "index": index, "score": number(*score) });
+    let raw_scores = request.form == RerankForm::Tei { raw_scores: true };
+    move |((index, score), text)| {
+        let score = if raw_scores { odds(*score) } else { *score };
+        let mut rank = json!({ "index": index, "score": number(score) });
         if request.return_documents {
             rank["text"] = text.as_str().into();
         }

@@ -229,7 +229,8 @@ impl Llm {
         }
         let lowered = self.limits.lowered(params);
         let context = self.model.engine().context_length();
-        truncation::cut(&mut prompts, params.truncation, context)?;
+        let begin = self.model.vocab().bos();
+        truncation::cut(&mut prompts, params.truncation, context, begin)?;
         self.limits.check_prompts(&prompts)?;
         // What is refused takes nothing.
         if let Some(terms) = Terms::of(cx.run()) {

@@ -50,7 +50,7 @@ impl Limits {
     pub(super) fn max_tokens(self, params: &GenerationParams) -> Result<Option<u32>> {
         if params.n >= self.n {
             let message = format!(
-                "`n` is {} and has to be below {} (best_of_limit of the graph)",
+                "`n` (or `best_of`) is {} and has to be below {} (best_of_limit of the graph)",
                 params.n, self.n
             );
             return Err(Error::invalid(message).with_field("n"));

@@ -1,10 +1,12 @@
 //! Prompts that are cut to a number of tokens, where their request says so.
 
 use graphmill_engine::{Error, Result};
+use graphmill_llm::Token;
 
 use crate::payload::{TokenPrompt, Truncation};
 
-/// Cuts the prompts that are longer than the request says, for a model with this context.
+/// Cuts the prompts that are longer than the request says, for a model with this context, whose texts
+/// begin with this token.
 ///
 /// # Errors
 /// More tokens than the model reads, or a prompt with images or sounds that is to be cut.
@@ -12,15 +14,15 @@ pub(crate) fn cut(
     prompts: &mut [TokenPrompt],
     truncation: Option<Truncation>,
     context: usize,
+    begin: Option<Token>,
 ) -> Result<()> {
     let Some(truncation) = truncation else {
         return Ok(());
     };
     let invalid = |message: String| {
-        let error = Error::invalid(format!("`truncate_prompt_tokens` {message}"));
-        Err(error
-            .with_field("truncate_prompt_tokens")
-            .with_code("invalid_value"))
+        let field = truncation.field;
+        let error = Error::invalid(format!("`{field}` {message}"));
+        Err(error.with_field(field).with_code("invalid_value"))
     };
     let most = match truncation.tokens {
         Some(most) if most as usize > context => {
@@ -42,7 +44,10 @@ pub(crate) fn cut(
             prompt.tokens.truncate(most);
             prompt.last_turn = prompt.last_turn.filter(|turn| (*turn as usize) < most);
         } else {
-            prompt.tokens.drain(..excess);
+            // The token that begins every text is kept.
+            let first = prompt.tokens.first().copied();
+            let kept = usize::from(most > 1 && begin.is_some() && first == begin);
+            prompt.tokens.drain(kept..kept + excess);
             let turn = prompt
                 .last_turn
                 .and_then(|it| it.checked_sub(excess as u32));

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     EmbeddingsRequest, GenerationParams, HttpResponse, JsonBody, RequestInput, RerankRequest,
-    TextChunk, TextConstraint, TextRequest,
+    TextChunk, TextConstraint, TextRequest, Truncation,
 };
 
 /// Paths, and how requests and errors look there.
@@ -179,6 +179,10 @@ pub trait TextDialect: Dialect {
 pub struct OwnParams {
     /// Maximum number of tokens of a choice; -1 is no limit.
     pub max_tokens: Option<i64>,
+    /// The part of each prompt that is read, where a field of the dialect's own says it.
+    pub truncation: Option<Truncation>,
+    /// Number of choices, where a field of the dialect's own says it.
+    pub n: Option<u32>,
     /// True if the prompt is repeated before the answer.
     pub echo: bool,
     /// Number of the likeliest tokens that the answer tells of at each place.

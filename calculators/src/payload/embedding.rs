@@ -84,6 +84,8 @@ pub struct EmbeddingsRequest {
     pub truncate: Option<bool>,
     /// Number of tokens that they are cut to; none for what the model reads.
     pub most_tokens: Option<u32>,
+    /// True if they are cut at their beginning, and not at their end.
+    pub cuts_beginning: bool,
     /// True if each vector is made of length 1; none for what the node has.
     pub normalize: Option<bool>,
     /// The form of the answer.
@@ -109,7 +111,10 @@ pub enum RerankForm {
     /// vLLM's: an object with this id, whose scores are in the order of the texts.
     Score(Arc<str>),
     /// TEI's: a list of scores.
-    Tei,
+    Tei {
+        /// True if they are logarithms of odds, and not probabilities.
+        raw_scores: bool,
+    },
 }
 
 impl RerankForm {
@@ -118,7 +123,7 @@ impl RerankForm {
         match self {
             Self::Cohere(_) => ("query", "documents"),
             Self::Score(_) => ("text_1", "text_2"),
-            Self::Tei => ("query", "texts"),
+            Self::Tei { .. } => ("query", "texts"),
         }
     }
 }

@@ -84,6 +84,8 @@ pub struct GenerationParams {
 /// A part of a prompt.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Truncation {
+    /// The field of the request that asks for it; errors name it.
+    pub field: &'static str,
     /// Most tokens; none for what leaves room for the answer in the model's context.
     pub tokens: Option<u32>,
     /// That room, in tokens.

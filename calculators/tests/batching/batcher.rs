@@ -258,6 +258,38 @@ fn instances_compute_at_the_same_time() {
 }
 
 #[test]
+fn threads_come_and_go_while_requests_are_computed() {
+    let (model, batcher) = batcher(batching(1), Gate::default());
+    assert_eq!(batcher.instances(), 1);
+    let rows: Vec<Vec<Tensor>> = (0..3).map(|_| row()).collect();
+    let asked: Vec<_> = rows
+        .iter()
+        .map(|row| submit(&batcher, row.clone()))
+        .collect();
+    model.gate.wait_for(1);
+    // The others are computed beside the first.
+    batcher.scale(3).expect("threads");
+    model.gate.wait_for(3);
+    batcher.scale(1).expect("threads");
+    assert_eq!(batcher.instances(), 1);
+    model.gate.let_pass(3);
+    for (row, pending) in rows.iter().zip(asked) {
+        is_right(&model, row, pending);
+    }
+    // One is left, which computes one after the other.
+    let (a, b) = (row(), row());
+    let (first, second) = (submit(&batcher, a.clone()), submit(&batcher, b.clone()));
+    model.gate.let_pass(5);
+    is_right(&model, &a, first);
+    is_right(&model, &b, second);
+    for wrong in [0, 257] {
+        let error = batcher.scale(wrong).expect_err("refused");
+        assert_eq!(error.field.as_deref(), Some("instances"), "{error}");
+    }
+    assert_eq!(batcher.instances(), 1);
+}
+
+#[test]
 fn the_first_level_goes_first_and_a_level_that_is_none_is_refused() {
     let (model, batcher) = batcher(
         Batching {

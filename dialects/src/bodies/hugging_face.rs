@@ -46,6 +46,12 @@ pub struct Parameters {
     pub top_n_tokens: Option<u8>,
     /// Repeats `inputs` before the text.
     pub return_full_text: bool,
+    /// Texts that are drawn, of which the likeliest as a whole is the answer. Below the graph's `best_of_limit`; above 1 not in a stream, not with `seed`, and only with `do_sample` or another field of sampling.
+    #[schemars(range(min = 1), extend("x-beyond" = true))]
+    pub best_of: Option<u32>,
+    /// Maximum number of tokens of `inputs`, of which the last are read; a token that begins every text counts and is kept.
+    #[schemars(range(min = 1), extend("x-beyond" = true))]
+    pub truncate: Option<u32>,
     /// Pattern that the text matches: a `type`, which is `json`, `json_schema` or `regex`, and a `value`.
     #[schemars(schema_with = "grammar")]
     pub grammar: Option<Grammar>,
@@ -79,16 +85,12 @@ pub const GENERATE: &[Plain] = &plain! {
     "prompt": Only(&[]),
     /// There is one text.
     "n": Only(&["1"]),
-    /// There is one text.
-    "best_of": Only(&["1"]),
     /// Use `return_full_text`.
     "echo": Only(&["false"]),
     /// Use `details` and `top_n_tokens`.
     "logprobs": Only(&[]),
     /// Texts have no watermark.
     "watermark": Only(&["false"]),
-    /// A prompt that is too long is refused, never cut.
-    "truncate": Only(&[]),
     /// `model` names an adapter: `graph:adapter`.
     "adapter_id": Only(&[]),
 };
@@ -113,8 +115,11 @@ pub struct Embed {
     pub inputs: Option<Text<String>>,
     /// Makes each vector's length 1; as the node has it (`normalize_embeddings`) when left out.
     pub normalize: Option<bool>,
-    /// Cuts texts that are too long at their end, or refuses them; as the node has it when left out.
+    /// Cuts texts that are too long, or refuses them; as the node has it when left out.
     pub truncate: Option<bool>,
+    /// The side of a text at which it is cut; `right`, its end, when left out.
+    #[schemars(extend("enum" = ["left", "Left", "right", "Right"]))]
+    pub truncation_direction: Option<String>,
     /// As `dimensions` of `embeddings`.
     #[schemars(range(min = 1), extend("x-beyond" = true))]
     pub dimensions: Option<u32>,
@@ -122,8 +127,6 @@ pub struct Embed {
 
 /// The others of `embed`.
 pub const EMBED: &[Plain] = &plain! {
-    /// Texts are cut at their end.
-    "truncation_direction": Only(&[r#""right""#, r#""Right""#]),
     /// Texts are read as they are: write the prompt before them.
     "prompt_name": Only(&[]),
 };
@@ -176,12 +179,12 @@ pub struct Rerank {
     pub texts: Option<Vec<String>>,
     /// Adds each result's text.
     pub return_text: bool,
+    /// Tells the logarithms of the odds in the place of probabilities, from -16 to 16.
+    pub raw_scores: bool,
 }
 
 /// The others of `rerank`.
 pub const RERANK: &[Plain] = &plain! {
-    /// Scores are probabilities.
-    "raw_scores": Only(&["false"]),
     /// Without effect: a text that is too long is read in pieces.
     "truncate": Idle("boolean"),
     /// Without effect: a text that is too long is read in pieces.

@@ -38,6 +38,25 @@ pub(crate) fn remove(file: &Path, name: &str) -> Result<(), String> {
     change(file, |text| removed(text, name))
 }
 
+/// Has a configuration file serve these versions of a graph alone.
+pub(crate) fn serve_versions(file: &Path, name: &str, versions: &[u64]) -> Result<(), String> {
+    change(file, |text| {
+        let lists = Lists::of(text)?;
+        let mut entries = lists.entries();
+        let entry = entries.find(|entry| entry.name.as_deref() == Some(name));
+        let entry = entry.ok_or_else(|| format!("there is no graph `{name}` in it"))?;
+        let wrong = |error: serde_json::Error| error.to_string();
+        let mut value: Value = serde_json::from_str(&text[entry.place.clone()]).map_err(wrong)?;
+        let graph = if value.get("config").is_some() {
+            &mut value["config"]
+        } else {
+            &mut value
+        };
+        graph["model_version_policy"] = json!({ "specific": { "versions": versions } });
+        Ok(spliced(text, entry.place.clone(), &value.to_string()))
+    })
+}
+
 /// Changes a configuration file atomically: a concurrent reader gets the old one or the new one.
 fn change(file: &Path, change: impl FnOnce(&str) -> Result<String, String>) -> Result<(), String> {
     let shown = file.display();

@@ -1,6 +1,7 @@
 //! `ModelStreamInfer`: one run of a graph for as long as the stream is open. Each message brings
 //! packets of some inputs; each packet of an output is a message of the answer. What is wrong with
-//! one message is told, and the stream goes on.
+//! one message is told, and the stream goes on. A graph that generates text gets one message after
+//! the other, as it would answer them in that order anyway: so each answer is known to be of one.
 //!
 //! Where messages are requests of sequences, each is a request by itself, and is answered by one
 //! message, in their order. The sequences stay when the stream ends.
@@ -12,6 +13,7 @@ use futures_util::{
     Stream, StreamExt as _, TryStreamExt as _,
     stream::{self, BoxStream},
 };
+use graphmill_calculators::llm::LanguageModel;
 use graphmill_engine::{Packet, Timestamp};
 use tonic::Status;
 
@@ -21,7 +23,7 @@ use crate::{
     errors::{Cause, Failure},
     keys::Settlement,
     kserve::{
-        self, FINAL_RESPONSE, Label, SequenceControl, Sequences, Settings, WantedOutput,
+        self, Label, SequenceControl, Sequences, Settings, WantedOutput,
         proto::{
             InferParameter, ModelInferRequest, ModelInferResponse, ModelStreamInferResponse,
             infer_parameter::ParameterChoice,
@@ -30,7 +32,7 @@ use crate::{
     run::{Driver, Entry, Feeder, OutputPacket, RequestContext, Run, TIMESTAMP},
 };
 
-/// Says that a request has all of its answers.
+/// Says whether a request has all of its answers.
 const FINAL: &str = "triton_final_response";
 
 /// Messages of the answer to a stream, with the status that ends it.
@@ -62,6 +64,7 @@ pub(super) async fn answer(
     let unanswered = Arc::<Mutex<OpenMessages>>::default();
     let feeding = Feeding {
         unanswered: Arc::clone(&unanswered),
+        one_by_one: !run.plan.resources::<LanguageModel>().is_empty(),
         feeder: run.feeder(),
         call: Arc::clone(&call),
         graph: Label {
@@ -130,11 +133,8 @@ async fn infer_part(
         let why = "the stream is one of sequences, as its first message had one";
         return Err(kserve::wrong("parameters.sequence_id", why));
     }
-    let says_final = kserve::is_set(&message.parameters, FINAL_RESPONSE);
     let mut answer = infer(sequences, who, message).await?;
-    if says_final {
-        is_final(&mut answer);
-    }
+    is_final(&mut answer, true);
     Ok(answer)
 }
 
@@ -154,8 +154,17 @@ fn ended(
 enum Report {
     /// What is wrong with a message; its id.
     Wrong(Failure, String),
-    /// A request was fed that wants to know when it has all of its answers; its id.
-    Fed(String),
+    /// A request was fed, before whose last answer no other is to be.
+    Fed(Ending),
+}
+
+/// A request that has its answers before another is fed.
+struct Ending {
+    id: String,
+    /// True if its client wants to know when it has all of them.
+    is_told: bool,
+    /// True if a packet may have come since it was last looked.
+    came: bool,
 }
 
 /// The messages that the graph may still be at work for.
@@ -183,6 +192,8 @@ struct Feeding {
     call: Arc<Call>,
     graph: Label,
     unanswered: Arc<Mutex<OpenMessages>>,
+    /// True if each message has its answers before the next is read.
+    one_by_one: bool,
     /// The first message, whose parameters have been read.
     next: Option<(ModelInferRequest, Arc<Share>, Option<Settings>)>,
 }
@@ -202,7 +213,7 @@ impl Feeding {
                 (message, share, None)
             };
             let id = std::mem::take(&mut message.id);
-            let (packets, time, says_final) = match self.read(message, settings) {
+            let (packets, time, is_told) = match self.read(message, settings) {
                 Ok(read) => read,
                 Err(failure) => return Ok(Some((Report::Wrong(failure, id), self))),
             };
@@ -217,8 +228,9 @@ impl Feeding {
             if pushed.is_err() {
                 return Ok(None);
             }
-            if says_final {
-                return Ok(Some((Report::Fed(id), self)));
+            if is_told || self.one_by_one {
+                let came = true;
+                return Ok(Some((Report::Fed(Ending { id, is_told, came }), self)));
             }
         }
     }
@@ -280,9 +292,8 @@ struct OpenStream {
     said: BoxStream<'static, Result<Report, Failure>>,
     /// Whether there may be more to read.
     fed: bool,
-    /// The request that is told when it has all of its answers, and whether a packet came since it
-    /// was last looked.
-    ending: Option<(String, bool)>,
+    /// The request whose answers come before another is read.
+    ending: Option<Ending>,
     unanswered: Arc<Mutex<OpenMessages>>,
     entry: Entry,
     _settlement: Option<Settlement>,
@@ -292,30 +303,35 @@ impl OpenStream {
     /// The next message of the answer; `None` at its end.
     async fn next(&mut self) -> Result<Option<ModelStreamInferResponse>, Failure> {
         loop {
-            let ending = self.ending.as_ref().map(|(_, came)| *came);
+            let came = self.ending.as_ref().map(|ending| ending.came);
             let settled = async {
-                if ending == Some(true) {
+                if came == Some(true) {
                     self.idle.idle().await;
                 }
             };
             tokio::select! {
                 biased;
                 output = self.run.next() => {
-                    let ending = self.ending.take();
                     let Some(output) = output? else {
                         // The session has ended: so have the answers.
-                        return Ok(ending.map(|(id, _)| self.has_all(id)));
+                        let ending = self.ending.take().filter(|ending| ending.is_told);
+                        return Ok(ending.map(|ending| self.has_all(ending.id)));
                     };
-                    self.ending = ending.map(|(id, _)| (id, true));
+                    if let Some(ending) = &mut self.ending {
+                        ending.came = true;
+                    }
                     return self.given(output).map(Some);
                 }
-                () = settled, if ending.is_some() => match self.ending.take() {
-                    Some((id, false)) => return Ok(Some(self.has_all(id))),
-                    ending => self.ending = ending.map(|(id, _)| (id, false)),
+                () = settled, if came.is_some() => match self.ending.take() {
+                    Some(ending) if ending.came => {
+                        self.ending = Some(Ending { came: false, ..ending });
+                    }
+                    Some(ending) if ending.is_told => return Ok(Some(self.has_all(ending.id))),
+                    _ => lock(&self.unanswered).count = 0,
                 },
-                said = self.said.next(), if ending.is_none() && self.fed => match said.transpose()? {
+                said = self.said.next(), if came.is_none() && self.fed => match said.transpose()? {
                     None => self.fed = false,
-                    Some(Report::Fed(id)) => self.ending = Some((id, true)),
+                    Some(Report::Fed(ending)) => self.ending = Some(ending),
                     Some(Report::Wrong(failure, id)) => {
                         return Ok(Some(wrong(failure, &self.graph, id)));
                     }
@@ -330,6 +346,7 @@ impl OpenStream {
         let id = lock(&self.unanswered).id();
         let mut answer = tensors::answer(&self.graph, id, vec![tensor]);
         set(&mut answer, TIMESTAMP, time);
+        is_final(&mut answer, false);
         self.entry.answers();
         Ok(given(answer))
     }
@@ -338,7 +355,7 @@ impl OpenStream {
     fn has_all(&self, id: String) -> ModelStreamInferResponse {
         lock(&self.unanswered).count = 0;
         let mut answer = tensors::answer(&self.graph, id, Vec::new());
-        is_final(&mut answer);
+        is_final(&mut answer, true);
         self.entry.answers();
         given(answer)
     }
@@ -370,9 +387,9 @@ fn wrong(failure: Failure, graph: &Label, id: String) -> ModelStreamInferRespons
     }
 }
 
-/// Says in an answer that its request has all of them.
-fn is_final(answer: &mut ModelInferResponse) {
-    set(answer, FINAL, ParameterChoice::BoolParam(true));
+/// Says in an answer whether its request has all of them.
+fn is_final(answer: &mut ModelInferResponse, has_all: bool) {
+    set(answer, FINAL, ParameterChoice::BoolParam(has_all));
 }
 
 fn set(answer: &mut ModelInferResponse, name: &str, choice: ParameterChoice) {

@@ -220,7 +220,7 @@ impl ManagementApIsService for Management {
             let why = "a graph says all but `url`, `model_name` and `initial_workers` of itself";
             return Err(Failure::new(Cause::Unsupported, why).into());
         }
-        models::check_workers(&[given(known.initial_workers)])?;
+        models::check_workers(given(known.initial_workers))?;
         told(models::register(&self.0, &call.who, &known.url, &known.model_name).await)
     }
 
@@ -232,9 +232,10 @@ impl ManagementApIsService for Management {
         if asked.number_gpu != 0 {
             return Err(wrong("number_gpu", "the options of nodes choose devices").into());
         }
-        models::check_workers(&[given(asked.min_worker), given(asked.max_worker)])?;
         let version = models::number(&asked.model_version);
-        told(models::scale(&call.who, &asked.model_name, version))
+        let (least, most) = (given(asked.min_worker), given(asked.max_worker));
+        let graph = (asked.model_name.as_str(), version);
+        told(models::scale(&call.who, graph, least, most))
     }
 
     async fn set_default(&self, request: Request<SetDefaultRequest>) -> Answer<ManagementResponse> {

@@ -111,7 +111,6 @@ fn generates(model: &LanguageModel) -> Value {
         "model_sha": null,
         "model_pipeline_tag": "text-generation",
         "max_concurrent_requests": spec.max_num_seqs + spec.max_waiting,
-        "max_best_of": 1,
         "max_stop_sequences": MAX_STOPS,
         "max_input_tokens": tokens.saturating_sub(1),
         "max_total_tokens": tokens,

@@ -3,8 +3,8 @@
 /// A management operation that was done, or refused.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Audit<'a> {
-    /// What was wanted: `administer`, `cancel`, `edit`, `load`, `record`, `reload`, `set`, `stop`,
-    /// `tap`, `try` or `unload`.
+    /// What was wanted: `administer`, `cancel`, `edit`, `load`, `record`, `reload`, `scale`, `set`,
+    /// `set default`, `stop`, `tap`, `try` or `unload`.
     pub(crate) action: &'a str,
     /// The name of the key or the operator; never a key itself. None where the server cannot know.
     pub(crate) actor: Option<&'a str>,

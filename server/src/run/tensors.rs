@@ -90,9 +90,12 @@ impl Run {
             };
             let position = given.0;
             if let Some((name, _)) = found[position].replace(self.tensor(given)?) {
-                let why = format!(
-                    "the graph's output `{name}` has more than one packet: ModelStreamInfer takes them all"
-                );
+                let instead = match until_idle {
+                    None => "ModelStreamInfer takes them all",
+                    Some(_) => "a stream without `sequence_id` takes them all",
+                };
+                let why =
+                    format!("the graph's output `{name}` has more than one packet: {instead}");
                 return Err(Failure::new(Cause::BadRequest, why));
             }
         }

@@ -122,7 +122,7 @@ impl Servables {
     fn succeeded_by(&self, config: Config) -> Self {
         let registry = self.registry.clone();
         let registered = config.register(registry.clone());
-        Self {
+        let next = Self {
             by_name: BTreeMap::new(),
             versions: BTreeMap::new(),
             aliases: BTreeMap::new(),
@@ -135,7 +135,9 @@ impl Servables {
             changed: Arc::clone(&self.changed),
             attempts: Mutex::default(),
         }
-        .listing(config)
+        .listing(config);
+        next.keep_defaults(self);
+        next
     }
 
     fn listing(mut self, config: Config) -> Self {

@@ -221,9 +221,9 @@ impl Servable {
         }
     }
 
-    /// True if it is out of memory because an operator says so.
+    /// True if it is out of memory because an operator says so, until a request asks for it.
     pub(crate) fn sleeps(&self) -> bool {
-        self.sleeps.load(Relaxed)
+        self.sleeps.load(Relaxed) && !self.is_kept_out()
     }
 
     /// Notes that an operator takes it out of memory: until a request, or a load by its name.

@@ -1,11 +1,20 @@
 //! Versions of a graph: which of them a request gets that names none.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
 
 use ring::digest::{SHA256, digest};
 
 use super::{Servable, Servables, StateName};
-use crate::config::Config;
+use crate::{
+    config::Config,
+    errors::{Cause, Failure},
+};
 
 /// How a request chooses among versions.
 #[derive(Clone, Debug)]
@@ -23,6 +32,8 @@ pub(super) struct Versions {
     names: BTreeMap<u64, String>,
     /// Percents of the requests that name no version.
     canary: BTreeMap<u64, u32>,
+    /// The version that an operator has made the default; 0 for the newest.
+    default: AtomicU64,
 }
 
 /// The graphs of a configuration that have versions.
@@ -80,7 +91,9 @@ impl Servables {
         let is_listed = |version: &u64| versions.canary.contains_key(version);
         let (listed, others): (Vec<_>, Vec<_>) = newest.partition(|(number, _)| is_listed(number));
         let in_turn = others.into_iter().chain(listed).map(|(number, _)| *number);
-        let in_turn: Vec<u64> = trial.into_iter().chain(in_turn).collect();
+        let default = versions.default.load(Relaxed);
+        let first = trial.or((default > 0).then_some(default));
+        let in_turn: Vec<u64> = first.into_iter().chain(in_turn).collect();
         let servables = || {
             let names = in_turn.iter().filter_map(|it| versions.names.get(it));
             names.filter_map(|name| self.by_name.get(name))
@@ -90,6 +103,34 @@ impl Servables {
             .find(|servable| servable.answers())
             .or_else(|| servables().find(will_answer))
             .or_else(|| servables().next())
+    }
+
+    /// Makes a version the one that requests get which name none, until the server ends.
+    ///
+    /// # Errors
+    /// Of a graph whose requests the configuration divides among versions.
+    pub(crate) fn set_default(&self, graph: &str, version: u64) -> Result<(), Failure> {
+        let Some(versions) = self.versions.get(graph) else {
+            return Ok(());
+        };
+        if !versions.canary.is_empty() {
+            let why = "the configuration divides requests among versions (`canary`)";
+            return Err(Failure::new(Cause::Unsupported, why));
+        }
+        versions.default.store(version, Relaxed);
+        Ok(())
+    }
+
+    /// Takes over which versions are defaults, as far as they are here, too.
+    pub(super) fn keep_defaults(&self, before: &Self) {
+        for (graph, versions) in &self.versions {
+            let default = before
+                .versions
+                .get(graph)
+                .map(|it| it.default.load(Relaxed));
+            let default = default.filter(|it| versions.names.contains_key(it));
+            versions.default.store(default.unwrap_or(0), Relaxed);
+        }
     }
 
     /// The percents of a graph's versions, if requests are divided among them.
@@ -126,6 +167,7 @@ mod tests {
         let versions = Versions {
             names: BTreeMap::new(),
             canary: BTreeMap::from([(2, 10), (3, 30), (4, 0)]),
+            default: AtomicU64::new(0),
         };
         let of = |word: u32| versions.on_trial("chat", &Choice::By(word.to_string().into()));
         let mut counts = BTreeMap::new();

@@ -2,6 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
+use graphmill_calculators::tensor::batch::{Batcher, MAX_INSTANCES};
 use graphmill_engine::read_text;
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
@@ -63,52 +64,105 @@ pub(crate) fn list(who: &RequestContext, first: usize, limit: usize) -> Result<V
 pub(crate) fn describe(who: &RequestContext, name: &str, version: &str) -> Result<Value, Failure> {
     let graph = kserve::find(who, name, version)?;
     let Label { name, version } = Label::from(&*graph);
+    let batchers = batchers(&graph);
+    let workers = batchers.iter().map(|it| it.instances()).min().unwrap_or(1);
+    let (rows, delay) = batchers.first().map_or((1, 0), |batcher| {
+        let batching = &batcher.info().batching;
+        let delay = batching.max_queue_delay_microseconds;
+        (batching.max_batch_size, delay.div_ceil(1_000))
+    });
+    let status = kserve::state(&graph);
+    let all = (0..workers).map(|id| json!({ "id": id.to_string(), "status": status }));
     Ok(json!([{
         "modelName": name,
         "modelVersion": version,
         "modelUrl": name,
         "runtime": kserve::PLATFORM,
-        "minWorkers": 1,
-        "maxWorkers": 1,
-        "batchSize": 1,
-        "maxBatchDelay": 0,
+        "minWorkers": workers,
+        "maxWorkers": workers,
+        "batchSize": rows,
+        "maxBatchDelay": delay,
         "loadedAtStartup": !graph.loads_on_demand(),
-        "workers": [{ "id": "0", "status": kserve::state(&graph) }],
+        "workers": all.collect::<Value>(),
     }]))
 }
 
-/// Refuses other numbers of workers than the one that graphs have.
-pub(crate) fn check_workers(workers: &[Option<i64>]) -> Result<(), Failure> {
-    if workers.iter().flatten().any(|workers| *workers != 1) {
-        let why = "graphs have no workers to scale: sessions run side by side, as the options of \
-                   their nodes say";
-        return Err(Failure::new(Cause::Unsupported, why));
+/// The batchers of a graph, whose threads are what TorchServe's workers are.
+fn batchers(graph: &Servable) -> Vec<Arc<Batcher>> {
+    graph
+        .plan()
+        .map_or(Vec::new(), |plan| plan.resources::<Batcher>())
+}
+
+/// Refuses other numbers of workers than one for a graph that is registered.
+pub(crate) fn check_workers(workers: Option<i64>) -> Result<(), Failure> {
+    match workers {
+        None | Some(1) => Ok(()),
+        Some(_) => Err(no_workers()),
     }
-    Ok(())
 }
 
-/// Says how many workers a graph has.
-pub(crate) fn scale(who: &RequestContext, name: &str, version: &str) -> Result<Value, Failure> {
+fn no_workers() -> Failure {
+    let why = "only graphs that batch tensors have threads of their own to scale: requests of all \
+               others run side by side, as the options of their nodes say";
+    Failure::new(Cause::Unsupported, why)
+}
+
+/// Scales the threads of a graph that batches tensors to a number between these, and says how many
+/// there are: as many as there were, if that is one of them.
+pub(crate) fn scale(
+    who: &RequestContext,
+    (name, version): (&str, &str),
+    least: Option<i64>,
+    most: Option<i64>,
+) -> Result<Value, Failure> {
     let graph = kserve::find(who, name, version)?;
+    let least = least.unwrap_or(1);
+    let most = most.unwrap_or(least);
+    for (field, number) in [("min_worker", least), ("max_worker", most)] {
+        if !(1..=i64::from(MAX_INSTANCES)).contains(&number) {
+            let why = format!("it is a number from 1 to {MAX_INSTANCES}");
+            return Err(wrong(field, why));
+        }
+    }
+    if most < least {
+        return Err(wrong("max_worker", "it is at least `min_worker`"));
+    }
     let name = graph.name();
-    Ok(json!({ "status": format!("`{name}` has one worker, in which requests run side by side") }))
+    let batchers = batchers(&graph);
+    if batchers.is_empty() {
+        if least > 1 {
+            return Err(no_workers());
+        }
+        let status = format!("`{name}` has one worker, in which requests run side by side");
+        return Ok(json!({ "status": status }));
+    }
+    let mut told = Vec::new();
+    for batcher in &batchers {
+        let now = i64::from(batcher.instances());
+        let wanted = u32::try_from(now.clamp(least, most)).unwrap_or(MAX_INSTANCES);
+        batcher.scale(wanted)?;
+        told.push(format!("{wanted} threads for `{}`", batcher.info().model));
+    }
+    let told = told.join(", ");
+    who.audit("scale", name, "done", Some(&told));
+    Ok(json!({ "status": format!("`{name}` has {told}") }))
 }
 
-/// Says that a version is the one that answers; refuses to make it so.
+/// Makes a version the one that answers where a request names none.
 pub(crate) fn set_default(
     who: &RequestContext,
     name: &str,
     version: &str,
 ) -> Result<Value, Failure> {
-    let (graph, usual) = (kserve::find(who, name, version)?, who.find(name)?.servable);
-    let Label { name, version } = Label::from(&*graph);
-    if graph.name() == usual.name() {
-        let status = format!("the version {version} of `{name}` is the default");
-        return Ok(json!({ "status": status }));
+    let graph = kserve::find(who, name, version)?;
+    if let Some(version) = graph.version() {
+        who.servables().set_default(graph.graph(), version)?;
+        who.audit("set default", graph.name(), "done", None);
     }
-    let why = "the newest version is the default, unless the configuration divides requests \
-               (`canary`) or chooses versions (`model_version_policy`)";
-    Err(Failure::new(Cause::Unsupported, why))
+    let Label { name, version } = Label::from(&*graph);
+    let status = format!("the version {version} of `{name}` is the default");
+    Ok(json!({ "status": status }))
 }
 
 /// Adds a folder to the configuration, and serves it.
@@ -150,11 +204,21 @@ pub(crate) async fn unregister(
 ) -> Result<Value, Failure> {
     let (_, file) = editable(app, "unregistered by taking them out of")?;
     let graph = kserve::find(who, name, version)?;
-    if graph.version().is_some() && !version.is_empty() {
-        let why = "versions are chosen by `model_version_policy` of the configuration";
-        return Err(Failure::new(Cause::Unsupported, why));
-    }
     let name = graph.graph().to_owned();
+    if let Some(own) = graph.version().filter(|_| !version.is_empty()) {
+        if who.find(&name)?.servable.name() == graph.name() {
+            let why = format!("the default version of `{name}` cannot be unregistered");
+            return Err(Failure::new(Cause::Forbidden, why));
+        }
+        let servables = who.servables();
+        let others = servables.iter().filter(|it| it.graph() == name);
+        let others = others.filter_map(Servable::version).filter(|it| *it != own);
+        let others: Vec<u64> = others.collect();
+        let status = format!("the version {own} of `{name}` is unregistered");
+        let edit = move |file: &Path| edit::serve_versions(file, &name, &others);
+        change(app, who, file, edit).await?;
+        return Ok(json!({ "status": status }));
+    }
     let status = format!("`{name}` is unregistered");
     change(app, who, file, move |file| edit::remove(file, &name)).await?;
     Ok(json!({ "status": status }))

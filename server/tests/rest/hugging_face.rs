@@ -70,6 +70,81 @@ async fn a_text_is_continued_and_its_tokens_are_told() {
 }
 
 #[tokio::test]
+async fn the_likeliest_of_several_texts_is_the_answer() {
+    let server = server().await;
+    let parameters = json!({ "max_new_tokens": 4, "details": true, "best_of": 4, "temperature": 2, "top_n_tokens": 1 });
+    let reply = post(
+        &server,
+        "/generate",
+        json!({ "inputs": "Hi", "parameters": parameters }),
+    )
+    .await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let answer = reply.json();
+    let details = &answer["details"];
+    let likelihood = |of: &Value| -> f64 {
+        let tokens = of["tokens"].as_array().expect("a list");
+        assert_eq!(tokens.len(), 4, "{of}");
+        tokens
+            .iter()
+            .map(|token| token["logprob"].as_f64().expect("a number"))
+            .sum()
+    };
+    let others = details["best_of_sequences"].as_array().expect("a list");
+    assert_eq!(
+        (others.len(), &details["generated_tokens"]),
+        (3, &json!(4)),
+        "{answer}"
+    );
+    for other in others {
+        assert!(likelihood(other) <= likelihood(details), "{answer}");
+        assert!(other["generated_text"].is_string() && other["finish_reason"] == "length");
+        assert_eq!(other["top_tokens"].as_array().map(Vec::len), Some(4));
+    }
+    let spelled: String = details["tokens"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|token| token["text"].as_str().expect("a text"))
+        .collect();
+    assert_eq!(answer["generated_text"], spelled);
+    // Without details it is the text alone; at the address alone it is in a list.
+    let body = json!({ "inputs": "Hi", "parameters": { "max_new_tokens": 4, "best_of": 2, "do_sample": true } });
+    let reply = post(&server, "/", body).await;
+    assert_eq!(
+        reply.json()[0].as_object().map(serde_json::Map::len),
+        Some(1),
+        "{reply:?}"
+    );
+    server.until_idle().await;
+}
+
+#[tokio::test]
+async fn a_text_is_read_from_its_last_tokens() {
+    let server = server().await;
+    for (truncate, read, continued) in [(2, "xy", "z{"), (10, "abxy", "z{")] {
+        let body = json!({ "inputs": "abxy", "parameters": {
+            "max_new_tokens": 2, "truncate": truncate, "details": true, "decoder_input_details": true,
+        } });
+        let reply = post(&server, "/generate", body).await;
+        let answer = reply.json();
+        assert_eq!(answer["generated_text"], continued, "{reply:?}");
+        let prefill = answer["details"]["prefill"]
+            .as_array()
+            .expect("a list")
+            .iter();
+        let prefill: String = prefill
+            .map(|token| token["text"].as_str().expect("a text"))
+            .collect();
+        assert_eq!(prefill, read, "{reply:?}");
+        assert_eq!(
+            reply.header("x-prompt-tokens"),
+            Some(&*read.len().to_string())
+        );
+    }
+}
+
+#[tokio::test]
 async fn the_texts_of_a_streams_tokens_are_its_text() {
     let server = server().await;
     for (path, stream) in [("/generate_stream", None), ("/", Some(true))] {
@@ -159,10 +234,38 @@ async fn what_is_refused_is_told_as_hugging_face_tells_it() {
         ),
         (
             "/generate",
-            json!({ "inputs": "a", "parameters": { "truncate": 5 } }),
+            json!({ "inputs": "a", "parameters": { "truncate": 0 } }),
             422,
             "validation",
             "`truncate`",
+        ),
+        (
+            "/generate",
+            json!({ "inputs": "a", "parameters": { "best_of": 2 } }),
+            422,
+            "validation",
+            "`best_of` needs `do_sample`",
+        ),
+        (
+            "/generate",
+            json!({ "inputs": "a", "parameters": { "best_of": 2, "do_sample": true, "seed": 1 } }),
+            422,
+            "validation",
+            "`best_of` cannot be used with `seed`",
+        ),
+        (
+            "/generate_stream",
+            json!({ "inputs": "a", "parameters": { "best_of": 2, "do_sample": true } }),
+            422,
+            "validation",
+            "`best_of` cannot be used in a stream",
+        ),
+        (
+            "/generate",
+            json!({ "inputs": "a", "parameters": { "best_of": 20, "do_sample": true } }),
+            422,
+            "validation",
+            "`best_of`",
         ),
         (
             "/generate",
@@ -319,6 +422,38 @@ async fn the_only_graph_of_a_kind_is_meant_where_none_is_named() {
             .iter()
             .all(|it| it["text"] == texts[it["index"].as_u64().expect("a number") as usize])
     );
+    let body = json!({ "query": "Hi", "texts": ["Hello!", "Bye!"], "raw_scores": true });
+    let raw = post(&server, "/rerank", body).await.json();
+    for (raw, rank) in raw.as_array().expect("a list").iter().zip(ranks) {
+        let (raw, score) = (raw["score"].as_f64(), rank["score"].as_f64());
+        let (raw, score) = raw.zip(score).expect("numbers");
+        assert!(
+            (1.0 / (1.0 + (-raw).exp()) - score).abs() < 1e-4,
+            "{raw} {score}"
+        );
+    }
+    // What is cut is what is beyond the side that is kept.
+    let embed = async |inputs: String, side: &str| {
+        let body = json!({ "inputs": inputs, "truncate": true, "truncation_direction": side });
+        let reply = post(&server, "/embed", body).await;
+        serde_json::from_str::<Vec<Vec<f32>>>(&reply.text).unwrap_or_else(|_| panic!("{reply:?}"))
+    };
+    let (one, other) = ("first ".repeat(5_000), "second ".repeat(5_000));
+    let begins = embed(format!("{one}{other}"), "right").await;
+    let ends = embed(format!("{one}{other}"), "Left").await;
+    assert_eq!(begins, embed(one.clone(), "Right").await);
+    assert_ne!(begins, ends);
+    assert_eq!(ends, embed(format!("{other}{other}"), "left").await);
+    let reply = post(
+        &server,
+        "/embed",
+        json!({ "inputs": "Hi", "truncation_direction": "up" }),
+    )
+    .await;
+    assert!(
+        reply.status == 422 && reply.text.contains("truncation_direction"),
+        "{reply:?}"
+    );
     let body = json!({ "query": "Hi", "texts": [] });
     let reply = post(&server, "/rerank", body).await;
     let error = reply.json();
@@ -333,11 +468,7 @@ async fn the_only_graph_of_a_kind_is_meant_where_none_is_named() {
         "{info}"
     );
     let info = server.get("/info?model=chat").await.json();
-    assert_eq!(
-        (&info["model_id"], &info["max_best_of"]),
-        (&json!("chat"), &json!(1)),
-        "{info}"
-    );
+    assert_eq!(info["model_id"], "chat", "{info}");
     assert!(
         info["max_total_tokens"].as_u64() > info["max_input_tokens"].as_u64(),
         "{info}"

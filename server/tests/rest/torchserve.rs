@@ -3,7 +3,7 @@
 use std::{io::Write as _, net::TcpStream};
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::rest::support::{CHAT, Reply, Setup, TestServer, read};
 
@@ -279,7 +279,7 @@ async fn failures_are_told_as_torchserve_tells_them() {
             "",
             501,
             "NotImplementedException",
-            "no workers",
+            "only graphs that batch",
         ),
         (
             "PUT",
@@ -616,7 +616,7 @@ async fn folders_are_registered_and_unregistered() {
         ),
         ("url=more&model_name=..", "model_name"),
         ("url=more&handler=text", "handler"),
-        ("url=more&initial_workers=4", "no workers"),
+        ("url=more&initial_workers=4", "only graphs that batch"),
     ] {
         let reply = register(query).await;
         let status = if query.contains("workers") { 501 } else { 400 };
@@ -649,4 +649,143 @@ async fn folders_are_registered_and_unregistered() {
     );
     let reply = predict(&server, "org/new", "text/plain", "hi").await;
     assert_eq!(reply.status, 404, "{reply:?}");
+}
+
+/// Gives rows back as they are, batched with those of others.
+const BATCHED: &str = r#"
+    input_stream: "x"
+    output_stream: "y"
+    node {
+      calculator: "DynamicBatchCalculator"
+      input_stream: "x"
+      output_stream: "y"
+      node_options {
+        [type.googleapis.com/graphmill.DynamicBatchCalculatorOptions] {
+          input { name: "x" datatype: INT64 shape: [-1, 2] }
+          model { calculator: "PassThroughCalculator" }
+          max_batch_size: 4
+          max_queue_delay_microseconds: 1500
+        }
+      }
+    }
+"#;
+
+#[tokio::test]
+async fn threads_of_a_graph_that_batches_are_scaled() {
+    let server = Setup::new().graph("rows", BATCHED).start().await;
+    let put = async |query: &str| {
+        let url = format!("{}/models/rows?{query}", server.url);
+        let reply = read(server.client.put(url)).await;
+        (reply.status, reply.text)
+    };
+    let workers = async || {
+        let described = server.get("/models/rows").await.json()[0].clone();
+        let count = described["workers"].as_array().map(Vec::len);
+        assert_eq!(
+            described["minWorkers"].as_u64().map(|it| it as usize),
+            count
+        );
+        assert_eq!(
+            (&described["batchSize"], &described["maxBatchDelay"]),
+            (&json!(4), &json!(2))
+        );
+        count
+    };
+    assert_eq!(workers().await, Some(1));
+    for (query, threads) in [
+        ("min_worker=3&synchronous=true", 3),
+        // As many as there are, where that is enough and not too many.
+        ("min_worker=2&max_worker=4", 3),
+        ("max_worker=2&min_worker=1", 2),
+        ("min_worker=1&max_worker=1&timeout=5", 1),
+    ] {
+        let (status, said) = put(query).await;
+        assert!(
+            status == 200 && said.contains(&format!("{threads} threads")),
+            "{query}: {said}"
+        );
+        assert_eq!(workers().await, Some(threads), "{query}");
+    }
+    for (query, field) in [
+        ("min_worker=0", "min_worker"),
+        ("min_worker=257", "min_worker"),
+        ("min_worker=3&max_worker=2", "max_worker"),
+        ("min_worker=1&max_worker=-1", "max_worker"),
+    ] {
+        let (status, said) = put(query).await;
+        assert!(status == 400 && said.contains(field), "{query}: {said}");
+    }
+    assert_eq!(workers().await, Some(1));
+}
+
+#[tokio::test]
+async fn a_version_becomes_the_default_and_others_are_unregistered() {
+    let setup = Setup::new().graph("text", &mirror("TEXT:", ""));
+    let store = setup.path().join("store");
+    for version in ["1", "2", "3"] {
+        std::fs::create_dir_all(store.join("more").join(version)).expect("writable");
+        let file = store.join("more").join(version).join("graph.pbtxt");
+        std::fs::write(file, mirror("TEXT:", "")).expect("writable");
+    }
+    let (config, more) = (setup.config(), store.join("more"));
+    let setup = setup.with(move |options| options.registration = Some(store));
+    let server = setup.start().await;
+    let mut listed: Value =
+        serde_json::from_str(&std::fs::read_to_string(&config).expect("a file")).expect("JSON");
+    let list = listed.as_object_mut().expect("an object");
+    let list = list
+        .values_mut()
+        .find_map(Value::as_array_mut)
+        .expect("a list");
+    list.push(json!({ "config": {
+        "name": "more", "base_path": more, "model_version_policy": { "all": {} },
+    } }));
+    std::fs::write(&config, listed.to_string()).expect("writable");
+    assert!(read(server.post("/v1/config/reload", "")).await.status < 300);
+    let default = async || server.get("/models/more").await.json()[0]["modelVersion"].clone();
+    assert_eq!(default().await, "3");
+    let put =
+        async |path: &str| read(server.client.put(format!("{}/models/{path}", server.url))).await;
+    let reply = put("more/2.0/set-default").await;
+    assert!(
+        reply.status == 200 && reply.text.contains("version 2"),
+        "{reply:?}"
+    );
+    assert_eq!(default().await, "2");
+    // KServe's protocol follows, and a reload leaves it.
+    let metadata = server.get("/v2/models/more").await.json();
+    assert_eq!(metadata["versions"], json!(["2"]));
+    assert!(read(server.post("/v1/config/reload", "")).await.status < 300);
+    assert_eq!(default().await, "2");
+    assert_eq!(put("more/9.0/set-default").await.status, 404);
+    let delete = async |path: &str| {
+        read(
+            server
+                .client
+                .delete(format!("{}/models/{path}", server.url)),
+        )
+        .await
+    };
+    let reply = delete("more/2.0").await;
+    assert!(
+        reply.status == 403 && reply.text.contains("default version"),
+        "{reply:?}"
+    );
+    let reply = delete("more/3.0").await;
+    assert!(
+        reply.status == 200 && reply.text.contains("version 3"),
+        "{reply:?}"
+    );
+    assert_eq!(server.get("/models/more/3.0").await.status, 404);
+    assert_eq!(default().await, "2");
+    let written = std::fs::read_to_string(&config).expect("a file");
+    assert!(
+        written.contains(r#"{"specific":{"versions":[1,2]}}"#),
+        "{written}"
+    );
+    assert_eq!(put("more/1.0/set-default").await.status, 200);
+    assert_eq!(delete("more/2.0").await.status, 200);
+    assert_eq!(default().await, "1");
+    assert_eq!(delete("more").await.status, 200);
+    assert_eq!(server.get("/models/more").await.status, 404);
 }

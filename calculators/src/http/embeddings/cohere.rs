@@ -48,6 +48,7 @@ fn read(body: &JsonBody, id: &str) -> Result<Request> {
         dimensions: own.output_dimension,
         truncate: own.truncate.map(|truncate| truncate == "END"),
         most_tokens: None,
+        cuts_beginning: false,
         normalize: None,
         form: VectorForm::Cohere {
             id: format!("embed-{id}").into(),

@@ -114,6 +114,7 @@ pub(super) fn read_as(endpoint: &str, body: &JsonBody) -> Result<Request> {
         most_tokens: own
             .truncate_prompt_tokens
             .and_then(|most| most.try_into().ok()),
+        cuts_beginning: false,
         normalize: None,
         form: VectorForm::OpenAI { base64 },
         ignored: fields.unknown.into(),

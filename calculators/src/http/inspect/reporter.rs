@@ -122,8 +122,8 @@ impl PromptReporter {
             return Err(Error::internal("a question came without its prompt"));
         };
         let context = self.model.engine().context_length();
-        truncation::cut(&mut tokens.0, question.truncation, context)?;
         let vocab = &**self.model.vocab();
+        truncation::cut(&mut tokens.0, question.truncation, context, vocab.bos())?;
         match &question.kind {
             QuestionKind::Tokenize { form, nested } => {
                 Ok(Some(tokens::tokenized(vocab, form, *nested, &tokens)))

@@ -26,6 +26,7 @@ pub(super) fn read(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
         dimensions: own.dimensions,
         truncate: None,
         most_tokens: None,
+        cuts_beginning: false,
         normalize: own.embd_normalize.map(|norm| norm == 2),
         form: VectorForm::LlamaServer { field },
         ignored: fields.unknown.into(),

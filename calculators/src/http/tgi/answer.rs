@@ -28,6 +28,8 @@ pub(super) struct Texts {
     tokens: Vec<Value>,
     top: Vec<Value>,
     prefill: Vec<Value>,
+    /// Texts that were less likely than this.
+    others: Vec<Value>,
     /// The last event of a stream so far has this token.
     last: Value,
     /// Events of a stream so far.
@@ -39,6 +41,14 @@ impl Texts {
         Self {
             is_listed,
             ..Self::default()
+        }
+    }
+
+    /// The likeliest of several texts.
+    pub(super) fn best_of(others: Vec<Value>, is_listed: bool) -> Self {
+        Self {
+            others,
+            ..Self::new(is_listed)
         }
     }
 
@@ -55,6 +65,9 @@ impl Texts {
             details["tokens"] = std::mem::take(&mut self.tokens).into();
             if self.top.iter().any(|top| *top != json!([])) {
                 details["top_tokens"] = std::mem::take(&mut self.top).into();
+            }
+            if !self.others.is_empty() {
+                details["best_of_sequences"] = std::mem::take(&mut self.others).into();
             }
             answer["details"] = details;
         }

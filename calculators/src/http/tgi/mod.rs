@@ -2,6 +2,7 @@
 //! requests, and answers of a form of its own.
 
 mod answer;
+mod best_of;
 mod lightllm;
 mod pieces;
 mod request;
@@ -128,10 +129,13 @@ impl TextDialect for Tgi {
     }
 
     fn writer(&self, request: &TextRequest) -> Box<dyn AnswerWriter> {
-        if request::is_of_lightllm(request) {
+        let is_listed = self.endpoint == TGI_EITHER;
+        if request.choices() > 1 {
+            Box::new(best_of::BestOf::new(request, is_listed))
+        } else if request::is_of_lightllm(request) {
             Box::new(lightllm::Texts::default())
         } else {
-            Box::new(answer::Texts::new(self.endpoint == TGI_EITHER))
+            Box::new(answer::Texts::new(is_listed))
         }
     }
 }

@@ -16,7 +16,9 @@ use crate::http::{
     fields::{invalid, missing},
     generate, structured,
 };
-use crate::payload::{Constraint::Regex, Prompt, RequestInput, TextConstraint, TextRequest};
+use crate::payload::{
+    Constraint::Regex, Prompt, RequestInput, TextConstraint, TextRequest, Truncation,
+};
 
 /// Most tokens of a text where the request does not say it, as TGI has it.
 const MAX_TOKENS: i64 = 100;
@@ -50,7 +52,8 @@ pub(super) fn read(
     let text = own.inputs.ok_or_else(|| missing("inputs"))?;
     generate::insert(&own.parameters, BESIDE, body, fields)?;
     let parameters: Parameters = fields.take()?;
-    if !parameters.do_sample && !SAMPLING.iter().any(|name| fields.has(name)) {
+    let samples = parameters.do_sample || SAMPLING.iter().any(|name| fields.has(name));
+    if !samples {
         fields.insert("temperature", &Value::from(0))?;
     }
     // The text that ended it is part of it.
@@ -67,14 +70,28 @@ pub(super) fn read(
     if parameters.top_n_tokens.is_some_and(|count| count > 0) && !details && !streams {
         return Err(invalid("top_n_tokens", "needs `details: true`"));
     }
-    // Events of a stream tell their tokens in any case.
-    let logprobs = (details || streams).then(|| parameters.top_n_tokens.unwrap_or(0));
     let seed = own.parameters.get("seed").or_else(|| body.short("seed"));
+    let seed = seed.and_then(Value::as_u64);
+    let best_of = parameters.best_of.unwrap_or(1);
+    if best_of > 1 {
+        let why = match () {
+            () if streams => "cannot be used in a stream: the likeliest text is known at the end",
+            () if !samples => "needs `do_sample` or `temperature`: without, all texts are the same",
+            () if seed.is_some() => "cannot be used with `seed`, which is of one text",
+            () => "",
+        };
+        if !why.is_empty() {
+            return Err(invalid("best_of", why));
+        }
+    }
+    // Events of a stream tell their tokens in any case, and several texts are compared by them.
+    let tells = details || streams || best_of > 1;
+    let logprobs = tells.then(|| parameters.top_n_tokens.unwrap_or(0));
     let repeated: [(_, Value); 4] = [
         (DETAILS, details.into()),
         (FORM, own.generate_form.into()),
         (FULL_TEXT, parameters.return_full_text.into()),
-        (SEED, seed.and_then(Value::as_u64).into()),
+        (SEED, seed.into()),
     ];
     let repeated = repeated.map(|(name, value)| (name.to_owned(), value));
     let constraint = match parameters.grammar {
@@ -83,6 +100,13 @@ pub(super) fn read(
     };
     let params = OwnParams {
         max_tokens: parameters.max_new_tokens.or(Some(MAX_TOKENS)),
+        truncation: parameters.truncate.map(|most| Truncation {
+            field: "truncate",
+            tokens: Some(most),
+            room: 0,
+            keeps_beginning: false,
+        }),
+        n: parameters.best_of,
         echo: parameters.decoder_input_details,
         logprobs,
         constraint,

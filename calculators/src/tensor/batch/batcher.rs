@@ -1,7 +1,7 @@
 //! The resource: requests of all sessions go in, and come out computed in batches.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,9 +24,16 @@ const JOIN_PATIENCE: Duration = Duration::from_secs(5);
 pub struct Batcher {
     shared: Arc<Shared>,
     info: BatcherInfo,
-    threads: Vec<thread::JoinHandle<()>>,
+    threads: Mutex<Threads>,
     /// Disconnected when all threads have ended.
     ended: Receiver<()>,
+}
+
+/// The threads of a batcher.
+struct Threads {
+    handles: Vec<thread::JoinHandle<()>>,
+    /// Held by each thread, and here until there will be no further one.
+    alive: Option<Sender<()>>,
 }
 
 /// What is known of a request besides its tensors.
@@ -67,25 +74,72 @@ impl Batcher {
         };
         let shared = Arc::new(Shared::new(name, model, shapes, batching.rules()));
         let (alive, ended) = crossbeam_channel::bounded(0);
-        let mut batcher = Self {
+        let instances = batching.instances;
+        let batcher = Self {
             info: BatcherInfo {
                 model: name.to_owned(),
                 batching,
                 inputs,
             },
             shared,
-            threads: Vec::new(),
+            threads: Mutex::new(Threads {
+                handles: Vec::new(),
+                alive: Some(alive),
+            }),
             ended,
         };
-        batcher.spawn(alive.clone(), Shared::keep_time)?;
-        for _ in 0..batcher.info.batching.instances {
-            batcher.spawn(alive.clone(), Shared::serve)?;
-        }
+        batcher.spawn(&mut batcher.threads(), Shared::keep_time)?;
+        batcher.scale(instances)?;
         Ok(batcher)
     }
 
-    fn spawn(&mut self, alive: Sender<()>, serve: fn(&Shared)) -> Result<()> {
+    fn threads(&self) -> MutexGuard<'_, Threads> {
+        // A thread more or less is all that changes under the lock.
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the number of threads that compute batches. One too many ends when its batch is
+    /// computed.
+    ///
+    /// # Errors
+    /// If the number is out of range, or there is no thread.
+    pub fn scale(&self, instances: u32) -> Result<()> {
+        let batching = Batching {
+            instances,
+            ..self.info.batching.clone()
+        };
+        if let Some((option, message)) = batching.problems().into_iter().next() {
+            return Err(Error::invalid(format!("`{option}` {message}")).with_field(option));
+        }
+        let mut threads = self.threads();
+        threads.handles.retain(|thread| !thread.is_finished());
+        self.shared.lock().instances = instances;
+        self.shared.work.notify_all();
+        loop {
+            let mut state = self.shared.lock();
+            if state.computing >= instances {
+                return Ok(());
+            }
+            state.computing += 1;
+            drop(state);
+            let spawned = self.spawn(&mut threads, Shared::serve);
+            if spawned.is_err() {
+                let mut state = self.shared.lock();
+                state.computing -= 1;
+                state.instances = state.computing;
+                return spawned;
+            }
+        }
+    }
+
+    /// The number of threads that compute batches.
+    pub fn instances(&self) -> u32 {
+        self.shared.lock().instances
+    }
+
+    fn spawn(&self, threads: &mut Threads, serve: fn(&Shared)) -> Result<()> {
         let shared = Arc::clone(&self.shared);
+        let alive = threads.alive.clone();
         let builder = thread::Builder::new().name(format!("batch {}", self.info.model));
         let thread = builder.spawn(move || {
             let _alive = alive;
@@ -94,7 +148,7 @@ impl Batcher {
         let thread = thread.map_err(|error| {
             Error::unavailable("no thread can be started for the batcher").with_source(error)
         })?;
-        self.threads.push(thread);
+        threads.handles.push(thread);
         Ok(())
     }
 
@@ -226,11 +280,11 @@ impl Drop for Batcher {
     fn drop(&mut self) {
         self.shared.stop();
         let own = thread::current().id();
-        if self
-            .threads
-            .iter()
-            .any(|thread| thread.thread().id() == own)
-        {
+        let threads = self.threads.get_mut();
+        let threads = threads.unwrap_or_else(PoisonError::into_inner);
+        threads.alive = None;
+        let mut handles = threads.handles.iter();
+        if handles.any(|thread| thread.thread().id() == own) {
             return;
         }
         if self.ended.recv_timeout(JOIN_PATIENCE) == Err(RecvTimeoutError::Timeout) {
@@ -243,7 +297,8 @@ impl Drop for Batcher {
             return;
         }
         // A panic of a thread has been reported there.
-        self.threads
+        threads
+            .handles
             .drain(..)
             .for_each(|thread| drop(thread.join()));
     }

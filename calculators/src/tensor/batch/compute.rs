@@ -39,11 +39,18 @@ impl From<Error> for Failure {
 }
 
 impl Shared {
-    /// Computes batches until the batcher is dropped.
+    /// Computes batches until the batcher is dropped, or there are more threads than there are to be.
     pub(super) fn serve(&self) {
         loop {
             let mut state = self.lock();
             if state.stopping {
+                return;
+            }
+            if state.computing > state.instances {
+                state.computing -= 1;
+                drop(state);
+                // It may have been woken for work that is another's now.
+                self.work.notify_one();
                 return;
             }
             let now = Instant::now();

@@ -27,8 +27,8 @@ pub use graph::{NodeModel, NodeModelOptions, NodeModelSpec};
 pub use measure::{BatcherInfo, BatcherMeasurements};
 pub use node::{DynamicBatch, DynamicBatchPorts};
 pub use options::{
-    Batching, BatchingLevel, DynamicBatchOptions, InputDescription, LevelPolicy, PadValue,
-    QueuePolicy, Ragged, TimeoutAction,
+    Batching, BatchingLevel, DynamicBatchOptions, InputDescription, LevelPolicy, MAX_INSTANCES,
+    PadValue, QueuePolicy, Ragged, TimeoutAction,
 };
 pub use shared::{Answer, Pending};
 pub use source::{BatchedModel, BatcherSpec};

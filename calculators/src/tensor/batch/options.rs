@@ -19,7 +19,7 @@ const MAX_BATCH_SIZE: u32 = 65_536;
 /// Most priority levels, each of which is a queue.
 const MAX_PRIORITY_LEVELS: u32 = 100;
 /// Most threads of a model, each of which is one of the process.
-const MAX_INSTANCES: u32 = 256;
+pub const MAX_INSTANCES: u32 = 256;
 /// The longest wait that a graph can ask for: an hour.
 const MAX_MICROSECONDS: u64 = 3_600_000_000;
 

@@ -38,6 +38,9 @@ pub(super) struct State {
     numbers: u64,
     /// Until when the thread that keeps time sleeps.
     sleeps_until: Option<Instant>,
+    /// Threads that compute, and how many there are to be.
+    pub(super) computing: u32,
+    pub(super) instances: u32,
     pub(super) stopping: bool,
 }
 
@@ -81,6 +84,8 @@ impl Shared {
                 open: HashMap::new(),
                 numbers: 0,
                 sleeps_until: None,
+                computing: 0,
+                instances: 0,
                 stopping: false,
             }),
             work: Condvar::new(),

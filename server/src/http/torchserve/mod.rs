@@ -1,6 +1,5 @@
 //! TorchServe's API: `/predictions` runs a graph of one input with the body of the request,
-//! `/models` says what is served, `/ping` is for probes. What would change the models is refused:
-//! the configuration says what is served.
+//! `/models` says what is served and changes it, `/ping` is for probes.
 
 mod predict;
 
@@ -50,7 +49,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .refuses(OF_A_GRAPH).on(Side::Management),
         Operation::get("/models/{*name}", describe).about(Models, "One of them").answers(List).refuses(OF_A_GRAPH).on(Side::Management),
         change(Operation::post("/models", register), "Adds a folder to the configuration, with `--allow_registration`"),
-        change(Operation::put("/models/{*name}", change_graph), "Says how many workers a graph has, or which version answers"),
+        change(Operation::put("/models/{*name}", change_graph), "Scales the threads of a graph that batches, or makes a version the default"),
         change(Operation::delete("/models/{*name}", unregister), "Takes a graph out of the configuration, with `--allow_registration`"),
     ];
     operations.map(|operation| operation.listed(false)).into()
@@ -128,8 +127,8 @@ async fn change_graph(
     }
     query.check(&["min_worker", "max_worker", "synchronous", "timeout"])?;
     let (name, version) = models::named(&who, &path);
-    models::check_workers(&[number(&query, "min_worker")?, number(&query, "max_worker")?])?;
-    models::scale(&who, name, version).map(Json)
+    let (least, most) = (number(&query, "min_worker")?, number(&query, "max_worker")?);
+    models::scale(&who, (name, version), least, most).map(Json)
 }
 
 async fn register(
@@ -138,7 +137,7 @@ async fn register(
     query: Query,
 ) -> Result<Json<Value>, Failure> {
     query.check(&["url", "model_name", "initial_workers", "synchronous"])?;
-    models::check_workers(&[number(&query, "initial_workers")?])?;
+    models::check_workers(number(&query, "initial_workers")?)?;
     let url = query.one("url")?;
     let url = url.ok_or_else(|| missing("url", "it names the folder of a graph"))?;
     let name = query.one("model_name")?.unwrap_or_default();

@@ -140,6 +140,8 @@ async fn a_graph_that_is_unloaded_stays_out_until_it_is_loaded_by_its_name() {
             .call::<_, RepositoryModelLoadResponse>("RepositoryModelLoad", asked)
             .await
     };
+    let sleeps = read(server.post("/models/unload", r#"{"model": "text"}"#)).await;
+    assert_eq!(sleeps.status, 200);
     unload().await.unwrap();
     unload().await.unwrap();
     let index = async || read(server.post("/v2/repository/index", "")).await.json();
@@ -158,6 +160,12 @@ async fn a_graph_that_is_unloaded_stays_out_until_it_is_loaded_by_its_name() {
         reply.status == 503 && reply.json()["code"] == "unloaded",
         "{reply:?}"
     );
+    // So does who wakes others up.
+    for path in ["/sleep", "/wake_up"] {
+        assert_eq!(read(server.post(path, "")).await.status, 200, "{path}");
+    }
+    assert_eq!(index().await[1], text);
+    assert_eq!(index().await[0]["state"], "READY");
     // A reload leaves it out, even where its file has changed.
     std::fs::write(&file, format!("# Changed.\n{TEXT}")).expect("writable");
     let reloaded = read(server.post("/v1/config/reload", "")).await;

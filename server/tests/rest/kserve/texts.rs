@@ -205,7 +205,8 @@ async fn each_message_of_a_stream_is_a_prompt_and_its_end_comes_last() {
                 let answer = next(&mut answers).await.expect("no status");
                 let answer = answer.expect("no end").infer_response.expect("an answer");
                 assert_eq!(answer.id, id, "{answer:?}");
-                if answer.parameters.contains_key("triton_final_response") {
+                let is_final = &answer.parameters["triton_final_response"];
+                if is_final.parameter_choice == Some(ParameterChoice::BoolParam(true)) {
                     break;
                 }
                 whole.push_str(&String::from_utf8_lossy(
@@ -223,16 +224,27 @@ async fn messages_that_do_not_wait_for_answers_are_answered_in_their_order() {
     let server = server().await;
     let client = Client::connect(&server).await;
     let (sender, mut answers) = begun(&client, said("the third", "a")).await;
-    for text in ["the second", "the first"] {
-        sender.send(said(text, "b")).expect("open");
+    for (text, id) in [("the second", "b"), ("the first", "c")] {
+        sender.send(said(text, id)).expect("open");
     }
     drop(sender);
     let mut texts = Vec::new();
     while let Some(answer) = next(&mut answers).await.expect("OK") {
         let answer = answer.infer_response.expect("an answer");
-        texts.push(String::from_utf8_lossy(&answer.raw_output_contents[0][4..]).into_owned());
+        let is_final = &answer.parameters["triton_final_response"].parameter_choice;
+        assert_eq!(*is_final, Some(ParameterChoice::BoolParam(false)));
+        let text = String::from_utf8_lossy(&answer.raw_output_contents[0][4..]).into_owned();
+        texts.push((answer.id, text));
     }
-    assert_eq!(texts, ["three, the longest of all", "two", "one and more"]);
+    let expected = [
+        ("a", "three, the longest of all"),
+        ("b", "two"),
+        ("c", "one and more"),
+    ];
+    assert_eq!(
+        texts,
+        expected.map(|(id, text)| (id.to_owned(), text.to_owned()))
+    );
 }
 
 /// Two nodes, one of which a side packet chooses.

@@ -88,6 +88,13 @@ def test_triton_gets_tensors_back(triton):
         assert answer.as_numpy("same_text").tolist() == TEXT.tolist()
 
 
+def test_triton_gets_classes(triton):
+    module, client = triton
+    answer = client.infer("mirror", inputs(module), outputs=[module.InferRequestedOutput("same_x", class_count=2)])
+    classes = answer.as_numpy("same_x").tolist()
+    assert classes == [[b"2.500000:1", b"1.000000:0"], [b"4.000000:1", b"3.000000:0"]]
+
+
 def test_triton_gets_json_back(tensors):
     with triton_http.InferenceServerClient(tensors.rest) as client:
         outputs = [triton_http.InferRequestedOutput(name, binary_data=False) for name in ["same_x", "same_text"]]
@@ -125,9 +132,6 @@ def test_triton_is_told_what_is_wrong(triton):
         client.update_log_settings({"log_file": "/tmp/log"})
     with pytest.raises(InferenceServerException, match="trace_level.*otlp_endpoint"):
         client.update_trace_settings("mirror", {"trace_level": ["TIMESTAMPS"], "trace_mode": "opentelemetry"})
-    with pytest.raises(InferenceServerException, match="no such parameter"):
-        outputs = [module.InferRequestedOutput("same_x", class_count=2)]
-        client.infer("mirror", inputs(module), outputs=outputs)
 
 
 def test_triton_streams(tensors):
@@ -141,7 +145,7 @@ def test_triton_streams(tensors):
             result, error = answers.get(timeout=30)
             assert error is None, error
             response = result.get_response()
-            if "triton_final_response" in response.parameters:
+            if response.parameters["triton_final_response"].bool_param:
                 break
             assert response.parameters["OVMS_MP_TIMESTAMP"].int64_param == 5
             found[response.outputs[0].name] = result
@@ -309,7 +313,7 @@ def test_a_stream_has_several_prompts_and_each_ends_with_its_final_answer(tensor
                 assert error is None, error
                 response = result.get_response()
                 assert response.id == f"q{number}"
-                if "triton_final_response" in response.parameters:
+                if response.parameters["triton_final_response"].bool_param:
                     break
                 if response.outputs[0].name == "text":
                     text += result.as_numpy("text")[0].decode()
@@ -336,3 +340,32 @@ def test_health_of_grpc(tensors):
             response_deserializer=health.HealthCheckResponse.FromString,
         )
         assert check(health.HealthCheckRequest(service="mirror")).status == 1
+
+
+def test_a_stream_of_prompts_tells_whose_each_answer_is(tensors, answers):
+    """As Triton's clients of decoupled models do, which ask for no final responses."""
+    asked = [(answer["messages"][0]["content"], answer["expected"]) for answer in answers if len(answer["messages"]) == 1][:2] * 2
+    with triton_grpc.InferenceServerClient(tensors.grpc) as client:
+        given = queue.Queue()
+        client.start_stream(callback=lambda result, error: given.put((result, error)))
+        for number, (question, _) in enumerate(asked):
+            prompt = triton_grpc.InferInput("prompt", [1], "BYTES").set_data_from_numpy(np.array([question.encode()], dtype=np.object_))
+            parameters = {"temperature": 0, "stream": True} if number == 0 else None
+            client.async_stream_infer("text", [prompt], request_id=f"q{number}", parameters=parameters)
+        texts, finished = {}, 0
+        while finished < len(asked):
+            result, error = given.get(timeout=30)
+            assert error is None, error
+            response = result.get_response()
+            assert not response.parameters["triton_final_response"].bool_param
+            if response.outputs[0].name == "text":
+                texts[response.id] = texts.get(response.id, "") + result.as_numpy("text")[0].decode()
+            else:
+                finished += 1
+        client.stop_stream()
+    while not given.empty():
+        result, error = given.get()
+        assert error is None, error
+        response = result.get_response()
+        texts[response.id] = texts.get(response.id, "") + result.as_numpy("text")[0].decode()
+    assert texts == {f"q{number}": expected for number, (_, expected) in enumerate(asked)}
