@@ -71,11 +71,11 @@ pub(super) async fn predict(
 
 /// Reads the inputs of a graph, and the number of their rows.
 fn read(ports: &[Port], body: &Bytes) -> Result<(Tensors, usize), Failure> {
-    let mut parts = fields(&JsonBody::scan(body.clone())?, body);
-    parts.retain(|part| part.name != SIGNATURE.0 || part.bytes != SIGNATURE.1);
+    let mut sent = fields(&JsonBody::scan(body.clone())?, body);
+    sent.retain(|part| part.name != SIGNATURE.0 || part.bytes != SIGNATURE.1);
     let expected = "expected `instances`, the rows of the inputs, and nothing else";
-    let other = parts.iter().find(|part| part.name != INSTANCES);
-    let given = match (parts.first(), other) {
+    let other = sent.iter().find(|part| part.name != INSTANCES);
+    let given = match (sent.first(), other) {
         (Some(given), None) => given,
         (_, Some(other)) => return Err(other.wrong(expected)),
         (None, None) => return Err(wrong(INSTANCES, expected)),
