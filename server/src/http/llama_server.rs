@@ -76,7 +76,7 @@ async fn props(who: RequestContext, query: Query) -> Result<Json<Value>, Failure
     }
     let ready = with_language_model(&who, name).await?;
     let model = language_model(&ready)?;
-    let reads = ready.servable.reads();
+    let modalities = ready.servable.reads();
     let (vocab, engine) = (model.vocab(), model.engine());
     let template = |with_tools| {
         let template = model.chat_template(with_tools).ok();
@@ -86,7 +86,7 @@ async fn props(who: RequestContext, query: Query) -> Result<Json<Value>, Failure
         "default_generation_settings": { "n_ctx": engine.context_length() },
         "total_slots": engine.info().max_num_seqs,
         "model_alias": ready.servable.name(),
-        "modalities": { "vision": reads.contains(&"image"), "audio": reads.contains(&"audio") },
+        "modalities": { "vision": modalities.contains(&"image"), "audio": modalities.contains(&"audio") },
         "chat_template": template(false),
         "bos_token": vocab.bos_text(),
         "eos_token": vocab.eos_text(),

@@ -26,7 +26,7 @@ pub(super) struct KnobFlags {
     /// Flash attention: on, off or auto.
     #[arg(long, value_name = "SWITCH", num_args = 0..=1, default_missing_value = "on", value_parser = ["on", "off", "auto"])]
     flash_attn: Option<String>,
-    /// Type of cached keys, such as f16 or q8_0.
+    /// Type of cached keys, such as f16.
     #[arg(long, value_name = "TYPE")]
     cache_type_k: Option<String>,
     /// Type of cached values.
