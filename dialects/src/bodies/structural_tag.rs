@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use super::shapes::short_text;
 
 /// Maximum number of tags, or of triggers: each is an alternative of a grammar.
-const MAX_TAGS: usize = 128;
+pub const MAX_TAGS: usize = 128;
+
+/// Longest format, in bytes of JSON.
+pub const MAX_FORMAT_BYTES: usize = 1 << 16;
 
 /// Longest text that a tag begins or ends with.
 const MAX_TAG_CHARS: usize = 1_024;
