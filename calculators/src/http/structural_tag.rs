@@ -1,7 +1,10 @@
 //! Structural tags, as vLLM has them: free text with parts in it that match something,
 //! each between texts that say where it begins and ends.
 
-use graphmill_dialects::bodies::structural_tag::{Format, StructuralTag, Structure, Tag};
+use graphmill_dialects::{
+    bodies::structural_tag::{Format, MAX_FORMAT_BYTES, MAX_TAGS, StructuralTag, Structure, Tag},
+    error::at_most,
+};
 use graphmill_engine::Result;
 
 use super::fields::{code, invalid};
@@ -22,6 +25,7 @@ pub(super) fn constraint(tag: StructuralTag, field: &str) -> Result<Constraint> 
             triggers: None,
         } => {
             let field = format!("{field}.format");
+            at_most(&field, format.to_string().len(), MAX_FORMAT_BYTES, "bytes")?;
             let read = serde_json::from_value(format);
             let format =
                 read.map_err(|error| invalid(&field, format!("is not supported: {error}")))?;
@@ -59,8 +63,13 @@ fn triggered(
     place: impl Fn(usize) -> String,
     field: &str,
 ) -> Result<Constraint> {
+    at_most(field, triggers.len(), MAX_TAGS, "triggers")?;
+    at_most(field, parts.len(), MAX_TAGS, "tags")?;
     let mut marked: Vec<(String, Vec<Constraint>)> = Vec::new();
     for (index, trigger) in triggers.into_iter().enumerate() {
+        if trigger.is_empty() {
+            return Err(invalid(format!("{field}[{index}]"), "must not be empty"));
+        }
         if marked
             .iter()
             .any(|(other, _)| other.contains(&trigger) || trigger.contains(other))
@@ -79,6 +88,9 @@ fn triggered(
             return Err(invalid(place(index), "begins with none of the triggers"));
         };
         parts.push(sequence([text(rest), then]));
+    }
+    if marked.is_empty() {
+        return Err(invalid(field, "must not be an empty array"));
     }
     if let Some(index) = marked.iter().position(|(_, parts)| parts.is_empty()) {
         return Err(invalid(

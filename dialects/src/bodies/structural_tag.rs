@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use super::shapes::short_text;
 
 /// Maximum number of tags, or of triggers: each is an alternative of a grammar.
-const MAX_TAGS: usize = 128;
+pub const MAX_TAGS: usize = 128;
+
+/// Longest format, in bytes of JSON.
+pub const MAX_FORMAT_BYTES: usize = 1 << 16;
 
 /// Longest text that a tag begins or ends with.
 const MAX_TAG_CHARS: usize = 1_024;
@@ -15,6 +18,7 @@ const MAX_TAG_CHARS: usize = 1_024;
 /// A structural tag: either a format, or its older form.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(extend("x-shown" = shown()))]
 pub struct StructuralTag {
     /// Parts of the text.
     #[schemars(length(min = 1, max = MAX_TAGS))]
@@ -118,6 +122,24 @@ pub struct Tag {
     pub content: Box<Format>,
     /// The text behind it.
     pub end: String,
+}
+
+/// The schema of one whose parts fit to its triggers.
+fn shown() -> Value {
+    let part = json!({
+        "type": "object", "required": ["begin", "end"],
+        "properties": {
+            "begin": { "enum": ["<tag>"] }, "end": { "type": "string", "maxLength": MAX_TAG_CHARS },
+        },
+    });
+    json!({
+        "type": "object", "required": ["type", "structures", "triggers"],
+        "properties": {
+            "type": { "enum": ["structural_tag"] },
+            "structures": { "type": "array", "items": part, "minItems": 1, "maxItems": 2 },
+            "triggers": { "type": "array", "items": { "enum": ["<tag>"] }, "minItems": 1, "maxItems": 1 },
+        },
+    })
 }
 
 fn any_json() -> Value {

@@ -98,9 +98,9 @@ fn value(field: &str) -> Value {
     match field {
         "messages" => json!([{ "role": "user", "content": QUESTION }]),
         "prompt" | "text_input" => json!("Once upon a time"),
-        "input" | "inputs" | "text" | "query" => json!(QUESTION),
+        "input" | "inputs" | "text" | "text_1" | "query" => json!(QUESTION),
         "texts" => json!([QUESTION]),
-        "documents" => json!([
+        "documents" | "text_2" => json!([
             "A side packet is a value without a timestamp.",
             "Bread is baked."
         ]),

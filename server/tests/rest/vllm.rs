@@ -322,6 +322,22 @@ async fn what_no_text_can_be_held_to_is_named() {
             "structured_outputs.structural_tag",
         ),
         (
+            json!({ "structured_outputs": { "structural_tag": { "structures": [], "triggers": [""] } } }),
+            "structured_outputs.structural_tag.triggers[0]",
+        ),
+        (
+            json!({ "structured_outputs": { "structural_tag": { "structures": [], "triggers": [] } } }),
+            "structured_outputs.structural_tag.triggers",
+        ),
+        (
+            json!({ "structured_outputs": { "structural_tag": { "structures": [], "triggers": vec!["x"; 129] } } }),
+            "structured_outputs.structural_tag.triggers",
+        ),
+        (
+            new(json!({ "type": "const_string", "value": "x".repeat(1 << 16) })),
+            "response_format.format",
+        ),
+        (
             json!({ "structured_outputs": { "structural_tag": 5 } }),
             "structured_outputs.structural_tag",
         ),

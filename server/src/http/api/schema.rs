@@ -2,7 +2,7 @@
 
 use graphmill_calculators::{http::dialect::Place, llm::LlmOptions};
 use graphmill_dialects::{
-    bodies::{COMPLETIONS, DETOKENIZE, EMBEDDINGS, ENCODE, TOKENIZE},
+    bodies::{COMPLETIONS, DETOKENIZE, EMBEDDINGS, ENCODE, POOLING, TOKENIZE},
     schema,
 };
 use serde_json::{Map, Value, json};
@@ -111,7 +111,7 @@ pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
 fn shown(name: &str, field: &Value, body: Body, known: &Known<'_>) -> Value {
     let mut schema = field.clone();
     let most = match body.endpoint() {
-        EMBEDDINGS => known.embedding_vocabulary,
+        EMBEDDINGS | POOLING => known.embedding_vocabulary,
         _ => known.vocabulary,
     };
     strip(&mut schema, most.saturating_sub(1));
