@@ -21,5 +21,10 @@ def test_text_generation(serve_one):
     assert "".join(event.token.text for event in events if not event.token.special) == answer.generated_text
     assert events[-1].generated_text == answer.generated_text and events[-1].details.generated_tokens == 12
     assert client.generate(PROMPT, max_new_tokens=3, return_full_text=True).generated_text.startswith(PROMPT)
+    cut = client.generate(PROMPT, max_new_tokens=3, truncate=4, decoder_input_details=True)
+    assert len(cut.details.prefill) == 4
+    best = client.generate(PROMPT, max_new_tokens=4, best_of=3, do_sample=True, temperature=1.5).details
+    likelihoods = [sum(token.logprob for token in text.tokens) for text in [best, *best.best_of_sequences]]
+    assert len(likelihoods) == 3 and max(likelihoods) == likelihoods[0]
     with pytest.raises(ValidationError):
-        client.generate(PROMPT, truncate=4)
+        client.generate(PROMPT, watermark=True)

@@ -137,3 +137,44 @@ fn is_number(text: &str) -> bool {
     text.parse::<i64>().is_ok_and(|it| it.to_string() == text)
         || text.parse::<u64>().is_ok_and(|it| it.to_string() == text)
 }
+
+#[cfg(test)]
+mod tests {
+    use graphmill_grammar::{SourceMap, diag::has_errors, parse};
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_can_be_read_and_what_cannot_be_written_is_refused() {
+        let config = r#"{
+            "parameters": {"a \"b\"\n}": {"stringValue": "\\ \u0001 \u2028 é"}},
+            "dims": ["-1", 3], "nested": {"a": {"b": [{"c": 1.5}, {}]}}, "none": null, "empty": [],
+            "data_type": "TYPE_FP32", "format": "no word", "priorityQueuePolicy": {"1": {}, "x": {}}
+        }"#;
+        let written = text(config).expect("a text");
+        let mut sources = SourceMap::new();
+        let id = sources.add("config", written.clone());
+        let (_, diagnostics) = parse(&sources, id);
+        assert!(!has_errors(&diagnostics), "{written}\n{diagnostics:?}");
+        for part in [
+            "dims: -1",
+            "data_type: TYPE_FP32",
+            "format: \"no word\"",
+            "key: 1 ",
+        ] {
+            assert!(written.contains(part), "{written}");
+        }
+        let deep = format!("{}1{}", "{\"a\":".repeat(500), "}".repeat(500));
+        for wrong in [
+            "",
+            "[]",
+            "1",
+            r#"{"a b": 1}"#,
+            r#"{"": 1}"#,
+            r#"{"a": [[1]]}"#,
+            &deep,
+        ] {
+            assert!(text(wrong).is_err(), "{wrong}");
+        }
+    }
+}
