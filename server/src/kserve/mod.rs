@@ -31,7 +31,7 @@ pub(crate) use statistics::Statistics;
 use crate::errors::{Cause, Failure};
 
 /// The part of a name that an error shows, in bytes.
-const SHOWN_BYTES: usize = 100;
+pub(crate) const SHOWN_BYTES: usize = 100;
 
 /// Refuses an operation with shared memory.
 pub(crate) fn no_shared_memory() -> Failure {

@@ -11,7 +11,7 @@ mod tensors;
 
 pub(crate) use parts::{Kind, Part, fields};
 pub(crate) use predict::{Pieces, Prediction, PredictionRequest, predict};
-pub(crate) use tensors::TEXT;
+pub(crate) use tensors::{TEXT, json as write_tensor, read as read_tensor};
 
 use crate::app::state::App;
 

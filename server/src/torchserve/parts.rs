@@ -80,7 +80,7 @@ impl Part {
     }
 
     /// Refuses the part.
-    pub(super) fn wrong(&self, why: impl std::fmt::Display) -> Failure {
+    pub(crate) fn wrong(&self, why: impl std::fmt::Display) -> Failure {
         wrong(shortened(&self.name, SHOWN_BYTES), why)
     }
 

@@ -20,7 +20,7 @@ const MAX_DIMENSIONS: usize = 16;
 ///
 /// Text is the text. JSON is the elements of what the graph declares. Anything else is the bytes of
 /// it, or one element of BYTES.
-pub(super) fn read(input: &Port, part: &Part) -> Result<Tensor, Failure> {
+pub(crate) fn read(input: &Port, part: &Part) -> Result<Tensor, Failure> {
     let (is_json, is_text) = (part.kind == Kind::Json, part.kind == Kind::Text);
     let is_element = matches!(input.datatype, None | Some(Datatype::Bytes));
     let tensor = match input.datatype {
@@ -128,7 +128,7 @@ pub(super) fn only_element(tensor: &Tensor) -> Option<&[u8]> {
 }
 
 /// The elements in arrays, as the shape says.
-fn json(tensor: &Tensor) -> Result<String, String> {
+pub(crate) fn json(tensor: &Tensor) -> Result<String, String> {
     let flat = data_to_json(tensor)?;
     let elements: Vec<&RawValue> =
         serde_json::from_str(flat.get()).map_err(|error| error.to_string())?;

@@ -4,6 +4,7 @@
 mod infer;
 mod models;
 mod request;
+mod rows;
 
 use std::sync::Arc;
 
@@ -42,6 +43,9 @@ const OF_REQUESTS: &[Cause] = &[
 
 /// The path of a run of a graph.
 pub(super) const INFER: &str = "/v2/models/{name}/infer";
+
+/// The path of version 1, whose names end in a verb.
+const OF_VERSION_1: &str = "/v1/models/{*name}";
 
 #[rustfmt::skip]
 const OF_A_RUN: &[Parameter] = &[
@@ -92,6 +96,8 @@ pub(super) fn operations() -> Vec<Operation> {
         Operation::post(graph::routes::BEHIND_GRAPH, post_model).listed(false),
         Operation::behind("post", INFER).about(Tensors, "Runs a graph with tensors").takes(OF_A_RUN)
             .answers(Answer::Json(&["model_name", "model_version", "outputs"])),
+        Operation::post(OF_VERSION_1, rows::predict).about(Tensors, "Runs a graph with rows of tensors, as version 1 of the protocol has it").answers(Answer::Any)
+            .listed(false),
     ];
     let own = own.into_iter().chain(managed.map(|it| it.on(Side::Management)));
     let own = own.map(|it| if it.method == "post" { it.refuses(OF_REQUESTS) } else { it });
@@ -106,7 +112,8 @@ pub(super) fn owns(path: &str) -> bool {
         let mut all = own.iter().chain(&SHARED_MEMORY);
         all.any(|under| below.starts_with(under))
     };
-    path == "/v2" || below.is_some_and(is_own)
+    let is_first = path.starts_with("/v1/models/") && path.ends_with(rows::VERB);
+    is_first || path == "/v2" || below.is_some_and(is_own)
 }
 
 /// The methods of a path, perhaps of a dialect, where its route takes more: those of all paths

@@ -132,6 +132,8 @@ fn object(model: &Model) -> Value {
     let mut object = json!({
         "id": model.id(), "object": "model", "created": model.since(), "owned_by": "graphmill",
         "state": model.servable.state_name().as_str(), "status": residence::status(&model.servable),
+        // KServe's clients read it at the same path.
+        "ready": model.servable.unready().is_none(),
     });
     let aliases = model.servable.aliases();
     if !aliases.is_empty() && model.adapter.is_none() {

@@ -10,6 +10,7 @@ mod nodes;
 #[cfg(feature = "onnx")]
 mod onnx;
 mod repository;
+mod rows;
 mod sequences;
 mod stream;
 mod texts;
