@@ -1,4 +1,4 @@
-//! Images that a request names by URLs which somebody has to fetch before a node reads it.
+//! Images that a request names by URLs or paths, which somebody has to fetch before a node reads it.
 
 use graphmill_engine::Result;
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use crate::payload::JsonBody;
 pub struct RemoteImage {
     /// Its place in the request, for errors: `messages[0].content[1]`.
     pub field: String,
-    /// Its URL, with `http` or `https`.
+    /// Its URL, with `http`, `https` or `file`, or its path, which begins with `/`.
     pub url: String,
     /// The field of the body that it is in, and where the URL is in that.
     place: (&'static str, String),
@@ -102,9 +102,8 @@ fn url_of(part: &Map<String, Value>) -> Option<(&'static str, &str)> {
 
 fn is_remote(url: &str) -> bool {
     let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
-    ["http", "https"]
-        .iter()
-        .any(|it| scheme.eq_ignore_ascii_case(it))
+    let schemes = ["http", "https", "file"];
+    url.starts_with('/') || schemes.iter().any(|it| scheme.eq_ignore_ascii_case(it))
 }
 
 #[cfg(test)]
@@ -121,6 +120,8 @@ mod tests {
                 { "type": "image_url", "image_url": { "url": "https://a/1" } },
                 { "type": "image_url", "image_url": { "url": "data:image/png;base64,AA" } },
                 { "type": "image", "source": { "type": "url", "url": "HTTP://a/2" } },
+                { "type": "image_url", "image_url": { "url": "/a/b.png" } },
+                { "type": "image_url", "image_url": { "url": "file:///a/c.png" } },
                 { "type": "tool_result", "content": [
                     { "type": "image", "source": { "type": "url", "url": "http://a/3" } },
                 ]},
@@ -136,7 +137,9 @@ mod tests {
             &[
                 "messages[0].content[1]",
                 "messages[0].content[3]",
-                "messages[0].content[4].content[0]",
+                "messages[0].content[4]",
+                "messages[0].content[5]",
+                "messages[0].content[6].content[0]",
             ],
             &["input[0].content[0]", "input[1].output[0]"],
         ];

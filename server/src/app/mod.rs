@@ -153,8 +153,9 @@ impl Server {
         let (stage, stage_now) = watch::channel(Stage::Running);
         let served = Arc::new(Served::new(options.graph_settings(), registry));
         let sequences = Sequences::new(options.sequences.clone());
-        let media_hosts = options.media_hosts.clone();
-        let media = (!media_hosts.is_empty()).then(|| Media::new(media_hosts));
+        let (hosts, folder) = (options.media_hosts.clone(), options.media_folder.clone());
+        let has_media = !hosts.is_empty() || folder.is_some();
+        let media = has_media.then(|| Media::new(hosts, folder));
         let runner = Arc::new(Runner {
             served: Arc::clone(&served),
             running: Arc::default(),

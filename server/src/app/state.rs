@@ -117,6 +117,9 @@ pub struct Options {
 
 /// The usual [`Options::max_body_bytes`]: room for a prompt that fills a context of a million
 /// tokens.
+    /// The folder whose images requests may name by their paths, without symbolic links; without it,
+    /// none.
+    pub media_folder: Option<PathBuf>,
 const MAX_BODY_BYTES: usize = 8 << 20;
 
 /// The usual [`Options::max_bodies_bytes`].

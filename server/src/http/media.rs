@@ -1,5 +1,5 @@
-//! Images that requests name by URLs. They are fetched before a graph gets the request, from hosts
-//! that the server's options name and from nowhere else.
+//! Images that requests name by URLs or paths. They are fetched before a graph gets the request, from
+//! hosts and the folder that the server's options name and from nowhere else.
 //!
 //! A name is looked up once, and the connection goes to an address that was found then: the owner
 //! of a name cannot point it at a machine of the server's own network, before or after the check.
@@ -7,8 +7,10 @@
 
 use std::{
     collections::HashMap,
-    io,
+    fs::{self, File},
+    io::{self, Read as _},
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
     str::FromStr,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -23,7 +25,7 @@ use reqwest::{
     Client, Url,
     dns::{Addrs, Name, Resolve, Resolving},
 };
-use tokio::{net::lookup_host, sync::Semaphore, time::timeout};
+use tokio::{net::lookup_host, sync::Semaphore, task::spawn_blocking, time::timeout};
 
 use crate::{
     bodies::Share,
@@ -77,17 +79,20 @@ impl MediaHost {
 /// Fetches images.
 pub(crate) struct Media {
     hosts: Vec<MediaHost>,
+    /// The folder that files are read from, without symbolic links.
+    folder: Option<PathBuf>,
     client: Client,
     /// By owner: those that fetch something.
     fetching: Mutex<HashMap<Option<Owner>, Arc<Semaphore>>>,
 }
 
 impl Media {
-    /// Fetches from these hosts.
-    pub(crate) fn new(hosts: Vec<MediaHost>) -> reqwest::Result<Self> {
+    /// Fetches from these hosts, and reads files in this folder.
+    pub(crate) fn new(hosts: Vec<MediaHost>, folder: Option<PathBuf>) -> reqwest::Result<Self> {
         let client = http_client::builder().dns_resolver(Public);
         Ok(Self {
             hosts,
+            folder,
             client: client.build()?,
             fetching: Mutex::default(),
         })
@@ -116,8 +121,13 @@ impl Media {
         let _turn = turns.acquire().await.map_err(closed)?;
         let mut files = Vec::new();
         for image in &images {
-            let url = self.allowed(image)?;
-            let fetched = timeout(PATIENCE, self.get(image, url, share)).await;
+            let fetching = async {
+                match file_path(image) {
+                    Some(path) => self.read(image, path?, share).await,
+                    None => self.get(image, self.allowed(image)?, share).await,
+                }
+            };
+            let fetched = timeout(PATIENCE, fetching).await;
             let file = fetched.unwrap_or_else(|_| {
                 let why = format!("is the URL of an image that did not come within {PATIENCE:?}");
                 Err(refused(image, &why))
@@ -154,6 +164,38 @@ impl Media {
         Err(refused(image, why).with_code("unsupported_parameter"))
     }
 
+    /// Reads a file in the folder. What lies elsewhere is as if it were not there.
+    async fn read(
+        &self,
+        image: &RemoteImage,
+        path: PathBuf,
+        share: &Arc<Share>,
+    ) -> Result<Bytes, Failure> {
+        let Some(folder) = self.folder.clone() else {
+            let why = "is the path of an image, and this server reads no files (--allowed_local_media_path)";
+            return Err(refused(image, why).with_code("unsupported_parameter"));
+        };
+        let mut lease = share.lease();
+        let reading = spawn_blocking(move || {
+            let Ok((file, size)) = open_in(&folder, &path) else {
+                return Ok(None);
+            };
+            lease.take(usize::try_from(size).unwrap_or(usize::MAX))?;
+            let mut bytes = Vec::new();
+            let read = file.take(size).read_to_end(&mut bytes);
+            Ok::<_, Failure>(read.is_ok().then(|| lease.keeps(bytes.into())))
+        });
+        let read = reading.await.map_err(|_| Failure::stopping())?;
+        match read {
+            Ok(Some(bytes)) => Ok(bytes),
+            Ok(None) => {
+                let why = "is the path of no file in the folder that this server reads images from (--allowed_local_media_path)";
+                Err(refused(image, why))
+            }
+            Err(failure) => Err(too_large(image, failure)),
+        }
+    }
+
     async fn get(
         &self,
         image: &RemoteImage,
@@ -180,14 +222,41 @@ impl Media {
         let headers = HeaderMap::new();
         let read = share.read(&headers, Body::new(reqwest::Body::from(answer)));
         read.await.map_err(|failure| match failure.cause {
-            Cause::BodyTooLarge => {
-                let why = "is the URL of an image with more bytes than a body can have (--max_body_bytes)";
-                refused(image, why).with_code("image_too_large")
-            }
             Cause::BadRequest => refused(image, "is the URL of an image that did not come whole"),
-            _ => failure,
+            _ => too_large(image, failure),
         })
     }
+}
+
+/// The path of an image that is a file here.
+fn file_path(image: &RemoteImage) -> Option<Result<PathBuf, Failure>> {
+    if image.url.starts_with('/') {
+        return Some(Ok(image.url.clone().into()));
+    }
+    let url = Url::parse(&image.url).ok();
+    let url = url.filter(|url| url.scheme() == "file")?;
+    let path = url.to_file_path();
+    Some(path.map_err(|()| refused(image, "is the URL of no file of this machine")))
+}
+
+/// Opens a file in a folder, wherever links lead to, and tells its size.
+fn open_in(folder: &Path, path: &Path) -> io::Result<(File, u64)> {
+    let path = fs::canonicalize(path)?;
+    if !path.starts_with(folder) || !path.is_file() {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    let file = File::open(path)?;
+    let size = file.metadata()?.len();
+    Ok((file, size))
+}
+
+/// Tells of an image with too many bytes which one it is.
+fn too_large(image: &RemoteImage, failure: Failure) -> Failure {
+    if failure.cause != Cause::BodyTooLarge {
+        return failure;
+    }
+    let why = "is an image with more bytes than a body can have (--max_body_bytes)";
+    refused(image, why).with_code("image_too_large")
 }
 
 fn refused(image: &RemoteImage, why: &str) -> Failure {

@@ -181,6 +181,69 @@ async fn what_is_no_image_of_an_allowed_host_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_image_is_read_from_the_folder_that_is_named_and_from_nowhere_else() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path().canonicalize().expect("a folder");
+    let (inside, outside) = (folder.join("in"), folder.join("outside.png"));
+    std::fs::create_dir(&inside).expect("writable");
+    let file = png(8, 8, 3);
+    for path in [&inside.join("a b.png"), &outside] {
+        std::fs::write(path, &file).expect("writable");
+    }
+    std::fs::write(inside.join("long.png"), vec![0; MAX_BYTES + 1]).expect("writable");
+    std::os::unix::fs::symlink(&outside, inside.join("link.png")).expect("writable");
+    let allowed = inside.clone();
+    let server = server_with(&[], |options| options.media_folder = Some(allowed)).await;
+    let expected = server.chat(&chat("sees", &[url(&file)])).await.json();
+    let at = |name: &str| format!("{}/{name}", inside.display());
+    for path in [at("a b.png"), format!("file://{}", at("a%20b.png"))] {
+        let answer = server
+            .chat(&chat("sees", std::slice::from_ref(&path)))
+            .await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text);
+        assert!(
+            is_same(&answer.json(), &expected),
+            "{path}: {}",
+            answer.text
+        );
+    }
+    for (path, code, message) in [
+        (at("link.png"), "invalid_image_url", "no file in the folder"),
+        (
+            at("../outside.png"),
+            "invalid_image_url",
+            "no file in the folder",
+        ),
+        (
+            at("nothing.png"),
+            "invalid_image_url",
+            "no file in the folder",
+        ),
+        (at(""), "invalid_image_url", "no file in the folder"),
+        (
+            "file://host/a.png".to_owned(),
+            "invalid_image_url",
+            "no file",
+        ),
+        (at("long.png"), "image_too_large", "--max_body_bytes"),
+        (
+            "http://127.0.0.1/a.png".to_owned(),
+            "unsupported_parameter",
+            "--allowed_media_domains",
+        ),
+    ] {
+        let answer = server.chat(&chat("sees", &[path])).await;
+        assert_eq!(answer.status, 400, "{}", answer.text);
+        check(&answer.json()["error"], code, message);
+    }
+    let host = ["127.0.0.1:9".to_owned()];
+    let server = self::server(&host).await;
+    let answer = server.chat(&chat("sees", &[at("a b.png")])).await;
+    let (code, message) = ("unsupported_parameter", "--allowed_local_media_path");
+    check(&answer.json()["error"], code, message);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_fetched_unless_hosts_are_named() {
     let host = Host::start(png(8, 8, 3));
     let server = server(&[]).await;

@@ -143,7 +143,8 @@ impl ImageLimits {
 fn base64(image: &MediaSource) -> Result<&str> {
     let url = &*image.data;
     let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
-    if scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https") {
+    let schemes = ["http", "https", "file"];
+    if schemes.iter().any(|it| scheme.eq_ignore_ascii_case(it)) {
         let message =
             "is the URL of an image, and this server fetches none: send its bytes as Base64";
         return Err(wrong(&image.field, message, "unsupported_parameter"));

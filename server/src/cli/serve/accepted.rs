@@ -22,8 +22,8 @@ const IDLE_SEQUENCES: &str =
 const NO_SNAPSHOTS: &str = "what is served is what the configuration says";
 const KEYS: &str = "--api_key_file says who may do what";
 const LOG: &str = "--log_level, --log_format and --log_path say what is logged";
-const NO_FILES: &str =
-    "requests cannot name files here: images are fetched from --allowed_media_domains alone";
+const GPUS: &str = "--target_device AUTO computes on all GPUs, and split_mode in --plugin_config says how they share a model";
+const ONE_PROCESS: &str = "one process answers all requests and batches them";
 const NO_CONVERSION: &str = "models are not converted: `--quantization 4bit` or `8bit`, or a name such as org/repo:Q8_0, \
                             says which weights are served";
 
@@ -70,7 +70,6 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
         WithValue,
         "pages of --allowed_origins may send any header",
     ),
-    ("allowed_local_media_path", WithValue, NO_FILES),
     (
         "verbose_response",
         Alone,

@@ -103,6 +103,12 @@ pub(super) struct Arguments {
     /// appear.
     ///
     /// Without it, a server that has nothing to serve exits with status 1.
+    /// Folder whose images requests may name by their paths, `/images/a.png` or
+    /// `file:///images/a.png`.
+    ///
+    /// Everybody who can send requests can have the server describe the images in it.
+    #[arg(help_heading = heading::SECURITY, long, value_name = "FOLDER", value_parser = folder)]
+    allowed_local_media_path: Option<PathBuf>,
     #[arg(help_heading = heading::LIFECYCLE, long)]
     wait_for_models: bool,
     /// Leaves out the page at `/`.
@@ -156,6 +162,13 @@ fn size(text: &str) -> Result<usize, String> {
     let unit = match text[digits.len()..].trim().to_ascii_lowercase().as_str() {
         "" | "b" => 0,
         "k" | "kib" => 10,
+/// Reads the path of a folder, and follows its links.
+fn folder(text: &str) -> Result<PathBuf, String> {
+    let folder = PathBuf::from(text).canonicalize();
+    let folder = folder.ok().filter(|it| it.is_dir());
+    folder.ok_or_else(|| "expected a folder that is there".to_owned())
+}
+
         "m" | "mib" => 20,
         "g" | "gib" => 30,
         _ => return Err("expected a number of bytes, such as 8388608 or 8MiB".to_owned()),
@@ -280,6 +293,7 @@ fn try_run(
         .apply(arguments.rest_port, arguments.port, &mut options)?;
     if !options.grpc.is_empty()
         && given.value_source("rest_port") == Some(ValueSource::DefaultValue)
+        media_folder: arguments.allowed_local_media_path.clone(),
     {
         tracing::info!(
             "`--port` is the port of gRPC; REST is at {}, and `--rest_port` chooses another",
