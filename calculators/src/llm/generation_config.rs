@@ -31,12 +31,18 @@ pub struct GenerationConfig {
 }
 
 impl GenerationConfig {
-    /// Reads the file beside a model; nothing is set where there is none.
-    pub(super) fn beside(model: &Path, files: &dyn FileSource, n_vocab: usize) -> Result<Self> {
-        let path = model.with_file_name(FILE);
+    /// Reads the file beside a model, or the one that is named; nothing is set where there is none
+    /// and none is named.
+    pub(super) fn beside(
+        model: &Path,
+        named: Option<&Path>,
+        files: &dyn FileSource,
+        n_vocab: usize,
+    ) -> Result<Self> {
+        let path = model.with_file_name(named.unwrap_or(FILE.as_ref()));
         let wrong = |reason: String| Error::invalid(format!("`{}`: {reason}", path.display()));
         let bytes = match files.read(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(Self::default());
             }
             read => read.map_err(|error| wrong(error.to_string()))?,

@@ -36,6 +36,8 @@ pub struct ModelSpec {
     pub engine: LlmEngineSpec,
     /// A chat template that replaces the model's own.
     pub chat_template: Option<PathBuf>,
+    /// Sampling defaults in the place of those beside the model, relative to its folder.
+    pub generation_config: Option<PathBuf>,
     /// How the model writes tool calls, by the name of the format; empty for what its chat template
     /// says.
     pub tool_parser: String,
@@ -290,7 +292,12 @@ impl Resource for LanguageModel {
         let formats =
             OutputFormats::new(&spec.tool_parser, &spec.reasoning_parser, taught, &*vocab)?
                 .guided(spec.guided_tool_calls);
-        let generation = GenerationConfig::beside(&spec.engine.model, files, vocab.n_vocab())?;
+        let generation = GenerationConfig::beside(
+            &spec.engine.model,
+            spec.generation_config.as_deref(),
+            files,
+            vocab.n_vocab(),
+        )?;
         Ok(Self {
             generation,
             media: spec.media,

@@ -65,9 +65,11 @@ impl LlmOptions {
             c.option_error("reasoning_parser", message);
         }
         let chat_template = Some(&node.chat_template_file).filter(|path| !path.is_empty());
+        let config = Some(&node.generation_config_path).filter(|path| !path.is_empty());
         ModelSpec {
             engine,
             chat_template: chat_template.map(Into::into),
+            generation_config: config.map(Into::into),
             tool_parser: node.tool_parser.clone(),
             reasoning_parser: node.reasoning_parser.clone(),
             guided_tool_calls: node.enable_tool_guided_generation,
@@ -157,6 +159,11 @@ impl LlmNodeOptions {
                 "sparse_attention_config",
                 self.sparse_attention_config.is_some(),
                 "attention is exact",
+            ),
+            (
+                "cache_interval_multiplier",
+                self.cache_interval_multiplier.is_some(),
+                "llama.cpp keeps the whole state",
             ),
         ];
         for (option, _, effect) in ignored.iter().filter(|(_, given, _)| *given) {

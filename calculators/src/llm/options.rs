@@ -97,6 +97,9 @@ declare! {
         pub max_input_tokens: u32,
         /// A Jinja file, relative to the graph's folder, that replaces the model's chat template.
         pub chat_template_file: String,
+        /// Sampling defaults in the place of `generation_config.json` beside the model, relative to
+        /// the folder of that.
+        pub generation_config_path: String,
         /// `VLM`, `VLM_CB` and `OMNI` need a projector. Answers are text.
         pub pipeline_type: PipelineType,
         /// Both modes are rendered in the same way.
@@ -223,7 +226,7 @@ pub enum ChatTemplateMode {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CacheEvictionConfig {
-    pub aggregation_mode: String,
+    pub aggregation_mode: AggregationMode,
     pub start_size: u64,
     pub recent_size: u64,
     pub max_cache_size: u64,
@@ -232,24 +235,54 @@ pub struct CacheEvictionConfig {
     pub kv_crush_config: Option<KvCrushConfig>,
 }
 
+/// Sums that would tell how important cells are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum AggregationMode {
+    Sum,
+    #[default]
+    NormSum,
+}
+
 /// A part of [`CacheEvictionConfig`].
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct KvCrushConfig {
     pub budget: u64,
-    pub anchor_point_mode: String,
+    pub anchor_point_mode: AnchorPointMode,
     pub rng_seed: u64,
+}
+
+/// Cells that others would be compared with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum AnchorPointMode {
+    #[default]
+    Random,
+    Zeros,
+    Ones,
+    Mean,
+    Alternating,
 }
 
 /// Which cells attention would leave out. Read, so that graphs that have it compile.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SparseAttentionConfig {
-    pub mode: String,
+    pub mode: SparseAttentionMode,
     pub num_last_dense_tokens_in_prefill: u64,
     pub num_retained_start_tokens_in_cache: u64,
     pub num_retained_recent_tokens_in_cache: u64,
     pub xattention_threshold: f64,
     pub xattention_block_size: u64,
     pub xattention_stride: u64,
+}
+
+/// Patterns of cells that attention would read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum SparseAttentionMode {
+    #[default]
+    Trishape,
+    Xattention,
 }

@@ -62,6 +62,7 @@ impl Chat {
             chat_template: None,
             tool_parser: String::new(),
             reasoning_parser: String::new(),
+            generation_config: None,
             guided_tool_calls: false,
             finds_projector: false,
             needs_projector: false,

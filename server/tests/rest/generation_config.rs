@@ -24,6 +24,34 @@ async fn resolved(server: &TestServer, request: &Value, field: &str) -> (Value, 
 }
 
 #[tokio::test]
+async fn a_graph_names_another_file_and_has_settings_of_openvino_without_effect() {
+    let options = |path: &str| {
+        let more = format!(
+            "max_num_seqs: 4 generation_config_path: \"{path}\" \
+             cache_eviction_config {{ aggregation_mode: SUM start_size: 32 recent_size: 128 \
+             max_cache_size: 672 kv_crush_config {{ budget: 1 anchor_point_mode: MEAN }} }} \
+             sparse_attention_config {{ mode: XATTENTION xattention_threshold: 0.8 }}"
+        );
+        CHAT.replace("max_num_seqs: 4", &more)
+    };
+    let setup = Setup::new().graph("chat", &options("other.json"));
+    let setup = setup.graph("nothing", &options("nothing.json"));
+    let setup = setup.script(&json!({}));
+    let write = |name: &str, config: Value| {
+        std::fs::write(setup.path().join(name), config.to_string()).expect("writable");
+    };
+    write("generation_config.json", json!({ "temperature": 0.5 }));
+    write("other.json", json!({ "temperature": 0.25 }));
+    let server = setup.start().await;
+    assert_eq!(
+        resolved(&server, &question(), "temperature").await,
+        (json!(0.25), json!("model"))
+    );
+    let states = server.get("/v1/config").await.text;
+    assert!(states.contains("nothing.json"), "{states}");
+}
+
+#[tokio::test]
 async fn a_model_says_how_it_is_sampled_unless_a_request_does() {
     let config = json!({
         "do_sample": true, "temperature": 0.5, "top_k": 20, "max_new_tokens": 2, "eos_token_id": [1], "seed": 7,

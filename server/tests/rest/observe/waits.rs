@@ -284,6 +284,7 @@ fn images_are_waited_for_at_their_encoder() {
         chat_template: None,
         tool_parser: String::new(),
         reasoning_parser: String::new(),
+        generation_config: None,
         guided_tool_calls: false,
         finds_projector: false,
         needs_projector: false,
