@@ -86,6 +86,10 @@ pub struct Options {
     pub allowed_origins: Vec<String>,
     /// Whether there is a page at `/`.
     pub web: bool,
+    /// Whether there are metrics at `/metrics`.
+    pub serves_metrics: bool,
+    /// The longest whole answer of TorchServe's API, in bytes; without it, any.
+    pub max_response_bytes: Option<usize>,
     /// Whether operators may write the files of graphs.
     pub graph_edits: bool,
     /// The folder whose folders operators may register as graphs; without it, none.
@@ -113,13 +117,13 @@ pub struct Options {
     /// Hosts that images of requests are fetched from. Their names have to stand for public
     /// addresses; what is an address itself may be any.
     pub media_hosts: Vec<MediaHost>,
+    /// The folder whose images requests may name by their paths, without symbolic links; without it,
+    /// none.
+    pub media_folder: Option<PathBuf>,
 }
 
 /// The usual [`Options::max_body_bytes`]: room for a prompt that fills a context of a million
 /// tokens.
-    /// The folder whose images requests may name by their paths, without symbolic links; without it,
-    /// none.
-    pub media_folder: Option<PathBuf>,
 const MAX_BODY_BYTES: usize = 8 << 20;
 
 /// The usual [`Options::max_bodies_bytes`].
@@ -137,6 +141,7 @@ impl Options {
             max_body_bytes: MAX_BODY_BYTES,
             max_bodies_bytes: MAX_BODIES_BYTES,
             web: true,
+            serves_metrics: true,
             load_wait: Duration::from_secs(10),
             ..Self::default()
         }

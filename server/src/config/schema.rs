@@ -57,7 +57,7 @@ pub(super) struct File {
     /// folder of this file.
     #[serde(default)]
     pub(super) subgraph_list: Vec<String>,
-    /// Has no effect: `/metrics` is always served.
+    /// Has no effect: `--enable_metrics_api false` leaves `/metrics` out.
     #[serde(default)]
     pub(super) monitoring: Option<Object<Monitoring>>,
     /// What operators may see of the packets of requests.

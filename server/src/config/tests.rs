@@ -191,7 +191,7 @@ fn what_is_wrong_is_named_with_its_place() {
         ),
         (
             r#"{"monitoring": {"metrics": {"enable": true, "metrics_list": ["x"]}}}"#,
-            "GM0907 config.json:1:2 `/metrics` is always served, with all of its metrics: `monitoring` has no effect",
+            "GM0907 config.json:1:2 `/metrics` has all of its metrics, and `--enable_metrics_api false` leaves it out: `monitoring` has no effect",
         ),
     ] {
         assert_eq!(complaint(text), expected, "{text}");

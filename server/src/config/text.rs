@@ -161,8 +161,7 @@ impl Text<'_> {
             .as_ref()
             .is_some_and(|monitoring| monitoring.0.metrics.0.enable)
         {
-            let message =
-                "`/metrics` is always served, with all of its metrics: `monitoring` has no effect";
+            let message = "`/metrics` has all of its metrics, and `--enable_metrics_api false` leaves it out: `monitoring` has no effect";
             diagnostics.push(Diagnostic::warning(
                 &codes::NO_EFFECT,
                 self.string_before("monitoring", self.end()),

@@ -49,13 +49,22 @@ use crate::{
     metrics,
 };
 
+/// What is counted, for Prometheus.
+async fn scrape(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Response, Failure> {
+    if app.options.serves_metrics {
+        return Ok(app.metrics.scrape(&headers)?.into_response());
+    }
+    let why = "no metrics are served (`--enable_metrics_api`)";
+    Err(Failure::new(Cause::UnknownRoute, why))
+}
+
 /// Everything that can be asked; `web` is whether the page is there.
 #[rustfmt::skip]
 fn operations(web: bool) -> Vec<Operation> {
     let own = [
         Operation::get("/v3/status", status::status).about(Group::Server, "What each engine and each graph does now")
             .answers(Answer::Json(&["version", "engines", "graphs"])).on(Side::Management),
-        Operation::get("/metrics", |State(app): State<Arc<App>>, headers: HeaderMap| async move { app.metrics.scrape(&headers) }).about(Group::Server, "The same as numbers over time, for Prometheus")
+        Operation::get("/metrics", scrape).about(Group::Server, "The same as numbers over time, for Prometheus")
             .answers(Answer::Text(&metrics::CONTENT_TYPES)).on(Side::Management),
         Operation::get("/health", kserve::ready).about(Group::Server, "The same as `/v2/health/ready`, where many look").answers(Answer::Health),
         Operation::post("/invocations", graph::invocation).about(Group::Generation, "A chat, a completion, embeddings or a reranking by its fields, as SageMaker sends it")
@@ -121,6 +130,7 @@ pub(crate) fn needs(web: bool) -> impl Iterator<Item = (Method, String, Need)> {
 /// What clients can ask of a server.
 fn offered(app: &App) -> Vec<Operation> {
     let mut offered = operations(app.options.web);
+    offered.retain(|it| app.options.serves_metrics || it.path != "/metrics");
     if !app.options.management.is_empty() {
         offered.retain(|operation| operation.side != Side::Management);
     }

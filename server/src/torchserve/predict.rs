@@ -17,7 +17,7 @@ use super::{
 use crate::{
     app::state::App,
     bodies::Share,
-    errors::Failure,
+    errors::{Cause, Failure},
     kserve::{
         self, Parameters, RunRequest, Settings, WantedOutput,
         proto::{InferParameter, infer_parameter::ParameterChoice},
@@ -145,10 +145,25 @@ pub(crate) async fn predict(
             }
         }
     };
-    Ok(match token {
+    let prediction = match token {
         Some(token) => ended(prediction, token),
         None => prediction,
-    })
+    };
+    match app.options.max_response_bytes {
+        Some(most) => bounded(prediction, most),
+        None => Ok(prediction),
+    }
+}
+
+/// Refuses an answer that is too long.
+fn bounded(prediction: Prediction, most: usize) -> Result<Prediction, Failure> {
+    match prediction {
+        Prediction::Whole { bytes, .. } if bytes.len() > most => {
+            let why = format!("the answer is longer than {most} bytes (--max_response_bytes)");
+            Err(Failure::new(Cause::NoAnswer, why).with_code("response_too_large"))
+        }
+        other => Ok(other),
+    }
 }
 
 const UNREADABLE: &str = "the body could not be read";

@@ -109,6 +109,18 @@ async fn scrapers_have_an_address_of_their_own() {
 }
 
 #[tokio::test]
+async fn metrics_can_be_left_out() {
+    let setup = Setup::new().graph("actor", ACTOR);
+    let server = setup.with(|options| options.serves_metrics = false);
+    let server = server.start().await;
+    let metrics = server.get("/metrics").await;
+    assert_eq!(metrics.status, 404, "{}", metrics.text);
+    let document = server.get("/openapi.json").await.json();
+    assert!(document["paths"]["/v3/status"].is_object());
+    assert!(document["paths"]["/metrics"].is_null());
+}
+
+#[tokio::test]
 async fn a_graph_has_a_time_for_answers_that_requests_can_change() {
     // The answer takes twice as long.
     let script = json!({ "step_micros": 40_000, "replies": [{ "text": "0123456789" }] });

@@ -1,5 +1,6 @@
 //! TorchServe's API.
 
+use reqwest::Method;
 use serde_json::json;
 
 use crate::rest::support::{CHAT, Reply, Setup, TestServer, read};
@@ -508,6 +509,26 @@ async fn texts_end_with_the_token_and_come_in_pieces() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_too_long_is_refused() {
+    let setup = Setup::new().graph("numbers", &mirror("", NUMBERS));
+    let setup = setup.graph("chat", CHAT);
+    let setup = setup.script(&json!({ "replies": [{ "text": "hello" }] }));
+    let setup = setup.with(|options| options.max_response_bytes = Some(12));
+    let server = setup.start().await;
+    let reply = predict(&server, "numbers", JSON, "[[1, 2]]").await;
+    assert_eq!((reply.status, &*reply.text), (200, "[[1.0,2.0]]"));
+    let reply = predict(&server, "numbers", JSON, "[[1, 2], [3, 4]]").await;
+    assert_eq!(reply.status, 500, "{reply:?}");
+    assert!(reply.text.contains("longer than 12 bytes"), "{reply:?}");
+    let body = "text=Hi&max_new_tokens=20&ignore_eos=true";
+    let reply = predict(&server, "chat", FORM, body).await;
+    assert_eq!(reply.status, 500, "{reply:?}");
+    let body = format!("{body}&stream=true");
+    assert_eq!(predict(&server, "chat", FORM, &body).await.status, 200);
+    server.until_idle().await;
+}
+
+#[tokio::test]
 async fn models_are_listed_in_pages_and_described() {
     let server = server().await;
     let ping = server.get("/ping").await;
@@ -515,8 +536,13 @@ async fn models_are_listed_in_pages_and_described() {
         (ping.status, &ping.json()["status"]),
         (200, &json!("Healthy"))
     );
-    for method in [reqwest::Method::GET, reqwest::Method::OPTIONS] {
-        let url = format!("{}/api-description", server.url);
+    let path = "/api-description";
+    for (method, path) in [
+        (Method::GET, path),
+        (Method::OPTIONS, path),
+        (Method::OPTIONS, "/"),
+    ] {
+        let url = format!("{}{path}", server.url);
         let described = read(server.client.request(method, url)).await.json();
         assert!(described["paths"].is_object(), "{described}");
     }

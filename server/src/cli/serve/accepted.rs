@@ -53,7 +53,11 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
         WithValue,
         "models are not compiled, so nothing is cached",
     ),
-    ("metrics_enable", Alone, "/metrics is always served"),
+    (
+        "metrics_enable",
+        Alone,
+        "/metrics is served unless --enable_metrics_api is false",
+    ),
     (
         "metrics_list",
         WithValue,

@@ -16,8 +16,8 @@ use std::{
 };
 
 use clap::{
-    ArgMatches, Args, CommandFactory as _, builder::NonEmptyStringValueParser, parser::ValueSource,
-    value_parser,
+    ArgAction, ArgMatches, Args, CommandFactory as _, builder::NonEmptyStringValueParser,
+    parser::ValueSource, value_parser,
 };
 use graphmill_engine::Registry;
 use graphmill_llm::{backend, trial};
@@ -92,6 +92,10 @@ pub(super) struct Arguments {
     /// Maximum size of all request bodies in memory. A request that finds no room gets status 503.
     #[arg(help_heading = heading::LIMITS, long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
     max_bodies_bytes: usize,
+    /// Maximum size of an answer of TorchServe's API (`/predictions`) that comes as a whole [default:
+    /// no limit].
+    #[arg(help_heading = heading::LIMITS, long, value_name = "SIZE", value_parser = size)]
+    max_response_bytes: Option<usize>,
     /// Hosts that images of requests may be fetched from, separated by commas:
     /// `images.example.com`, followed by the port if it is not the usual one.
     ///
@@ -99,16 +103,16 @@ pub(super) struct Arguments {
     /// requests must contain their images.
     #[arg(help_heading = heading::SECURITY, long, value_name = "HOST", value_delimiter = ',')]
     allowed_media_domains: Vec<MediaHost>,
-    /// Keeps running when no graph can be served, and loads graphs once their missing models
-    /// appear.
-    ///
-    /// Without it, a server that has nothing to serve exits with status 1.
     /// Folder whose images requests may name by their paths, `/images/a.png` or
     /// `file:///images/a.png`.
     ///
     /// Everybody who can send requests can have the server describe the images in it.
     #[arg(help_heading = heading::SECURITY, long, value_name = "FOLDER", value_parser = folder)]
     allowed_local_media_path: Option<PathBuf>,
+    /// Keeps running when no graph can be served, and loads graphs once their missing models
+    /// appear.
+    ///
+    /// Without it, a server that has nothing to serve exits with status 1.
     #[arg(help_heading = heading::LIFECYCLE, long)]
     wait_for_models: bool,
     /// Leaves out the page at `/`.
@@ -121,6 +125,9 @@ pub(super) struct Arguments {
     /// `DELETE /models/<name>` of TorchServe's API. They are written to the config.json.
     #[arg(help_heading = heading::SECURITY, long, value_name = "FOLDER")]
     allow_registration: Option<PathBuf>,
+    /// Serve `/metrics`.
+    #[arg(help_heading = heading::OBSERVABILITY, long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
+    enable_metrics_api: bool,
     #[command(flatten)]
     sequences: sequences::SequenceFlags,
     #[command(flatten)]
@@ -155,13 +162,6 @@ written with dashes. `--help_ovms` lists flags of OpenVINO Model Server that hav
 /// The port that everything in the documents uses.
 const DEFAULT_PORT: u16 = 8000;
 
-/// Reads a number of bytes such as `8388608` or `8MiB`.
-fn size(text: &str) -> Result<usize, String> {
-    let text = text.trim();
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
-    let unit = match text[digits.len()..].trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 0,
-        "k" | "kib" => 10,
 /// Reads the path of a folder, and follows its links.
 fn folder(text: &str) -> Result<PathBuf, String> {
     let folder = PathBuf::from(text).canonicalize();
@@ -169,6 +169,13 @@ fn folder(text: &str) -> Result<PathBuf, String> {
     folder.ok_or_else(|| "expected a folder that is there".to_owned())
 }
 
+/// Reads a number of bytes such as `8388608` or `8MiB`.
+fn size(text: &str) -> Result<usize, String> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
+    let unit = match text[digits.len()..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kib" => 10,
         "m" | "mib" => 20,
         "g" | "gib" => 30,
         _ => return Err("expected a number of bytes, such as 8388608 or 8MiB".to_owned()),
@@ -280,10 +287,13 @@ fn try_run(
         max_body_bytes: arguments.max_body_bytes,
         max_bodies_bytes: arguments.max_bodies_bytes,
         web: !arguments.no_web,
+        serves_metrics: arguments.enable_metrics_api,
+        max_response_bytes: arguments.max_response_bytes,
         end_of_stream_token: arguments.end_of_stream_token.clone(),
         graph_edits: arguments.allow_graph_edits,
         registration: arguments.allow_registration.clone(),
         media_hosts: arguments.allowed_media_domains.clone(),
+        media_folder: arguments.allowed_local_media_path.clone(),
         wait_for_models: arguments.wait_for_models,
         poll: Duration::from_secs(arguments.file_system_poll_wait_seconds.into()),
         ..Options::new(config, ([127, 0, 0, 1], 0).into())
@@ -293,7 +303,6 @@ fn try_run(
         .apply(arguments.rest_port, arguments.port, &mut options)?;
     if !options.grpc.is_empty()
         && given.value_source("rest_port") == Some(ValueSource::DefaultValue)
-        media_folder: arguments.allowed_local_media_path.clone(),
     {
         tracing::info!(
             "`--port` is the port of gRPC; REST is at {}, and `--rest_port` chooses another",

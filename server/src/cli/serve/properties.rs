@@ -8,7 +8,7 @@ use graphmill_grammar::suggest;
 use java_properties::PropertiesIter;
 use serde_json::{Map, Value};
 
-use Means::{Address, Flag, Nothing};
+use Means::{Address, Flag, HostAndPort, Nothing};
 
 /// Tells what a key does here.
 enum Means {
@@ -16,6 +16,8 @@ enum Means {
     Flag(&'static str),
     /// The flags of its host and its port.
     Address(&'static str, &'static str),
+    /// A flag of both, unless another address has the port.
+    HostAndPort(&'static str),
     /// Nothing. With these values it asks for nothing, either.
     Nothing(&'static [&'static str], &'static str),
 }
@@ -43,12 +45,13 @@ const KEYS: &[(&str, Means)] = &[
     ("cors_allowed_origin", Flag("allowed_origins")),
     ("private_key_file", Flag("tls_key_file")),
     ("certificate_file", Flag("tls_cert_file")),
-    ("metrics_address", Nothing(&[], "metrics are served at management_address")),
-    ("enable_metrics_api metrics_format metrics_mode metrics_config", Nothing(&["true", "prometheus"], "metrics are served beside /models, and cannot be left out")),
+    ("metrics_address", HostAndPort("metrics_address")),
+    ("enable_metrics_api", Flag("enable_metrics_api")),
+    ("max_response_size", Flag("max_response_bytes")),
+    ("metrics_format metrics_mode metrics_config", Nothing(&["prometheus"], "/metrics has all metrics, for Prometheus")),
     ("disable_system_metrics system_metrics_cmd", Nothing(&["true"], "no metrics of the machine are served")),
     ("grpc_management_address", Nothing(&[], "grpc_inference_address is for both ports of gRPC")),
     ("cors_allowed_methods cors_allowed_headers", Nothing(&[], "pages may use the methods that paths have, and send any header")),
-    ("max_response_size", Nothing(&[], "answers have no maximum size: max_new_tokens limits texts")),
     ("default_response_timeout default_startup_timeout unregister_model_timeout", Nothing(&[], TIMES)),
     ("default_workers_per_model initial_worker_port cpu_launcher_enable cpu_launcher_args", Nothing(&["false"], NO_WORKERS)),
     ("job_queue_size", Nothing(&[], QUEUES)),
@@ -154,6 +157,7 @@ fn flags(
     warnings: &mut Vec<String>,
 ) -> Result<BTreeMap<&'static str, String>, String> {
     let mut flags = BTreeMap::new();
+    let mut own_ports = Vec::new();
     for (key, value) in properties {
         let value = value.trim();
         if key == MODELS {
@@ -173,6 +177,16 @@ fn flags(
                     ));
                 }
             }
+            Some(HostAndPort(flag)) => {
+                let (host, port) = address(value).map_err(|why| format!("`{key}`: {why}"))?;
+                let host = if host.contains(':') {
+                    format!("[{host}]")
+                } else {
+                    host
+                };
+                own_ports.push((*flag, port.to_string()));
+                flags.insert(*flag, format!("{host}:{port}"));
+            }
             Some(Nothing(..)) | None => {}
         }
     }
@@ -180,6 +194,12 @@ fn flags(
     if flags.get("management_port") == flags.get("rest_port") {
         flags.remove("management_port");
         flags.remove("management_bind_address");
+    }
+    for (flag, port) in own_ports {
+        let others = ["rest_port", "management_port"];
+        if others.iter().any(|other| flags.get(other) == Some(&port)) {
+            flags.remove(flag);
+        }
     }
     if let Some(size) = flags.get("max_body_bytes") {
         let size: usize = size
@@ -272,13 +292,17 @@ mod tests {
             "# a comment\n\
              inference_address=http://0.0.0.0:8080\nmanagement_address=http://0.0.0.0:8081\n\
              grpc_inference_port: 7070\nmax_request_size=655350000\nenable_metrics_api=true\n\
-             load_models=all\nmodel_store=store\n",
+             load_models=all\nmodel_store=store\nmax_response_size=6553500\n\
+             metrics_address=http://[::1]:8082\n",
         );
         let expected = [
+            ("enable_metrics_api", "true"),
             ("management_bind_address", "0.0.0.0"),
             ("management_port", "8081"),
             ("max_bodies_bytes", "655350000"),
             ("max_body_bytes", "655350000"),
+            ("max_response_bytes", "6553500"),
+            ("metrics_address", "[::1]:8082"),
             ("model_repository_path", "store"),
             ("models", "all"),
             ("port", "7070"),
@@ -287,8 +311,9 @@ mod tests {
         ];
         let expected = expected.map(|(flag, value)| (flag, value.to_owned()));
         assert_eq!((flags, warnings), (Ok(expected.into()), vec![]));
-        let (flags, _) =
-            read_text("inference_address=http://[::1]\nmanagement_address=http://[::1]\n");
+        let (flags, _) = read_text(
+            "inference_address=http://[::1]\nmanagement_address=http://[::1]\nmetrics_address=http://[::1]\n",
+        );
         let expected = [("rest_bind_address", "::1"), ("rest_port", "80")];
         assert_eq!(
             flags,
