@@ -212,6 +212,24 @@ fn a_misspelled_variable_is_told_of_where_there_is_nothing_to_serve() {
 }
 
 #[test]
+fn a_checkpoint_in_another_format_is_told_of() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in [
+        ("config.json", "{\"model_type\": \"llama\"}"),
+        ("model.safetensors", ""),
+    ] {
+        std::fs::write(folder.path().join(name), text).expect("writable");
+    }
+    let output = graphmill(&["serve", path(folder.path())]);
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("model.safetensors` is a model in another format"),
+        "{said}"
+    );
+    assert_eq!(output.status.code(), Some(1), "{said}");
+}
+
+#[test]
 fn variables_without_a_prefix_count_where_one_says_what_is_served() {
     let graphs = scripted();
     let script = graphs.path().join("model.script.json");

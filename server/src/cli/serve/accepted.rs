@@ -1,4 +1,4 @@
-//! Flags of `OpenVINO` Model Server, TorchServe, LMDeploy and LightLLM that mean nothing here: a line each in the log, and the command
+//! Flags of `OpenVINO` Model Server, TorchServe, TGI, OpenLLM, LMDeploy and LightLLM that mean nothing here: a line each in the log, and the command
 //! line works. Those that would have to change what is served are refused.
 
 use std::sync::LazyLock;
@@ -94,11 +94,11 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
         WithValue,
         "llama.cpp keeps the whole state",
     ),
-    (
-        "tp",
-        WithValue,
-        "--target_device AUTO computes on all GPUs, and split_mode in --plugin_config says how they share a model",
-    ),
+    ("tp", WithValue, GPUS),
+    ("num_shard", WithValue, GPUS),
+    ("sharded", WithValue, GPUS),
+    ("api_workers", WithValue, ONE_PROCESS),
+    ("backend_workers", WithValue, ONE_PROCESS),
     (
         "max_total_token_num",
         WithValue,
@@ -229,7 +229,7 @@ pub(super) fn listed() -> String {
     let line = |(name, _, why): &(&str, Form, &str)| format!("  --{name:width$}  {why}\n");
     let lines: String = WITHOUT_EFFECT.iter().map(line).collect();
     format!(
-        "Flags of OpenVINO Model Server, TorchServe, LMDeploy and LightLLM that are accepted and have no effect:\n{lines}"
+        "Flags of OpenVINO Model Server, TorchServe, TGI, OpenLLM, LMDeploy and LightLLM that are accepted and have no effect:\n{lines}"
     )
 }
 

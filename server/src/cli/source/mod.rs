@@ -134,9 +134,13 @@ impl Source {
             let base = folder.to_owned();
             return Ok(Self::Graph { file, base });
         }
-        let models = models_in(folder)?;
+        let (models, others) = (models_in(folder)?, files_in(folder, &OTHER_WEIGHTS)?);
         match models.as_slice() {
             [model] => Ok(Self::Model(model.clone())),
+            [] if !others.is_empty() => Err(format!(
+                "`{}` is a model in another format: docs/guide/get-a-model.md says how to get a `.gguf` file of it",
+                others[0].display()
+            )),
             [] if config.is_file() => Ok(Self::Configuration(config)),
             [] => Err(format!(
                 "there is nothing to serve in `{}`: it has no `.gguf` file, no `{GRAPH_FILE}` and \
@@ -183,13 +187,21 @@ fn is_onnx(path: &Path) -> bool {
         .is_some_and(|ending| ending.eq_ignore_ascii_case("onnx"))
 }
 
+/// Endings of files that other servers load.
+const OTHER_WEIGHTS: [&str; 4] = ["safetensors", "pt", "pth", "xml"];
+
 fn models_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    files_in(folder, &["gguf"])
+}
+
+/// The files with one of these endings, in order.
+fn files_in(folder: &Path, endings: &[&str]) -> Result<Vec<PathBuf>, String> {
     let unreadable = |error| format!("cannot read `{}`: {error}", folder.display());
     let mut models = Vec::new();
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
-        let ending = path.extension();
-        if ending.is_some_and(|ending| ending.eq_ignore_ascii_case("gguf")) && path.is_file() {
+        let ending = path.extension().unwrap_or_default();
+        if endings.iter().any(|it| ending.eq_ignore_ascii_case(it)) && path.is_file() {
             models.push(path);
         }
     }
