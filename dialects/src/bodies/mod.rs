@@ -93,6 +93,14 @@ const SAMPLING: &[Plain] = &plain! {
     "repeat_penalty": Alias("repetition_penalty"),
     /// Tokens are sampled, one text a choice.
     "use_beam_search": Only(&["false"]),
+    /// Tokens are sampled, one text a choice.
+    "num_beams": Only(&["1"]),
+    /// Use `n`.
+    "num_return_sequences": Only(&["1"]),
+    /// Use `dry_multiplier`.
+    "no_repeat_ngram_size": Only(&["0"]),
+    /// Only beams have it.
+    "diversity_penalty": Only(&["0"]),
     /// Only beams have one.
     "length_penalty": Only(&["1"]),
     /// Only beams have it.

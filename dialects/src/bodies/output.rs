@@ -1,5 +1,6 @@
 //! Fields that say what the answer has to look like: OpenAI's `response_format`, the `guided_*`
-//! fields of OVMS and vLLM, vLLM's `structured_outputs`, llama-server's `grammar` and `json_schema`.
+//! fields of OVMS and vLLM, vLLM's `structured_outputs`, llama-server's `grammar` and `json_schema`,
+//! `SGLang`'s `regex` and `ebnf`.
 
 use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
@@ -42,6 +43,10 @@ pub struct Output {
 
 /// The others of that kind.
 pub const PLAIN: &[Plain] = &plain! {
+    /// The same, where there is no `guided_regex`.
+    "regex": Alias("guided_regex"),
+    /// The same, where there is no `guided_grammar`.
+    "ebnf": Alias("guided_grammar"),
     /// White space in JSON is a space, or a new line and its indentation.
     "guided_whitespace_pattern": Only(&[]),
     /// Tokens are written as the model's vocabulary has them.
