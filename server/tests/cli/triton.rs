@@ -249,6 +249,27 @@ fn a_model_is_loaded_by_its_name_as_the_repository_or_the_request_has_it() {
         ("digits/load", with(&json!([])), "it is no object"),
         (
             "digits/load",
+            with(
+                &json!({"backend": "onnxruntime", "default_model_filename": "../../more/1/model.onnx"}),
+            ),
+            "`default_model_filename` is the name of a file",
+        ),
+        (
+            "digits/load",
+            with(
+                &json!({"backend": "llamacpp", "parameters": {"a: 1 } } node {": {"string_value": "1"}}}),
+            ),
+            "`parameters`: there is no option",
+        ),
+        (
+            "digits/load",
+            with(
+                &json!({"backend": "llamacpp", "parameters": {"mmproj": {"string_value": "/etc/hostname"}}}),
+            ),
+            "`mmproj` has a `/`",
+        ),
+        (
+            "digits/load",
             json!({"parameters": {"config": true}}),
             "parameters.config",
         ),

@@ -5,9 +5,9 @@ mod graph;
 mod json;
 mod model;
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
-use graphmill_engine::read_regular;
+use graphmill_engine::{read_regular, shortened};
 use graphmill_grammar::{
     Diagnostic, SourceMap, Span, ast,
     de::from_message,
@@ -17,7 +17,7 @@ use graphmill_grammar::{
 
 use self::{
     graph::Placed,
-    model::{EnsembleScheduling, Kind, ModelConfig, TensorConfig, VersionPolicy},
+    model::{EnsembleScheduling, Kind, ModelConfig, Parameter, TensorConfig, VersionPolicy},
 };
 use super::{
     ModelFlags,
@@ -288,6 +288,7 @@ impl Reader<'_> {
             tree,
         };
         self.check(&model);
+        self.check_names(&model, given.is_some());
         Some(model)
     }
 
@@ -368,6 +369,34 @@ impl Reader<'_> {
             }
             for tensor in tensors {
                 self.check_tensor(model, side, tensor);
+            }
+        }
+    }
+
+    /// Refuses names that would lead out of the folder of a version, or be more of a graph than an
+    /// option. A configuration of a request (`is_given`) names no files elsewhere.
+    fn check_names(&mut self, model: &Model, is_given: bool) {
+        let file = Path::new(&model.config.default_model_filename);
+        let is_inside = |part| matches!(part, Component::Normal(_));
+        if !file.components().all(is_inside) {
+            let message =
+                "`default_model_filename` is the name of a file in the folder of a version";
+            self.wrong(model.place("default_model_filename"), message);
+        }
+        if model.backend != Backend::Llama {
+            return;
+        }
+        let at = model.place("parameters");
+        let is_part = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '_';
+        for Parameter { key, value } in &model.config.parameters {
+            let shown = shortened(key, 100);
+            if key.is_empty() || !key.chars().all(is_part) {
+                self.wrong(at, format!("`parameters`: there is no option `{shown}`"));
+            } else if is_given && value.string_value.contains('/') {
+                let message = format!(
+                    "the parameter `{shown}` has a `/`, as paths do, which only `{FILE}` may"
+                );
+                self.wrong(at, message);
             }
         }
     }
