@@ -136,7 +136,7 @@ fn shown() -> Value {
         "type": "object", "required": ["type", "structures", "triggers"],
         "properties": {
             "type": { "enum": ["structural_tag"] },
-            "structures": { "type": "array", "items": part, "minItems": 1, "maxItems": 2 },
+            "structures": { "type": "array", "items": part, "minItems": 1, "maxItems": MAX_TAGS },
             "triggers": { "type": "array", "items": { "enum": ["<tag>"] }, "minItems": 1, "maxItems": 1 },
         },
     })
