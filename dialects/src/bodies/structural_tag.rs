@@ -127,7 +127,7 @@ pub struct Tag {
 /// The schema of one whose parts fit to its triggers.
 fn shown() -> Value {
     let part = json!({
-        "type": "object", "required": ["begin", "end"],
+        "type": "object", "required": ["begin"],
         "properties": {
             "begin": { "enum": ["<tag>"] }, "end": { "type": "string", "maxLength": MAX_TAG_CHARS },
         },
