@@ -127,7 +127,7 @@ pub struct Tag {
 /// The schema of one whose parts fit to its triggers.
 fn shown() -> Value {
     let part = json!({
-        "type": "object", "required": ["begin", "end"],
+        "type": "object", "required": ["begin"],
         "properties": {
             "begin": { "enum": ["<tag>"] }, "end": { "type": "string", "maxLength": MAX_TAG_CHARS },
         },
@@ -136,7 +136,7 @@ fn shown() -> Value {
         "type": "object", "required": ["type", "structures", "triggers"],
         "properties": {
             "type": { "enum": ["structural_tag"] },
-            "structures": { "type": "array", "items": part, "minItems": 1, "maxItems": 2 },
+            "structures": { "type": "array", "items": part, "minItems": 1, "maxItems": MAX_TAGS },
             "triggers": { "type": "array", "items": { "enum": ["<tag>"] }, "minItems": 1, "maxItems": 1 },
         },
     })
