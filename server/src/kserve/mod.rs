@@ -22,7 +22,7 @@ pub(crate) use parameters::{
 };
 pub(crate) use repository::{index, load, state, unload};
 pub(crate) use run::{
-    RunRequest, available, check_version, packets, read_type, refuse_parameters, run,
+    RunRequest, available, check_version, loaded, packets, read_type, refuse_parameters, run,
 };
 pub use sequences::SequenceLimits;
 pub(crate) use sequences::Sequences;
