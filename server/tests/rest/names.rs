@@ -22,9 +22,11 @@ async fn a_graph_answers_to_its_aliases_and_lists_them() {
     for name in ["chat", "gpt-4o", "org/other"] {
         let reply = server.chat(&question(name, "Hi")).await;
         assert_eq!(reply.status, 200, "{name}: {}", reply.text);
-        let model = server.get(&format!("/v1/models/{name}")).await.json();
-        assert_eq!(model["id"], "chat");
-        assert_eq!(model["aliases"], json!(["gpt-4o", "org/other"]));
+        for name in [name.to_owned(), format!("{name}:latest")] {
+            let model = server.get(&format!("/v1/models/{name}")).await.json();
+            assert_eq!(model["id"], "chat", "{name}");
+            assert_eq!(model["aliases"], json!(["gpt-4o", "org/other"]));
+        }
     }
     let listed = server.get("/v1/models").await.json();
     let ids: Vec<&Value> = listed["data"]
