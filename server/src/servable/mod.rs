@@ -255,20 +255,6 @@ impl Servables {
         self.by_name.get(name)
     }
 
-    /// The graph that is meant where a question about prompts names none: of those that the client
-    /// may see the only one, or one with the only language model.
-    pub(crate) fn unnamed(&self, sees: impl Fn(&str) -> bool) -> Option<&Arc<Servable>> {
-        let mut visible = self.iter().filter(|it| sees(it.graph()));
-        let first = visible.next()?;
-        if visible.all(|other| other.graph() == first.graph()) {
-            return self.of_graph(first.graph(), &Choice::Newest);
-        }
-        let models = self.models().into_iter();
-        let models = models.filter_map(|(graph, ..)| self.get(&graph));
-        let mut models = models.filter(|it| sees(it.graph()));
-        models.next().filter(|_| models.next().is_none())
-    }
-
     /// What this name is of, or the failure that a request for it gets, which names the graphs and
     /// adapters that the client may see.
     pub(crate) fn find(
