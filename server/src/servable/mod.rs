@@ -28,7 +28,7 @@ use std::{
 };
 
 use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel, tensor::batch::Batcher};
-use graphmill_engine::{Environment, Executors, FileStamps, Registry, Resource, shortened};
+use graphmill_engine::{Environment, Executors, FileStamps, Plan, Registry, Resource, shortened};
 use graphmill_grammar::suggest;
 
 pub(crate) use demand::{Patience, Ready};
@@ -234,6 +234,13 @@ impl Servables {
             first.get_or_insert(compiled);
         }
         first.unwrap_or_else(|| load::compile_alone(text.to_owned(), environment))
+    }
+
+    /// Compiles a graph that is not in memory as it was last read, without models.
+    pub(crate) fn compile_unloaded(&self, servable: &Servable) -> Option<Arc<Plan>> {
+        let entry = servable.made().entry(servable.entry());
+        let compiled = load::compile_entry(&entry, &self.environment.clone().without_loading());
+        compiled.ok()?.plan
     }
 
     /// By name.
