@@ -3,6 +3,7 @@
 import pytest
 from text_generation import Client
 from text_generation.errors import ValidationError
+from text_generation.types import Message
 
 from conftest import MODEL
 
@@ -21,5 +22,7 @@ def test_text_generation(serve_one):
     assert "".join(event.token.text for event in events if not event.token.special) == answer.generated_text
     assert events[-1].generated_text == answer.generated_text and events[-1].details.generated_tokens == 12
     assert client.generate(PROMPT, max_new_tokens=3, return_full_text=True).generated_text.startswith(PROMPT)
+    said = client.chat([Message(role="user", content=PROMPT)], max_tokens=5)
+    assert said.choices[0].message.content
     with pytest.raises(ValidationError):
         client.generate(PROMPT, truncate=4)
