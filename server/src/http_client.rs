@@ -1,7 +1,7 @@
 //! The HTTP client of the program: for images that requests name, keys of issuers, models of a hub,
 //! and servers that the command line asks.
 
-use std::{error::Error, iter::successors};
+use std::{error::Error, io, iter::successors};
 
 use reqwest::{Certificate, ClientBuilder, Url, redirect::Policy};
 use rustls::crypto::ring;
@@ -35,6 +35,23 @@ fn trusting(builder: ClientBuilder, url: &Url) -> ClientBuilder {
     } else {
         builder.tls_certs_only(None::<Certificate>)
     }
+}
+
+/// Returns true if the certificate of a server is refused.
+pub(crate) fn refuses_certificate(error: &reqwest::Error) -> bool {
+    let mut causes = successors(error.source(), |&cause| cause.source());
+    causes.any(|cause| {
+        let cause = innermost(cause).downcast_ref();
+        matches!(cause, Some(rustls::Error::InvalidCertificate(_)))
+    })
+}
+
+/// The error inside of errors of input and output, which hide it from who asks for their cause.
+fn innermost<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+    let inner = error
+        .downcast_ref::<io::Error>()
+        .and_then(io::Error::get_ref);
+    inner.map_or(error, |inner| innermost(inner))
 }
 
 /// Returns the causes of an error, without the URL, which the reader knows.

@@ -31,6 +31,18 @@ def test_hub_generates(serve_one):
     assert status == 200 and json.loads(info)["model_id"] == MODEL
 
 
+def test_hub_is_understood_where_one_generates_and_one_embeds(server):
+    """Where a name is left out, the path says what is meant: this server has one graph that embeds, beside others."""
+    vector = InferenceClient(server.url + "/embed").feature_extraction(PROMPT)
+    assert vector.shape == (1, 128)
+    assert InferenceClient(server.url).feature_extraction([PROMPT]).shape == (1, 128)
+
+
+def test_hub_chats_without_a_name(serve_one):
+    answer = InferenceClient(serve_one(MODEL).url).chat_completion([{"role": "user", "content": PROMPT}], max_tokens=5)
+    assert answer.choices[0].message.content and answer.model == MODEL
+
+
 def test_hub_embeds(serve_one):
     client = InferenceClient(serve_one("graphmill/tiny-embed").url)
     vectors = client.feature_extraction([PROMPT, "A packet is data."], normalize=True)

@@ -239,6 +239,58 @@ def test_a_graph_lives(server, open_page):
     expect(page.get_by_role("button", name="Record the next 20 sessions")).to_be_visible()
 
 
+def test_a_graph_that_is_not_loaded_is_shown_and_loaded_by_a_button(start_server, tmp_path, open_page):
+    (tmp_path / "model.script.json").write_text(json.dumps({"replies": [{"text": "Hello."}]}))
+    chat = (ROOT / "graphs" / "chat" / "graph.pbtxt").read_text().replace("../../demos/tiny_chat", "../model.script.json")
+    entries = []
+    for name, text in {"broken": chat.replace("model.script", "missing.script"), "chat": chat, "other": chat, "same": MIRROR}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "graph.pbtxt").write_text(text)
+        entries.append({"name": name, "base_path": name, "load": "on_demand", "optional": True})
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"model_config_list": [], "mediapipe_config_list": entries}))
+    server = start_server(config)
+    server.wait_until(server.is_ready, "ready")
+    states = lambda: {graph["name"]: graph["status"]["value"] for graph in json.loads(server.get("/v3/graphs")[1])["graphs"]}
+
+    page = open_page(server.url + "/")
+    models = page.get_by_label("Model", exact=True).locator("option")
+    expect(models).to_have_text(["chat · unloaded", "other · unloaded"])
+    failed = []
+    page.on("response", lambda response: failed.append(response.url) if response.status >= 400 else None)
+    page.goto(server.url + "/#/graph/chat")
+    said = page.locator(".unloaded")
+    expect(page.get_by_role("button", name="Node llm, LLMCalculator")).to_be_visible()
+    expect(said).to_contain_text("This graph is not loaded.")
+    assert states() == {"broken": "failed", "chat": "unloaded", "other": "unloaded", "same": "unloaded"}
+    said.get_by_role("button", name="Load it").click()
+    expect(page.locator(".live")).to_contain_text("live")
+    expect(said).to_have_count(0)
+    assert states()["chat"] == "loaded"
+
+    page.get_by_role("link", name="Playground", exact=True).click()
+    page.get_by_label("Begin with").select_option("other")
+    run = page.get_by_role("button", name="Run")
+    expect(run).to_be_disabled()
+    said.get_by_role("button", name="Load it").click()
+    expect(said).to_have_count(0)
+    run.click()
+    expect(page.get_by_role("region", name="Try it").get_by_role("heading", name="Outputs")).to_be_visible()
+
+    # Somebody's question is as good as the button.
+    page.goto(server.url + "/#/graph/same")
+    expect(said).to_contain_text("This graph is not loaded.")
+    assert server.get("/v2/models/same")[0] == 200
+    expect(page.locator(".live")).to_contain_text("live")
+    assert failed == []
+    page.goto(server.url + "/#/graph/broken")
+    expect(said).to_contain_text("missing.script.json")
+    page.goto(server.url + "/#/server")
+    expect(page.get_by_role("row", name="broken").locator(".state")).to_have_text("failed")
+    page.goto(server.url + "/")
+    expect(models).to_have_text(["chat", "other"])
+
+
 def test_the_number_of_sessions_is_that_of_the_list(server, open_page):
     """Whatever the events say: two figures of two moments beside each other contradict each other."""
     page = open_page(server.url + "/")

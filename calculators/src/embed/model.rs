@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use graphmill_engine::{Error, FileSource, Resource, Result};
 use graphmill_llm::embed::{EmbeddingEngine, EmbeddingSpec};
-use graphmill_llm::{Health, LoadError, Supervised, resolve_model_path};
+use graphmill_llm::{Health, LoadError, Supervised, check_headers, resolve_model_path};
 
 use crate::llm::unusable;
 
@@ -52,17 +52,22 @@ impl Resource for EmbeddingModel {
         Ok(spec)
     }
 
+    fn check(spec: &EmbeddingSpec, _: &dyn FileSource) -> Result<()> {
+        check_headers([spec.model.as_path()]).map_err(at_fault)
+    }
+
     fn load(spec: &EmbeddingSpec, _: &dyn FileSource) -> Result<Self> {
-        let engine = Supervised::<EmbeddingEngine>::load(spec.clone());
-        let engine = engine.map_err(|error| {
-            let option = match &error {
-                LoadError::Spec { field, .. } => field,
-                _ => MODEL,
-            };
-            not_loaded(error).with_field(option)
-        })?;
+        let engine = Supervised::<EmbeddingEngine>::load(spec.clone()).map_err(at_fault)?;
         Ok(Self { engine })
     }
+}
+
+fn at_fault(error: LoadError) -> Error {
+    let option = match &error {
+        LoadError::Spec { field, .. } => field,
+        _ => MODEL,
+    };
+    not_loaded(error).with_field(option)
 }
 
 fn not_loaded(error: LoadError) -> Error {

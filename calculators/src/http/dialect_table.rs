@@ -6,7 +6,7 @@ use graphmill_engine::{Calculator as _, Error};
 #[doc(hidden)]
 pub use graphmill_engine::registry::inventory;
 
-use super::dialect::{Dialect, Family, Place, Target};
+use super::dialect::{Dialect, Family, Place, Purpose, Target};
 use super::inspect::tokenizer::Tokenizer;
 use super::{
     chat, completions, embeddings, fields, generate, llama_server::LlamaServer, lmdeploy, messages,
@@ -118,18 +118,26 @@ fn find(uri: &str) -> Option<Target> {
 pub(super) fn not_read(calculator: &str, uri: &str) -> Error {
     // Files are for models that hear, and this is not the place that knows the model.
     let read = read_by(calculator).filter(|dialect| dialect.file_field().is_none());
-    let paths = read.flat_map(|dialect| {
-        let begin = if dialect.place() == Place::Bare {
-            "/"
-        } else {
-            ""
+    let all = read.flat_map(|dialect| {
+        let begin = match dialect.place() {
+            Place::Behind(prefixes) => prefixes.first().copied().unwrap_or_default(),
+            Place::Bare => "",
+            Place::BehindTheGraph => "/v2/models/{name}",
         };
         let routes = dialect.routes().iter();
-        routes.map(move |route| format!("`{begin}{}`", route.path))
+        let answered = routes.filter(|route| route.purpose == Purpose::Answer);
+        answered.map(move |route| format!("`{begin}/{}`", route.path))
     });
-    let mut paths: Vec<String> = paths.collect();
-    paths.dedup();
+    let mut paths: Vec<String> = Vec::new();
+    for path in all {
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
     let path = fields::shown(uri.split('?').next().unwrap_or_default());
-    let message = format!("this graph serves {}, not `{path}`", paths.join(", "));
+    let message = format!(
+        "this graph answers at {}, not at `{path}`",
+        paths.join(", ")
+    );
     Error::not_found(message).with_code("unknown_endpoint")
 }

@@ -8,7 +8,7 @@ use graphmill_engine::{Error, FileSource, INVALID_RESOURCE, Kind, Resource, Resu
 use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
 use graphmill_llm::{
     BackendKind, Health, LlmEngine, LlmEngineSpec, LoadError, SpecError, Supervised, VisionSpec,
-    Vocab, projector_beside, resolve_model_path,
+    Vocab, check_headers, projector_beside, resolve_model_path,
 };
 
 use super::formats::OutputFormats;
@@ -225,15 +225,10 @@ impl Resource for LanguageModel {
             && cfg!(feature = "vision")
             && let Some(found) = projector_beside(&spec.engine.model)
         {
-            tracing::info!(
-                model = %spec.engine.model.display(),
-                mmproj = %found.display(),
-                "the projector beside the model is loaded with it"
-            );
             spec.engine.vision = Some(VisionSpec {
                 cache_size: spec.image_cache_size,
                 required: spec.needs_projector,
-                ..VisionSpec::new(found)
+                ..VisionSpec::new(files.resolve(&found))
             });
         }
         if spec.needs_projector && spec.engine.vision.is_none() {
@@ -266,12 +261,29 @@ impl Resource for LanguageModel {
             };
             files.find(&adapter.path).map_err(unreadable)?;
         }
+        let engine = &spec.engine;
+        // A model is loaded without a projector that only lies beside it.
+        let projector = engine.vision.as_ref().filter(|vision| vision.required);
+        let models = [
+            Some(&engine.model),
+            engine.draft.as_ref().map(|draft| &draft.model),
+            projector.map(|vision| &vision.mmproj),
+        ];
+        let models = models.into_iter().flatten().filter(|_| !is_script);
+        check_headers(models.map(PathBuf::as_path)).map_err(|error| at_fault(engine, error))?;
         chosen_template(spec, files).map(drop)
     }
 
     fn load(spec: &ModelSpec, files: &dyn FileSource) -> Result<Self> {
         spec.engine.validate().map_err(unusable)?;
         let chosen = chosen_template(spec, files)?;
+        if let Some(vision) = spec.engine.vision.as_ref().filter(|_| spec.finds_projector) {
+            tracing::info!(
+                model = %spec.engine.model.display(),
+                mmproj = %vision.mmproj.display(),
+                "the projector beside the model is loaded with it"
+            );
+        }
         let engine = Supervised::<LlmEngine>::load(spec.engine.clone());
         let engine = engine.map_err(|error| at_fault(&spec.engine, error))?;
         let vocab = engine.current().vocab();

@@ -1,7 +1,9 @@
 //! Fields of Anthropic's messages, beside which those of chat can be used.
 
+use std::collections::BTreeMap;
+
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -94,6 +96,11 @@ pub struct ContextManagement {
     /// The changes.
     #[schemars(length(max = 64))]
     pub edits: Vec<Edit>,
+    /// All that is not known.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    #[expect(clippy::zero_sized_map_values, reason = "a set reads no map")]
+    pub unknown: BTreeMap<String, IgnoredAny>,
 }
 
 /// A change of earlier messages.

@@ -109,6 +109,27 @@ pub(crate) fn open_embedding(
     }
 }
 
+/// Looks at the headers of model files: refuses those that nothing could load, without loading one.
+/// Scripted models have none.
+///
+/// # Errors
+/// [`LoadError`] for a file that cannot be read or is no model.
+pub fn check_headers<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<(), LoadError> {
+    let mut of_llama = paths
+        .into_iter()
+        .filter(|path| BackendKind::of(path) == BackendKind::Llama);
+    #[cfg(feature = "llama")]
+    return of_llama.try_for_each(llama::check_header);
+    #[cfg(not(feature = "llama"))]
+    of_llama.next().map_or(Ok(()), |path| {
+        Err(LoadError::BackendMissing {
+            path: path.to_owned(),
+            backend: "llama.cpp",
+            feature: "llama",
+        })
+    })
+}
+
 /// Reads from the header of a model file what the model is for. A scripted model generates.
 ///
 /// # Errors

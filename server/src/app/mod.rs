@@ -5,7 +5,7 @@
 
 use std::{
     io,
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
@@ -138,8 +138,11 @@ impl Server {
         let (metrics_listeners, metrics_addresses) = listen_at(&options.metrics)?;
         let (operator_listeners, operator_addresses) = listen_at(&options.grpc_management)?;
         let hosts = &options.allowed_hosts;
-        let site_at = |addresses, origins| Site::new(addresses, hosts, origins);
+        let site_at = |addresses: &[_], origins: &[_]| Site::new(addresses, hosts, origins);
         let public_site = site_at(&addresses, &options.allowed_origins);
+        // Its clients write any word for a host.
+        let any_address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        let socket_site = site_at(&[any_address], &options.allowed_origins);
         let grpc_site = site_at(&grpc_addresses, &[]);
         let management_site = site_at(&management_addresses, &[]);
         let metrics_site = site_at(&metrics_addresses, &[]);
@@ -197,11 +200,14 @@ impl Server {
         };
         let (mut serving, mut managing) = (JoinSet::new(), JoinSet::new());
         let rest_port = addresses.first().map_or(0, SocketAddr::port);
-        let public = stack::rest(&app, audience, public_site);
         if let Some(socket) = unix_socket {
-            let (by, routes) = (Arc::clone(&clients), public.clone());
+            let (by, routes) = (
+                Arc::clone(&clients),
+                stack::rest(&app, audience, socket_site),
+            );
             serving.spawn(listen::accept(socket, None, by, routes));
         }
+        let public = stack::rest(&app, audience, public_site);
         accept(&mut serving, listeners, &clients, public);
         let grpc_audience = if operator_listeners.is_empty() {
             audience
@@ -261,6 +267,11 @@ impl Server {
     /// Where it listens.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// The path of the socket in the file system at which it listens, too, if there is one.
+    pub fn unix_socket(&self) -> Option<&Path> {
+        self.app.options.unix_socket.as_deref()
     }
 
     /// Where it listens for gRPC, if at all.

@@ -10,6 +10,9 @@ use crate::http_client;
 /// Where servers are unless somebody says otherwise.
 pub(super) const USUAL_URL: &str = "http://127.0.0.1:8000";
 
+/// The way to a server whose certificate is refused.
+const TRUSTED: &str = "the certificates of the system are trusted, or those in the file that the variable `SSL_CERT_FILE` names";
+
 /// The longest answer, and the longest line of a stream: more than any server here says.
 const LONGEST: usize = 64 << 20;
 
@@ -109,7 +112,11 @@ impl Client {
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, String> {
         let answer = request.send().await.map_err(|error| {
-            let hint = if error.is_connect() { self.hint } else { "" };
+            let hint = match &error {
+                error if http_client::refuses_certificate(error) => TRUSTED,
+                error if error.is_connect() => self.hint,
+                _ => "",
+            };
             let between = if hint.is_empty() { "" } else { "; " };
             let reason = http_client::reason(&error);
             format!("cannot reach {}: {reason}{between}{hint}", self.base)

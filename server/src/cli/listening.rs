@@ -192,7 +192,9 @@ pub(super) fn told(server: &Server, scheme: &str) -> String {
         let urls = addresses.iter().map(|it| format!("{scheme}://{it}"));
         format!("{} for {what}", urls.collect::<Vec<_>>().join(" and "))
     });
-    told.collect::<Vec<_>>().join(", ")
+    let socket = server.unix_socket();
+    let socket = socket.map(|path| format!("`{}` for REST", path.display()));
+    told.chain(socket).collect::<Vec<_>>().join(", ")
 }
 
 /// Warns of listeners that others than this machine reach.

@@ -172,6 +172,12 @@ impl Failure {
         Self::new(Cause::Draining, "the server is stopping")
     }
 
+    /// The failure of a request for a text that names a graph of tensors.
+    pub(crate) fn for_tensors(graph: &str) -> Self {
+        let why = format!("the graph takes tensors: POST /v2/models/{graph}/infer");
+        Self::new(Cause::BadRequest, why).of_field("model")
+    }
+
     /// The failure of a request that took longer than it may.
     pub(crate) fn late() -> Self {
         Self::new(Cause::Deadline, "the deadline of the request passed")

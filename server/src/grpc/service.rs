@@ -69,8 +69,8 @@ impl GrpcInferenceService for Service {
         request: Request<ModelMetadataRequest>,
     ) -> Answer<ModelMetadataResponse> {
         let (call, asked) = read(request);
-        let servable = kserve::find(&call.who, &asked.name, &asked.version)?;
-        Ok(Response::new(kserve::describe(&servable)?))
+        let ready = kserve::loaded(&call.who, &asked.name, &asked.version).await?;
+        Ok(Response::new(kserve::describe(&ready)))
     }
 
     async fn model_config(
@@ -78,8 +78,8 @@ impl GrpcInferenceService for Service {
         request: Request<ModelConfigRequest>,
     ) -> Answer<ModelConfigResponse> {
         let (call, asked) = read(request);
-        let servable = kserve::find(&call.who, &asked.name, &asked.version)?;
-        let config = Some(kserve::config(&servable)?);
+        let ready = kserve::loaded(&call.who, &asked.name, &asked.version).await?;
+        let config = Some(kserve::config(&ready));
         Ok(Response::new(ModelConfigResponse { config }))
     }
 

@@ -23,6 +23,7 @@ use crate::{
     app::state::App,
     errors::{Cause, Failure},
     run::RequestContext,
+    servable::request_stream,
 };
 
 /// Paths of TEI for models that are not served, and what such a model does.
@@ -73,23 +74,25 @@ async fn info(
     query: Query,
 ) -> Result<Json<Value>, Failure> {
     query.check(&["model"])?;
-    let default = |endpoint| {
+    let default = || {
         let servables = app.servables();
+        let sees = |graph: &str| who.sees(graph, None);
+        let mut endpoints = [TGI, TEI_EMBED, TEI_RERANK].into_iter();
+        let endpoint = endpoints.find(|endpoint| servables.answer_at(endpoint, sees));
         let preferred = app.options.default_model.as_deref();
-        let graph = servables.default_for(endpoint, preferred, |graph| who.sees(graph, None));
+        let graph = servables.default_for(endpoint.unwrap_or(TGI), preferred, sees);
         graph.map(|graph| graph.graph().to_owned())
     };
     let name = match query.one("model")?.filter(|name| !name.is_empty()) {
         Some(name) => name.to_owned(),
-        None => default(TGI).or_else(|failure| {
-            let others = [TEI_EMBED, TEI_RERANK].into_iter();
-            let mut others = others.filter_map(|endpoint| default(endpoint).ok());
-            others.next().ok_or(failure)
-        })?,
+        None => default()?,
     };
     let newest = who.find(&name)?.servable;
     let ready = who.available(newest.name(), None).await?;
     let plan = ready.plan();
+    if request_stream(plan).is_none() {
+        return Err(Failure::for_tensors(ready.servable.name()));
+    }
     let mut info = if let Some(model) = plan.resources::<LanguageModel>().first() {
         generates(model)
     } else if let Some(model) = plan.resources::<EmbeddingModel>().first() {

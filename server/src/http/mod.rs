@@ -119,7 +119,12 @@ pub(crate) fn routes(side: Side, web: bool) -> Router<Arc<App>> {
 pub(crate) fn metrics_routes() -> Router<Arc<App>> {
     let mut operations = operations(false);
     operations.retain(|operation| operation.path == "/metrics");
-    operation::routes(operations).fallback(unknown_route)
+    operation::routes(operations).fallback(not_metrics)
+}
+
+/// Refuses a path at a listener for scrapers.
+async fn not_metrics(method: Method, uri: Uri) -> Failure {
+    unknown(&method, &uri, ": `/metrics` alone is served here")
 }
 
 /// What a key needs for each operation.
@@ -145,17 +150,24 @@ fn offered(app: &App) -> Vec<Operation> {
 pub(crate) async fn unknown_route(method: Method, uri: Uri) -> Failure {
     let path = &*shortened(uri.path(), SHOWN_BYTES);
     let operations = operations(false);
-    let of_operators = operations.iter().find(|operation| {
-        operation.side == Side::Management && is_path(&operation.path, uri.path())
-    });
-    let hint = if of_operators.is_some() {
-        ": it is served at the port of operators, `--management_port`".to_owned()
-    } else {
-        let listed = operations.iter().filter(|operation| operation.listed);
-        let near = below(path, &method, &operations);
-        let near = near.or_else(|| nearest(path, listed.map(|it| it.path.as_str())));
-        meant(near)
+    let mut elsewhere = operations.iter().filter(|it| is_path(&it.path, uri.path()));
+    let hint = match elsewhere.next().map(|operation| operation.side) {
+        Some(Side::Management) => {
+            ": it is served at the port of operators, `--management_port`".to_owned()
+        }
+        Some(Side::Public) => ": it is served at the port of clients, `--rest_port`".to_owned(),
+        Some(Side::Both) | None => {
+            let listed = operations.iter().filter(|operation| operation.listed);
+            let near = below(path, &method, &operations);
+            let near = near.or_else(|| nearest(path, listed.map(|it| it.path.as_str())));
+            meant(near)
+        }
     };
+    unknown(&method, &uri, &hint)
+}
+
+fn unknown(method: &Method, uri: &Uri, hint: &str) -> Failure {
+    let path = shortened(uri.path(), SHOWN_BYTES);
     let method = shortened(method.as_str(), MAX_METHOD_BYTES);
     let message = format!("unknown URL `{method} {path}`{hint}");
     Failure::new(Cause::UnknownRoute, message)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use graphmill_calculators::tensor::Datatype;
-use graphmill_engine::shortened;
+use graphmill_engine::{Plan, shortened};
 use serde::{Serialize as _, Serializer};
 
 use super::proto::{
@@ -13,7 +13,7 @@ use super::proto::{
 use crate::{
     errors::{Cause, Failure},
     run::RequestContext,
-    servable::{Named, Servable},
+    servable::{Named, Ready, Servable},
     tensors::{self, Port},
 };
 
@@ -42,37 +42,36 @@ pub(crate) fn describe_server() -> ServerMetadataResponse {
     }
 }
 
-/// The inputs and outputs of a graph that is available: none of one that takes HTTP requests, as no
-/// tensor can enter it.
-fn ports(servable: &Servable) -> Result<[Vec<Port>; 2], Failure> {
-    let plan = servable.plan()?;
-    if tensors::is_served(&plan).unwrap_or(false) {
-        return Ok([tensors::inputs(&plan), tensors::outputs(&plan)]);
+/// The inputs and outputs of a graph: none of one that takes HTTP requests, as no tensor can enter
+/// it.
+fn ports(plan: &Plan) -> [Vec<Port>; 2] {
+    if tensors::is_served(plan).unwrap_or(false) {
+        return [tensors::inputs(plan), tensors::outputs(plan)];
     }
-    Ok(Default::default())
+    Default::default()
 }
 
 /// Describes the tensors of a graph.
-pub(crate) fn describe(servable: &Servable) -> Result<ModelMetadataResponse, Failure> {
+pub(crate) fn describe(ready: &Ready) -> ModelMetadataResponse {
     let tensor = |port: Port| TensorMetadata {
         datatype: port.datatype_name().to_owned(),
         name: port.name,
         shape: port.shape,
     };
-    let [inputs, outputs] = ports(servable)?.map(|it| it.into_iter().map(tensor).collect());
-    let Label { name, version } = servable.into();
-    Ok(ModelMetadataResponse {
+    let [inputs, outputs] = ports(ready.plan()).map(|it| it.into_iter().map(tensor).collect());
+    let Label { name, version } = Label::from(&*ready.servable);
+    ModelMetadataResponse {
         name,
         versions: vec![version],
         platform: PLATFORM.to_owned(),
         inputs,
         outputs,
-    })
+    }
 }
 
 /// Describes them in the form of Triton's model configuration.
-pub(crate) fn config(servable: &Servable) -> Result<ModelConfig, Failure> {
-    let [inputs, outputs] = ports(servable)?;
+pub(crate) fn config(ready: &Ready) -> ModelConfig {
+    let [inputs, outputs] = ports(ready.plan());
     let input = |port: Port| ModelInput {
         name: port.name,
         data_type: data_type(port.datatype).into(),
@@ -83,15 +82,15 @@ pub(crate) fn config(servable: &Servable) -> Result<ModelConfig, Failure> {
         data_type: data_type(port.datatype).into(),
         dims: port.shape,
     };
-    Ok(ModelConfig {
-        name: servable.graph().to_owned(),
+    ModelConfig {
+        name: ready.servable.graph().to_owned(),
         platform: PLATFORM.to_owned(),
         backend: PLATFORM.to_owned(),
         max_batch_size: 0,
         input: inputs.into_iter().map(input).collect(),
         output: outputs.into_iter().map(output).collect(),
         model_transaction_policy: Some(ModelTransactionPolicy { decoupled: true }),
-    })
+    }
 }
 
 fn data_type(datatype: Option<Datatype>) -> DataType {

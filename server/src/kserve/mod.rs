@@ -20,7 +20,7 @@ pub(crate) use metadata::{
 pub(crate) use parameters::{BINARY_OUTPUT, Parameters, SequenceControl, Settings, is_set};
 pub(crate) use repository::{index, load, parameters_of, state, unload};
 pub(crate) use run::{
-    RunRequest, available, check_version, packets, read_type, refuse_parameters, run,
+    RunRequest, available, check_version, loaded, packets, read_type, refuse_parameters, run,
 };
 pub use sequences::SequenceLimits;
 pub(crate) use sequences::Sequences;

@@ -52,16 +52,24 @@ pub(crate) struct Outcome {
     pub(crate) summary: Option<Summary>,
 }
 
-/// Waits until the graph of this name and version is available. Refuses one whose streams do not
-/// carry tensors.
-pub(crate) async fn available(
+/// Waits until the graph of this name and version is available: loads it on demand.
+pub(crate) async fn loaded(
     who: &RequestContext,
     name: &str,
     version: &str,
 ) -> Result<Ready, Failure> {
     let (name, graph) = find_version(|name| who.find(name), name, version)?;
     let deadline = who.deadline(who.time_for(&graph, None));
-    let ready = who.available(&name, deadline).await?;
+    who.available(&name, deadline).await
+}
+
+/// As [`loaded`]. Refuses a graph whose streams do not carry tensors.
+pub(crate) async fn available(
+    who: &RequestContext,
+    name: &str,
+    version: &str,
+) -> Result<Ready, Failure> {
+    let ready = loaded(who, name, version).await?;
     if tensors::is_served(&ready.plan).unwrap_or(false) {
         return Ok(ready);
     }

@@ -154,9 +154,7 @@ impl Run {
     ) -> Result<Self, Failure> {
         let plan = Arc::clone(&ready.plan);
         let (Some(input), Some(output)) = (request_stream(&plan), response_stream(&plan)) else {
-            let name = ready.servable.name();
-            let why = format!("the graph takes tensors: POST /v2/models/{name}/infer");
-            return Err(Failure::new(Cause::BadRequest, why).of_field("model"));
+            return Err(Failure::for_tensors(ready.servable.name()));
         };
         let options = RunOptions {
             label: payload.uri.split('?').next().unwrap_or_default(),

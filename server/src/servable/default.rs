@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use graphmill_calculators::{http::dialect::Target, payload::JsonBody};
+use graphmill_calculators::{http::dialect::Target, llm::LanguageModel, payload::JsonBody};
+use graphmill_dialects::bodies::TOKENIZE;
 
 use super::{Choice, Servable, Servables};
 use crate::errors::{Cause, Failure};
@@ -25,11 +26,10 @@ impl Servables {
     ) -> Result<&Arc<Servable>, Failure> {
         let visible = || self.all().filter(|it| sees(it.graph()));
         let preferred = preferred.map(|name| self.without_alias(name));
-        let reads = |it: &&Arc<Servable>| it.made().reads.contains(&endpoint);
+        let reads = |it: &&Arc<Servable>| it.made().reads(endpoint);
         let mut names: Vec<&str> = visible().filter(reads).map(|it| it.graph()).collect();
         if names.is_empty() {
-            // Before a graph is compiled nobody knows what it reads.
-            let is_unknown = |it: &&Arc<Servable>| it.made().reads.is_empty();
+            let is_unknown = |it: &&Arc<Servable>| it.made().reads.is_none();
             names = visible().filter(is_unknown).map(|it| it.graph()).collect();
         }
         names.dedup();
@@ -56,6 +56,31 @@ impl Servables {
         })
     }
 
+    /// Returns true if a graph that the client may see reads requests at an endpoint.
+    pub(crate) fn answer_at(&self, endpoint: &str, sees: impl Fn(&str) -> bool) -> bool {
+        self.all()
+            .any(|it| sees(it.graph()) && it.made().reads(endpoint))
+    }
+
+    /// The graph that is meant where a question about prompts names none: of those that the client
+    /// may see the only one that reads prompts, or one with the only language model.
+    pub(crate) fn unnamed(&self, sees: impl Fn(&str) -> bool) -> Option<&Arc<Servable>> {
+        let visible = || self.all().filter(|it| sees(it.graph()));
+        let mut asked: Vec<_> = visible().filter(|it| it.made().reads(TOKENIZE)).collect();
+        if asked.is_empty() {
+            asked = visible().collect();
+        }
+        let first = *asked.first()?;
+        if asked.iter().all(|other| other.graph() == first.graph()) {
+            return self.of_graph(first.graph(), &Choice::Newest);
+        }
+        let models = |it: &&Arc<Servable>| it.resources::<LanguageModel>();
+        let with_model = *asked.iter().find(|it| !models(it).is_empty())?;
+        let all: Vec<_> = asked.iter().flat_map(models).collect();
+        let is_one = all.iter().all(|model| Arc::ptr_eq(model, &all[0]));
+        is_one.then_some(with_model)
+    }
+
     /// The dialect of a request, where several have its path: that which its body is of, and for
     /// which there is a graph.
     pub(crate) fn meant(
@@ -71,10 +96,7 @@ impl Servables {
         let all = [target.dialect].into_iter().chain(others.iter().copied());
         let mut meant: Vec<_> = all.filter(|dialect| dialect.is_meant(body)).collect();
         let first = meant.first().copied();
-        meant.retain(|dialect| {
-            let reads = |it: &Arc<Servable>| it.made().reads.contains(&dialect.endpoint());
-            self.all().any(|it| sees(it.graph()) && reads(it))
-        });
+        meant.retain(|dialect| self.answer_at(dialect.endpoint(), &sees));
         let dialect = meant.first().copied().or(first);
         Target {
             dialect: dialect.unwrap_or(target.dialect),

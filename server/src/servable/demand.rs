@@ -126,7 +126,13 @@ impl Served {
             return;
         }
         let entry = servable.entry();
-        if let Err(reason) = servables.make_room(entry) {
+        let (made, wrong) = servables.check(entry);
+        servable.was_made_of(made);
+        if let Some(failed) = wrong {
+            // No other graph leaves for it.
+            servables.has_failed(entry, &failed);
+            servables.tell(entry, &failed);
+        } else if let Err(reason) = servables.make_room(servable) {
             tracing::error!("graph `{}` is not loaded: {reason}", servable.name());
             servable.becomes_failed(&reason, true);
         } else if let Err(failed) = servables.load_one(entry) {

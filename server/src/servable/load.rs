@@ -57,11 +57,18 @@ pub(super) struct Made {
     pub(super) text: Option<Arc<str>>,
     /// The subgraphs beside it.
     pub(super) beside: Arc<[Subgraph]>,
-    /// The dialects whose requests its nodes read, by their endpoints.
-    pub(super) reads: Vec<&'static str>,
+    /// The dialects whose requests its nodes read, by their endpoints: none of a graph of tensors.
+    /// `None` where that is not known: before it is compiled, or where nodes of other crates read.
+    pub(super) reads: Option<Vec<&'static str>>,
 }
 
 impl Made {
+    /// Returns true if it reads requests at an endpoint.
+    pub(super) fn reads(&self, endpoint: &str) -> bool {
+        let mut read = self.reads.iter().flatten();
+        read.any(|own| *own == endpoint)
+    }
+
     /// The entry of a graph with what it was made of in the place of its files.
     pub(super) fn entry(&self, entry: &GraphEntry) -> GraphEntry {
         GraphEntry {
@@ -161,7 +168,7 @@ fn compile_with(
         plan = compiled.filter(|_| !has_errors(&diagnostics));
     }
     seen.extend(&files.seen());
-    let reads = plan.as_deref().map(dialects_of).unwrap_or_default();
+    let reads = plan.as_deref().and_then(dialects_of);
     Compiled {
         plan,
         sources,
@@ -175,11 +182,16 @@ fn compile_with(
     }
 }
 
-/// The endpoints of the dialects that nodes of a graph read.
-fn dialects_of(plan: &Plan) -> Vec<&'static str> {
+/// The endpoints of the dialects of the requests that enter a graph, as far as its nodes tell. A
+/// node of a graph of tensors reads what another one has made.
+fn dialects_of(plan: &Plan) -> Option<Vec<&'static str>> {
     let nodes = plan.explain().nodes.iter();
     let read = nodes.flat_map(|node| dialect_table::read_by(&node.calculator));
-    read.map(Dialect::endpoint).collect()
+    let read: Vec<_> = read.map(Dialect::endpoint).collect();
+    match request_stream(plan) {
+        None => Some(Vec::new()),
+        Some(_) => (!read.is_empty()).then_some(read),
+    }
 }
 
 /// Compiles the graph of a configuration's entry.

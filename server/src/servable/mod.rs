@@ -28,7 +28,7 @@ use std::{
 };
 
 use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel, tensor::batch::Batcher};
-use graphmill_engine::{Environment, Executors, FileStamps, Registry, Resource, shortened};
+use graphmill_engine::{Environment, Executors, FileStamps, Plan, Registry, Resource, shortened};
 use graphmill_grammar::suggest;
 
 pub(crate) use demand::{Patience, Ready};
@@ -240,6 +240,13 @@ impl Servables {
         first.unwrap_or_else(|| load::compile_alone(text.to_owned(), environment))
     }
 
+    /// Compiles a graph that is not in memory as it was last read, without models.
+    pub(crate) fn compile_unloaded(&self, servable: &Servable) -> Option<Arc<Plan>> {
+        let entry = servable.made().entry(servable.entry());
+        let compiled = load::compile_entry(&entry, &self.environment.clone().without_loading());
+        compiled.ok()?.plan
+    }
+
     /// By name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Servable> {
         self.by_name.values().map(AsRef::as_ref)
@@ -257,20 +264,6 @@ impl Servables {
 
     fn get(&self, name: &str) -> Option<&Arc<Servable>> {
         self.by_name.get(name)
-    }
-
-    /// The graph that is meant where a question about prompts names none: of those that the client
-    /// may see the only one, or one with the only language model.
-    pub(crate) fn unnamed(&self, sees: impl Fn(&str) -> bool) -> Option<&Arc<Servable>> {
-        let mut visible = self.iter().filter(|it| sees(it.graph()));
-        let first = visible.next()?;
-        if visible.all(|other| other.graph() == first.graph()) {
-            return self.of_graph(first.graph(), &Choice::Newest);
-        }
-        let models = self.models().into_iter();
-        let models = models.filter_map(|(graph, ..)| self.get(&graph));
-        let mut models = models.filter(|it| sees(it.graph()));
-        models.next().filter(|_| models.next().is_none())
     }
 
     /// What this name is of, or the failure that a request for it gets, which names the graphs and

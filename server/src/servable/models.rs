@@ -16,7 +16,7 @@ use graphmill_dialects::bodies;
 use graphmill_engine::Calculator as _;
 use graphmill_llm::Vision;
 
-use super::{Choice, Servable, Servables, request_stream};
+use super::{Choice, Servable, Servables};
 
 /// The endpoint of graphs that take tensors.
 pub(crate) const INFER: &str = "infer";
@@ -113,19 +113,16 @@ impl Servable {
             .find_map(|model| model.chat_refused())
     }
 
-    /// The ends of the paths that answer with it, once it is loaded, the most common one first.
-    /// Empty where nodes of other crates read its requests.
+    /// The ends of the paths that answer with it, the most common one first: before it is loaded, as
+    /// far as its nodes tell. Empty where that is not known.
     pub(crate) fn endpoints(&self) -> Vec<&'static str> {
-        let Ok(plan) = self.plan() else {
-            return Vec::new();
-        };
-        if request_stream(&plan).is_none() {
+        let made = self.made();
+        if made.reads.as_ref().is_some_and(Vec::is_empty) {
             return vec![INFER];
         }
         let hears = self.reads().contains(&"audio");
-        let nodes = plan.explain().nodes.iter();
         let chats = self.chat_refused().is_none();
-        let read = nodes.flat_map(|node| dialect_table::read_by(&node.calculator));
+        let read = dialect_table::all().filter(|dialect| made.reads(dialect.endpoint()));
         let answered = read.filter(|dialect| {
             let mut routes = dialect.routes().iter();
             let is_chat = match dialect.family() {

@@ -235,7 +235,9 @@ impl<'a> Reload<'a> {
             if self.new.of(entry).is_independent() {
                 let before = self.old.get(&entry.id()).and_then(|it| it.failure());
                 self.new.has_failed(entry, &failed);
-                if before.as_deref() != Some(&failed.reason) {
+                // A file that is being copied is wrong in another way each time.
+                let is_known = failed.lacks_files && before.is_some();
+                if !is_known && before.as_deref() != Some(&failed.reason) {
                     self.new.tell(entry, &failed);
                 }
             } else if !may_fail && !may_wait {
@@ -268,12 +270,13 @@ fn has_room(bytes: u64) -> Result<(), Refused> {
 }
 
 impl Servable {
-    /// Whether it goes on as it is where its entry and its files are the same: it answers, or it is
-    /// loaded when it is asked to.
+    /// Whether it goes on as it is where its entry and its files are the same: it answers, it is
+    /// loaded when it is asked to, or it has failed where that keeps no other from being served.
     fn stays(&self) -> bool {
         match self.state_name() {
             StateName::Available => true,
-            StateName::Failed | StateName::Waiting => false,
+            StateName::Failed => self.is_independent(),
+            StateName::Waiting => false,
             _ => self.loads_on_demand() || self.is_kept_out(),
         }
     }

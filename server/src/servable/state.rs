@@ -352,9 +352,9 @@ impl Servable {
         };
         match &**self.state.load() {
             State::Available(available) => Ok(available.clone()),
-            State::Listed | State::Unloaded(_) if self.loads_on_demand() => {
-                loading(format!("the graph `{name}` is loaded when it is asked for"))
-            }
+            State::Listed | State::Unloaded(_) if self.loads_on_demand() => loading(format!(
+                "the graph `{name}` is not loaded: a request for it loads it, and so does `POST /models/load`"
+            )),
             State::Listed => loading(format!("the graph `{name}` is about to be loaded")),
             State::Loading => loading(format!("the graph `{name}` is being loaded")),
             State::Unloading => loading(format!("the graph `{name}` is being unloaded")),

@@ -12,10 +12,7 @@ use graphmill_llm::room;
 use tokio::{task::spawn_blocking, time::sleep};
 
 use super::{Servable, Servables, Served, StateName};
-use crate::{
-    config::GraphEntry,
-    errors::{Cause, Failure},
-};
+use crate::errors::{Cause, Failure};
 
 /// Poll interval for unused graphs.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -69,8 +66,8 @@ impl Servables {
 
     /// Makes room in memory for a graph that is loaded on demand: unloads unused graphs of the same
     /// kind, the least recently used first.
-    pub(super) fn make_room(&self, entry: &GraphEntry) -> Result<(), String> {
-        let (made, _) = self.check(entry);
+    pub(super) fn make_room(&self, servable: &Servable) -> Result<(), String> {
+        let made = servable.made();
         loop {
             let bytes = made.seen.bytes_beyond(&self.in_memory());
             let full = self
@@ -85,9 +82,9 @@ impl Servables {
                 .filter(|servable| servable.may_leave())
                 .collect();
             unused.sort_by_key(|servable| servable.usage.last());
-            let reason = format!("unloaded to make room for `{}`", entry.id());
+            let reason = format!("unloaded to make room for `{}`", servable.name());
             let mut left = unused.into_iter();
-            if !left.any(|servable| servable.unload(|| servable.may_leave(), &reason)) {
+            if !left.any(|other| other.unload(|| other.may_leave(), &reason)) {
                 return Err(match (full, short) {
                     (Some(most), _) => format!(
                         "{most} graphs are loaded on demand, more may not be (--models_max), and all of them are in use"

@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 
 use crate::cli::support::{EMBED, MODEL, Server, graphmill, path, text};
 
+#[cfg(feature = "vision")]
+const EYES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../demos/tiny_vision");
+
 /// The names of the models and the words for their states.
 fn states(server: &Server) -> Vec<(String, String)> {
     let listed = server.get("/v1/models");
@@ -64,19 +67,56 @@ fn each_model_of_a_folder_is_a_graph_that_comes_and_goes() {
         &json!({ "model": "embed", "input": "Hi" }),
     );
     assert!(vectors["data"][0]["embedding"].is_array(), "{vectors}");
+    assert_eq!(ask(&server, "tiny")["model"], "tiny");
     assert_eq!(ask(&server, "broken")["error"]["code"], "graph_failed");
-    assert_eq!(of(&states(&server), "broken").as_deref(), Some("failed"));
-    assert_eq!(ask(&server, "tiny")["model"], "tiny", "others are served");
+    let now = states(&server);
+    assert_eq!(of(&now, "broken").as_deref(), Some("failed"));
+    assert_eq!(of(&now, "tiny").as_deref(), Some("loaded"), "others stay");
 
     // A file that is complete elsewhere comes whole.
     copy(MODEL, &root.join("new.part"));
     fs::rename(root.join("new.part"), root.join("new.gguf")).expect("writable");
-    server.says("added `new`");
+    let said = server.says("added `new`");
+    assert!(!said.contains("changed `"), "{said}");
+    let broken = server.get("/v1/models/broken");
+    let status = &broken["status"];
+    assert_eq!(status["value"], "failed", "{broken}");
+    let reason = status["reason"].as_str().expect("a reason");
+    assert!(reason.contains("broken.gguf"), "{reason}");
     assert_eq!(ask(&server, "new")["model"], "new");
     fs::remove_file(root.join("org/chat/m.gguf")).expect("it was there");
     fs::write(root.join("broken.gguf"), &whole).expect("writable");
     server.says("removed `org/chat`");
     assert_eq!(ask(&server, "org/chat")["error"]["code"], "model_not_found");
+}
+
+#[cfg(feature = "vision")]
+#[test]
+fn a_projector_that_comes_is_loaded_with_its_model_and_one_that_goes_is_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path();
+    let demo = Path::new(EYES);
+    fs::create_dir(root.join("eyes")).expect("writable");
+    let copy = |from: &str, to: &str| {
+        fs::copy(demo.join(from), root.join("eyes/part")).expect("writable");
+        fs::rename(root.join("eyes/part"), root.join("eyes").join(to)).expect("writable");
+    };
+    copy("model.gguf", "model.gguf");
+    let mut server = Server::start(&["--models_dir", path(root)], |_| {});
+    server.says("ready after");
+    let reads = |server: &Server| {
+        assert_eq!(ask(server, "eyes")["model"], "eyes");
+        server.get("/v1/models/eyes")["input_modalities"].clone()
+    };
+    assert!(reads(&server).is_null());
+    copy("mmproj.gguf", "mmproj-f16.gguf");
+    server.says("changed `eyes`");
+    assert_eq!(reads(&server), json!(["text", "image"]));
+    let said = server.says("`eyes` is available");
+    assert!(said.contains("projector beside the model"), "{said}");
+    fs::remove_file(root.join("eyes/mmproj-f16.gguf")).expect("it was there");
+    server.says("changed `eyes`");
+    assert!(reads(&server).is_null());
 }
 
 #[test]

@@ -143,4 +143,9 @@ fn a_server_with_tls_is_reached() {
     let refusing = asked(path(&wrong));
     let said = text(&refusing.stderr);
     assert!(said.contains("invalid peer certificate"), "{said}");
+    let way = "`SSL_CERT_FILE` names";
+    assert!(
+        said.contains(way) && !said.contains("serve MODEL"),
+        "{said}"
+    );
 }

@@ -251,12 +251,21 @@ async fn blocks_of_messages_are_told_as_text_or_left_out_by_name() {
         "{}",
         reply.text
     );
-    for edits in [json!({}), json!({ "edits": [] })] {
+    for (edits, ignored) in [
+        (json!({}), None),
+        (json!({ "edits": [] }), None),
+        (json!({ "edit": [] }), Some("context_management.edit")),
+    ] {
         let body = json!({ "messages": [user], "context_management": edits });
-        let reply = ask(&server, "/v1/messages/count_tokens?beta=true", body).await;
+        let counted = ask(&server, "/v1/messages/count_tokens?beta=true", body.clone()).await;
+        assert_eq!(
+            (counted.status, counted.header("x-ignored-fields")),
+            (200, None)
+        );
+        let reply = ask(&server, "/v1/messages", body).await;
         assert_eq!(
             (reply.status, reply.header("x-ignored-fields")),
-            (200, None)
+            (200, ignored)
         );
     }
     let responses = json!({ "input": [

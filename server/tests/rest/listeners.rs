@@ -40,6 +40,8 @@ async fn a_unix_socket_is_there_while_the_server_is() {
         answer.starts_with("HTTP/1.1 200 OK") && answer.contains("\"actor\""),
         "{answer}"
     );
+    let named = asked(&path, "GET http://x/v1/models").await;
+    assert!(named.starts_with("HTTP/1.1 200"), "{named}");
     let foreign = asked(&path, "GET http://example.com/v1/models").await;
     assert!(foreign.starts_with("HTTP/1.1 421"), "{foreign}");
 
@@ -99,11 +101,12 @@ async fn scrapers_have_an_address_of_their_own() {
     let url = format!("http://{}", server.server.metrics_addresses()[0]);
     let metrics = read(server.client.get(format!("{url}/metrics"))).await;
     assert!(metrics.text.contains("graphmill_build"), "{}", metrics.text);
-    for path in ["/v1/models", "/v3/status", "/health"] {
+    for path in ["/v1/models", "/v3/models", "/v3/status", "/health"] {
+        let reply = read(server.client.get(format!("{url}{path}"))).await;
+        let said = format!("unknown URL `GET {path}`: `/metrics` alone is served here");
         assert_eq!(
-            read(server.client.get(format!("{url}{path}"))).await.status,
-            404,
-            "{path}"
+            (reply.status, &reply.json()["error"]["message"]),
+            (404, &json!(said))
         );
     }
 }

@@ -22,9 +22,11 @@ async fn a_graph_answers_to_its_aliases_and_lists_them() {
     for name in ["chat", "gpt-4o", "org/other"] {
         let reply = server.chat(&question(name, "Hi")).await;
         assert_eq!(reply.status, 200, "{name}: {}", reply.text);
-        let model = server.get(&format!("/v1/models/{name}")).await.json();
-        assert_eq!(model["id"], "chat");
-        assert_eq!(model["aliases"], json!(["gpt-4o", "org/other"]));
+        for name in [name.to_owned(), format!("{name}:latest")] {
+            let model = server.get(&format!("/v1/models/{name}")).await.json();
+            assert_eq!(model["id"], "chat", "{name}");
+            assert_eq!(model["aliases"], json!(["gpt-4o", "org/other"]));
+        }
     }
     let listed = server.get("/v1/models").await.json();
     let ids: Vec<&Value> = listed["data"]
@@ -107,6 +109,103 @@ async fn the_only_graph_that_can_answers_to_any_name_if_that_is_allowed() {
         strict.chat(&json!({ "messages": messages })).await.status,
         400
     );
+}
+
+/// The shipped graph of texts, with the scripted model.
+fn texts() -> String {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../graphs/text/graph.pbtxt");
+    let text = std::fs::read_to_string(file).expect("a graph");
+    text.replace("../../demos/tiny_chat", "../model.script.json")
+}
+
+#[tokio::test]
+async fn a_graph_of_tensors_is_none_that_could_answer_however_it_computes() {
+    let on_demand = json!({ "load": "on_demand" });
+    for load in [json!({}), on_demand] {
+        let setup = Setup::new()
+            .graph("a_text", &texts())
+            .that(&load)
+            .graph("chat", CHAT)
+            .that(&load)
+            .script(&script());
+        let server = setup.start().await;
+        let listed = server.get("/v1/models").await.json();
+        let endpoints: Vec<&Value> = listed["data"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|model| &model["endpoints"][0])
+            .collect();
+        assert_eq!(endpoints, ["infer", "chat/completions"], "{load}");
+        let tags = server.get("/api/tags").await.json();
+        let names: Vec<&Value> = tags["models"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|model| &model["name"])
+            .collect();
+        assert_eq!(names, ["chat:latest"], "{load}");
+        let answer = post(&server, "/generate", &json!({ "inputs": "Hi" })).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        for name in ["tgi", "dummy"] {
+            let answer = server.chat(&question(name, "Hi")).await;
+            assert_eq!(answer.json()["model"], "chat", "{}", answer.text);
+        }
+        let tokens = post(&server, "/tokenize", &json!({ "prompt": "Hi" })).await;
+        assert_eq!(tokens.status, 200, "{}", tokens.text);
+        let info = server.get("/info").await.json();
+        assert_eq!(info["model_id"], "chat", "{info}");
+        let refused = server.get("/info?model=a_text").await;
+        assert_eq!(refused.status, 400, "{}", refused.text);
+        let way = "POST /v2/models/a_text/infer";
+        assert!(refused.text.contains(way), "{}", refused.text);
+    }
+}
+
+#[tokio::test]
+async fn names_that_clients_send_by_themselves_name_no_graph_unless_one_has_them() {
+    let setup = || {
+        Setup::new()
+            .graph("one", CHAT)
+            .graph("two", CHAT)
+            .script(&script())
+    };
+    let server = setup().start().await;
+    let refused = server.chat(&question("tgi", "Hi")).await;
+    assert_eq!(refused.status, 404);
+    let said = "several could answer: `one`, `two`";
+    assert!(refused.text.contains(said), "{}", refused.text);
+    let info = server.get("/info").await;
+    assert!(info.text.contains(said), "{}", info.text);
+    let setup = setup().graph("dummy", ACTOR);
+    let server = setup
+        .with(|options| options.default_model = Some("two".to_owned()))
+        .start()
+        .await;
+    let answer = server.chat(&question("tgi", "Hi")).await;
+    assert_eq!(answer.json()["model"], "two", "{}", answer.text);
+    let answer = server
+        .chat(&json!({ "model": "dummy", "actions": [{ "body": "mine" }] }))
+        .await;
+    assert_eq!(answer.text, "mine");
+}
+
+#[tokio::test]
+async fn a_graph_says_where_it_answers_each_path_once_and_whole() {
+    let setup = Setup::new().graph("chat", CHAT).script(&script());
+    let server = setup.start().await;
+    let body = json!({ "model": "chat", "input": "Hi" });
+    let refused = post(&server, "/v3/embeddings", &body).await;
+    let error = &refused.json()["error"];
+    assert_eq!(error["code"], "unknown_endpoint", "{error}");
+    let message = error["message"].as_str().expect("a text");
+    let mut paths: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    assert_eq!(paths.pop(), Some("/v3/embeddings"));
+    assert_eq!(paths[0], "/v3/chat/completions");
+    for path in &paths {
+        let times = paths.iter().filter(|other| *other == path).count();
+        assert!(path.starts_with('/') && times == 1, "{message}");
+    }
 }
 
 #[tokio::test]

@@ -301,6 +301,10 @@ async fn a_hint_never_names_what_was_asked_for() {
         assert!(message.contains("`--management_port`"), "{message}");
         assert!(!message.contains("did you mean"), "{message}");
     }
+    let url = format!("http://{}", server.server.management_addresses()[0]);
+    let reply = read(server.client.get(format!("{url}/v3/models"))).await;
+    let hint = "it is served at the port of clients";
+    assert!(reply.text.contains(hint), "{}", reply.text);
     let reply = server.get("/v3/modles").await;
     assert!(
         reply.text.contains("did you mean `/v3/models`?"),

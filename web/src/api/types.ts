@@ -1,8 +1,14 @@
 // What the server answers, as far as the page reads it.
 
+/** Whether a graph is in memory: `loaded`, `unloaded`, `loading`, `unloading` or `failed`. */
+export interface Residence {
+  value: string;
+  reason?: string | null;
+}
+
 export interface Model {
   id: string;
-  state?: string;
+  status?: Residence;
   max_model_len?: number;
   input_modalities?: string[];
   parent?: string;

@@ -3,7 +3,7 @@
 
 import { computed, signal } from "@preact/signals";
 import { words } from "../api/client";
-import { chatModels } from "../state/models";
+import { chatModels, readModels } from "../state/models";
 import { stored } from "../state/stored";
 import { answer } from "./answer";
 import { body, WrongParameter } from "./body";
@@ -113,6 +113,9 @@ async function answerTo(parent: string | null): Promise<void> {
   });
   if (coming.value === ending) coming.value = null;
   keep(last);
+  const of = chatModels.value.find((each) => each.id === asked.model);
+  // The question has had it loaded, perhaps in the place of another one.
+  if (of?.status && of.status.value !== "loaded") void readModels();
 }
 
 function keep(changed = conversation.value): void {

@@ -47,7 +47,7 @@ function Models(): JSX.Element {
       {chatModels.value.map((each) => (
         <option key={each.id} value={each.id}>
           {each.parent ? `${each.id} (adapter)` : each.id}
-          {each.state && each.state !== "AVAILABLE" ? ` · ${each.state.toLowerCase()}` : ""}
+          {each.status && each.status.value !== "loaded" ? ` · ${each.status.value}` : ""}
         </option>
       ))}
     </select>

@@ -1,13 +1,16 @@
 // The graphs that can be looked at, and the plan of the one that is.
 
 import { signal } from "@preact/signals";
-import { get, isLost, isMissing, words } from "../api/client";
+import { get, isLost, isMissing, post, words } from "../api/client";
+import type { Residence } from "../api/types";
 import type { Plan } from "./plan";
 
 export interface GraphEntry {
   name: string;
   version?: string | null;
   state: string;
+  /** Absent in answers of older servers. */
+  status?: Residence;
   sessions: number;
 }
 
@@ -38,6 +41,29 @@ export async function readGraphs(): Promise<void> {
 /** The name under which the server is asked for a graph. */
 export function fullName(graph: GraphEntry): string {
   return graph.version && !graph.name.includes("@") ? `${graph.name}@${graph.version}` : graph.name;
+}
+
+/** Whether a graph is in memory; null where that is not known. */
+export function statusOf(name: string): Residence | null {
+  return graphs.value.find((graph) => fullName(graph) === name)?.status ?? null;
+}
+
+/** How often is looked which graphs are in memory, in milliseconds. */
+const EVERY_MS = 2000;
+
+/** Looks at the list until it is told to end. */
+export function watchGraphs(): () => void {
+  void readGraphs();
+  const timer = setInterval(() => {
+    if (!document.hidden && !graphsProblem.value) void readGraphs();
+  }, EVERY_MS);
+  return () => clearInterval(timer);
+}
+
+/** Has a graph loaded. A load that takes long goes on after the answer. */
+export async function load(name: string): Promise<void> {
+  await post("/models/load", "operator", { model: name });
+  await readGraphs();
 }
 
 export function readGraph(name: string): Promise<GraphFile> {

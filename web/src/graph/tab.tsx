@@ -9,16 +9,17 @@ import { IconButton } from "../ui/icons";
 import { Empty, Problem } from "../ui/note";
 import { Rich } from "../ui/rich";
 import { Canvas, type Selection } from "./canvas";
-import { fullName, graphs, graphsProblem, graphsRead, readGraph, readGraphs, type GraphFile } from "./graphs";
+import { fullName, graphs, graphsProblem, graphsRead, readGraph, readGraphs, statusOf, watchGraphs, type GraphFile } from "./graphs";
 import { following, watch } from "./live";
 import { NodePanel } from "./node-panel";
 import { allGroups } from "./plan";
 import { chosen, openSessions, roots, watchSessions, why } from "./sessions";
 import { SessionsPanel } from "./sessions-panel";
 import { TapPanel } from "./tap-panel";
+import { Unloaded } from "./unloaded";
 
 export default function GraphTab(): JSX.Element {
-  useEffect(() => void readGraphs(), []);
+  useEffect(watchGraphs, []);
   const problem = graphsProblem.value;
   if (problem) {
     return (
@@ -61,9 +62,10 @@ function GraphView({ name, names }: { name: string; names: string[] }): JSX.Elem
     setProblem("");
     readGraph(name).then(setFile, (error: unknown) => setProblem(isLost(error) ? "" : words(error)));
   };
-  useEffect(read, [name]);
+  const isLoaded = (statusOf(name)?.value ?? "loaded") === "loaded";
+  useEffect(read, [name, isLoaded]);
   useEffect(() => watchSessions(name), [name]);
-  useEffect(() => watch(name, session), [name, session]);
+  useEffect(() => (isLoaded ? watch(name, session) : undefined), [name, session, isLoaded]);
   const toggle = (group: string): void => {
     const next = new Set(closed);
     if (!next.delete(group)) next.add(group);
@@ -80,7 +82,7 @@ function GraphView({ name, names }: { name: string; names: string[] }): JSX.Elem
             <option key={each}>{each}</option>
           ))}
         </select>
-        <Live />
+        {isLoaded && <Live />}
         {groups.length > 0 && (
           <button type="button" class="quiet small" onClick={() => setClosed(closed.size > 0 ? new Set() : new Set(groups.map((group) => group.id)))}>
             {closed.size > 0 ? "Open all subgraphs" : "Close all subgraphs"}
@@ -95,8 +97,9 @@ function GraphView({ name, names }: { name: string; names: string[] }): JSX.Elem
           <strong>A request stands still.</strong> <Rich text={why.value.text} />
         </div>
       )}
-      {problem && <Problem again={read}><Rich text={problem} /></Problem>}
-      {plan ? <Canvas plan={plan} closed={closed} toggle={toggle} selection={selection} select={select} /> : !problem && <p class="loading">{file ? "The graph is not loaded: it has no plan to show." : "Reading the plan …"}</p>}
+      <Unloaded name={name} />
+      {problem && isLoaded && <Problem again={read}><Rich text={problem} /></Problem>}
+      {plan ? <Canvas plan={plan} closed={closed} toggle={toggle} selection={selection} select={select} /> : !problem && <p class="loading">Reading the plan …</p>}
       <aside class="panel" aria-label={selection ? `${selection.kind === "node" ? "Node" : "Stream"} ${selection.name}` : "Sessions"}>
         <header>
           <h2>{selection ? selection.name.split("__").at(-1) : "Sessions"}</h2>

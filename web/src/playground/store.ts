@@ -123,7 +123,7 @@ async function inputOf(graph: string): Promise<Input | null> {
     if ("test" in example) return { ...EXAMPLE_INPUT, kind: "packets", packets: example.test };
     return { kind: "request", path: example.path, body: JSON.stringify(example.body, null, 2), packets: "" };
   } catch {
-    // One that is not loaded has none yet.
+    // One that could not be loaded has none.
     return null;
   }
 }
@@ -175,15 +175,5 @@ export async function save(): Promise<void> {
     const never = isMissing(error) || (error instanceof Refused && error.status === 403);
     if (never) noSave.value = refusal(error, "save graphs");
     else said.value = words(error);
-  }
-}
-
-/** The graphs that a text can come from. */
-export async function names(): Promise<string[]> {
-  try {
-    return (await get<{ graphs: { name: string }[] }>("/v3/graphs", "operator")).graphs.map((graph) => graph.name);
-  } catch {
-    // Without a list, the playground has a text of its own.
-    return [];
   }
 }

@@ -3,6 +3,8 @@
 import type { JSX } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
 import { Canvas, type Selection } from "../graph/canvas";
+import { fullName, graphs, statusOf, watchGraphs } from "../graph/graphs";
+import { Unloaded } from "../graph/unloaded";
 import { subject } from "../state/route";
 import { disabledBy } from "../ui/disabled";
 import { Icon } from "../ui/icons";
@@ -10,15 +12,12 @@ import { plural } from "../ui/numbers";
 import { Rich } from "../ui/rich";
 import { EditorView } from "./editor-view";
 import { Result } from "./result";
-import { begin, busy, check, diagnostics, input, names, noCheck, note, noRun, noSave, origin, plan, run, said, save, take, text } from "./store";
+import { begin, busy, check, diagnostics, input, noCheck, note, noRun, noSave, origin, plan, run, said, save, take, text } from "./store";
 
 export default function Playground(): JSX.Element {
-  const [graphs, setGraphs] = useState<string[]>([]);
   const [view, setView] = useState<"run" | "drawing">("run");
-  useEffect(() => {
-    void names().then(setGraphs);
-    void check(text.value);
-  }, []);
+  useEffect(watchGraphs, []);
+  useEffect(() => void check(text.value), []);
   useEffect(() => {
     if (subject.value && subject.value !== origin.value) void take(subject.value);
   }, [subject.value]);
@@ -27,7 +26,7 @@ export default function Playground(): JSX.Element {
       <header class="graph-bar">
         <select aria-label="Begin with" value={origin.value} onChange={(event) => (event.currentTarget.value ? void take(event.currentTarget.value) : begin())}>
           <option value="">an example</option>
-          {graphs.map((name) => (
+          {graphs.value.map(fullName).map((name) => (
             <option key={name}>{name}</option>
           ))}
         </select>
@@ -36,11 +35,14 @@ export default function Playground(): JSX.Element {
           Save
         </button>
       </header>
-      {(noSave.value ?? said.value) && (
-        <p class="bar-note" role="status">
-          <Rich text={[said.value, noSave.value ?? ""].join(" ").trim()} />
-        </p>
-      )}
+      <div class="bar-notes">
+        {(noSave.value ?? said.value) && (
+          <p class="bar-note" role="status">
+            <Rich text={[said.value, noSave.value ?? ""].join(" ").trim()} />
+          </p>
+        )}
+        <Unloaded name={origin.value} />
+      </div>
       <section class="text" aria-label="Text">
         <EditorView />
         <Messages />
@@ -113,6 +115,7 @@ function Run(): JSX.Element {
   const [path, body, packets] = [useId(), useId(), useId()];
   const { value } = input;
   const isRequest = value.kind === "request";
+  const isLoaded = (statusOf(origin.value)?.value ?? "loaded") === "loaded";
   return (
     <form
       class="run"
@@ -149,7 +152,7 @@ function Run(): JSX.Element {
         </label>
       )}
       <footer>
-        <button type="submit" class="primary" {...disabledBy(noRun.value ?? (busy.value ? "It is running" : null))}>
+        <button type="submit" class="primary" {...disabledBy(noRun.value ?? (busy.value ? "It is running" : isLoaded ? null : "Load the graph first: its models are used"))}>
           <Icon name="playground" size={16} /> {busy.value ? "Running …" : "Run"}
         </button>
         <p class="hint">{noRun.value ?? "At most 10 s and 1,000 packets. Only models that are served already are used."}</p>

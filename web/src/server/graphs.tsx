@@ -45,7 +45,7 @@ export function Graphs({ graphs }: { graphs: ServedGraph[] }): JSX.Element {
                   <a href={address("graph", graph.name)}>{graph.name}</a>
                 </th>
                 <td>
-                  <State of={graph.state} />
+                  <State of={stateOf(graph)} />
                 </td>
                 <td class="number" data-label="Sessions">
                   {count(graph.open_sessions)}
@@ -66,6 +66,12 @@ export function Graphs({ graphs }: { graphs: ServedGraph[] }): JSX.Element {
       </div>
     </section>
   );
+}
+
+/** The states in the words of the other tabs. */
+function stateOf({ state, ready }: ServedGraph): string {
+  if (state === "END" && !ready) return "FAILED";
+  return state === "START" || state === "END" ? "UNLOADED" : state;
 }
 
 function note(graph: ServedGraph): string {

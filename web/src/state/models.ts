@@ -11,7 +11,7 @@ export const modelsError = signal<string | null>(null);
 export const modelsLoaded = signal(false);
 
 /** Those that a chat can ask. */
-export const chatModels = computed(() => models.value.filter((model) => model.endpoints?.includes("chat/completions") ?? true));
+export const chatModels = computed(() => models.value.filter((model) => model.endpoints?.includes("chat/completions") ?? model.status?.value !== "failed"));
 
 /** Reads the list again. */
 export async function readModels(): Promise<void> {

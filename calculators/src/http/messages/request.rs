@@ -31,6 +31,9 @@ pub(super) fn read(body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput
     for (edit, index) in own.context_management.edits.iter().zip(0_u32..) {
         fields.ignore(format!("context_management.edits[{index}]:{}", edit.kind));
     }
+    for name in own.context_management.unknown.keys() {
+        fields.ignore(format!("context_management.{name}"));
+    }
     let (mut chat, mut said): (Chat, Tools) = (fields.take()?, fields.take()?);
     let mut turns = Turns::default();
     match own.system {

@@ -60,7 +60,9 @@ async fn openapi(
         .map(|servable| (servable.graph().to_owned(), servable.endpoints()))
         .collect();
     models.dedup_by(|next, kept| next.0 == kept.0);
-    let chats = |servable: &&Servable| servable.endpoints().contains(&CHAT);
+    let chats = |servable: &&Servable| {
+        servable.available_since().is_some() && servable.endpoints().contains(&CHAT)
+    };
     let mut reads = vec!["image", "audio"];
     reads.retain(|kind| visible().filter(chats).all(|it| it.reads().contains(kind)));
     let run = visible().find_map(|servable| {

@@ -167,9 +167,13 @@ pub(crate) async fn invocation(
     answer(&app, &name, head, body).await
 }
 
+/// Names that clients of servers with one model send where their users give none: those of
+/// `huggingface_hub` and of `text-generation`.
+const NO_NAMES: [&str; 2] = ["dummy", "tgi"];
+
 /// The name of the graph for a request: the one that the body says. Where it says none, or one that
 /// is not served, the one that answers such requests, if the server allows that; where it says none,
-/// also if the path or the dialect needs none. That is put into the body.
+/// or one of [`NO_NAMES`], also if the path or the dialect needs none. That is put into the body.
 fn choose_graph(
     app: &App,
     head: &Head,
@@ -185,10 +189,11 @@ fn choose_graph(
     {
         return Ok(only.name().to_owned());
     }
+    let says_none = body.model().is_ok_and(|name| NO_NAMES.contains(&name));
     let is_named = body.json.has("model");
     let may_be_any = |target: &Target| {
         let needs_none = needs_no_model || target.dialect.needs_no_model();
-        app.options.any_model || needs_none && !is_named
+        app.options.any_model || says_none || needs_none && !is_named
     };
     let default = head.target.filter(may_be_any);
     let Some(target) = default else {

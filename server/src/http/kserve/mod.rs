@@ -33,7 +33,9 @@ use crate::{
 
 /// Why a question about a graph may not be answered.
 #[rustfmt::skip]
-const OF_A_GRAPH: &[Cause] = &[Cause::UnknownModel, Cause::UnknownRoute, Cause::Loading, Cause::GraphFailed];
+const OF_A_GRAPH: &[Cause] = &[
+    Cause::UnknownModel, Cause::UnknownRoute, Cause::QueueFull, Cause::Loading, Cause::GraphFailed, Cause::NoMemory, Cause::Deadline,
+];
 
 /// Why what is sent may not be answered.
 #[rustfmt::skip]
@@ -148,8 +150,7 @@ async fn get_model(
     if question == ModelQuestion::Infer || target.is_some() {
         return Ok(super::wrong_method(target, method, uri).await);
     }
-    let servable = kserve::find(&who, name, version)?;
-    models::answer(&app, &servable, question)
+    models::answer(&app, &who, name, version, question).await
 }
 
 /// What is sent to a graph.

@@ -26,7 +26,6 @@ use crate::{
         },
     },
     run::RequestContext,
-    servable::Servable,
 };
 
 pub(super) async fn live(State(app): State<Arc<App>>) -> Response {
@@ -47,25 +46,32 @@ pub(in crate::http) fn told(mut body: Value, field: &str, reason: Option<String>
     (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response()
 }
 
-/// Answers a question about a graph.
-pub(super) fn answer(
+/// Answers a question about a graph, which is loaded where its plan has to say it.
+pub(super) async fn answer(
     app: &App,
-    servable: &Servable,
+    who: &RequestContext,
+    name: &str,
+    version: &str,
     question: ModelQuestion,
 ) -> Result<Response, Failure> {
+    let servable = kserve::find(who, name, version)?;
     Ok(match question {
         ModelQuestion::Ready => {
             let reason = app.stopping().or_else(|| servable.unready());
             told(json!({ "name": servable.name() }), "ready", reason)
         }
-        ModelQuestion::Config => Json(kserve::config(servable)?).into_response(),
         ModelQuestion::Statistics => {
-            let model_stats = vec![app.statistics.read(servable)];
+            let model_stats = vec![app.statistics.read(&servable)];
             Json(ModelStatisticsResponse { model_stats }).into_response()
         }
         ModelQuestion::Tracing => trace_settings(app).into_response(),
+        ModelQuestion::Config => {
+            let ready = kserve::loaded(who, name, version).await?;
+            Json(kserve::config(&ready)).into_response()
+        }
         ModelQuestion::Metadata | ModelQuestion::Infer => {
-            Json(kserve::describe(servable)?).into_response()
+            let ready = kserve::loaded(who, name, version).await?;
+            Json(kserve::describe(&ready)).into_response()
         }
     })
 }

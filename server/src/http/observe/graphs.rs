@@ -25,9 +25,10 @@ use crate::{
     http::{
         SHOWN_BYTES, example,
         request::{Query, missing, wrong},
-        sse,
+        residence, sse,
     },
     run::RequestContext,
+    servable::Servable,
     sessions::{Followed, Frame, Tapped, Taps},
 };
 
@@ -49,6 +50,7 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
             "graph": servable.graph(),
             "version": servable.version(),
             "state": servable.state_name().as_str(),
+            "status": residence::status(servable),
             "required": !servable.is_optional(),
             "sessions": servable.open_sessions(),
             "reason": servable.failure(),
@@ -70,11 +72,12 @@ pub(super) async fn one(
             .map_err(|_| wrong("format", "must be `json`, `dot`, `mermaid` or `text`"))?,
     };
     let servable = super::graph(&app, &name)?;
-    let plan = servable.plan()?;
+    let plan = described_plan(&app, &servable).await?;
     if format == Format::Json {
         let mut graph = json!({
             "name": servable.name(),
             "version": servable.version(),
+            "status": residence::status(&servable),
             "file": servable.file().display().to_string(),
             "plan": plan.explain(),
             "example": example::trial(&servable, &plan),
@@ -91,6 +94,21 @@ pub(super) async fn one(
     }
     let headers = [(header::CONTENT_TYPE, format.media_type())];
     Ok((headers, format.write(plan.explain())).into_response())
+}
+
+/// The plan of a graph. One that a request would load is compiled for it without its models: who
+/// looks at a graph takes no memory from others.
+async fn described_plan(app: &App, servable: &Arc<Servable>) -> Result<Arc<Plan>, Failure> {
+    let failure = match servable.plan() {
+        Ok(plan) => return Ok(plan),
+        Err(failure) => failure,
+    };
+    if !servable.answers() {
+        return Err(failure);
+    }
+    let (servables, servable) = (app.servables(), Arc::clone(servable));
+    let compiled = spawn_blocking(move || servables.compile_unloaded(&servable)).await;
+    compiled.ok().flatten().ok_or(failure)
 }
 
 /// `GET /v3/graphs/{name}/events`: the numbers of a graph or of one of its sessions, as they

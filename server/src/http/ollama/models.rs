@@ -28,7 +28,7 @@ use crate::{
         request::RequestBody,
     },
     run::RequestContext,
-    servable::{LATEST, Servable},
+    servable::{INFER, LATEST, Servable},
 };
 
 /// The time that Ollama tells of a model that stays in memory for good.
@@ -96,10 +96,11 @@ pub(super) async fn show(who: RequestContext, body: RequestBody) -> Result<Json<
     Ok(Json(shown))
 }
 
-/// A graph or an adapter in a list; none for a graph without a model of text.
+/// A graph or an adapter in a list; none for a graph of tensors, or without a model of text.
 fn entry(model: &Model) -> Option<Value> {
     let backends = backends(&model.servable);
-    if backends.is_empty() && model.servable.plan().is_ok() {
+    let has_none = backends.is_empty() && model.servable.plan().is_ok();
+    if has_none || model.servable.endpoints() == [INFER] {
         return None;
     }
     let mut name = model.id();

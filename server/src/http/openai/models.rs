@@ -16,7 +16,7 @@ use crate::{
     errors::Failure,
     http::residence,
     run::RequestContext,
-    servable::{Choice, Named, Servable},
+    servable::{Choice, LATEST, Named, Servable},
 };
 
 /// The header that all clients of Anthropic's send.
@@ -85,7 +85,14 @@ pub(super) async fn one(
             let graph = graph.and_then(|it| it.strip_suffix(':'));
             graph.map_or(name, |graph| servables.without_alias(graph))
         }
-        None => name,
+        None => {
+            let tagged = name
+                .strip_suffix(LATEST)
+                .and_then(|it| it.strip_suffix(':'));
+            let plain = tagged.map_or(name, |graph| servables.without_alias(graph));
+            let is_its_own = [servable.name(), servable.graph()].contains(&plain);
+            if is_its_own { plain } else { name }
+        }
     };
     let model = Model {
         name: graph.to_owned(),

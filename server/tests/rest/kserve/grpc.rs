@@ -16,8 +16,8 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
 use super::{
     MIRROR, REPEAT, TEXT, WAIT,
-    client::{refused, request, with, with_input},
-    start,
+    client::{Client, refused, request, with, with_input},
+    setup, start,
 };
 use crate::rest::support::{ACTOR, sessions};
 
@@ -99,6 +99,15 @@ async fn the_server_and_its_graphs_say_what_they_are() {
             .unwrap()
             .decoupled
     );
+    let loads = setup(&[("mirror", MIRROR)]).that(&serde_json::json!({ "load": "on_demand" }));
+    let loads = loads.start().await;
+    let asked = asked("mirror");
+    let loaded: ModelMetadataResponse = Client::connect(&loads)
+        .await
+        .call("ModelMetadata", asked)
+        .await
+        .unwrap();
+    assert_eq!(loaded, mirror);
     let ready = |name: &str, version: &str| ModelReadyRequest {
         name: name.to_owned(),
         version: version.to_owned(),

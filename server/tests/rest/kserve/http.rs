@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{MIRROR, PRESENCE, REPEAT, TEXT, start};
+use super::{MIRROR, PRESENCE, REPEAT, TEXT, setup, start};
 use crate::rest::support::{ACTOR, Reply, TestServer, read};
 
 async fn infer(server: &TestServer, graph: &str, body: &Value) -> Reply {
@@ -347,6 +347,23 @@ async fn a_text_graph_is_driven_by_bytes() {
         .await;
     assert_eq!(chat.status, 400, "{chat:?}");
     assert!(chat.text.contains("/v2/models/text/infer"), "{chat:?}");
+}
+
+#[tokio::test]
+async fn whoever_asks_what_a_graph_takes_has_it_loaded() {
+    for path in ["", "/config", "/versions/1"] {
+        let setup = setup(&[("mirror", MIRROR)]).that(&json!({ "load": "on_demand" }));
+        let server = setup.start().await;
+        let state = async || server.status().await["graphs"][0]["state"].clone();
+        for looks in ["ready", "stats"] {
+            let path = format!("/v2/models/mirror/{looks}");
+            assert_eq!(server.get(&path).await.status, 200, "{path}");
+        }
+        assert_eq!(state().await, "START");
+        let told = server.get(&format!("/v2/models/mirror{path}")).await;
+        assert!(told.text.contains("FP32"), "{path}: {}", told.text);
+        assert_eq!(state().await, "AVAILABLE");
+    }
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 import pytest
 from text_generation import Client
 from text_generation.errors import ValidationError
+from text_generation.types import Message
 
 from conftest import MODEL
 
@@ -26,5 +27,7 @@ def test_text_generation(serve_one):
     best = client.generate(PROMPT, max_new_tokens=4, best_of=3, do_sample=True, temperature=1.5).details
     likelihoods = [sum(token.logprob for token in text.tokens) for text in [best, *best.best_of_sequences]]
     assert len(likelihoods) == 3 and max(likelihoods) == likelihoods[0]
+    said = client.chat([Message(role="user", content=PROMPT)], max_tokens=5)
+    assert said.choices[0].message.content
     with pytest.raises(ValidationError):
         client.generate(PROMPT, watermark=True)

@@ -1,1 +1,0 @@
-import{B as l,D as r,E as s,n as e,o as t}from"./chunk-JRHD7WGK.js";var d=e([]),a=e(null),n=e(!1),p=t(()=>d.value.filter(o=>o.endpoints?.includes("chat/completions")??!0));async function u(){try{d.value=(await l("/v3/models","client")).data,a.value=null}catch(o){a.value=r(o)?null:s(o)}n.value=!0}export{a,n as b,p as c,u as d};

@@ -1,0 +1,1 @@
+import{B as l,D as r,E as s,n as o,o as t}from"./chunk-JRHD7WGK.js";var d=o([]),a=o(null),n=o(!1),c=t(()=>d.value.filter(e=>e.endpoints?.includes("chat/completions")??e.status?.value!=="failed"));async function p(){try{d.value=(await l("/v3/models","client")).data,a.value=null}catch(e){a.value=r(e)?null:s(e)}n.value=!0}export{a,n as b,c,p as d};
