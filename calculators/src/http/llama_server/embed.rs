@@ -25,6 +25,7 @@ pub(super) fn read(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
         input: prompts::read(body, field, MAX_TEXTS, 0)?.into(),
         dimensions: own.dimensions,
         truncate: None,
+        most_tokens: None,
         normalize: own.embd_normalize.map(|norm| norm == 2),
         form: VectorForm::LlamaServer { field },
         ignored: fields.unknown.into(),
