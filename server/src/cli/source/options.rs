@@ -113,7 +113,7 @@ pub(in crate::cli) struct ModelFlags {
     #[arg(long, value_name = "FILE")]
     pub(super) mmproj: Option<PathBuf>,
     #[command(flatten)]
-    knobs: KnobFlags,
+    pub(super) knobs: KnobFlags,
     /// What requests leave open; `serve` alone has flags for it.
     #[arg(skip)]
     pub(in crate::cli) sampling: SamplingFlags,
