@@ -148,8 +148,7 @@ async fn get_model(
     if question == ModelQuestion::Infer || target.is_some() {
         return Ok(super::wrong_method(target, method, uri).await);
     }
-    let servable = kserve::find(&who, name, version)?;
-    models::answer(&app, &servable, question)
+    models::answer(&app, &who, name, version, question)
 }
 
 /// What is sent to a graph.

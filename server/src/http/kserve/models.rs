@@ -21,12 +21,9 @@ use crate::{
     http::{request::RequestBody, unknown_route},
     kserve::{
         self, Parameters,
-        proto::{
-            ModelStatisticsResponse, TraceSettingResponse, repository_index_response::ModelIndex,
-        },
+        proto::{TraceSettingResponse, repository_index_response::ModelIndex},
     },
     run::RequestContext,
-    servable::Servable,
 };
 
 pub(super) async fn live(State(app): State<Arc<App>>) -> Response {
@@ -50,22 +47,24 @@ pub(in crate::http) fn told(mut body: Value, field: &str, reason: Option<String>
 /// Answers a question about a graph.
 pub(super) fn answer(
     app: &App,
-    servable: &Servable,
+    who: &RequestContext,
+    name: &str,
+    version: &str,
     question: ModelQuestion,
 ) -> Result<Response, Failure> {
+    let servable = &*kserve::find(who, name, version)?;
     Ok(match question {
         ModelQuestion::Ready => {
             let reason = app.stopping().or_else(|| servable.unready());
-            told(json!({ "name": servable.name() }), "ready", reason)
+            told(json!({ "name": servable.graph() }), "ready", reason)
         }
         ModelQuestion::Config => Json(kserve::config(servable)?).into_response(),
         ModelQuestion::Statistics => {
-            let model_stats = vec![app.statistics.read(servable)];
-            Json(ModelStatisticsResponse { model_stats }).into_response()
+            Json(app.statistics.read_asked(who, name, version)?).into_response()
         }
         ModelQuestion::Tracing => trace_settings(app).into_response(),
         ModelQuestion::Metadata | ModelQuestion::Infer => {
-            Json(kserve::describe(servable)?).into_response()
+            Json(kserve::describe(who, name, version)?).into_response()
         }
     })
 }

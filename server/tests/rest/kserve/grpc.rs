@@ -91,14 +91,9 @@ async fn the_server_and_its_graphs_say_what_they_are() {
         )
         .await
         .unwrap();
-    assert!(
-        config
-            .config
-            .unwrap()
-            .model_transaction_policy
-            .unwrap()
-            .decoupled
-    );
+    // A packet that goes in comes out once.
+    let policy = config.config.unwrap().model_transaction_policy.unwrap();
+    assert!(!policy.decoupled);
     let ready = |name: &str, version: &str| ModelReadyRequest {
         name: name.to_owned(),
         version: version.to_owned(),
