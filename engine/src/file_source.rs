@@ -78,7 +78,11 @@ pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     read_at_most(path, MAX_READ_BYTES)
 }
 
-fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+/// Reads a file that has an end, as [`read_regular`] does, of so many bytes at most.
+///
+/// # Errors
+/// Those of the file system, and that the file is too large.
+pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let too_large = || {
         let message = format!("it has more than {} MiB", most >> 20);
         io::Error::new(io::ErrorKind::FileTooLarge, message)

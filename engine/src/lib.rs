@@ -39,7 +39,7 @@ pub use emits::Emits;
 pub use error::{Error, Kind, Result, shortened};
 pub use events::{EventSender, Hold, SessionEnded, Wake};
 pub use executor::{Executor, ThreadPool};
-pub use file_source::{FileSource, Files, TrackedFiles, read_regular, read_text};
+pub use file_source::{FileSource, Files, TrackedFiles, read_at_most, read_regular, read_text};
 pub use file_stamps::FileStamps;
 pub use input::{InputQueue, InputSet};
 pub use lanes::{Executors, Lane};

@@ -1,12 +1,15 @@
 //! The tensors that a model takes and gives, as its file says, without loading it.
 
+use std::path::Path;
+
+use graphmill_engine::{FileSource as _, Files};
 use tract_onnx::pb::{
     ValueInfoProto, tensor_proto::DataType, tensor_shape_proto::dimension::Value as Length,
     type_proto::Value as Type,
 };
 
-use super::check;
-use crate::tensor::{Datatype, TensorInfo};
+use super::{OnnxSpec, Runtime, check};
+use crate::tensor::{Datatype, FileTensor};
 
 /// Types of elements in a file, and as tensors have them.
 const TYPES: [(DataType, Datatype); 13] = [
@@ -25,12 +28,16 @@ const TYPES: [(DataType, Datatype); 13] = [
     (DataType::Uint64, Datatype::Uint64),
 ];
 
-/// Reads the inputs and the outputs of a model.
+/// Reads the inputs and the outputs of a model, a `.onnx` file or a folder with one.
 ///
 /// # Errors
-/// Says what is wrong with the bytes, or what of them is no tensor.
-pub fn signature(bytes: &[u8]) -> Result<[Vec<TensorInfo>; 2], String> {
-    let graph = check::read(bytes)?.graph.ok_or("it has no graph")?;
+/// Says why the file cannot be read, what is wrong with it, or what of it is no tensor.
+pub fn signature(model: &Path) -> Result<[Vec<FileTensor>; 2], String> {
+    let files = Files::default();
+    let file = OnnxSpec::file(model, Runtime::default()).resolve(&files);
+    let bytes = files.read(&file.map_err(|error| error.to_string())?);
+    let bytes = bytes.map_err(|error| error.to_string())?;
+    let graph = check::read(&bytes)?.graph.ok_or("it has no graph")?;
     let is_constant = |name: &str| graph.initializer.iter().any(|it| it.name == name);
     let inputs = graph.input.iter().filter(|it| !is_constant(&it.name));
     Ok([
@@ -39,7 +46,7 @@ pub fn signature(bytes: &[u8]) -> Result<[Vec<TensorInfo>; 2], String> {
     ])
 }
 
-fn info(value: &ValueInfoProto) -> Result<TensorInfo, String> {
+fn info(value: &ValueInfoProto) -> Result<FileTensor, String> {
     let name = &value.name;
     let kind = value.r#type.as_ref().and_then(|it| it.value.as_ref());
     let Some(Type::TensorType(tensor)) = kind else {
@@ -49,17 +56,14 @@ fn info(value: &ValueInfoProto) -> Result<TensorInfo, String> {
     let found = types.find(|(number, _)| *number as i32 == tensor.elem_type);
     let (_, datatype) =
         found.ok_or_else(|| format!("its `{name}` is of a type that no tensor has"))?;
-    let shape = tensor
-        .shape
-        .as_ref()
-        .ok_or_else(|| format!("its `{name}` does not say how many dimensions it has"))?;
     let length = |value: &Option<Length>| match value {
         Some(Length::DimValue(length)) if *length > 0 => *length,
         _ => -1,
     };
-    Ok(TensorInfo {
+    let shape = tensor.shape.as_ref();
+    Ok(FileTensor {
         name: name.clone(),
         datatype: *datatype,
-        shape: shape.dim.iter().map(|it| length(&it.value)).collect(),
+        shape: shape.map(|it| it.dim.iter().map(|it| length(&it.value)).collect()),
     })
 }

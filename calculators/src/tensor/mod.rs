@@ -16,7 +16,7 @@ use bytes::Bytes;
 
 pub use datatype::Datatype;
 pub use json::{data_from_json, data_to_json};
-pub use model::{TensorInfo, TensorModel};
+pub use model::{FileTensor, TensorInfo, TensorModel};
 pub use strings::Strings;
 pub use top_labels::{Labels, TopLabels, TopLabelsOptions};
 

@@ -16,6 +16,18 @@ pub struct TensorInfo {
     pub shape: Vec<i64>,
 }
 
+/// An input or output of a model, as a file describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileTensor {
+    /// Name in the model.
+    pub name: String,
+    /// Type of its elements.
+    pub datatype: Datatype,
+    /// Dimensions, outermost first, -1 for one of any length; none where the file leaves open how
+    /// many there are.
+    pub shape: Option<Vec<i64>>,
+}
+
 impl TensorInfo {
     /// Whether a tensor is what this input takes.
     ///

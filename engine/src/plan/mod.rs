@@ -277,6 +277,16 @@ impl Plan {
         self.ledger.read()
     }
 
+    /// Returns true if a run with one packet of each input gives at most one of each output: the
+    /// outputs of all nodes have the timestamps that follow from their inputs, in no loop, and no
+    /// node makes packets by itself.
+    pub fn answers_once(&self) -> bool {
+        let is_tied = |node: &PlanNode| node.offsets.iter().all(Option::is_some);
+        self.sources.is_empty()
+            && self.nodes.iter().all(is_tied)
+            && !self.inputs.iter().any(|input| input.back_edge)
+    }
+
     /// The names of its nodes, in the order in which packets pass them.
     pub fn node_names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.nodes.iter().map(|node| &*node.name)

@@ -69,8 +69,8 @@ impl GrpcInferenceService for Service {
         request: Request<ModelMetadataRequest>,
     ) -> Answer<ModelMetadataResponse> {
         let (call, asked) = read(request);
-        let ready = kserve::loaded(&call.who, &asked.name, &asked.version).await?;
-        Ok(Response::new(kserve::describe(&ready)))
+        let described = kserve::describe(&call.who, &asked.name, &asked.version).await?;
+        Ok(Response::new(described))
     }
 
     async fn model_config(
@@ -111,9 +111,9 @@ impl GrpcInferenceService for Service {
         if asked.name.is_empty() {
             return Ok(Response::new(self.0.statistics.read_all(&call.who)));
         }
-        let servable = kserve::find(&call.who, &asked.name, &asked.version)?;
-        let model_stats = vec![self.0.statistics.read(&servable)];
-        Ok(Response::new(ModelStatisticsResponse { model_stats }))
+        let statistics = &self.0.statistics;
+        let read = statistics.read_asked(&call.who, &asked.name, &asked.version)?;
+        Ok(Response::new(read))
     }
 
     async fn repository_index(

@@ -6,9 +6,13 @@ use graphmill_calculators::tensor::Datatype;
 use graphmill_engine::{Plan, shortened};
 use serde::{Serialize as _, Serializer};
 
-use super::proto::{
-    DataType, ModelConfig, ModelInput, ModelMetadataResponse, ModelOutput, ModelTransactionPolicy,
-    ServerMetadataResponse, model_metadata_response::TensorMetadata,
+use super::{
+    proto::{
+        DataType, ModelConfig, ModelInput, ModelMetadataResponse, ModelOutput,
+        ModelTransactionPolicy, ServerMetadataResponse, model_metadata_response::TensorMetadata,
+    },
+    repository::versions,
+    run::loaded,
 };
 use crate::{
     errors::{Cause, Failure},
@@ -51,45 +55,61 @@ fn ports(plan: &Plan) -> [Vec<Port>; 2] {
     Default::default()
 }
 
-/// Describes the tensors of a graph.
-pub(crate) fn describe(ready: &Ready) -> ModelMetadataResponse {
+/// Describes the tensors of a graph, and lists the versions that answer, or the one that is asked
+/// for.
+pub(crate) async fn describe(
+    who: &RequestContext,
+    name: &str,
+    version: &str,
+) -> Result<ModelMetadataResponse, Failure> {
+    let ready = loaded(who, name, version).await?;
+    let servable = &*ready.servable;
+    let versions = asked(who, name, version)?.into_iter();
+    let versions = versions.filter(|it| it.answers() || it.name() == servable.name());
+    let versions = versions.map(|it| Label::from(&*it).version).collect();
     let tensor = |port: Port| TensorMetadata {
         datatype: port.datatype_name().to_owned(),
         name: port.name,
         shape: port.shape,
     };
     let [inputs, outputs] = ports(ready.plan()).map(|it| it.into_iter().map(tensor).collect());
-    let Label { name, version } = Label::from(&*ready.servable);
-    ModelMetadataResponse {
-        name,
-        versions: vec![version],
+    Ok(ModelMetadataResponse {
+        name: servable.graph().to_owned(),
+        versions,
         platform: PLATFORM.to_owned(),
         inputs,
         outputs,
-    }
+    })
 }
 
 /// Describes them in the form of Triton's model configuration.
 pub(crate) fn config(ready: &Ready) -> ModelConfig {
-    let [inputs, outputs] = ports(ready.plan());
+    let plan = ready.plan();
+    let [inputs, outputs] = ports(plan);
+    let max_batch_size = tensors::max_batch_size(plan);
+    // Those of a batch are without its dimension.
+    let batch = usize::from(max_batch_size > 0);
+    let dims = |shape: Vec<i64>| shape.into_iter().skip(batch).collect();
     let input = |port: Port| ModelInput {
         name: port.name,
         data_type: data_type(port.datatype).into(),
-        dims: port.shape,
+        dims: dims(port.shape),
     };
     let output = |port: Port| ModelOutput {
         name: port.name,
         data_type: data_type(port.datatype).into(),
-        dims: port.shape,
+        dims: dims(port.shape),
     };
     ModelConfig {
         name: ready.servable.graph().to_owned(),
         platform: PLATFORM.to_owned(),
         backend: PLATFORM.to_owned(),
-        max_batch_size: 0,
+        max_batch_size: i32::try_from(max_batch_size).unwrap_or(i32::MAX),
         input: inputs.into_iter().map(input).collect(),
         output: outputs.into_iter().map(output).collect(),
-        model_transaction_policy: Some(ModelTransactionPolicy { decoupled: true }),
+        model_transaction_policy: Some(ModelTransactionPolicy {
+            decoupled: !plan.answers_once(),
+        }),
     }
 }
 
@@ -136,6 +156,20 @@ pub(crate) fn find(
     find_version(|name| who.find(name), name, version).map(|(_, graph)| graph)
 }
 
+/// Lists the versions that a question is about, in order: that which it names, or else all.
+pub(crate) fn asked(
+    who: &RequestContext,
+    name: &str,
+    version: &str,
+) -> Result<Vec<Arc<Servable>>, Failure> {
+    if !NO_VERSION.contains(&version) {
+        return Ok(vec![find(who, name, version)?]);
+    }
+    let mut all = versions(who, name)?;
+    all.sort_by_key(|it| it.version());
+    Ok(all)
+}
+
 /// Finds the graph of this name and version as `find` does, and the name under which it does.
 pub(crate) fn find_version(
     find: impl Fn(&str) -> Result<Named, Failure>,
@@ -147,9 +181,12 @@ pub(crate) fn find_version(
     Ok((name, graph))
 }
 
-/// The name under which a version of a graph is found. Clients write none as `0`, too.
+/// How clients write that they name no version.
+const NO_VERSION: [&str; 2] = ["", "0"];
+
+/// The name under which a version of a graph is found.
 fn versioned(graph: &Servable, name: &str, version: &str) -> Result<String, Failure> {
-    if ["", "0"].contains(&version) {
+    if NO_VERSION.contains(&version) {
         return Ok(name.to_owned());
     }
     let number = version.parse::<u64>().ok();

@@ -139,7 +139,7 @@ pub(crate) async fn unload(
 }
 
 /// The graph of this name, or all versions of it.
-fn versions(who: &RequestContext, name: &str) -> Result<Vec<Arc<Servable>>, Failure> {
+pub(super) fn versions(who: &RequestContext, name: &str) -> Result<Vec<Arc<Servable>>, Failure> {
     let found = who.find(name)?.servable;
     let servables = who.servables();
     if found.name() == servables.without_alias(name) {

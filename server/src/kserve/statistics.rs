@@ -9,10 +9,10 @@ use std::{
 use chrono::Utc;
 
 use super::{
-    Label,
+    Label, asked,
     proto::{InferStatistics, ModelStatistics, ModelStatisticsResponse, StatisticDuration},
 };
-use crate::{run::RequestContext, servable::Servable};
+use crate::{errors::Failure, run::RequestContext, servable::Servable};
 
 /// The counts of a graph that has had no request.
 const NONE: InferStatistics = {
@@ -76,7 +76,7 @@ impl Statistics {
     }
 
     /// Reads what was counted of a graph.
-    pub(crate) fn read(&self, servable: &Servable) -> ModelStatistics {
+    fn read(&self, servable: &Servable) -> ModelStatistics {
         let Label { name, version } = servable.into();
         let counts = self.lock().get(servable.name()).cloned();
         let counts = counts.unwrap_or_default();
@@ -86,6 +86,18 @@ impl Statistics {
             inference_stats: counts.inference_stats.or(Some(NONE)),
             ..counts
         }
+    }
+
+    /// Reads what was counted of a version, or of all versions of a graph.
+    pub(crate) fn read_asked(
+        &self,
+        who: &RequestContext,
+        name: &str,
+        version: &str,
+    ) -> Result<ModelStatisticsResponse, Failure> {
+        let all = asked(who, name, version)?;
+        let model_stats = all.iter().map(|it| self.read(it)).collect();
+        Ok(ModelStatisticsResponse { model_stats })
     }
 
     /// Reads what was counted of each graph that the caller may use.

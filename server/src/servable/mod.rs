@@ -297,6 +297,18 @@ impl Servables {
     ) -> Failure {
         /// Longer names say nothing more, and an answer must not grow with a request.
         const SHOWN_BYTES: usize = 150;
+        if let Some((graph, version)) = name.rsplit_once('@')
+            && !version.contains(':')
+            && let Some(numbers) = self.numbers(graph).filter(|_| sees(graph, None))
+        {
+            let version = shortened(version, SHOWN_BYTES);
+            let some: Vec<String> = numbers.take(10).map(|it| format!("`{it}`")).collect();
+            let message = format!(
+                "the {what} `{graph}` has no version `{version}`; there are {}",
+                some.join(", ")
+            );
+            return Failure::new(Cause::UnknownModel, message).of_field(what);
+        }
         let graphs = self.iter().map(Servable::graph);
         let visible = graphs.filter(|graph| sees(graph, None));
         let mut all: Vec<String> = visible.map(str::to_owned).collect();

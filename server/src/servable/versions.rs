@@ -133,6 +133,12 @@ impl Servables {
         }
     }
 
+    /// The numbers of a graph's versions, in order.
+    pub(super) fn numbers(&self, graph: &str) -> Option<impl Iterator<Item = u64>> {
+        let versions = self.versions.get(self.without_alias(graph))?;
+        Some(versions.names.keys().copied())
+    }
+
     /// The percents of a graph's versions, if requests are divided among them.
     pub(super) fn canary(&self, graph: &str) -> Option<&BTreeMap<u64, u32>> {
         let canary = &self.versions.get(graph)?.canary;

@@ -24,6 +24,9 @@ const TYPE: &str = "TensorOptions";
 pub(crate) struct Declared {
     input: Vec<Described>,
     output: Vec<Described>,
+    /// Maximum number of rows of a request, where the first dimension of all tensors is that of a
+    /// batch; 0 where it is not.
+    pub(super) max_batch_size: u32,
     /// Answers that are kept, where the graph says so.
     pub(crate) response_cache: Option<ResponseCache>,
 }
@@ -68,6 +71,17 @@ impl Declared {
             .find(|described| described.stream() == name)
     }
 
+    /// Refuses a tensor with more rows than a request may have.
+    pub(super) fn check_rows(&self, tensor: &Tensor) -> Result<(), String> {
+        let most = self.max_batch_size as usize;
+        match tensor.shape().first() {
+            Some(rows) if most > 0 && *rows > most => Err(format!(
+                "the tensor has {rows} rows, but the graph takes at most {most} (`max_batch_size`)"
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// The streams that are declared, of inputs and of outputs.
     pub(super) fn streams(&self) -> [impl Iterator<Item = &str>; 2] {
         [&self.input, &self.output].map(|all| all.iter().map(Described::stream))
@@ -80,6 +94,11 @@ impl Described {
             "" => &self.name,
             stream => stream,
         }
+    }
+
+    /// Returns true if the first dimension can be that of a batch.
+    pub(super) fn has_rows(&self) -> bool {
+        self.shape.first() == Some(&-1)
     }
 
     /// Why a tensor is not what is declared, if it is not.

@@ -97,6 +97,13 @@ pub(crate) fn response_cache(plan: &Plan) -> Option<&ResponseCache> {
     plan.attached::<Declared>()?.response_cache.as_ref()
 }
 
+/// The maximum number of rows of a request, where the first dimension of all tensors is that of a
+/// batch; 0 where it is not.
+pub(crate) fn max_batch_size(plan: &Plan) -> u32 {
+    let declared = plan.attached::<Declared>();
+    declared.map_or(0, |declared| declared.max_batch_size)
+}
+
 /// The inputs of a graph.
 pub(crate) fn inputs(plan: &Plan) -> Vec<Port> {
     let declared = plan.attached::<Declared>();
@@ -164,6 +171,19 @@ pub(crate) fn is_served(plan: &Plan) -> Result<bool, String> {
             ));
         }
     }
+    if let Some(declared) = plan.attached::<Declared>()
+        && declared.max_batch_size > 0
+    {
+        let has_rows = |it: Option<&Described>| it.is_some_and(Described::has_rows);
+        let mut inputs = plan.graph_inputs();
+        let mut outputs = plan.graph_outputs();
+        let without = inputs.find(|it| !has_rows(declared.input(it)));
+        if let Some(name) = without.or_else(|| outputs.find(|it| !has_rows(declared.output(it)))) {
+            return Err(format!(
+                "TensorOptions has `max_batch_size`, but declares no shape of `{name}` that begins with -1"
+            ));
+        }
+    }
     let mut inputs = plan.tagged_inputs().peekable();
     let any = inputs.peek().is_some() && plan.graph_outputs().next().is_some();
     Ok(any && inputs.all(|(tag, name)| carried(plan, tag, name).is_some()))
@@ -193,8 +213,11 @@ fn tag_of<'a>(plan: &'a Plan, name: &str) -> &'a str {
 /// error says what is wrong with the tensor.
 pub(crate) fn to_packet(plan: &Plan, name: &str, tensor: Tensor) -> Result<Packet, String> {
     let declared = plan.attached::<Declared>();
-    if let Some(described) = declared.and_then(|declared| declared.input(name)) {
+    if let Some(declared) = declared
+        && let Some(described) = declared.input(name)
+    {
         described.check(&tensor)?;
+        declared.check_rows(&tensor)?;
     }
     let carried = carried(plan, tag_of(plan, name), name);
     let carried = carried.ok_or("the stream carries no tensors")?;

@@ -108,8 +108,18 @@ fn models_and_ensembles_of_a_repository_are_served() {
     assert_eq!(answer["model_version"], "1", "{answer}");
     let answer = infer(&server, "digits/versions/2", "image", 1);
     assert_eq!(answer["code"], "model_not_found", "{answer}");
+    let said = answer["error"].as_str().unwrap_or_default();
+    assert!(
+        said.contains("`digits` has no version `2`; there are `1`, `3`"),
+        "{said}"
+    );
     let answer = infer(&server, "digits", "image", 5);
-    assert!(answer["error"].is_string(), "{answer}");
+    let said = answer["error"].as_str().unwrap_or_default();
+    assert!(
+        said.contains("5 rows") && said.contains("at most 4"),
+        "{answer}"
+    );
+    check_descriptions(&server);
 
     // The classes of each row with the highest scores, as Triton tells them.
     let image = vec![0.5; 2 * 256];
@@ -160,6 +170,80 @@ fn models_and_ensembles_of_a_repository_are_served() {
     let body = json!({"text_input": "Hello", "max_tokens": 2});
     let answer = server.post("/v2/models/text/generate", &body);
     assert!(answer["text_output"].is_string(), "{answer}");
+}
+
+/// Compares what is told of the models with their configurations.
+fn check_descriptions(server: &Server) {
+    let described = server.get("/v2/models/digits");
+    assert_eq!(described["versions"], json!(["1", "3"]), "{described}");
+    assert_eq!(described["inputs"][0]["shape"], json!([-1, 1, 16, 16]));
+    let described = server.get("/v2/models/digits/versions/1");
+    assert_eq!(described["versions"], json!(["1"]), "{described}");
+    for (name, input) in [("digits", "image"), ("both", "INPUT__0")] {
+        let config = server.get(&format!("/v2/models/{name}/config"));
+        assert_eq!(config["max_batch_size"], 4, "{config}");
+        assert_eq!(config["input"][0]["name"], input, "{config}");
+        assert_eq!(config["input"][0]["dims"], json!([1, 16, 16]), "{config}");
+        assert_eq!(config["output"][0]["dims"], json!([10]), "{config}");
+        assert_eq!(
+            config["model_transaction_policy"]["decoupled"], false,
+            "{config}"
+        );
+    }
+    let config = server.get("/v2/models/text/config");
+    assert_eq!(config["max_batch_size"], 0, "{config}");
+    assert_eq!(
+        config["model_transaction_policy"]["decoupled"], true,
+        "{config}"
+    );
+    let versions = |path: &str| -> Vec<Value> {
+        let stats = server.get(path);
+        let stats = stats["model_stats"].as_array().expect("a list").iter();
+        stats.map(|of| of["version"].clone()).collect()
+    };
+    assert_eq!(versions("/v2/models/digits/stats"), ["1", "3"]);
+    assert_eq!(versions("/v2/models/digits/versions/3/stats"), ["3"]);
+    let ready = server.get("/v2/models/digits/versions/1/ready");
+    assert_eq!(ready, json!({"name": "digits", "ready": true}));
+}
+
+#[test]
+fn models_without_a_configuration_are_served_as_their_files_are() {
+    let root = repository(&[("told", "max_batch_size: 4")]);
+    let digits = root.path().join("told/1/model.onnx");
+    for (folder, file) in [("plain/7", "model.onnx"), ("torch/1", "model.pt")] {
+        fs::create_dir_all(root.path().join(folder)).expect("writable");
+        fs::copy(&digits, root.path().join(folder).join(file)).expect("writable");
+    }
+    fs::remove_file(root.path().join("told/3/model.gguf")).expect("it is there");
+    let mut server = Server::start(&["--model-repository", path(root.path())], |_| ());
+    let log = server.says("ready after");
+    assert!(log.contains("`torch` is left out: "), "{log}");
+    assert!(!log.contains("`plain` is left out"), "{log}");
+    let config = server.get("/v2/models/plain/config");
+    assert_eq!(config["max_batch_size"], 0, "{config}");
+    assert_eq!(config["input"][0]["dims"], json!([-1, 1, 16, 16]));
+    assert_eq!(config["output"][0]["data_type"], "TYPE_FP32", "{config}");
+    let answer = infer(&server, "plain", "image", 5);
+    assert_eq!(answer["outputs"][0]["shape"], json!([5, 10]), "{answer}");
+    assert_eq!(answer["model_version"], "7", "{answer}");
+    let config = server.get("/v2/models/told/config");
+    assert_eq!(config["max_batch_size"], 4, "{config}");
+    assert_eq!(config["input"][0]["dims"], json!([1, 16, 16]), "{config}");
+    assert_eq!(config["input"][0]["name"], "image", "{config}");
+
+    // The graph is that of the model by itself.
+    let model = root.path().join("plain/7/model.onnx");
+    let alone = graphmill(&["serve", path(&model), "--emit_graph"]);
+    let flags = ["--model_name", "plain", "--emit_graph"];
+    let repository = ["serve", "--model-repository", path(root.path())];
+    let named = graphmill(&[&repository[..], &flags].concat());
+    let nodes = |graph: &[u8]| {
+        let graph = text(graph);
+        let at = graph.find("node {").expect("a node");
+        graph[at..].replace("model0", "model")
+    };
+    assert_eq!(nodes(&named.stdout), nodes(&alone.stdout));
 }
 
 /// The repository as the index has it: version and state of each model.
@@ -347,6 +431,137 @@ fn graphs_of_models_are_shown_and_checked() {
 }
 
 #[test]
+fn a_configuration_that_does_not_fit_its_model_is_refused_at_its_place() {
+    let model = DIGITS.replace("name: \"digits\"", "");
+    let from = |from: &str, to: &str| model.replace(from, to);
+    let both = |from: &str, to: &str| ENSEMBLE.replace(from, to);
+    for (config, line, said) in [
+        (
+            from("[ 1, 16, 16 ]", "[ 1, 16, 17 ]"),
+            5,
+            "`1/model.onnx` has `image` in the shape [-1, 1, 16, 16], but `dims` behind that of the batch are [1, 16, 17]",
+        ),
+        (
+            from("dims: [ 10 ]", "dims: [ -1 ]"),
+            6,
+            "has `scores` in the shape [-1, 10]",
+        ),
+        (
+            from("TYPE_FP32 format", "TYPE_INT8 format"),
+            5,
+            "has `image` as FP32, and not as INT8",
+        ),
+        (from("\"image\"", "\"img\""), 5, "has no input `img`; "),
+        (
+            from("max_batch_size: 4", "max_batch_size: 0"),
+            5,
+            "`dims` are [1, 16, 16]",
+        ),
+        (
+            from("[ 2, 4 ]", "[ 4, 16 ]"),
+            8,
+            "`preferred_batch_size` must be from 1 to `max_batch_size`, 4, not 16",
+        ),
+        (
+            from("[ 1, 3 ]", "[ 7 ]"),
+            13,
+            "`version_policy` wants version `7`, and there is `1`, `2`, `3`",
+        ),
+        (
+            from(
+                "optimization { graph { level: 1 } }",
+                "default_model_filename: \"modl.onnx\"",
+            ),
+            14,
+            "no folder of a version (`1`, `2`, `3`) has a `modl.onnx`",
+        ),
+        (
+            from(
+                "optimization { graph { level: 1 } }",
+                "default_model_filename: \"../../digits/1/model.onnx\"",
+            ),
+            14,
+            "leads out of it",
+        ),
+        (
+            from(
+                "optimization { graph { level: 1 } }",
+                "default_model_filename: \"/etc/passwd\"",
+            ),
+            14,
+            "leads out of it",
+        ),
+        (
+            both("max_batch_size: 4", ""),
+            10,
+            "`digits` takes `image` FP32 of the shape [-1, 1, 16, 16], but `INPUT__0` is FP32 of the shape [1, 16, 16]",
+        ),
+        (
+            both("max_batch_size: 4", "max_batch_size: 8"),
+            3,
+            "`max_batch_size` is more than the 4 of `digits`",
+        ),
+        (
+            both("dims: 10 }", "dims: 11 }"),
+            5,
+            "the output `1st.scores` is FP32 of the shape [-1, 11], but `1st.scores` is FP32 of the shape [-1, 10]",
+        ),
+        (
+            both("value: \"1st_scores\"", "value: \"1st.scores\""),
+            12,
+            "`1st.scores` is given more than once",
+        ),
+        (
+            both("value: \"INPUT__0\"", "value: \"INPUT__1\""),
+            10,
+            "no input and no step gives `INPUT__1`",
+        ),
+    ] {
+        let root = repository(&[("digits", DIGITS), ("model", &config)]);
+        let file = root.path().join("model/config.pbtxt");
+        let output = graphmill(&["check", path(&file)]);
+        let shown = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{config}\n{shown}");
+        let place = format!("model/config.pbtxt:{line}:");
+        assert!(
+            shown.contains(said) && shown.contains(&place),
+            "{config}\n{shown}"
+        );
+    }
+}
+
+#[test]
+fn a_model_that_does_not_fit_is_left_out() {
+    let wrong = DIGITS
+        .replace("name: \"digits\"", "")
+        .replace("[ 1, 16, 16 ]", "[ 1, 16, 17 ]");
+    let long = format!("{}{}", DIGITS, "# a comment\n".repeat(100_000));
+    let many = format!("backend: \"onnxruntime\"{}", " input { }".repeat(5_000));
+    let root = repository(&[
+        ("digits", DIGITS),
+        ("wrong", &wrong),
+        ("long", &long),
+        ("many", &many),
+    ]);
+    let mut server = Server::start(&["--model-repository", path(root.path())], |_| ());
+    let log = server.says("ready after");
+    for said in [
+        "`wrong` is left out: ",
+        "wrong/config.pbtxt:5:72: `1/model.onnx` has `image` in the shape",
+        "`long` is left out: cannot read",
+        "it has more than 1 MiB",
+        "a model has at most 4096 of `input`",
+    ] {
+        assert!(log.contains(said), "{said}: {log}");
+    }
+    let names: Vec<String> = states(&server)
+        .into_iter()
+        .map(|it| it[0].clone())
+        .collect();
+    assert_eq!(names, ["digits", "digits"]);
+}
+
+#[test]
 fn what_a_configuration_cannot_say_is_refused_at_its_place() {
     let lost = "input_map { key: \"image\" value: \"INPUT__0\" } output_map { key: \"scores\" value: \"1st.scores\" }";
     for (config, said) in [
@@ -373,12 +588,6 @@ fn what_a_configuration_cannot_say_is_refused_at_its_place() {
         (
             DIGITS.replace("name: \"digits\"", "sequence_batching { }"),
             "config.pbtxt:2:1",
-        ),
-        (
-            DIGITS
-                .replace("name: \"digits\"", "")
-                .replace("[ 1, 3 ]", "[ 7 ]"),
-            "no version to serve",
         ),
         (
             DIGITS.replace("dims: [ 10 ]", "dims: [ 0 ]"),

@@ -225,7 +225,7 @@ impl Batching {
     }
 
     /// What is wrong, with the option's name.
-    pub(super) fn problems(&self) -> Vec<(&'static str, String)> {
+    pub fn problems(&self) -> Vec<(&'static str, String)> {
         let mut found = Vec::new();
         let most = self.max_batch_size.max(1);
         for size in &self.preferred_batch_size {

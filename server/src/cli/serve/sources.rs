@@ -135,7 +135,7 @@ impl Sources {
             ([(_, "config_path", file)], _) => Ok(Source::Configuration((*file).to_owned())),
             ([(_, "models_dir", root)], _) => Source::models(root),
             ([(_, "model_repository_path", root)], _) => match &self.model_name {
-                Some(name) if !root.join(name).join(source::triton::FILE).is_file() => {
+                Some(name) if !source::triton::is_model(&root.join(name)) => {
                     Source::of(&root.join(name))
                 }
                 _ => Source::repository(root),

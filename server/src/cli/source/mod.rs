@@ -4,7 +4,6 @@
 mod graph;
 mod knobs;
 mod models;
-#[cfg(feature = "onnx")]
 mod onnx;
 mod options;
 mod quantized;
@@ -252,25 +251,12 @@ pub(super) fn text(model: &Path, flags: &ModelFlags) -> Result<String, String> {
         return graph::text(model, kind(model, flags)?, flags);
     }
     match flags.any()? {
-        None => of_onnx(model),
+        None => onnx::text(model),
         Some(flag) => Err(format!(
             "`--{flag}` is for language models, and `{}` is a model in ONNX",
             model.display()
         )),
     }
-}
-
-#[cfg(feature = "onnx")]
-fn of_onnx(model: &Path) -> Result<String, String> {
-    onnx::text(model)
-}
-
-#[cfg(not(feature = "onnx"))]
-fn of_onnx(model: &Path) -> Result<String, String> {
-    let shown = model.display();
-    Err(format!(
-        "cannot serve `{shown}`: this build has no ONNX models (the feature `onnx`)"
-    ))
 }
 
 /// The entry of a model on the graph with this text.

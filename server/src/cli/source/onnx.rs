@@ -1,28 +1,48 @@
-//! The generated graph for an ONNX model: a stream for each of its inputs and outputs.
+//! ONNX models: what their files say of their tensors, and the generated graph, which has a stream for
+//! each of them.
 
 use std::path::Path;
 
-use graphmill_calculators::{onnx::signature, tensor::TensorInfo};
-use graphmill_engine::{FileSource as _, Files};
+use graphmill_calculators::tensor::FileTensor;
 
 use super::{
     graph::whole_path,
     tensors::{Port, Streams, Wired, formatted, head, onnx_node},
 };
 
+/// Reads the inputs and the outputs of a model.
+#[cfg(feature = "onnx")]
+pub(super) fn tensors(model: &Path) -> Result<[Vec<FileTensor>; 2], String> {
+    let tensors = graphmill_calculators::onnx::signature(model);
+    tensors.map_err(|why| format!("`{}`: {why}", model.display()))
+}
+
+#[cfg(not(feature = "onnx"))]
+pub(super) fn tensors(model: &Path) -> Result<[Vec<FileTensor>; 2], String> {
+    let shown = model.display();
+    Err(format!(
+        "cannot serve `{shown}`: this build has no ONNX models (the feature `onnx`)"
+    ))
+}
+
 /// Writes the graph of a model, whose file it names by its whole path.
 pub(super) fn text(model: &Path) -> Result<String, String> {
     let path = whole_path(model)?;
-    let wrong = |why: String| format!("`{}`: {why}", model.display());
-    let bytes = Files::default().read(model);
-    let bytes = bytes.map_err(|error| wrong(error.to_string()))?;
-    let port = |info: &TensorInfo| Port {
-        name: info.name.clone(),
-        datatype: Some(info.datatype),
-        shape: info.shape.clone(),
-    };
-    let sides = signature(&bytes).map_err(wrong)?;
-    let ports = sides.map(|infos| infos.iter().map(port).collect::<Vec<Port>>());
+    let mut ports = [const { Vec::new() }; 2];
+    for (ports, tensors) in ports.iter_mut().zip(tensors(model)?) {
+        for tensor in tensors {
+            let (name, shown) = (tensor.name, model.display());
+            let shape = tensor.shape.ok_or_else(|| {
+                format!("`{shown}`: its `{name}` does not say how many dimensions it has")
+            })?;
+            let datatype = Some(tensor.datatype);
+            ports.push(Port {
+                name,
+                datatype,
+                shape,
+            });
+        }
+    }
     let mut streams = Streams::default();
     let head = head(&mut streams, &ports, "");
     let [inputs, outputs] = ports.map(|ports| -> Wired {

@@ -1,7 +1,7 @@
 //! Folders of folders, each with a graph or a model.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
@@ -9,7 +9,10 @@ use std::{
 use graphmill_engine::shortened;
 
 use super::{ModelFlags, Source, graph_in, one_graph, one_model, triton};
-use crate::config::{self, Config, ModelReader};
+use crate::{
+    config::{self, Config, ModelReader},
+    observe::log::shown,
+};
 
 /// Contents of a repository.
 #[derive(Debug, Default)]
@@ -28,13 +31,15 @@ pub(in crate::cli) struct Repository {
 /// One that has nothing to serve.
 pub(in crate::cli) fn all_in(root: &Path) -> Result<Repository, String> {
     let mut all = Repository::default();
-    for name in folders_in(root)? {
-        match one_in(&root.join(&name), &name, None, &mut all.notes) {
+    let names = folders_in(root)?;
+    for name in &names {
+        match one_in(&root.join(name), name, None, &mut all.notes) {
             Ok(one) => all.config.graphs.extend(one.graphs),
             Err(why) => all.left_out.push(format!("`{name}` is left out: {why}")),
         }
     }
     if !all.config.graphs.is_empty() {
+        all.left_out.extend(empty_in(root, &names)?);
         return Ok(all);
     }
     let shown = root.display();
@@ -113,7 +118,7 @@ fn one_in(
             Some(_) => Err("it is a graph, whose file says what `config` could".to_owned()),
         };
     }
-    if config.is_some() || folder.join(triton::FILE).is_file() {
+    if config.is_some() || triton::is_model(folder) {
         let loaded = triton::load(folder, name, config);
         notes.extend(loaded.warnings());
         let errors = loaded.errors();
@@ -149,6 +154,28 @@ fn folders_in(root: &Path) -> Result<Vec<String>, String> {
     Ok(found)
 }
 
+/// Tells of the folders in a repository in which nothing is `found`.
+fn empty_in(root: &Path, found: &[String]) -> Result<Vec<String>, String> {
+    let unreadable = |error| format!("cannot read `{}`: {error}", root.display());
+    let firsts = found.iter().filter_map(|name| name.split('/').next());
+    let firsts: BTreeSet<&str> = firsts.collect();
+    let mut empty = Vec::new();
+    for entry in fs::read_dir(root).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if path.is_dir() && !name.starts_with('.') && !firsts.contains(&*name) {
+            empty.push(format!(
+                "`{}` is left out: there is no graph in it, no model, no `{}` and no version with a \
+                 `model.onnx`, such as `1/model.onnx`",
+                shown(&name),
+                triton::FILE
+            ));
+        }
+    }
+    empty.sort();
+    Ok(empty)
+}
+
 /// The part of a name that an error shows, in bytes.
 const SHOWN_BYTES: usize = 100;
 
@@ -165,15 +192,11 @@ fn look(root: &Path, folder: &Path, found: &mut Vec<String>) -> Result<(), Strin
         let is_model = path.extension().is_some_and(|end| end == "gguf");
         if path.is_dir() {
             folders.push(path);
-        } else if is_model
-            || path
-                .file_name()
-                .is_some_and(|name| name == "graph.pbtxt" || name == triton::FILE)
-        {
+        } else if is_model || path.file_name().is_some_and(|name| name == "graph.pbtxt") {
             is_served = true;
         }
     }
-    is_served |= folder.join("1/graph.pbtxt").is_file();
+    is_served |= folder.join("1/graph.pbtxt").is_file() || triton::is_model(folder);
     if is_served && inside != Path::new("") {
         found.push(inside.display().to_string());
     } else if inside.components().count() < DEPTH {

@@ -27,6 +27,8 @@ pub(super) struct Port {
 pub(super) struct Streams {
     by_tensor: BTreeMap<String, String>,
     taken: BTreeSet<String>,
+    /// Tensors whose names become the same one.
+    alike: BTreeMap<String, u32>,
 }
 
 impl Streams {
@@ -35,12 +37,15 @@ impl Streams {
         if let Some(known) = self.by_tensor.get(tensor) {
             return known.clone();
         }
-        let mut plain = plain(tensor);
-        while !self.taken.insert(plain.clone()) {
-            plain.push('_');
+        let plain = plain(tensor);
+        let mut name = plain.clone();
+        while !self.taken.insert(name.clone()) {
+            let count = self.alike.entry(plain.clone()).or_insert(1);
+            *count += 1;
+            name = format!("{plain}_{count}");
         }
-        self.by_tensor.insert(tensor.to_owned(), plain.clone());
-        plain
+        self.by_tensor.insert(tensor.to_owned(), name.clone());
+        name
     }
 }
 
@@ -51,7 +56,7 @@ fn plain(tensor: &str) -> String {
         _ => '_',
     };
     let plain: String = tensor.chars().map(allowed).collect();
-    if plain.starts_with(|it: char| it.is_ascii_digit()) {
+    if !plain.starts_with(|it: char| it.is_ascii_lowercase() || it == '_') {
         format!("t{plain}")
     } else {
         plain

@@ -21,9 +21,7 @@ use crate::{
     http::{request::RequestBody, unknown_route},
     kserve::{
         self, Parameters,
-        proto::{
-            ModelStatisticsResponse, TraceSettingResponse, repository_index_response::ModelIndex,
-        },
+        proto::{TraceSettingResponse, repository_index_response::ModelIndex},
     },
     run::RequestContext,
 };
@@ -54,15 +52,14 @@ pub(super) async fn answer(
     version: &str,
     question: ModelQuestion,
 ) -> Result<Response, Failure> {
-    let servable = kserve::find(who, name, version)?;
+    let servable = &*kserve::find(who, name, version)?;
     Ok(match question {
         ModelQuestion::Ready => {
             let reason = app.stopping().or_else(|| servable.unready());
-            told(json!({ "name": servable.name() }), "ready", reason)
+            told(json!({ "name": servable.graph() }), "ready", reason)
         }
         ModelQuestion::Statistics => {
-            let model_stats = vec![app.statistics.read(&servable)];
-            Json(ModelStatisticsResponse { model_stats }).into_response()
+            Json(app.statistics.read_asked(who, name, version)?).into_response()
         }
         ModelQuestion::Tracing => trace_settings(app).into_response(),
         ModelQuestion::Config => {
@@ -70,8 +67,7 @@ pub(super) async fn answer(
             Json(kserve::config(&ready)).into_response()
         }
         ModelQuestion::Metadata | ModelQuestion::Infer => {
-            let ready = kserve::loaded(who, name, version).await?;
-            Json(kserve::describe(&ready)).into_response()
+            Json(kserve::describe(who, name, version).await?).into_response()
         }
     })
 }

@@ -91,14 +91,9 @@ async fn the_server_and_its_graphs_say_what_they_are() {
         )
         .await
         .unwrap();
-    assert!(
-        config
-            .config
-            .unwrap()
-            .model_transaction_policy
-            .unwrap()
-            .decoupled
-    );
+    // A packet that goes in comes out once.
+    let policy = config.config.unwrap().model_transaction_policy.unwrap();
+    assert!(!policy.decoupled);
     let loads = setup(&[("mirror", MIRROR)]).that(&serde_json::json!({ "load": "on_demand" }));
     let loads = loads.start().await;
     let asked = asked("mirror");

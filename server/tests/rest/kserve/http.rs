@@ -445,6 +445,49 @@ async fn outputs_are_told_by_the_types_of_the_ports_that_write_them() {
 }
 
 #[tokio::test]
+async fn a_graph_that_declares_a_batch_limits_its_rows() {
+    let graph = |shape: &str| {
+        format!(
+            r#"
+            input_stream: "a"
+            output_stream: "b"
+            node {{
+              calculator: "PassThroughCalculator"
+              input_stream: "a"
+              output_stream: "b"
+            }}
+            graph_options {{ [type.googleapis.com/graphmill.TensorOptions] {{
+              max_batch_size: 2
+              input {{ name: "a" datatype: UINT8 shape: [-1, 2] }}
+              output {{ name: "b" datatype: UINT8 shape: {shape} }}
+            }} }}
+            "#
+        )
+    };
+    let (server, _client) = start(&[("rows", &graph("[-1, 2]")), ("none", &graph("[2, 2]"))]).await;
+    let config = server.get("/v2/models/rows/config").await.json();
+    assert_eq!(config["max_batch_size"], 2, "{config}");
+    assert_eq!(config["input"][0]["dims"], json!([2]), "{config}");
+    let ask = async |rows: usize| {
+        let input = json!({ "name": "a", "datatype": "UINT8", "shape": [rows, 2], "data": vec![1; rows * 2] });
+        infer(&server, "rows", &json!({ "inputs": [input] })).await
+    };
+    assert_eq!(ask(2).await.status, 200);
+    let refused = ask(3).await;
+    assert_eq!(refused.status, 400, "{refused:?}");
+    let said = refused.json()["error"].to_string();
+    assert!(
+        said.contains("3 rows") && said.contains("at most 2"),
+        "{said}"
+    );
+    let said = server.get("/v2/models/none/ready").await.text;
+    assert!(
+        said.contains("declares no shape of `b` that begins with -1"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
 async fn a_graph_keeps_answers_for_requests_with_the_same_inputs() {
     const TWO: &str = r#"
         input_stream: "a"

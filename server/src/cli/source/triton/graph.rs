@@ -28,19 +28,17 @@ pub(super) fn text(
     mut streams: Streams,
     placed: &[Placed<'_>],
 ) -> String {
-    let rows = (config.max_batch_size > 0).then_some(-1);
     let port = |tensor: &TensorConfig| Port {
         name: tensor.name.clone(),
         datatype: tensor.data_type.datatype(),
-        shape: rows.iter().chain(&tensor.dims).copied().collect(),
+        shape: config.shape(tensor),
     };
     let ports = [&config.input, &config.output].map(|it| it.iter().map(port).collect());
-    let cache = if config.response_cache.enable {
-        "response_cache { }\n"
-    } else {
-        ""
-    };
-    let head = head(&mut streams, &ports, cache);
+    let mut more = numbers(&[("max_batch_size", config.max_batch_size.into())]);
+    if config.response_cache.enable {
+        more.push_str("response_cache { }\n");
+    }
+    let head = head(&mut streams, &ports, &more);
     let mut text = format!("# Written for `{}`.\n\n{head}", file.display());
     for (position, placed) in placed.iter().enumerate() {
         text.push_str(&node(placed, &format!("model{position}")));
@@ -100,9 +98,7 @@ fn batching(model: &ModelConfig) -> String {
         default_queue_policy,
         priority_queue_policy,
     } = &model.dynamic_batching;
-    let instances: u32 = (model.instance_group.iter())
-        .map(|group| group.count.max(1))
-        .fold(0, u32::saturating_add);
+    let instances = model.instances();
     let mut text = numbers(&[
         ("max_batch_size", model.max_batch_size.into()),
         (

@@ -1,35 +1,54 @@
 //! Models of Triton's repositories: a folder with a `config.pbtxt` and, in folders whose names are
 //! numbers, the model's versions. Each becomes a graph.
 
+mod backend;
+mod check;
+mod ensemble;
+mod fit;
 mod graph;
 mod json;
 mod model;
+mod place;
+mod versions;
 
-use std::path::{Component, Path, PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Component, Path, PathBuf},
+    rc::Rc,
+};
 
-use graphmill_engine::{read_regular, shortened};
+use graphmill_calculators::tensor::FileTensor;
+use graphmill_engine::read_at_most;
 use graphmill_grammar::{
     Diagnostic, SourceMap, Span, ast,
     de::from_message,
     diag::{self, has_errors},
-    parse, suggest,
+    parse,
 };
 
 use self::{
+    backend::Backend,
     graph::Placed,
-    model::{EnsembleScheduling, Kind, ModelConfig, Parameter, TensorConfig, VersionPolicy},
+    model::{ModelConfig, TensorConfig},
+    place::place,
 };
 use super::{
     ModelFlags,
     tensors::{Streams, Wired},
 };
-use crate::config::{self, GraphEntry, codes::TRITON};
+use crate::config::{GraphEntry, codes::TRITON};
 
 /// The file that describes a model.
 pub(in crate::cli) const FILE: &str = "config.pbtxt";
 
 /// The name of the message, for diagnostics.
 const MESSAGE: &str = "ModelConfig";
+
+/// Maximum size of a configuration.
+const MAX_BYTES: usize = 1 << 20;
+
+/// Maximum number of inputs, and of outputs.
+const MAX_TENSORS: usize = 4096;
 
 /// Fields that change nothing here, with the reason.
 const WITHOUT_EFFECT: &[(&str, &str)] = &[
@@ -72,32 +91,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("model_repository_agents", "agents are not loaded"),
 ];
 
-/// Backends, by the names of `platform` and `backend`.
-const BACKENDS: &[(&str, Backend)] = &[
-    ("onnxruntime_onnx", Backend::Onnx),
-    ("onnxruntime", Backend::Onnx),
-    ("llamacpp", Backend::Llama),
-    ("llama.cpp", Backend::Llama),
-    ("ensemble", Backend::Ensemble),
-];
-
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Backend {
-    Onnx,
-    Llama,
-    Ensemble,
-}
-
-impl Backend {
-    const fn file_name(self) -> &'static str {
-        match self {
-            Self::Onnx => "model.onnx",
-            Self::Llama => "model.gguf",
-            Self::Ensemble => "",
-        }
-    }
-}
-
 /// The outcome of reading a model's folder.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Loaded {
@@ -130,6 +123,15 @@ impl Loaded {
     }
 }
 
+/// Returns true if a folder is a model of Triton: it has a configuration, or a version of an ONNX
+/// model, whose file says what a configuration would.
+pub(in crate::cli) fn is_model(folder: &Path) -> bool {
+    folder.join(FILE).is_file()
+        || versions::with(folder, Backend::Onnx.file_name())
+            .next()
+            .is_some()
+}
+
 /// Reads the model in `folder`, which is called `name`; models of ensembles lie beside it. `config`
 /// is a configuration in JSON that counts instead of the file.
 pub(in crate::cli) fn load(folder: &Path, name: &str, config: Option<&str>) -> Loaded {
@@ -137,6 +139,9 @@ pub(in crate::cli) fn load(folder: &Path, name: &str, config: Option<&str>) -> L
     let mut reader = Reader {
         sources: &mut loaded.sources,
         diagnostics: &mut loaded.diagnostics,
+        models: BTreeMap::new(),
+        signatures: BTreeMap::new(),
+        compared: BTreeSet::new(),
     };
     let graphs = reader.graphs(folder, name, config).unwrap_or_default();
     if config.is_some() {
@@ -146,6 +151,7 @@ pub(in crate::cli) fn load(folder: &Path, name: &str, config: Option<&str>) -> L
         }
     }
     diag::sort(&mut loaded.diagnostics);
+    diag::truncate(&mut loaded.diagnostics);
     if !has_errors(&loaded.diagnostics) {
         loaded.graphs = graphs;
     }
@@ -157,6 +163,8 @@ struct Model {
     folder: PathBuf,
     config: ModelConfig,
     backend: Backend,
+    /// Versions that are there and that its policy serves, in order.
+    versions: Vec<u64>,
     tree: ast::Message,
 }
 
@@ -176,37 +184,20 @@ impl Model {
     fn file(&self, version: u64) -> PathBuf {
         self.folder.join(version.to_string()).join(self.file_name())
     }
-
-    /// Returns the versions that are there and that its policy serves, in order.
-    fn versions(&self) -> Vec<u64> {
-        let folders = config::version_folders(&self.folder);
-        let there = folders.into_iter().filter(|it| self.file(*it).exists());
-        let there: Vec<u64> = there.collect();
-        match &self.config.version_policy {
-            VersionPolicy { all: Some(_), .. } => there,
-            VersionPolicy {
-                specific: Some(specific),
-                ..
-            } => {
-                let is_listed = |it: &u64| specific.versions.contains(it);
-                there.into_iter().filter(is_listed).collect()
-            }
-            VersionPolicy { latest, .. } => {
-                let count = latest.as_ref().map_or(1, |latest| latest.num_versions);
-                there[there.len().saturating_sub(count)..].to_vec()
-            }
-        }
-    }
 }
 
-fn place(tree: &ast::Message, field: &str) -> Span {
-    let found = tree.fields_named(field).next();
-    found.map_or_else(|| tree.head(), |field| field.value.span)
-}
+/// The tensors of an ONNX model, inputs before outputs, or the reason for which they are not known.
+type Signature = Result<Rc<[Vec<FileTensor>; 2]>, String>;
 
 struct Reader<'a> {
     sources: &'a mut SourceMap,
     diagnostics: &'a mut Vec<Diagnostic>,
+    /// Models of an ensemble that have been read, by their names.
+    models: BTreeMap<String, Option<Rc<Model>>>,
+    /// Tensors of files that have been read.
+    signatures: BTreeMap<PathBuf, Signature>,
+    /// Files that have been compared with a configuration.
+    compared: BTreeSet<PathBuf>,
 }
 
 impl Reader<'_> {
@@ -215,7 +206,13 @@ impl Reader<'_> {
             .push(Diagnostic::error(&TRITON, place, message));
     }
 
-    /// Reads a `config.pbtxt`, or a configuration in its place; nothing where it is none.
+    fn warn(&mut self, place: Span, message: impl Into<String>) {
+        self.diagnostics
+            .push(Diagnostic::warning(&TRITON, place, message));
+    }
+
+    /// Reads a `config.pbtxt`, or a configuration in its place; nothing where it is none. A model
+    /// without a file has an empty one.
     fn read(&mut self, folder: &Path, name: &str, given: Option<&str>) -> Option<Model> {
         let file = folder.join(FILE);
         let shown = match given {
@@ -223,8 +220,12 @@ impl Reader<'_> {
             None => file.display().to_string(),
         };
         let text = match given {
+            Some(config) if config.len() > MAX_BYTES => {
+                Err(format!("it has more than {} MiB", MAX_BYTES >> 20))
+            }
             Some(config) => json::text(config),
-            None => read_regular(&file)
+            None if file.symlink_metadata().is_err() => Ok(String::new()),
+            None => read_at_most(&file, MAX_BYTES as u64)
                 .map_err(|error| error.to_string())
                 .and_then(|bytes| {
                     String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
@@ -244,10 +245,7 @@ impl Reader<'_> {
         let mut tree = tree.root;
         for (field, why) in WITHOUT_EFFECT {
             if let Some(found) = tree.fields_named(field).next() {
-                let message = format!("`{field}` has no effect: {why}");
-                let place = found.name.span;
-                self.diagnostics
-                    .push(Diagnostic::warning(&TRITON, place, message));
+                self.warn(found.name.span, format!("`{field}` has no effect: {why}"));
             }
         }
         for (field, why) in REFUSED {
@@ -280,155 +278,41 @@ impl Reader<'_> {
             let message = format!("the folder is `{name}`, and `name` says `{}`", config.name);
             self.wrong(place(&tree, "name"), message);
         }
-        let backend = self.backend(&config, &tree)?;
-        let model = Model {
+        for (side, tensors) in config.sides() {
+            if tensors.len() > MAX_TENSORS {
+                self.wrong(
+                    place(&tree, side),
+                    format!("a model has at most {MAX_TENSORS} of `{side}`"),
+                );
+                return None;
+            }
+        }
+        let named = Path::new(&config.default_model_filename).components();
+        if named
+            .into_iter()
+            .any(|it| !matches!(it, Component::Normal(_)))
+        {
+            self.wrong(
+                place(&tree, "default_model_filename"),
+                "`default_model_filename` is a file in the folder of a version, and leads out of it",
+            );
+            return None;
+        }
+        let backend = self.backend(folder, &config, &tree)?;
+        let mut model = Model {
             folder: folder.to_owned(),
             config,
             backend,
+            versions: Vec::new(),
             tree,
         };
+        model.versions = model.served();
+        if backend == Backend::Onnx {
+            self.complete(&mut model);
+        }
         self.check(&model);
         self.check_names(&model, given.is_some());
         Some(model)
-    }
-
-    fn backend(&mut self, config: &ModelConfig, tree: &ast::Message) -> Option<Backend> {
-        let fields = [("platform", &config.platform), ("backend", &config.backend)];
-        let set = fields.into_iter().find(|(_, name)| !name.is_empty());
-        let Some((field, name)) = set else {
-            let by_file = [("onnx", Backend::Onnx), ("gguf", Backend::Llama)];
-            let ending = config.default_model_filename.rsplit('.').next();
-            let known = by_file.iter().find(|(known, _)| Some(*known) == ending);
-            if known.is_none() {
-                self.wrong(
-                    tree.head(),
-                    "`backend` is missing: `onnxruntime` or `llamacpp`",
-                );
-            }
-            return known.map(|(_, backend)| *backend);
-        };
-        let known = BACKENDS.iter().find(|(known, _)| known == name);
-        if known.is_none() {
-            let names = BACKENDS.iter().map(|(name, _)| *name);
-            let near = suggest::nearest(name, names.clone());
-            let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
-            self.wrong(
-                place(tree, field),
-                format!(
-                    "models of `{name}` are not served, only those of {}{hint}",
-                    names.join(", ")
-                ),
-            );
-        }
-        known.map(|(_, backend)| *backend)
-    }
-
-    /// Refuses values that mean something else here, or nothing.
-    fn check(&mut self, model: &Model) {
-        let Model {
-            config, backend, ..
-        } = model;
-        let at_groups = model.place("instance_group");
-        for group in &config.instance_group {
-            if *backend == Backend::Onnx && (group.kind == Kind::KindGpu || !group.gpus.is_empty())
-            {
-                let named = match group.name.as_str() {
-                    "" => String::new(),
-                    name => format!(" of `{name}`"),
-                };
-                self.wrong(at_groups, format!("`kind`{named} can only be `KIND_CPU` or `KIND_AUTO`: ONNX models are computed on the CPU"));
-            }
-        }
-        if *backend == Backend::Onnx
-            && config.max_batch_size == 0
-            && !config.instance_group.is_empty()
-        {
-            let message = "`instance_group` has no effect without `max_batch_size`: requests that are not batched are computed side by side";
-            self.diagnostics
-                .push(Diagnostic::warning(&TRITON, at_groups, message));
-        }
-        if *backend == Backend::Llama {
-            if config.response_cache.enable {
-                let at = model.place("response_cache");
-                self.wrong(
-                    at,
-                    "`response_cache` is for tensors: texts are sampled anew",
-                );
-            }
-            return;
-        }
-        for (side, tensors) in [("input", &config.input), ("output", &config.output)] {
-            if tensors.is_empty() {
-                self.wrong(
-                    model.tree.head(),
-                    format!(
-                        "`{side}` is missing: each {side} needs a name, a data type and dimensions"
-                    ),
-                );
-            }
-            for tensor in tensors {
-                self.check_tensor(model, side, tensor);
-            }
-        }
-    }
-
-    /// Refuses names that would lead out of the folder of a version, or be more of a graph than an
-    /// option. A configuration of a request (`is_given`) names no files elsewhere.
-    fn check_names(&mut self, model: &Model, is_given: bool) {
-        let file = Path::new(&model.config.default_model_filename);
-        let is_inside = |part| matches!(part, Component::Normal(_));
-        if !file.components().all(is_inside) {
-            let message =
-                "`default_model_filename` is the name of a file in the folder of a version";
-            self.wrong(model.place("default_model_filename"), message);
-        }
-        if model.backend != Backend::Llama {
-            return;
-        }
-        let at = model.place("parameters");
-        let is_part = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '_';
-        for Parameter { key, value } in &model.config.parameters {
-            let shown = shortened(key, 100);
-            if key.is_empty() || !key.chars().all(is_part) {
-                self.wrong(at, format!("`parameters`: there is no option `{shown}`"));
-            } else if is_given && value.string_value.contains('/') {
-                let message = format!(
-                    "the parameter `{shown}` has a `/`, as paths do, which only `{FILE}` may"
-                );
-                self.wrong(at, message);
-            }
-        }
-    }
-
-    fn check_tensor(&mut self, model: &Model, side: &str, tensor: &TensorConfig) {
-        let place = model.place(side);
-        if tensor.name.is_empty() {
-            self.wrong(place, format!("an {side} has no `name`"));
-        }
-        if tensor.data_type.datatype().is_none() {
-            self.wrong(
-                place,
-                format!("the {side} `{}` has no `data_type`", tensor.name),
-            );
-        }
-        if !tensor.label_filename.is_empty() {
-            let message = format!(
-                "`label_filename` of `{}` has no effect: classes are told by their numbers",
-                tensor.name
-            );
-            self.diagnostics
-                .push(Diagnostic::warning(&TRITON, place, message));
-        }
-        if tensor.dims.iter().any(|dim| *dim < -1 || *dim == 0) {
-            self.wrong(
-                place,
-                format!(
-                    "a dimension of the {side} `{}` is neither -1 nor above 0",
-                    tensor.name
-                ),
-            );
-        }
     }
 
     /// Returns the graphs of a model.
@@ -448,14 +332,8 @@ impl Reader<'_> {
                 ..entry
             }]);
         }
-        let versions = model.versions();
-        if versions.is_empty() {
-            let message = format!(
-                "there is no version to serve: `{}` with the number of a version for `1` does not exist, or `version_policy` leaves it out",
-                model.file(1).display()
-            );
-            self.wrong(model.tree.head(), message);
-        }
+        self.check_versions(&model);
+        let versions = model.versions.clone();
         let is_only = versions == [1];
         let entries = versions.into_iter().map(|version| {
             let text = self.version(&model, version)?;
@@ -474,6 +352,7 @@ impl Reader<'_> {
         if model.backend == Backend::Llama {
             return self.language_model(model, &file);
         }
+        self.compare(model, version);
         let mut streams = Streams::default();
         let mut wired = |tensors: &[TensorConfig]| -> Wired {
             let pairs = tensors.iter();
@@ -508,86 +387,6 @@ impl Reader<'_> {
             .map_err(|why| self.wrong(model.tree.head(), why))
             .ok()?;
         Some(graph::with_options(&text, options))
-    }
-
-    /// Writes the graph of an ensemble, in which each step is a node.
-    fn ensemble(&mut self, ensemble: &Model) -> Option<String> {
-        let place = ensemble.place("ensemble_scheduling");
-        let EnsembleScheduling { step: steps } = &ensemble.config.ensemble_scheduling;
-        if steps.is_empty() {
-            self.wrong(place, "an ensemble needs a `step` for each of its models");
-            return None;
-        }
-        let root = ensemble.folder.parent().unwrap_or(Path::new(""));
-        let models: Option<Vec<(Model, u64)>> = steps
-            .iter()
-            .map(|step| self.step(root, &step.model_name, step.model_version, place))
-            .collect();
-        let models = models?;
-        let mut streams = Streams::default();
-        let mut placed = Vec::new();
-        for (step, (model, version)) in steps.iter().zip(&models) {
-            let mut wired = |side, map: &[model::Pair], tensors: &[TensorConfig]| {
-                let mut pairs = Vec::new();
-                for pair in map {
-                    if !tensors.iter().any(|tensor| tensor.name == pair.key) {
-                        let message = format!("`{}` has no {side} `{}`", step.model_name, pair.key);
-                        self.wrong(place, message);
-                    }
-                    pairs.push((pair.key.clone(), streams.name(&pair.value)));
-                }
-                pairs
-            };
-            let inputs = wired("input", &step.input_map, &model.config.input);
-            let outputs = wired("output", &step.output_map, &model.config.output);
-            let is_fed =
-                |tensor: &&TensorConfig| !inputs.iter().any(|(name, _)| *name == tensor.name);
-            if let Some(unfed) = model.config.input.iter().find(is_fed) {
-                let message = format!(
-                    "`input_map` of `{}` has no `{}`",
-                    step.model_name, unfed.name
-                );
-                self.wrong(place, message);
-            }
-            placed.push(Placed {
-                model: &model.config,
-                file: whole(&model.file(*version)),
-                inputs,
-                outputs,
-            });
-        }
-        let file = ensemble.folder.join(FILE);
-        Some(graph::text(&file, &ensemble.config, streams, &placed))
-    }
-
-    /// Reads the model of a step, in the version that it names or else in the newest.
-    fn step(&mut self, root: &Path, name: &str, version: i64, place: Span) -> Option<(Model, u64)> {
-        let folder = root.join(name);
-        if config::wrong_name(name).is_some() || !folder.join(FILE).is_file() {
-            let message = format!("the repository has no model `{name}` with a `{FILE}`");
-            self.wrong(place, message);
-            return None;
-        }
-        let model = self.read(&folder, name, None)?;
-        if model.backend != Backend::Onnx {
-            let message = format!(
-                "`{name}` is no ONNX model: an ensemble with other models is written as a graph"
-            );
-            self.wrong(place, message);
-            return None;
-        }
-        let versions = model.versions();
-        let found = match u64::try_from(version) {
-            Ok(wanted) => versions.into_iter().find(|it| *it == wanted),
-            Err(_) => versions.last().copied(),
-        };
-        if found.is_none() {
-            self.wrong(
-                place,
-                format!("`{name}` has no version {version} that is served"),
-            );
-        }
-        Some((model, found?))
     }
 }
 

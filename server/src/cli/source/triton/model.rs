@@ -1,7 +1,13 @@
 //! The fields of a `config.pbtxt`.
 
 use graphmill_calculators::tensor::Datatype;
-use serde::Deserialize;
+use serde::{
+    Deserialize,
+    de::{
+        IntoDeserializer as _,
+        value::{self, StringDeserializer},
+    },
+};
 
 /// A model of Triton's repository.
 #[derive(Debug, Default, Deserialize)]
@@ -21,6 +27,25 @@ pub(super) struct ModelConfig {
     pub(super) ensemble_scheduling: EnsembleScheduling,
     pub(super) parameters: Vec<Parameter>,
     pub(super) response_cache: ResponseCache,
+}
+
+impl ModelConfig {
+    /// Lists its inputs and its outputs, with the names of their fields.
+    pub(super) fn sides(&self) -> [(&'static str, &[TensorConfig]); 2] {
+        [("input", &self.input), ("output", &self.output)]
+    }
+
+    /// Returns the shape of a tensor with the batch dimension, where there is one.
+    pub(super) fn shape(&self, tensor: &TensorConfig) -> Vec<i64> {
+        let rows = (self.max_batch_size > 0).then_some(-1);
+        rows.iter().chain(&tensor.dims).copied().collect()
+    }
+
+    /// Returns the number of threads that compute batches.
+    pub(super) fn instances(&self) -> u32 {
+        let counts = self.instance_group.iter().map(|group| group.count.max(1));
+        counts.fold(0, u32::saturating_add)
+    }
 }
 
 /// Whether answers are kept for requests with the same inputs.
@@ -113,6 +138,16 @@ pub(super) enum DataType {
 }
 
 impl DataType {
+    /// Returns the type of a datatype.
+    pub(super) fn of(datatype: Datatype) -> Self {
+        let word = match datatype {
+            Datatype::Bytes => "TYPE_STRING".to_owned(),
+            other => format!("TYPE_{other}"),
+        };
+        let word: StringDeserializer<value::Error> = word.into_deserializer();
+        Self::deserialize(word).unwrap_or_default()
+    }
+
     /// Returns the datatype; `None` for `TYPE_INVALID`.
     pub(super) fn datatype(self) -> Option<Datatype> {
         Some(match self {

@@ -1,0 +1,145 @@
+//! Values of a configuration that mean something else here, or nothing.
+
+use graphmill_calculators::tensor::batch::{Batching, BatchingLevel};
+use graphmill_engine::shortened;
+use graphmill_grammar::{Span, ast};
+
+use super::{
+    Backend, FILE, Model, Reader,
+    model::{Kind, Parameter, TensorConfig},
+    place::{messages, place},
+};
+
+/// Priority levels of which a configuration cannot have more, which is told where they are counted.
+const LEVELS: u32 = 1 << 10;
+
+impl Reader<'_> {
+    /// Refuses values that mean something else here, or nothing.
+    pub(super) fn check(&mut self, model: &Model) {
+        let Model {
+            config, backend, ..
+        } = model;
+        let at_groups = model.place("instance_group");
+        for group in &config.instance_group {
+            if *backend == Backend::Onnx && (group.kind == Kind::KindGpu || !group.gpus.is_empty())
+            {
+                let named = match group.name.as_str() {
+                    "" => String::new(),
+                    name => format!(" of `{name}`"),
+                };
+                self.wrong(at_groups, format!("`kind`{named} can only be `KIND_CPU` or `KIND_AUTO`: ONNX models are computed on the CPU"));
+            }
+        }
+        if *backend == Backend::Onnx
+            && config.max_batch_size == 0
+            && !config.instance_group.is_empty()
+        {
+            let message = "`instance_group` has no effect without `max_batch_size`: requests that are not batched are computed side by side";
+            self.warn(at_groups, message);
+        }
+        if *backend == Backend::Llama {
+            if config.response_cache.enable {
+                let at = model.place("response_cache");
+                self.wrong(
+                    at,
+                    "`response_cache` is for tensors: texts are sampled anew",
+                );
+            }
+            return;
+        }
+        self.check_batching(model);
+        for (side, tensors) in config.sides() {
+            if tensors.is_empty() {
+                self.wrong(
+                    model.tree.head(),
+                    format!(
+                        "`{side}` is missing: each {side} needs a name, a data type and dimensions"
+                    ),
+                );
+            }
+            let mut messages = messages(&model.tree, side);
+            for tensor in tensors {
+                let place = messages
+                    .next()
+                    .map_or_else(|| model.place(side), ast::Message::head);
+                self.check_tensor(place, side, tensor);
+            }
+        }
+    }
+
+    /// Refuses names that would be more of a graph than an option. A configuration of a request
+    /// names no files elsewhere.
+    pub(super) fn check_names(&mut self, model: &Model, is_given: bool) {
+        if model.backend != Backend::Llama {
+            return;
+        }
+        let at = model.place("parameters");
+        let is_part = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '_';
+        for Parameter { key, value } in &model.config.parameters {
+            let shown = shortened(key, 100);
+            if key.is_empty() || !key.chars().all(is_part) {
+                self.wrong(at, format!("`parameters`: there is no option `{shown}`"));
+            } else if is_given && value.string_value.contains('/') {
+                let message = format!(
+                    "the parameter `{shown}` has a `/`, as paths do, which only `{FILE}` may"
+                );
+                self.wrong(at, message);
+            }
+        }
+    }
+
+    fn check_tensor(&mut self, place: Span, side: &str, tensor: &TensorConfig) {
+        if tensor.name.is_empty() {
+            self.wrong(place, format!("an {side} has no `name`"));
+        }
+        if tensor.data_type.datatype().is_none() {
+            self.wrong(
+                place,
+                format!("the {side} `{}` has no `data_type`", tensor.name),
+            );
+        }
+        if !tensor.label_filename.is_empty() {
+            let message = format!(
+                "`label_filename` of `{}` has no effect: classes are told by their numbers",
+                tensor.name
+            );
+            self.warn(place, message);
+        }
+        if tensor.dims.iter().any(|dim| *dim < -1 || *dim == 0) {
+            self.wrong(
+                place,
+                format!(
+                    "a dimension of the {side} `{}` is neither -1 nor above 0",
+                    tensor.name
+                ),
+            );
+        }
+    }
+
+    /// Refuses rules for batches that no node takes.
+    fn check_batching(&mut self, model: &Model) {
+        let (config, rules) = (&model.config, &model.config.dynamic_batching);
+        if config.max_batch_size == 0 || model.backend != Backend::Onnx {
+            return;
+        }
+        let levels = rules.priority_levels.clamp(1, LEVELS);
+        let batching = Batching {
+            preferred_batch_size: rules.preferred_batch_size.clone(),
+            max_queue_delay_microseconds: rules.max_queue_delay_microseconds,
+            instances: config.instances().max(1),
+            default_priority_level: rules.default_priority_level.max(1),
+            levels: vec![BatchingLevel::default(); levels as usize],
+            ..Batching::of(config.max_batch_size)
+        };
+        let inside = messages(&model.tree, "dynamic_batching").next();
+        for (field, why) in batching.problems() {
+            let of = match field {
+                "instances" => "instance_group",
+                other => other,
+            };
+            let inside = inside.filter(|it| it.fields_named(of).next().is_some());
+            let place = inside.map_or_else(|| model.place(of), |it| place(it, of));
+            self.wrong(place, format!("`{of}` {why}"));
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The graph of an ensemble, in which each step is a node.
+
+use std::{
+    collections::{HashMap, HashSet},
+    path::Path,
+    rc::Rc,
+};
+
+use graphmill_calculators::tensor::{Datatype, shown};
+use graphmill_grammar::{Span, ast};
+
+use super::{
+    Backend, FILE, Model, Reader, graph,
+    graph::Placed,
+    model::{EnsembleScheduling, ModelConfig, Pair, Step, TensorConfig},
+    place::{messages, place},
+    whole,
+};
+use crate::{
+    cli::source::tensors::{Streams, Wired},
+    config,
+};
+
+/// What a tensor of an ensemble carries.
+struct Carried {
+    datatype: Option<Datatype>,
+    shape: Vec<i64>,
+}
+
+impl Carried {
+    fn of(config: &ModelConfig, tensor: &TensorConfig) -> Self {
+        Self {
+            datatype: tensor.data_type.datatype(),
+            shape: config.shape(tensor),
+        }
+    }
+
+    /// Returns true if each can be the other: lengths are the same, or any in one of them.
+    fn fits(&self, other: &Self) -> bool {
+        let mut lengths = self.shape.iter().zip(&other.shape);
+        self.datatype == other.datatype
+            && self.shape.len() == other.shape.len()
+            && lengths.all(|(one, other)| one == other || [*one, *other].contains(&-1))
+    }
+
+    fn shown(&self) -> String {
+        let datatype = self.datatype.map_or("INVALID", Datatype::name);
+        format!("{datatype} of the shape {}", shown(&self.shape))
+    }
+}
+
+impl Reader<'_> {
+    /// Writes the graph of an ensemble.
+    pub(super) fn ensemble(&mut self, ensemble: &Model) -> Option<String> {
+        let config = &ensemble.config;
+        let EnsembleScheduling { step: steps } = &config.ensemble_scheduling;
+        if steps.is_empty() {
+            let at = ensemble.place("ensemble_scheduling");
+            self.wrong(at, "an ensemble needs a `step` for each of its models");
+            return None;
+        }
+        let scheduling = messages(&ensemble.tree, "ensemble_scheduling");
+        let places = scheduling.flat_map(|it| messages(it, "step"));
+        let steps: Vec<(&Step, &ast::Message)> = steps.iter().zip(places).collect();
+        let mut models = Vec::new();
+        for (step, at) in &steps {
+            let (model, version) = self.step(&ensemble.folder, step, at.head())?;
+            let most = model.config.max_batch_size;
+            if most > 0 && most < config.max_batch_size {
+                let why = format!(
+                    "`max_batch_size` is more than the {most} of `{}`",
+                    step.model_name
+                );
+                self.wrong(ensemble.place("max_batch_size"), why);
+            }
+            self.compare(&model, version);
+            models.push((model, version));
+        }
+        let mut carried: HashMap<&str, Carried> = HashMap::new();
+        for tensor in &config.input {
+            carried.insert(&tensor.name, Carried::of(config, tensor));
+        }
+        // Steps are in any order: what they give comes before what they take.
+        for ((step, at), (model, _)) in steps.iter().zip(&models) {
+            for (pair, at) in step.output_map.iter().zip(messages(at, "output_map")) {
+                let Some(tensor) = self.find("output", step, model, pair, at.head()) else {
+                    continue;
+                };
+                let given = Carried::of(&model.config, tensor);
+                if carried.insert(&pair.value, given).is_some() {
+                    let why = format!("`{}` is given more than once", pair.value);
+                    self.wrong(at.head(), why);
+                }
+            }
+        }
+        for ((step, at), (model, _)) in steps.iter().zip(&models) {
+            for (pair, at) in step.input_map.iter().zip(messages(at, "input_map")) {
+                if let Some(tensor) = self.find("input", step, model, pair, at.head()) {
+                    let taken = Carried::of(&model.config, tensor);
+                    let name = format!("`{}` takes `{}`", step.model_name, pair.key);
+                    self.fit(
+                        carried.get(&*pair.value),
+                        &taken,
+                        &pair.value,
+                        &name,
+                        at.head(),
+                    );
+                }
+            }
+            let fed: HashSet<&str> = step.input_map.iter().map(|it| &*it.key).collect();
+            let mut inputs = model.config.input.iter();
+            if let Some(unfed) = inputs.find(|it| !fed.contains(&*it.name)) {
+                let name = &step.model_name;
+                self.wrong(
+                    at.head(),
+                    format!("`input_map` of `{name}` has no `{}`", unfed.name),
+                );
+            }
+        }
+        for (tensor, at) in config.output.iter().zip(messages(&ensemble.tree, "output")) {
+            let taken = Carried::of(config, tensor);
+            let name = format!("the output `{}` is", tensor.name);
+            let at = place(at, "dims");
+            self.fit(carried.get(&*tensor.name), &taken, &tensor.name, &name, at);
+        }
+        let mut streams = Streams::default();
+        let mut wired = |map: &[Pair]| -> Wired {
+            let pairs = map.iter();
+            let pairs = pairs.map(|it| (it.key.clone(), streams.name(&it.value)));
+            pairs.collect()
+        };
+        let placed = steps.iter().zip(&models).map(|((step, _), it)| Placed {
+            model: &it.0.config,
+            file: whole(&it.0.file(it.1)),
+            inputs: wired(&step.input_map),
+            outputs: wired(&step.output_map),
+        });
+        let placed: Vec<Placed<'_>> = placed.collect();
+        Some(graph::text(
+            &ensemble.folder.join(FILE),
+            config,
+            streams,
+            &placed,
+        ))
+    }
+
+    /// Finds the tensor of a step's model that an entry of a map names.
+    fn find<'a>(
+        &mut self,
+        side: &str,
+        step: &Step,
+        model: &'a Model,
+        pair: &Pair,
+        at: Span,
+    ) -> Option<&'a TensorConfig> {
+        let tensors = match side {
+            "input" => &model.config.input,
+            _ => &model.config.output,
+        };
+        let found = tensors.iter().find(|tensor| tensor.name == pair.key);
+        if found.is_none() {
+            let name = &step.model_name;
+            self.wrong(at, format!("`{name}` has no {side} `{}`", pair.key));
+        }
+        found
+    }
+
+    /// Refuses a tensor that is not there, or that is none of those that are taken.
+    fn fit(&mut self, given: Option<&Carried>, taken: &Carried, name: &str, what: &str, at: Span) {
+        match given {
+            None => self.wrong(at, format!("no input and no step gives `{name}`")),
+            Some(given) if !given.fits(taken) => self.wrong(
+                at,
+                format!(
+                    "{what} {}, but `{name}` is {}",
+                    taken.shown(),
+                    given.shown()
+                ),
+            ),
+            Some(_) => {}
+        }
+    }
+
+    /// Reads the model of a step, in the version that it names or else in the newest.
+    fn step(&mut self, ensemble: &Path, step: &Step, at: Span) -> Option<(Rc<Model>, u64)> {
+        let (name, version) = (&step.model_name, step.model_version);
+        let folder = ensemble.parent().unwrap_or(Path::new("")).join(name);
+        if config::wrong_name(name).is_some() || !super::is_model(&folder) {
+            self.wrong(at, format!("the repository has no model `{name}`"));
+            return None;
+        }
+        let model = match self.models.get(name) {
+            Some(known) => known.clone()?,
+            None => {
+                let read = self.read(&folder, name, None).map(Rc::new);
+                self.models.insert(name.clone(), read.clone());
+                read?
+            }
+        };
+        if model.backend != Backend::Onnx {
+            let message = format!(
+                "`{name}` is no ONNX model: an ensemble with other models is written as a graph"
+            );
+            self.wrong(at, message);
+            return None;
+        }
+        let versions = &model.versions;
+        let found = match u64::try_from(version) {
+            Ok(wanted) => versions.contains(&wanted).then_some(wanted),
+            Err(_) => versions.last().copied(),
+        };
+        if found.is_none() {
+            let message = format!("`{name}` has no version {version} that is served");
+            self.wrong(at, message);
+        }
+        Some((model, found?))
+    }
+}

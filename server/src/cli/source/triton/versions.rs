@@ -1,0 +1,97 @@
+//! Versions of a model: folders whose names are numbers.
+
+use std::path::Path;
+
+use super::{Model, Reader, model::VersionPolicy};
+use crate::config;
+
+/// Lists the versions of a folder that have a file of this name, in order.
+pub(super) fn with(folder: &Path, file: &str) -> impl Iterator<Item = u64> {
+    let folders = config::version_folders(folder).into_iter();
+    folders.filter(move |it| folder.join(it.to_string()).join(file).exists())
+}
+
+impl Model {
+    /// Returns the versions that are there and that its policy serves, in order.
+    pub(super) fn served(&self) -> Vec<u64> {
+        let there: Vec<u64> = with(&self.folder, self.file_name()).collect();
+        match &self.config.version_policy {
+            VersionPolicy { all: Some(_), .. } => there,
+            VersionPolicy {
+                specific: Some(specific),
+                ..
+            } => {
+                let is_listed = |it: &u64| specific.versions.contains(it);
+                there.into_iter().filter(is_listed).collect()
+            }
+            VersionPolicy { latest, .. } => {
+                let count = latest.as_ref().map_or(1, |latest| latest.num_versions);
+                there[there.len().saturating_sub(count)..].to_vec()
+            }
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// Tells of versions that are wanted and not there.
+    pub(super) fn check_versions(&mut self, model: &Model) {
+        let policy = &model.config.version_policy;
+        let specific = policy.specific.as_ref().filter(|_| policy.all.is_none());
+        let wanted = specific.map_or(&[][..], |it| &it.versions);
+        let is_missing = |it: &&u64| !model.versions.contains(it);
+        let missing: Vec<u64> = wanted.iter().filter(is_missing).copied().collect();
+        if !model.versions.is_empty() && missing.is_empty() {
+            return;
+        }
+        let file = model.file_name();
+        let there: Vec<u64> = with(&model.folder, file).collect();
+        let folders = config::version_folders(&model.folder);
+        let (field, message) = match (&there[..], &folders[..]) {
+            ([], []) => (
+                "",
+                format!(
+                    "there is no version to serve: one is a folder such as `1` with a `{file}`"
+                ),
+            ),
+            ([], folders) => (
+                "default_model_filename",
+                format!(
+                    "there is no version to serve: no folder of a version ({}) has a `{file}`",
+                    listed(folders)
+                ),
+            ),
+            (there, _) if missing.is_empty() => (
+                "version_policy",
+                format!(
+                    "`version_policy` serves no version, and there is {}",
+                    listed(there)
+                ),
+            ),
+            (there, _) => (
+                "version_policy",
+                format!(
+                    "`version_policy` wants version {}, and there is {}",
+                    listed(&missing),
+                    listed(there)
+                ),
+            ),
+        };
+        if model.versions.is_empty() {
+            self.wrong(model.place(field), message);
+        } else {
+            self.warn(model.place(field), message);
+        }
+    }
+}
+
+/// Maximum number of versions that a message lists.
+const LISTED: usize = 10;
+
+fn listed(versions: &[u64]) -> String {
+    let first = versions.iter().take(LISTED);
+    let mut all: Vec<String> = first.map(|it| format!("`{it}`")).collect();
+    if versions.len() > LISTED {
+        all.push("...".to_owned());
+    }
+    all.join(", ")
+}
