@@ -34,6 +34,7 @@ pub(super) fn operations() -> Vec<Operation> {
         // As TorchServe has it.
         document(Operation::get("/api-description", openapi)).listed(false),
         document(Operation::options("/api-description", openapi)).listed(false),
+        document(Operation::options("/", openapi)).listed(false),
         Operation::get("/docs", page::docs)
             .about(Group::Server, "This documentation, as a page")
             .answers(Answer::Page),
