@@ -28,7 +28,7 @@ const NO_CONVERSION: &str = "models are not converted: `--quantization 4bit` or 
                             says which weights are served";
 
 const NO_MACHINE: &str = "metrics of the machine are left to the programs that are for it";
-const CONFIGURED: &str = "what a config.pbtxt leaves out is read of the model";
+const CONFIGURED: &str = "docs/guide/triton.md says what a config.pbtxt has to have";
 const BACKENDS: &str = "ONNX models and GGUF models have their backends in this program";
 const POOLS: &str = "there are no pools of memory to size";
 
@@ -170,7 +170,7 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
     ("cuda_memory_pool_byte_size", WithValue, POOLS),
     ("http_thread_count", WithValue, "connections have no threads of their own: --max_connections limits them"),
     ("buffer_manager_thread_count", WithValue, POOLS),
-    ("model_load_thread_count", WithValue, "models are loaded one after the other"),
+    ("model_load_thread_count", WithValue, "loading has no number of threads to set"),
 ];
 
 /// Flags that cannot be left out without serving something else, and why they are refused.
