@@ -8,6 +8,7 @@ use std::{
 use graphmill_llm::{is_first_part, model_parts};
 
 use super::{ModelName, bytes};
+use crate::observe::log;
 
 /// A file of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +88,7 @@ pub(super) fn choose<'a>(
         }
         let wanted = name.wanted.as_deref().unwrap_or(USUAL);
         let shown = usable.iter().take(LISTED).map(|file| {
-            let (path, size) = (&file.path, bytes(of_all(file, files)));
+            let (path, size) = (log::shown(&file.path), bytes(of_all(file, files)));
             format!("\n  {repository}:{path} ({size})")
         });
         let shown: String = shown.collect();

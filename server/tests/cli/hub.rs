@@ -147,6 +147,10 @@ fn files_that_others_use_are_not_removed() {
         !listed.contains('\u{1b}') && listed.lines().count() == 4,
         "{listed}"
     );
+    let other = format!("{REPOSITORY}:Q2_K");
+    let offline = [("HF_HUB_OFFLINE", "1")];
+    let said = fails(&hub, home.path(), &["pull", &other], &offline);
+    assert!(!said.contains('\u{1b}') && said.contains("Q5_0"), "{said}");
     for kind in ["Q4_0", "Q8_0"] {
         done(&hub, home.path(), &["rm", &format!("{REPOSITORY}:{kind}")]);
     }
