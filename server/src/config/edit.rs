@@ -258,7 +258,10 @@ mod tests {
         );
         let alone = "{\"mediapipe_config_list\": [{\"name\": \"a\"}]}";
         let with = added(alone, "b", "x").expect("added");
-        assert!(with.ends_with("}, {\"name\":\"b\",\"base_path\":\"x\"}]}"), "{with}");
+        assert!(
+            with.ends_with("}, {\"name\":\"b\",\"base_path\":\"x\"}]}"),
+            "{with}"
+        );
         assert_eq!(removed(&with, "b").expect("removed"), alone);
         assert!(removed(text, "e").expect_err("not there").contains("`e`"));
         assert!(

@@ -143,7 +143,7 @@ pub(crate) async fn register(
 ) -> Result<Value, Failure> {
     let (root, file) = editable(app, "registered by adding them to")?;
     let path = url.strip_prefix("file://").unwrap_or(url);
-    if path.ends_with(".mar") {
+    if Path::new(path).extension().is_some_and(|end| end == "mar") {
         let why = "archives of TorchServe are code in Python: it names a folder with a graph.pbtxt \
                    in that of --allow_registration";
         return Err(wrong("url", why));

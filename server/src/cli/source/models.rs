@@ -325,8 +325,8 @@ mod tests {
         let projector = |name: &str| {
             let graph = config.graphs.iter().find(|it| it.name == name);
             let text = graph.and_then(|it| it.text.clone()).expect("a text");
-            let line = text.lines().find(|line| line.contains("mmproj:"));
-            line.map(|line| line.trim().to_owned())
+            let option = text.lines().find(|line| line.contains("mmproj:"));
+            option.map(|option| option.trim().to_owned())
         };
         assert_eq!(projector("alone").as_deref(), Some("mmproj: \"none\""));
         let of_eye = projector("eye-4b-q4").expect("it has one");

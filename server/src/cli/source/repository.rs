@@ -80,7 +80,7 @@ const LISTED: usize = 20;
 pub(in crate::cli) fn folder_of(root: &Path, name: &str) -> Result<PathBuf, String> {
     let path = root.join(name);
     // What is said of an archive of TorchServe holds wherever it is.
-    if path.exists() || name.ends_with(".mar") {
+    if path.exists() || path.extension().is_some_and(|end| end == "mar") {
         return Ok(path);
     }
     let (all, shown) = (folders_in(root)?, root.display());
