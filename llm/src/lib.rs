@@ -69,7 +69,7 @@ pub use engine::{
     Entry, GenerationRequest, LlmEngine, LlmEngineStatus, OnAdmission, PromptPreview,
     SequenceHandle, Standing, StepStatus,
 };
-pub use load::{check_headers, kind_of, prepare_process, trial};
+pub use load::{check_headers, is_adapter, kind_of, prepare_process, trial};
 pub use measure::{Histogram, Measurements, SlotWait};
 pub use model::files::{ModelFiles, is_first_part, model_parts};
 pub use model::info::{self, LlmEngineInfo};

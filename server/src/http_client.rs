@@ -57,7 +57,11 @@ fn innermost<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) 
 /// Returns the causes of an error, without the URL, which the reader knows.
 pub(crate) fn reason(error: &reqwest::Error) -> String {
     let causes = successors(error.source(), |&cause| cause.source());
-    let causes: Vec<String> = causes.map(ToString::to_string).collect();
+    let mut causes: Vec<String> = causes.map(ToString::to_string).collect();
+    // The place in the library says less than its cause.
+    if causes.len() > 1 {
+        causes.retain(|cause| !cause.starts_with("client error"));
+    }
     if causes.is_empty() {
         error.to_string()
     } else {

@@ -53,6 +53,8 @@ pub struct ModelSpec {
     pub image_cache_size: u64,
     /// What a request may have of images and sounds.
     pub media: MediaLimits,
+    /// Maximum number of tokens in a prompt; 0 is without limit.
+    pub max_input_tokens: u32,
 }
 
 /// A loaded model. Every session of every graph that names the same model and limits shares one.
@@ -66,6 +68,7 @@ pub struct LanguageModel {
     formats: OutputFormats,
     generation: GenerationConfig,
     media: MediaLimits,
+    max_input_tokens: u32,
 }
 
 impl LanguageModel {
@@ -116,6 +119,7 @@ impl LanguageModel {
         Ok(Self {
             generation: GenerationConfig::default(),
             media: spec.map_or_else(MediaLimits::default, |spec| spec.media),
+            max_input_tokens: spec.map_or(0, |spec| spec.max_input_tokens),
             formats: formats.guided(spec.is_some_and(|spec| spec.guided_tool_calls)),
             template,
             tool_template: None,
@@ -163,6 +167,16 @@ impl LanguageModel {
     /// What a request may have of images and sounds.
     pub(crate) fn media(&self) -> MediaLimits {
         self.media
+    }
+
+    /// Maximum number of tokens in a prompt: what fits beside a token of the answer, or less where
+    /// the graph says so.
+    pub fn max_input_tokens(&self) -> usize {
+        let fitting = self.engine().context_length().saturating_sub(1);
+        match self.max_input_tokens {
+            0 => fitting,
+            most => fitting.min(most as usize),
+        }
     }
 
     /// What its finished generations said.
@@ -276,6 +290,13 @@ impl Resource for LanguageModel {
 
     fn load(spec: &ModelSpec, files: &dyn FileSource) -> Result<Self> {
         spec.engine.validate().map_err(unusable)?;
+        if let (true, Some(vision)) = (spec.finds_projector, &spec.engine.vision) {
+            tracing::info!(
+                model = %spec.engine.model.display(),
+                mmproj = %vision.mmproj.display(),
+                "the projector beside the model is loaded with it"
+            );
+        }
         let chosen = chosen_template(spec, files)?;
         if let Some(vision) = spec.engine.vision.as_ref().filter(|_| spec.finds_projector) {
             tracing::info!(
@@ -313,6 +334,7 @@ impl Resource for LanguageModel {
         Ok(Self {
             generation,
             media: spec.media,
+            max_input_tokens: spec.max_input_tokens,
             formats,
             engine,
             vocab,

@@ -91,6 +91,7 @@ impl LlmOptions {
                     seconds: node.max_sound_seconds,
                 },
             },
+            max_input_tokens: node.max_input_tokens,
         }
     }
 }

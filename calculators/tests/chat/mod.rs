@@ -68,6 +68,7 @@ impl Chat {
             needs_projector: false,
             image_cache_size: 0,
             media: MediaLimits::default(),
+            max_input_tokens: 0,
         };
         let model =
             LanguageModel::load(&spec, &Files::default()).expect("the scripted model loads");

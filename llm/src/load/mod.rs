@@ -7,6 +7,6 @@ mod process;
 mod small;
 pub mod trial;
 
-pub use open::{check_headers, kind_of};
+pub use open::{check_headers, is_adapter, kind_of};
 pub(crate) use open::{open, open_embedding, prepare, prepare_embedding};
 pub use process::prepare_process;

@@ -130,6 +130,16 @@ pub fn check_headers<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<()
     })
 }
 
+/// Returns true if a file is a LoRA adapter, which belongs to a model, by its header.
+pub fn is_adapter(path: &Path) -> bool {
+    #[cfg(feature = "llama")]
+    if BackendKind::of(path) == BackendKind::Llama {
+        return llama::is_adapter(path).unwrap_or(false);
+    }
+    let _ = path;
+    false
+}
+
 /// Reads from the header of a model file what the model is for. A scripted model generates.
 ///
 /// # Errors

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::{
     Format, archive, registry, report,
+    serve::properties,
     source::{self, ModelFlags, Source, triton},
 };
 use crate::{
@@ -25,7 +26,8 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// Graph files, models, archives, a config.json with all of its graphs, or folders of them.
+    /// Graph files, models, archives, a config.json with all of its graphs, a config.properties, or
+    /// folders of them.
     #[arg(default_value = ".", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Explains a code such as GM0301, with an example, instead of checking files.
@@ -174,13 +176,15 @@ fn has_ending(file: &Path, ending: &str) -> bool {
 }
 
 fn file(path: &Path, bench: &Bench) -> Vec<Checked> {
-    if has_ending(path, "json") {
+    if source::is_model(path) {
+        vec![model(path, bench)]
+    } else if has_ending(path, "properties") {
+        vec![properties_file(path)]
+    } else if has_ending(path, "json") {
         config_and_graphs(path, bench)
     } else if path.file_name().is_some_and(|name| name == triton::FILE) {
         triton_model(path, bench)
-    } else if has_ending(path, "gguf") {
-        vec![model(path, bench)]
-    } else if has_ending(path, archive::ENDING) {
+    } else if has_ending(path, archive::ENDING) || has_ending(path, "mar") {
         match Source::of(path) {
             Ok(source) => of_source(&source, bench),
             Err(why) => vec![Checked {
@@ -223,6 +227,20 @@ fn model(file: &Path, bench: &Bench) -> Checked {
     }
 }
 
+/// A configuration of TorchServe.
+fn properties_file(file: &Path) -> Checked {
+    let read = properties::warnings(file);
+    Checked {
+        note: read
+            .as_ref()
+            .ok()
+            .filter(|it| !it.is_empty())
+            .map(|it| it.join("; ")),
+        error: read.err(),
+        ..Checked::of(file)
+    }
+}
+
 /// A model of Triton's repository, and the graph of each of its versions.
 fn triton_model(file: &Path, bench: &Bench) -> Vec<Checked> {
     let whole = file.canonicalize().unwrap_or_else(|_| file.to_owned());
@@ -248,7 +266,8 @@ fn triton_model(file: &Path, bench: &Bench) -> Vec<Checked> {
 
 /// A configuration, and each of its graphs, those too that it lists beside mistakes.
 fn config_and_graphs(file: &Path, bench: &Bench) -> Vec<Checked> {
-    let loaded = config::load(file);
+    let mut loaded = config::load(file);
+    loaded.diagnostics.append(&mut loaded.lacking);
     let mut all = vec![Checked {
         sources: loaded.sources,
         diagnostics: loaded.diagnostics,

@@ -1,6 +1,7 @@
 //! Flags that say who may connect, and how.
 
 use std::{
+    io::ErrorKind,
     net::{SocketAddr, ToSocketAddrs as _},
     path::PathBuf,
     time::Duration,
@@ -27,6 +28,7 @@ pub(super) struct Listening {
         help_heading = heading::NETWORK,
         long,
         visible_alias = "host",
+        alias = "http_address",
         value_name = "ADDRESS",
         value_delimiter = ',',
         default_value = "127.0.0.1"
@@ -44,6 +46,7 @@ pub(super) struct Listening {
     #[arg(
         help_heading = heading::NETWORK,
         long,
+        alias = "grpc_address",
         value_name = "ADDRESS",
         value_delimiter = ',',
         default_value = "127.0.0.1"
@@ -129,7 +132,15 @@ impl Listening {
         }
         if let Some(address) = &self.metrics_address {
             let found = address.to_socket_addrs();
-            let found = found.map_err(|error| format!("`--metrics_address {address}`: {error}"));
+            let found = found.map_err(|error| {
+                let why = match error.kind() {
+                    ErrorKind::InvalidInput => {
+                        "expected an address and a port, such as 127.0.0.1:8002".to_owned()
+                    }
+                    _ => error.to_string(),
+                };
+                format!("`--metrics_address {address}`: {why}")
+            });
             options.metrics = found?.collect();
         }
         let ports = [

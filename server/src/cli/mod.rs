@@ -17,6 +17,7 @@ mod fmt;
 mod heading;
 mod key;
 mod listening;
+mod mistakes;
 mod models;
 mod openmp;
 mod processor;
@@ -181,14 +182,20 @@ pub fn main() -> ExitCode {
     });
     let mut arguments = normalized(std::env::args_os());
     server::add_default(&mut arguments);
-    let warnings = match serve::properties::expand(&mut arguments) {
-        Ok(warnings) => warnings,
+    let expanded = match serve::properties::expand(&mut arguments) {
+        Ok(expanded) => expanded,
         Err(message) => return report::exit_code(Err(message)),
     };
-    let mut matches = command(false).get_matches_from(&arguments);
-    if serve::environment::counts_bare(&matches) {
-        matches = command(true).get_matches_from(&arguments);
+    let matches = |bare| {
+        let mut command = command(bare);
+        let matches = command.try_get_matches_from_mut(&arguments);
+        matches.unwrap_or_else(|error| mistakes::leave(&error, &command, &arguments, &expanded))
+    };
+    let mut given = matches(false);
+    if serve::environment::counts_bare(&given) {
+        given = matches(true);
     }
+    let matches = given;
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if matches!(
         cli.verb,
@@ -214,7 +221,7 @@ pub fn main() -> ExitCode {
             serve::run(
                 arguments,
                 given.expect("clap has found the verb"),
-                &warnings,
+                &expanded.warnings,
             )
         }
         Verb::Chat(arguments) => chat::run(arguments),

@@ -140,6 +140,6 @@ pub static TRITON: Code = Code {
     explanation: "A folder of `--model_repository_path` with a `config.pbtxt` is a model of Triton: ONNX models, GGUF models, and ensembles of \
                   ONNX models become graphs, which `serve --model_repository_path FOLDER --model_name NAME --emit_graph` prints. A field \
                   that would change answers and is not supported is an error; one that changes nothing is a warning.",
-    wrong: r#"name: "text" platform: "pytorch_libtorch" max_batch_size: 8"#,
-    right: r#"name: "text" platform: "onnxruntime_onnx" max_batch_size: 8"#,
+    wrong: r#"name: "text" platform: "pytorch_libtorch" max_batch_size: 8 input { name: "x" data_type: TYPE_FP32 dims: 4 } output { name: "y" data_type: TYPE_FP32 dims: 2 }"#,
+    right: r#"name: "text" platform: "onnxruntime_onnx" max_batch_size: 8 input { name: "x" data_type: TYPE_FP32 dims: 4 } output { name: "y" data_type: TYPE_FP32 dims: 2 }"#,
 };

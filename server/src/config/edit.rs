@@ -88,8 +88,15 @@ fn added(text: &str, name: &str, base: &str) -> Result<String, String> {
     {
         return Err(format!("there is a graph `{name}` already"));
     }
-    let entry = json!({ "config": { "name": name, "base_path": base } });
-    let Some(list) = lists.0.iter().find(|list| list.key == LIST) else {
+    let graph = json!({ "name": name, "base_path": base });
+    let usual = lists.0.iter().find(|list| list.key == LIST);
+    // A file has one that is a list of graphs alone.
+    let list = usual.or(lists.0.first());
+    let entry = match list {
+        Some(list) if list.key != LIST => graph,
+        _ => json!({ "config": graph }),
+    };
+    let Some(list) = list else {
         let start = text.find('{').map_or(0, |at| at + 1);
         let is_only = text[start..].trim_start().starts_with('}');
         let comma = if is_only { "\n" } else { "," };
@@ -268,6 +275,13 @@ mod tests {
             removed(text, "b").expect("removed"),
             text.replace(",\n\t\t{\"name\": \"b\"}", "")
         );
+        let alone = "{\"mediapipe_config_list\": [{\"name\": \"a\"}]}";
+        let with = added(alone, "b", "x").expect("added");
+        assert!(
+            with.ends_with("}, {\"name\":\"b\",\"base_path\":\"x\"}]}"),
+            "{with}"
+        );
+        assert_eq!(removed(&with, "b").expect("removed"), alone);
         assert!(removed(text, "e").expect_err("not there").contains("`e`"));
         assert!(
             added(text, "a", "x")

@@ -194,6 +194,8 @@ pub struct Loaded {
     pub sources: SourceMap,
     /// Errors and warnings, in the order of the file.
     pub diagnostics: Vec<Diagnostic>,
+    /// Warnings about graph files that are not there, and may come.
+    pub lacking: Vec<Diagnostic>,
 }
 
 /// The JSON schema of a configuration, for editors.
@@ -220,6 +222,7 @@ fn unreadable(message: String) -> Loaded {
         listed: Config::default(),
         sources: SourceMap::new(),
         diagnostics,
+        lacking: Vec::new(),
     }
 }
 
@@ -281,6 +284,7 @@ pub fn parse(path: &Path, text: &str) -> Loaded {
         listed,
         sources,
         diagnostics,
+        lacking: graphs.lacking,
     }
 }
 

@@ -28,6 +28,8 @@ pub(super) struct Graphs {
     /// Places in `entries`, by name and by [`GraphEntry::id`].
     named: HashMap<String, usize>,
     pub(super) canaries: Vec<Canary>,
+    /// Warnings about graph files that are not there.
+    pub(super) lacking: Vec<Diagnostic>,
     /// Where versions come and go.
     pub(super) places: Vec<PathBuf>,
 }
@@ -196,6 +198,9 @@ fn add(
                 file = only;
             }
         }
+        if !file.is_file() {
+            graphs.lacking.push(lacking(graph, &base, &file, places));
+        }
         graphs.push(entry(None, base, file));
         return;
     };
@@ -218,6 +223,24 @@ fn add(
             percents: versions.canary,
         });
     }
+}
+
+/// Tells of a graph whose file is not there, and what could be.
+fn lacking(graph: &schema::Graph, base: &Path, file: &Path, places: &Text<'_>) -> Diagnostic {
+    let (folder, file) = (base.display(), file.display());
+    let place = match graph.base_path.as_str() {
+        "" => places.name(&graph.name, 0),
+        path => places.value("base_path", path, 0),
+    };
+    let hint = if base.is_dir() {
+        format!(
+            "where `{folder}` has a model, `graphmill serve {folder} --emit_graph > {file}` writes its graph"
+        )
+    } else {
+        format!("`base_path` means the folder `{folder}`, which does not exist")
+    };
+    let message = format!("`{}` has no graph: there is no `{file}`", graph.name);
+    Diagnostic::warning(&codes::WRONG_VALUE, place, message).hint(hint)
 }
 
 fn serving(graph: &schema::Graph) -> Serving {

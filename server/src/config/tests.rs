@@ -186,6 +186,10 @@ fn what_is_wrong_is_named_with_its_place() {
             "GM0904 config.json:1:37 `mediapipe_config_list[0].name`: invalid type: integer `7`, expected a string",
         ),
         (
+            r#"{"model_config_list": [{"config": {"name": "a", "aliases": "bc"}}]}"#,
+            "GM0904 config.json:1:60 `model_config_list[0].config.aliases`: invalid type: string \"bc\", expected an array",
+        ),
+        (
             r#"{"mediapipe_config_list": [{"name": "a"}, {"name": "a", "base_path": "a"}]}"#,
             "GM0906 config.json:1:52 `a` names more than one graph; `conf/a/graph.pbtxt` is served",
         ),

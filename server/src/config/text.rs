@@ -57,15 +57,20 @@ impl Text<'_> {
 
     /// The `occurrence`-th `"name": "<name>"` in the file, counted from 0.
     pub(super) fn name(&self, name: &str, occurrence: usize) -> Span {
-        let quoted = serde_json::Value::from(name).to_string();
-        let is_name = |&(start, _): &(usize, &str)| {
+        self.value("name", name, occurrence)
+    }
+
+    /// The `occurrence`-th string of this text that is the value of a key, counted from 0.
+    pub(super) fn value(&self, key: &str, text: &str, occurrence: usize) -> Span {
+        let [key, quoted] = [key, text].map(|text| serde_json::Value::from(text).to_string());
+        let is_value = |&(start, _): &(usize, &str)| {
             let before = self.text[..start].trim_end().strip_suffix(':');
-            before.is_some_and(|before| before.trim_end().ends_with("\"name\""))
+            before.is_some_and(|before| before.trim_end().ends_with(&key))
         };
         match self
             .text
             .match_indices(&quoted)
-            .filter(is_name)
+            .filter(is_value)
             .nth(occurrence)
         {
             Some((start, _)) => Span::new(self.file, start..start + quoted.len()),
@@ -102,7 +107,13 @@ impl Text<'_> {
         // What the file says is told with its place, and what is ours with that of its key.
         let is_ours = !OF_SERDE.iter().any(|words| said.starts_with(words));
         let key = path.rsplit('.').next().filter(|_| is_ours);
-        let place = key.map_or(place, |key| self.string_before(key, place));
+        // The position is that of the end of the value.
+        let value = said.split_once(": string ").and_then(|(_, rest)| {
+            let mut strings = serde_json::Deserializer::from_str(rest).into_iter::<String>();
+            strings.next()?.ok()
+        });
+        let shown = key.map(str::to_owned).or(value);
+        let place = shown.map_or(place, |shown| self.string_before(&shown, place));
         let place_name = if path == "." {
             "the configuration".to_owned()
         } else {

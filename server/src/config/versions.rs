@@ -47,8 +47,18 @@ pub(super) fn of(
     let served = chosen(graph, &there);
     let place = || places.name(&graph.name, 0);
     if served.is_empty() {
+        let others = match there.as_slice() {
+            [] => String::new(),
+            others => {
+                let others: Vec<String> = others.iter().map(u64::to_string).collect();
+                format!(
+                    ": there is {}, and `model_version_policy` leaves it out",
+                    others.join(", ")
+                )
+            }
+        };
         let message = format!(
-            "there is no version of `{}` to serve in `{}`",
+            "there is no version of `{}` to serve in `{}`{others}",
             graph.name,
             base.display()
         );

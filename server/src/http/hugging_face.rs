@@ -115,7 +115,7 @@ fn generates(model: &LanguageModel) -> Value {
         "model_pipeline_tag": "text-generation",
         "max_concurrent_requests": spec.max_num_seqs + spec.max_waiting,
         "max_stop_sequences": MAX_STOPS,
-        "max_input_tokens": tokens.saturating_sub(1),
+        "max_input_tokens": model.max_input_tokens(),
         "max_total_tokens": tokens,
         "max_client_batch_size": 1,
         "router": "graphmill",

@@ -12,7 +12,7 @@ use graphmill_engine::read_text;
 
 use super::{
     ModelName,
-    choice::{RepositoryFile, Sum},
+    choice::{RepositoryFile, Sum, choose, has_model, is_projector, projector},
 };
 
 /// The folder of the cache.
@@ -174,16 +174,25 @@ impl Cache {
                 self.0.display()
             ));
         }
-        if name.wanted.is_none() {
+        let Some(wanted) = &name.wanted else {
             fs::remove_dir_all(&folder).map_err(failed)?;
             return Ok(before);
-        }
+        };
         let mut links = Vec::new();
-        for (snapshot, files) in self.snapshots(&name.repository) {
+        for (snapshot, mut files) in self.snapshots(&name.repository) {
             // A snapshot without the model keeps its files.
-            if let Ok(choice) = super::choice::choose(&files, name) {
-                links.extend(choice.model.iter().map(|file| snapshot.join(&file.path)));
+            let mut gone: Vec<String> = match (choose(&files, name), projector(&files, wanted)) {
+                (Ok(choice), _) => choice.model.iter().map(|it| it.path.clone()).collect(),
+                (Err(_), Some(projector)) => vec![projector.path.clone()],
+                (Err(_), None) => continue,
+            };
+            files.retain(|file| !gone.contains(&file.path));
+            if !has_model(&files) {
+                // Projectors belong to models.
+                files.retain(is_projector);
+                gone.extend(files.into_iter().map(|file| file.path));
             }
+            links.extend(gone.iter().map(|path| snapshot.join(path)));
         }
         if links.is_empty() {
             return Err(format!(
@@ -206,7 +215,15 @@ impl Cache {
                 fs::remove_file(blob).map_err(failed)?;
             }
         }
-        Ok(before.saturating_sub(blobs()))
+        let freed = before.saturating_sub(blobs());
+        if self
+            .snapshots(&name.repository)
+            .iter()
+            .all(|(_, files)| files.is_empty())
+        {
+            fs::remove_dir_all(&folder).map_err(failed)?;
+        }
+        Ok(freed)
     }
 
     /// The files that the snapshots of a repository lead to.

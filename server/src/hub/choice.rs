@@ -8,6 +8,7 @@ use std::{
 use graphmill_llm::{is_first_part, model_parts};
 
 use super::{ModelName, bytes};
+use crate::observe::log;
 
 /// A file of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,11 +54,10 @@ pub(super) fn choose<'a>(
     files: &'a [RepositoryFile],
     name: &ModelName,
 ) -> Result<Choice<'a>, String> {
-    let is_gguf = |file: &&RepositoryFile| file.path.to_ascii_lowercase().ends_with(".gguf");
     let (projectors, models): (Vec<_>, Vec<_>) = files
         .iter()
-        .filter(is_gguf)
-        .partition(|file| base(&file.path).starts_with("mmproj"));
+        .filter(|file| is_gguf(file))
+        .partition(|file| is_projector(file));
     if models.len() > MAX_MODELS {
         return Err(format!(
             "`{}` lists more than {MAX_MODELS} GGUF files",
@@ -88,7 +88,7 @@ pub(super) fn choose<'a>(
         }
         let wanted = name.wanted.as_deref().unwrap_or(USUAL);
         let shown = usable.iter().take(LISTED).map(|file| {
-            let (path, size) = (&file.path, bytes(of_all(file, files)));
+            let (path, size) = (log::shown(&file.path), bytes(of_all(file, files)));
             format!("\n  {repository}:{path} ({size})")
         });
         let shown: String = shown.collect();
@@ -115,6 +115,30 @@ pub(super) fn choose<'a>(
         .find_map(|kind| of_type(&projectors, kind))
         .or(projectors.first().copied());
     Ok(Choice { model, projector })
+}
+
+/// Finds a projector by its path or its name.
+pub(super) fn projector<'a>(
+    files: &'a [RepositoryFile],
+    wanted: &str,
+) -> Option<&'a RepositoryFile> {
+    let all: Vec<_> = files.iter().filter(|file| is_projector(file)).collect();
+    named(&all, wanted)
+}
+
+/// Returns true if there is a model.
+pub(super) fn has_model(files: &[RepositoryFile]) -> bool {
+    let mut files = files.iter();
+    files.any(|file| is_gguf(file) && !is_projector(file))
+}
+
+fn is_gguf(file: &RepositoryFile) -> bool {
+    file.path.to_ascii_lowercase().ends_with(".gguf")
+}
+
+/// Returns true if a file is a projector, by its name.
+pub(super) fn is_projector(file: &RepositoryFile) -> bool {
+    is_gguf(file) && base(&file.path).starts_with("mmproj")
 }
 
 /// Bytes of all parts of a model.

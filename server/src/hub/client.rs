@@ -125,7 +125,7 @@ impl Client {
                 request = request.header(header::RANGE, format!("bytes={from}-"));
             }
             let answer = request.send().await.map_err(|error| {
-                let host = url.host_str().unwrap_or_default();
+                let host = url.origin().ascii_serialization();
                 let reason = http_client::reason(&error);
                 let reason = if error.is_timeout() {
                     "it does not answer in time"

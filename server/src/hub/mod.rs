@@ -21,7 +21,7 @@ use tokio::runtime::Builder;
 
 pub(crate) use cache::{Cache, CachedFile};
 use cache::{given, place_in, repository_files};
-use choice::choose;
+use choice::{choose, has_model};
 use client::{Client, Failure, Listing};
 use download::Wanted;
 pub(crate) use name::ModelName;
@@ -72,7 +72,9 @@ async fn fetch_files(order: &Order) -> Result<Fetched, String> {
                 tracing::warn!("{why}: `{name}` is taken from the cache");
                 Ok(fetched)
             }
-            _ => Err(why),
+            _ => Err(format!(
+                "{why} (HF_ENDPOINT names another hub, and nothing of this name is in the cache)"
+            )),
         },
         Err(Failure::Lasting(why)) => Err(why),
     }
@@ -95,9 +97,11 @@ fn here(order: &Order, cache: &Cache) -> Option<Result<Fetched, String>> {
         None => cache.snapshots(&order.name.repository),
         Some(folder) => vec![(folder.clone(), repository_files(folder))],
     };
-    let places = places.iter().filter(|(_, files)| !files.is_empty());
+    let places = places.iter().filter(|(_, files)| has_model(files));
     let chosen = places.map(|(folder, files)| {
-        choose(files, &order.name).map(|choice| Fetched {
+        let choice = choose(files, &order.name);
+        let choice = choice.map_err(|why| format!("without asking the hub: {why}"))?;
+        Ok(Fetched {
             model: folder.join(&choice.model[0].path),
             projector: choice.projector.map(|file| folder.join(&file.path)),
         })

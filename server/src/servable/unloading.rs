@@ -87,7 +87,7 @@ impl Servables {
             if !left.any(|other| other.unload(|| other.may_leave(), &reason)) {
                 return Err(match (full, short) {
                     (Some(most), _) => format!(
-                        "{most} graphs are loaded on demand, more may not be (--models_max), and all of them are in use"
+                        "--models_max {most} lets no further graph be loaded on demand, and all that are loaded are in use"
                     ),
                     (None, short) => format!(
                         "it takes {} MiB, {} MiB of memory are left, and no other graph can be unloaded",

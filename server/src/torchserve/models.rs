@@ -20,6 +20,9 @@ use crate::{
 /// Maximum number of graphs of a page, where the request does not say it.
 pub(crate) const PAGE: usize = 100;
 
+/// Stands for all versions where one is named.
+const ALL: &str = "all";
+
 /// Finds what is behind `/predictions` or `/models`: the name of a graph, which can have slashes,
 /// and perhaps a version.
 pub(crate) fn named<'a>(who: &RequestContext, path: &'a str) -> (&'a str, &'a str) {
@@ -27,7 +30,9 @@ pub(crate) fn named<'a>(who: &RequestContext, path: &'a str) -> (&'a str, &'a st
         return (path, "");
     }
     match path.rsplit_once('/') {
-        Some((name, version)) if version.starts_with(|c: char| c.is_ascii_digit()) => {
+        Some((name, version))
+            if version == ALL || version.starts_with(|c: char| c.is_ascii_digit()) =>
+        {
             (name, number(version))
         }
         _ => (path, ""),
@@ -60,8 +65,26 @@ pub(crate) fn list(who: &RequestContext, first: usize, limit: usize) -> Result<V
     Ok(answer)
 }
 
-/// Describes a graph: the version that is named, or that requests would go to.
+/// Describes all versions of a graph.
+fn describe_all(who: &RequestContext, name: &str) -> Result<Value, Failure> {
+    let graph = who.find(name)?.servable.graph().to_owned();
+    let servables = who.servables();
+    let all = servables.iter().filter(|it| it.graph() == graph);
+    let versions = all.map(|it| it.version().map_or(String::new(), |it| it.to_string()));
+    let mut described = Vec::new();
+    for version in versions {
+        if let Value::Array(one) = describe(who, &graph, &version)? {
+            described.extend(one);
+        }
+    }
+    Ok(described.into())
+}
+
+/// Describes a graph: the version that is named, all of them, or that which requests would go to.
 pub(crate) fn describe(who: &RequestContext, name: &str, version: &str) -> Result<Value, Failure> {
+    if version == ALL {
+        return describe_all(who, name);
+    }
     let graph = kserve::find(who, name, version)?;
     let Label { name, version } = Label::from(&*graph);
     let batchers = batchers(&graph);
@@ -174,6 +197,11 @@ pub(crate) async fn register(
 ) -> Result<Value, Failure> {
     let (root, file) = editable(app, "registered by adding them to")?;
     let path = url.strip_prefix("file://").unwrap_or(url);
+    if Path::new(path).extension().is_some_and(|end| end == "mar") {
+        let why = "archives of TorchServe are code in Python: it names a folder with a graph.pbtxt \
+                   in that of --allow_registration";
+        return Err(wrong("url", why));
+    }
     let (root, folder) = (root.canonicalize(), root.join(path).canonicalize());
     let (Ok(root), Ok(folder)) = (root, folder) else {
         return Err(wrong(
@@ -234,7 +262,11 @@ fn editable<'a>(app: &'a App, what: &str) -> Result<(&'a Path, &'a Path), Failur
     if let (Some(root), Some(file)) = (registration, config_path) {
         return Ok((root, file));
     }
-    let why = format!("graphs are {what} the config.json (--allow_registration)");
+    let lacking = match registration {
+        None => "which --allow_registration allows",
+        Some(_) => "and this server has none: --config_path names one",
+    };
+    let why = format!("graphs are {what} the config.json, {lacking}");
     Err(Failure::new(Cause::Unsupported, why))
 }
 

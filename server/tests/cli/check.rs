@@ -105,7 +105,12 @@ fn folders_are_looked_at_beside_wrong_keys() {
     let output = graphmill(&["check", path(&config)]);
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stderr);
-    for part in ["did you mean `base_path`?", "nowhere/graph.pbtxt"] {
+    for part in [
+        "did you mean `base_path`?",
+        "nowhere/graph.pbtxt",
+        "`b` has no graph: there is no `",
+        "config.json:1:92",
+    ] {
         assert!(said.contains(part), "{part} in {said}");
     }
 }
@@ -129,10 +134,33 @@ fn a_model_that_is_cut_off_is_wrong() {
 
 #[test]
 fn a_negative_number_is_out_of_range_and_no_flag() {
-    let output = graphmill(&["serve", MODEL, "--cache_size", "-1"]);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("-1 is not in 0..="), "{said}");
+    let refused = |flag: &str, value: &str, variable: Option<&str>| {
+        let mut command = command(&["serve", MODEL]);
+        match variable {
+            Some(variable) => command.env(variable, value),
+            None => command.args([flag, value]),
+        };
+        let output = command.output().expect("it runs");
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        said
+    };
+    let said = refused("--cache_size", "-1", None);
+    assert!(
+        said.contains("-1 is no number from 0 to 4294967295"),
+        "{said}"
+    );
+    for (flag, value, told) in [
+        ("--models_max", "3.5", "expected a whole number"),
+        ("--temperature", "warm", "expected a number"),
+    ] {
+        let said = refused(flag, value, None);
+        assert!(said.contains(told) && !said.contains("variable"), "{said}");
+        let variable = format!("GRAPHMILL_{}", flag[2..].to_uppercase());
+        let said = refused(flag, value, Some(&variable));
+        let place = format!("the value is that of the variable `{variable}`");
+        assert!(said.contains(told) && said.contains(&place), "{said}");
+    }
 }
 
 /// Two nodes whose options cannot be read: the side packet that these define is missing for no

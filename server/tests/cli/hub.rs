@@ -147,6 +147,10 @@ fn files_that_others_use_are_not_removed() {
         !listed.contains('\u{1b}') && listed.lines().count() == 4,
         "{listed}"
     );
+    let other = format!("{REPOSITORY}:Q2_K");
+    let offline = [("HF_HUB_OFFLINE", "1")];
+    let said = fails(&hub, home.path(), &["pull", &other], &offline);
+    assert!(!said.contains('\u{1b}') && said.contains("Q5_0"), "{said}");
     for kind in ["Q4_0", "Q8_0"] {
         done(&hub, home.path(), &["rm", &format!("{REPOSITORY}:{kind}")]);
     }
@@ -183,6 +187,16 @@ fn all_parts_and_the_projector_come_along() {
     let second = printed[0].with_file_name("m-Q8_0-00002-of-00002.gguf");
     assert_eq!(fs::read(second).expect("there"), all[1]);
     assert_eq!(hub.fetches().len(), 3);
+    // What is listed can be removed by its name, and the last model takes its projector with it.
+    let projector = format!("{REPOSITORY}:mmproj-F16.gguf");
+    done(&hub, home.path(), &["rm", &projector]);
+    assert!(!done(&hub, home.path(), &["list"]).contains("mmproj"));
+    done(&hub, home.path(), &["pull", &format!("{REPOSITORY}:q8_0")]);
+    done(&hub, home.path(), &["rm", &format!("{REPOSITORY}:q8_0")]);
+    assert_eq!(done(&hub, home.path(), &["list"]), "");
+    let offline = [("HF_HUB_OFFLINE", "1")];
+    let said = fails(&hub, home.path(), &["pull", REPOSITORY], &offline);
+    assert!(said.contains("is not in the cache"), "{said}");
 }
 
 #[test]
@@ -328,7 +342,17 @@ fn the_cache_serves_without_the_hub() {
     }
     let other = format!("{REPOSITORY}:Q4_K_M");
     let said = fails(&hub, home.path(), &["pull", &other], &offline);
+    assert!(said.contains("without asking the hub: "), "{said}");
     assert!(said.contains("has no `Q4_K_M`"), "{said}");
+    let unreachable = [("HF_ENDPOINT", "http://127.0.0.1:1")];
+    let said = fails(&hub, home.path(), &["pull", &other], &unreachable);
+    for part in [
+        "cannot reach http://127.0.0.1:1: ",
+        "HF_ENDPOINT names another",
+    ] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    assert!(!said.contains("client error"), "{said}");
     assert_eq!(hub.state().requests.len(), asked);
     // What an earlier commit had is here, too.
     let newer = folder(home.path()).join("snapshots/ffff");
@@ -430,6 +454,12 @@ fn the_flags_of_other_servers_name_models_too() {
             "{flags:?}"
         );
     }
+    let named = "org/model-GGUF:a.gguf";
+    let mut server = serve(&hub, home.path(), &[named, "--dtype", "float16"]);
+    let said = server.says("ready after");
+    let why = "`--dtype` has no effect: the weights of `a.gguf` are served";
+    assert!(said.contains(why), "{said}");
+    drop(server);
     let models = home.path().join("models");
     let models = path(&models);
     let pull = [

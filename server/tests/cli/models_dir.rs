@@ -152,7 +152,18 @@ fn an_empty_folder_waits_for_models_and_what_does_not_fit_is_refused() {
             "an alias of `model` and the name of a graph",
         ),
         (&["--any_model", MODEL], "put the flag behind the model"),
-        (&[MODEL, "--any_model", "other"], "is the name of no graph"),
+        (
+            &[MODEL, "--any_model", "other"],
+            "has no graph `other`, but `model`",
+        ),
+        (
+            &[MODEL, "--allow_registration", "nowhere"],
+            "`--allow_registration nowhere`: there is no such folder",
+        ),
+        (
+            &[MODEL, "--metrics_address", "localhost"],
+            "expected an address and a port",
+        ),
     ] {
         let output = graphmill(&[&["serve", "--rest_port", "0"], flags].concat());
         assert_eq!(output.status.code(), Some(1), "{flags:?}");

@@ -112,6 +112,9 @@ fn a_model_alone_has_a_stream_for_each_of_its_tensors() {
     let checked = graphmill(&["check", path(folder.path())]);
     let said = text(&checked.stdout) + &text(&checked.stderr);
     assert_eq!(checked.status.code(), Some(0), "{graph}{said}");
+    let checked = graphmill(&["check", path(&model)]);
+    let said = text(&checked.stdout) + &text(&checked.stderr);
+    assert_eq!(checked.status.code(), Some(0), "{said}");
     let refused = graphmill(&["serve", path(&model), "--max_context", "8"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(text(&refused.stderr).contains("is for language models"));
@@ -119,11 +122,25 @@ fn a_model_alone_has_a_stream_for_each_of_its_tensors() {
     let models = folder.path().join("models");
     fs::create_dir_all(models.join("digits")).expect("writable");
     fs::copy(&model, models.join("digits/model.onnx")).expect("writable");
+    // A folder with it is served as it is.
+    let emitted = graphmill(&["serve", path(&models.join("digits")), "--emit_graph"]);
+    assert_eq!(emitted.status.code(), Some(0), "{}", text(&emitted.stderr));
     fs::write(models.join("broken.onnx"), "no model").expect("writable");
+    let checked = graphmill(&["check", path(&models.join("broken.onnx"))]);
+    assert_eq!(checked.status.code(), Some(1));
+    let said = text(&checked.stderr);
+    assert!(said.contains("it is no ONNX file"), "{said}");
     let mut server = Server::start(&["--models_dir", path(&models)], |_| {});
-    server.says("`digits` is loaded on demand");
+    let said = server.says("`digits` is loaded on demand");
+    // Each file that is left out is told of once, however often the folder is looked at.
+    let is_told = |said: &str| said.matches("broken.onnx` is left out").count();
+    assert_eq!(is_told(&said), 1, "{said}");
+    fs::copy(&model, models.join("later.part")).expect("writable");
+    fs::rename(models.join("later.part"), models.join("later.onnx")).expect("writable");
+    let said = server.says("added `later`");
+    assert_eq!(is_told(&said), 0, "{said}");
     let listed = server.get("/v1/models");
-    assert_eq!(listed["data"].as_array().map(Vec::len), Some(1), "{listed}");
+    assert_eq!(listed["data"].as_array().map(Vec::len), Some(2), "{listed}");
     let metadata = server.post("/models/load", &serde_json::json!({ "model": "digits" }));
     assert_eq!(metadata["success"], true, "{metadata}");
     let metadata = server.get("/v2/models/digits");

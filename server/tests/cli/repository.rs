@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::cli::support::{MODEL, Server, graphmill, path, text};
+use crate::cli::support::{DIGITS, MODEL, Server, command, graphmill, path, text};
 
 #[test]
 fn all_of_a_repository_is_served_or_one_by_its_name() {
@@ -37,10 +37,17 @@ fn all_of_a_repository_is_served_or_one_by_its_name() {
     };
     assert_eq!(served(&[]), ["org/chat", "same"]);
     assert_eq!(served(&["--model_name", "same"]), ["same"]);
+    // As Triton's command line has it.
+    let of_triton = [
+        "--load-model=same",
+        "--model-control-mode=explicit",
+        "--log-verbose=1",
+    ];
+    assert_eq!(served(&of_triton), ["same"]);
     for (root, said) in [
         (
             here.path().to_owned(),
-            "none of its folders has a graph or a model",
+            "none of its folders has a graph, a model or an archive",
         ),
         (root.join("nowhere"), "is no folder"),
     ] {
@@ -62,6 +69,47 @@ fn all_of_a_repository_is_served_or_one_by_its_name() {
 }
 
 #[test]
+fn a_folder_that_is_not_there_is_no_model_of_the_hub() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let models = folder.path().join("models");
+    fs::create_dir_all(models.join("chat")).expect("writable");
+    fs::copy(MODEL, models.join("chat/m.gguf")).expect("writable");
+    for (flags, said) in [
+        (
+            &["--model_repository_path", "models", "--model_name", "chta"][..],
+            "`models` has no folder `chta`; did you mean `chat`? (it has `chat`)",
+        ),
+        (
+            &[
+                "--model_repository_path",
+                "models",
+                "--model_name",
+                "chta",
+                "--emit_graph",
+            ],
+            "`models` has no folder `chta`",
+        ),
+        (
+            &["--model_repository_path", "models", "--models", "chat,chta"],
+            "`models` has no folder `chta`",
+        ),
+        (
+            &["models/chta"],
+            "`models` has no `chta`; the model of Hugging Face of this name is `hf.co/models/chta`",
+        ),
+    ] {
+        let output = command(&[&["serve", "--rest_port", "0"], flags].concat())
+            .current_dir(folder.path())
+            .env("HF_HUB_OFFLINE", "1")
+            .output()
+            .expect("it runs");
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.contains(said), "{said} in {told}");
+    }
+}
+
+#[test]
 fn graphs_are_listed_added_and_removed() {
     let folder = tempfile::tempdir().expect("a folder");
     let root = folder.path();
@@ -77,10 +125,21 @@ fn graphs_are_listed_added_and_removed() {
     }
     fs::copy(MODEL, root.join("models/c/m.gguf")).expect("writable");
     let models = root.join("models");
-    let listed = graphmill(&["--list_models", "--model_repository_path", path(&models)]);
+    for name in ["e", "f"] {
+        fs::create_dir(models.join(name)).expect("writable");
+    }
+    fs::copy(DIGITS, models.join("e/model.onnx")).expect("writable");
+    let archive = models.join("f/x.gmar");
+    let packed = graphmill(&["pack", path(&models.join("c")), path(&archive)]);
+    assert!(packed.status.success(), "{}", text(&packed.stderr));
+    let listed = command(&["--list_models", "--model_repository_path", path(&models)])
+        .env("XDG_CACHE_HOME", folder.path().join("cache"))
+        .output()
+        .expect("it runs");
+    fs::remove_dir_all(folder.path().join("cache")).expect("it was unpacked");
     assert_eq!(
         text(&listed.stdout),
-        "b\nc\norg/a\n",
+        "b\nc\ne\nf\norg/a\n",
         "{}",
         text(&listed.stderr)
     );

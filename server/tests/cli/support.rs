@@ -11,6 +11,7 @@ use serde_json::Value;
 /// The model of the repository.
 pub(crate) const MODEL: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../demos/tiny_chat/model.gguf");
+pub(crate) const DIGITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../demos/digits/model.onnx");
 pub(crate) const EMBED: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../demos/tiny_embed/embed.gguf"

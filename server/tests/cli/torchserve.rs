@@ -83,7 +83,7 @@ fn what_is_wrong_with_a_store_is_named() {
         ),
         (
             &["--model-store", &store, "--models", "nobody"],
-            "cannot find",
+            "has no folder `nobody`",
         ),
         (
             &["--model-store", &store, "--models", "other,other"],
@@ -104,6 +104,24 @@ fn what_is_wrong_with_a_store_is_named() {
             "{flags:?}: {said}"
         );
     }
+    let checked = graphmill(&["check", path(&file)]);
+    let said = text(&checked.stderr);
+    assert!(
+        !checked.status.success() && said.contains("expected an address"),
+        "{said}"
+    );
+    fs::write(&file, "grpc_inference_port=abc\njob_queue_size=3\n").expect("writable");
+    let output = graphmill(&["serve", path(&file)]);
+    let said = text(&output.stderr);
+    for part in ["expected a whole number", "`grpc_inference_port` in `"] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    let checked = graphmill(&["check", path(&file)]);
+    let said = text(&checked.stderr);
+    assert!(
+        checked.status.success() && said.contains("`job_queue_size` has no effect"),
+        "{said}"
+    );
 }
 
 /// The folder of a graph on a scripted model.
@@ -158,6 +176,18 @@ fn an_archive_is_packed_checked_and_served() {
         answer["choices"][0]["message"]["content"], "hello",
         "{answer}"
     );
+    let whole = bytes(&archive);
+    let cut = root.path().join("cut.gmar");
+    fs::write(&cut, &whole[..whole.len() / 2 + 100]).expect("writable");
+    let damaged = crate::cli::support::command(&["check", path(&cut)])
+        .env("XDG_CACHE_HOME", root.path())
+        .output()
+        .expect("it runs");
+    let said = text(&damaged.stderr);
+    assert!(
+        !damaged.status.success() && said.contains("damaged"),
+        "{said}"
+    );
     let empty = root.path().join("empty");
     fs::create_dir(&empty).expect("writable");
     let refused = graphmill(&["pack", path(&empty)]);
@@ -166,5 +196,32 @@ fn an_archive_is_packed_checked_and_served() {
         text(&refused.stderr).contains("nothing to serve"),
         "{}",
         text(&refused.stderr)
+    );
+}
+
+#[test]
+fn an_archive_of_a_model_has_the_name_that_it_was_packed_with() {
+    let store = store();
+    let folder = store.path().join("model-store/other");
+    let archive = store.path().join("x.gmar");
+    let pack =
+        |flags: &[&str]| graphmill(&[&["pack", path(&folder), path(&archive)], flags].concat());
+    for (flags, name) in [
+        (&[][..], "other"),
+        (&["--force", "--model_name", "mine"], "mine"),
+    ] {
+        let packed = pack(flags);
+        assert!(packed.status.success(), "{}", text(&packed.stderr));
+        let mut server = Server::start(&[path(&archive)], |command| {
+            command.env("XDG_CACHE_HOME", store.path());
+        });
+        server.says("ready after");
+        assert_eq!(served(&server), [name]);
+    }
+    let again = pack(&[]);
+    let said = text(&again.stderr);
+    assert!(
+        !again.status.success() && said.contains("--force overwrites it"),
+        "{said}"
     );
 }

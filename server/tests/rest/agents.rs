@@ -226,6 +226,44 @@ async fn a_tool_that_takes_a_text_is_a_function_of_one_for_the_model() {
 }
 
 #[tokio::test]
+async fn a_broken_format_of_a_tool_is_refused_where_it_stands() {
+    let server = server(AS_JSON, &[("", "Ok.")]).await;
+    let mut request = json!({ "input": "Hi" });
+    for (syntax, definition, said) in [
+        ("lark", "start: (((", "a bracket lacks its `)`"),
+        ("lark", "", "there is no rule `start`"),
+        ("lark", "start: nix", "there is no rule `nix`"),
+        ("regex", "[0-9", "unclosed character class"),
+    ] {
+        request["tools"] = json!([patch()]);
+        let format = &mut request["tools"][0]["format"];
+        format["syntax"] = syntax.into();
+        format["definition"] = definition.into();
+        for choice in ["auto", "required"] {
+            request["tool_choice"] = choice.into();
+            let reply = ask(&server, "/v1/responses", request.clone()).await;
+            let error = reply.json()["error"].clone();
+            assert_eq!(
+                (reply.status, &error["param"]),
+                (400, &json!("tools[0].format.definition")),
+                "{error}"
+            );
+            let message = error["message"].as_str().expect("a message");
+            assert!(message.contains(said), "{said} in {message}");
+        }
+    }
+    // One that texts cannot be held to is named where a call is demanded.
+    request["tools"][0]["format"]["definition"] = json!("(?<=a)b");
+    let reply = ask(&server, "/v1/responses", request.clone()).await;
+    let error = reply.json()["error"].clone();
+    assert_eq!(error["param"], "tools[0].format.definition", "{error}");
+    request["tool_choice"] = json!("auto");
+    let reply = respond(&server, request).await;
+    let ignored = reply.header("x-ignored-fields");
+    assert_eq!(ignored, Some("tools[0].format"));
+}
+
+#[tokio::test]
 async fn tools_within_the_input_join_the_others() {
     let called =
         r#"<tool_call>{"name": "functions__exec", "arguments": {"input": "ls"}}</tool_call>"#;

@@ -476,6 +476,15 @@ async fn the_only_graph_of_a_kind_is_meant_where_none_is_named() {
 }
 
 #[tokio::test]
+async fn the_limit_of_prompts_is_told() {
+    let limited = CHAT.replacen("models_path:", "max_input_tokens: 10 models_path:", 1);
+    let setup = Setup::new().graph("chat", &limited);
+    let server = setup.script(&json!({})).start().await;
+    let info = server.get("/info").await.json();
+    assert_eq!(info["max_input_tokens"], 10, "{info}");
+}
+
+#[tokio::test]
 async fn several_graphs_of_a_kind_are_listed_where_none_is_named() {
     let setup = Setup::new().graph("a", CHAT).graph("b", CHAT);
     let server = setup.script(&json!({})).start().await;

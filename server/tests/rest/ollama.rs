@@ -270,7 +270,7 @@ async fn what_fails_is_told_as_ollama_tells_it() {
             "/api/pull",
             r#"{"model": "nobody"}"#,
             404,
-            "`graphmill pull`",
+            "`graphmill pull org/repo`",
         ),
         ("POST", "/api/create", "{}", 501, "configuration"),
         ("POST", "/api/copy", "{}", 501, "configuration"),

@@ -564,7 +564,11 @@ async fn models_are_listed_in_pages_and_described() {
     }
     names.sort();
     assert_eq!(names, ["bytes", "chat", "org/numbers", "text", "two"]);
-    for path in ["/models/org/numbers", "/models/org/numbers/1.0"] {
+    for path in [
+        "/models/org/numbers",
+        "/models/org/numbers/1.0",
+        "/models/org/numbers/all",
+    ] {
         let described = server.get(path).await.json();
         assert_eq!(described[0]["modelName"], "org/numbers", "{described}");
         assert_eq!(described[0]["modelVersion"], "1");
@@ -605,7 +609,8 @@ async fn folders_are_registered_and_unregistered() {
         ("", "`url` is missing"),
         ("url=.", "folders in --allow_registration"),
         ("url=..", "folders in --allow_registration"),
-        ("url=https://host/a.mar", "no such folder"),
+        ("url=https://host/a", "no such folder"),
+        ("url=https://host/a.mar", "archives of TorchServe"),
         (
             "url=wrong",
             "the configuration is not changed: graph `wrong`",

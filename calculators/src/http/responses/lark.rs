@@ -32,8 +32,21 @@ const COMMON: [(&str, &str); 16] = [
     ("LF", r"\n"),
 ];
 
+/// The reason for which a grammar has no expression.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Lacking {
+    /// It is no grammar.
+    Broken(String),
+    /// It may be one, of texts that no expression describes, or of signs that are not known here.
+    Expression,
+}
+
+use Lacking::{Broken, Expression};
+
+type Result<T> = std::result::Result<T, Lacking>;
+
 /// The regular expression of the texts that a grammar describes.
-pub(super) fn expression(grammar: &str) -> Option<String> {
+pub(super) fn expression(grammar: &str) -> Result<String> {
     let mut grammar = Grammar::read(grammar)?;
     grammar.rule("start")
 }
@@ -59,7 +72,7 @@ struct Grammar {
 type Words<'a> = Peekable<Iter<'a, Word>>;
 
 impl Grammar {
-    fn read(grammar: &str) -> Option<Self> {
+    fn read(grammar: &str) -> Result<Self> {
         let mut read = Self::default();
         let mut last = None;
         for line in grammar.lines() {
@@ -75,56 +88,69 @@ impl Grammar {
                         alias @ ..,
                     ] = names
                     else {
-                        return None;
+                        return Err(Expression);
                     };
-                    let (_, common) = COMMON.iter().find(|(common, _)| common == name)?;
+                    let common = COMMON.iter().find(|(common, _)| common == name);
+                    let (_, common) = common.ok_or(Expression)?;
                     let alias = match alias {
                         [] => name,
                         [Word::Sign('>'), Word::Name(alias)] => alias,
-                        _ => return None,
+                        _ => return Err(Expression),
                     };
-                    let is_known = library == "common";
-                    let word = is_known.then(|| Word::Expression((*common).to_owned()))?;
+                    if library != "common" {
+                        return Err(Expression);
+                    }
+                    let word = Word::Expression((*common).to_owned());
                     read.rules.insert(alias.clone(), vec![word]);
                 }
-                [Word::Sign('|'), ..] => read.rules.get_mut(last.as_ref()?)?.extend(words),
+                [Word::Sign('|'), ..] => {
+                    let rule = last.as_ref().and_then(|last| read.rules.get_mut(last));
+                    let why = || Broken("an alternative belongs to no rule".to_owned());
+                    rule.ok_or_else(why)?.extend(words);
+                }
                 _ => {
-                    let colon = words.iter().position(|word| *word == Word::Sign(':'))?;
+                    let colon = words.iter().position(|word| *word == Word::Sign(':'));
+                    let colon = colon.ok_or(Expression)?;
                     let (head, rule) = words.split_at(colon);
                     let head = match head {
                         [Word::Sign('?' | '!'), head @ ..] | head => head,
                     };
                     // Behind a point is the priority of a terminal.
                     let ([Word::Name(name)] | [Word::Name(name), Word::Sign('.'), _]) = head else {
-                        return None;
+                        return Err(Expression);
                     };
                     read.rules.insert(name.clone(), rule[1..].to_vec());
                     last = Some(name.clone());
                 }
             }
         }
-        Some(read)
+        Ok(read)
     }
 
-    fn rule(&mut self, name: &str) -> Option<String> {
+    fn rule(&mut self, name: &str) -> Result<String> {
         if let Some(written) = self.written.get(name) {
-            return written.clone();
+            return written.clone().ok_or(Expression);
         }
         self.written.insert(name.to_owned(), None);
-        let words = self.rules.get(name)?.clone();
+        let words = self.rules.get(name);
+        let missing = || Broken(format!("there is no rule `{name}`"));
+        let words = words.ok_or_else(missing)?.clone();
         let mut words = words.iter().peekable();
         let written = self.alternatives(&mut words)?;
-        if words.next().is_some() || written.len() > LONGEST {
-            return None;
+        if words.next().is_some() {
+            return Err(Broken(format!("a bracket of `{name}` is not open")));
+        }
+        if written.len() > LONGEST {
+            return Err(Expression);
         }
         self.written.insert(name.to_owned(), Some(written.clone()));
-        Some(written)
+        Ok(written)
     }
 
     /// Writes a group; none for one that is too deep or too long.
-    fn alternatives(&mut self, words: &mut Words<'_>) -> Option<String> {
+    fn alternatives(&mut self, words: &mut Words<'_>) -> Result<String> {
         if self.level == MOST_LEVELS {
-            return None;
+            return Err(Expression);
         }
         self.level += 1;
         let mut all = self.sequence(words)?;
@@ -132,14 +158,18 @@ impl Grammar {
             all.push('|');
             all.push_str(&self.sequence(words)?);
             if all.len() > LONGEST {
-                return None;
+                return Err(Expression);
             }
         }
         self.level -= 1;
-        Some(format!("(?:{all})"))
+        Ok(format!("(?:{all})"))
     }
 
-    fn sequence(&mut self, words: &mut Words<'_>) -> Option<String> {
+    fn sequence(&mut self, words: &mut Words<'_>) -> Result<String> {
+        let closed = |words: &mut Words<'_>, sign| {
+            let end = words.next_if_eq(&&Word::Sign(sign)).map(drop);
+            end.ok_or_else(|| Broken(format!("a bracket lacks its `{sign}`")))
+        };
         let mut sequence = String::new();
         while let Some(word) = words.next_if(|word| !matches!(word, Word::Sign('|' | ')' | ']'))) {
             let one = match word {
@@ -147,20 +177,21 @@ impl Grammar {
                 Word::Expression(text) => format!("(?:{text})"),
                 Word::Sign('(') => {
                     let all = self.alternatives(words)?;
-                    words.next_if_eq(&&Word::Sign(')'))?;
+                    closed(words, ')')?;
                     all
                 }
                 Word::Sign('[') => {
                     let all = self.alternatives(words)?;
-                    words.next_if_eq(&&Word::Sign(']'))?;
+                    closed(words, ']')?;
                     format!("{all}?")
                 }
                 // The name of an alternative.
                 Word::Sign('>') => {
-                    words.next()?;
+                    let why = || Broken("an alternative has no name behind `->`".to_owned());
+                    words.next().ok_or_else(why)?;
                     continue;
                 }
-                Word::Sign(_) => return None,
+                Word::Sign(_) => return Err(Expression),
             };
             sequence.push_str(&one);
             let is_repeated = |word: &&Word| matches!(word, Word::Sign('?' | '*' | '+'));
@@ -168,27 +199,29 @@ impl Grammar {
                 sequence.push(*sign);
             }
             if sequence.len() > LONGEST {
-                return None;
+                return Err(Expression);
             }
         }
-        Some(sequence)
+        Ok(sequence)
     }
 }
 
 /// The words of a line before its comment; none where it has others than are known here.
-fn words(line: &str) -> Option<Vec<Word>> {
+fn words(line: &str) -> Result<Vec<Word>> {
     let (mut words, mut rest) = (Vec::new(), line.trim_start());
     while let Some(c) = rest.chars().next() {
         let length = match c {
             '#' => break,
             '/' if rest.starts_with("//") => break,
             '"' | '/' => {
-                let end = closing(rest, c)?;
+                let end = closing(rest, c);
+                let end = end.ok_or_else(|| Broken(format!("a `{c}` lacks the other one")))?;
                 let behind = &rest[end..];
                 let flags = behind.len() - behind.trim_start_matches(|c| "ims".contains(c)).len();
                 let (text, flags) = (&rest[1..end - 1], &behind[..flags]);
                 let text = if c == '"' {
-                    literal(&serde_json::from_str::<String>(&rest[..end]).ok()?)
+                    let text = serde_json::from_str::<String>(&rest[..end]);
+                    literal(&text.map_err(|_| Expression)?)
                 } else {
                     text.replace("\\/", "/")
                 };
@@ -200,7 +233,7 @@ fn words(line: &str) -> Option<Vec<Word>> {
             }
             '-' => {
                 words.push(Word::Sign('>'));
-                rest.starts_with("->").then_some(2)?
+                rest.starts_with("->").then_some(2).ok_or(Expression)?
             }
             '|' | '(' | ')' | '[' | ']' | '?' | '*' | '+' | ':' | '.' | '%' | '!' => {
                 words.push(Word::Sign(c));
@@ -211,12 +244,12 @@ fn words(line: &str) -> Option<Vec<Word>> {
                 let name: String = rest.chars().take_while(|c| is_name(*c)).collect();
                 let length = name.len();
                 words.push(Word::Name(name));
-                (length > 0).then_some(length)?
+                (length > 0).then_some(length).ok_or(Expression)?
             }
         };
         rest = rest[length..].trim_start();
     }
-    Some(words)
+    Ok(words)
 }
 
 /// A regular expression of one text.
@@ -249,7 +282,7 @@ mod tests {
     use graphmill_llm::backend::scripted::Script;
     use serde_json::{Value, json};
 
-    use super::expression;
+    use super::{Lacking, expression};
     use crate::llm::LanguageModel;
 
     /// The grammar that Codex sends, but for a comment.
@@ -322,27 +355,41 @@ eof_line: "*** End of File" LF
     #[test]
     fn grammars_without_an_expression_have_none() {
         for grammar in [
+            "",
+            "start: missing",
+            "begin: \"a\"",
+            "start: (\"a\"",
+            "start: (((",
+            "start: \"a\")",
+            "start: [\"a\" | \"b\"",
+            "start: \"a",
+            "| \"a\"",
+        ] {
+            let lacking = expression(grammar).expect_err(grammar);
+            assert!(
+                matches!(lacking, Lacking::Broken(_)),
+                "{grammar}: {lacking:?}"
+            );
+        }
+        let none = Err(Lacking::Expression);
+        for grammar in [
             "start: \"(\" start? \")\"",
             "start: a\na: b\nb: a | \"x\"",
             "start: WORD\n%ignore \" \"\nWORD: /a/",
-            "start: missing",
-            "begin: \"a\"",
             "start: \"a\"~2",
             "start: \"a\"..\"z\"",
-            "start: (\"a\"",
-            "start: \"a",
             "start: a{b}",
             "%import other.LF\nstart: LF",
-            "| \"a\"",
             "start - \"a\"",
         ] {
-            assert_eq!(expression(grammar), None, "{grammar}");
+            assert_eq!(expression(grammar), none, "{grammar}");
         }
         let doubled: Vec<_> = (0..20)
             .map(|at| format!("a{at}: a{0} a{0}\n", at + 1))
             .collect();
         let doubled = doubled.concat();
-        assert_eq!(expression(&format!("start: a0\n{doubled}a20: \"a\"")), None);
+        let doubled = format!("start: a0\n{doubled}a20: \"a\"");
+        assert_eq!(expression(&doubled), none);
         // Deeper than any stack, and longer than any memory.
         let groups = format!("start: {}\"a\"", "(".repeat(400_000));
         let links: Vec<_> = (0..100_000)
@@ -352,7 +399,7 @@ eof_line: "*** End of File" LF
         let long = format!("a: \"{}\"\n", "x".repeat(10_000));
         let choices = format!("start: a{}\n{long}", " | a".repeat(1_000_000));
         for grammar in [groups, chain, choices] {
-            assert_eq!(expression(&grammar), None);
+            assert_eq!(expression(&grammar), none);
         }
     }
 }

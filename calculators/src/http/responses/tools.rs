@@ -2,12 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use graphmill_dialects::{Fields, error::at_most, limits::MAX_TOOLS};
+use graphmill_dialects::{
+    Fields,
+    error::{at_most, invalid},
+    limits::MAX_TOOLS,
+};
 use graphmill_engine::Result;
+use regex_syntax::ast::{ErrorKind, parse::Parser};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
-use super::lark;
+use super::lark::{self, Lacking};
 use crate::http::chat::{Names, function_of};
 use crate::payload::ToolOrigin;
 
@@ -62,9 +67,13 @@ impl Toolbox {
                     names.add(&known, || format!("{path}.name"))?;
                     tool.insert("name".to_owned(), known.clone().into());
                     let takes_text = kind == "custom";
-                    if takes_text && !with_argument(&mut tool, self.are_calls_held) {
-                        // The model is told of it, and not held to it.
-                        fields.ignore(format!("{path}.format"));
+                    if takes_text {
+                        let held = with_argument(&mut tool, self.are_calls_held);
+                        let why = |why| invalid(format!("{path}.format.definition"), why);
+                        if !held.map_err(why)? {
+                            // The model is told of it, and not held to it.
+                            fields.ignore(format!("{path}.format"));
+                        }
                     }
                     let origin = ToolOrigin {
                         namespace: namespace.map(str::to_owned),
@@ -83,17 +92,27 @@ impl Toolbox {
 }
 
 /// Makes a tool that takes a text a function of one argument; false if the text is to have a form
-/// that calls are not held to.
-fn with_argument(tool: &mut Map<String, Value>, are_calls_held: bool) -> bool {
+/// that calls are not held to. The error says what is wrong with the form.
+fn with_argument(
+    tool: &mut Map<String, Value>,
+    are_calls_held: bool,
+) -> std::result::Result<bool, String> {
     let format = tool.remove("format").unwrap_or_default();
     let mut input = json!({ "type": "string" });
     let definition = format["definition"].as_str();
     let expression = match (definition, format["syntax"].as_str()) {
-        (Some(expression), Some("regex")) => Some(expression.to_owned()),
+        (Some(expression), Some("regex")) => {
+            check(expression, are_calls_held)?;
+            Some(expression.to_owned())
+        }
         (Some(grammar), _) => {
             input["description"] = format!("Matches this grammar in Lark:\n{grammar}").into();
             // An expression says nothing to a model.
-            lark::expression(grammar).filter(|_| are_calls_held)
+            match lark::expression(grammar) {
+                Ok(expression) => Some(expression).filter(|_| are_calls_held),
+                Err(Lacking::Expression) => None,
+                Err(Lacking::Broken(why)) => return Err(format!("is no grammar in Lark: {why}")),
+            }
         }
         (None, _) => None,
     };
@@ -106,7 +125,22 @@ fn with_argument(tool: &mut Map<String, Value>, are_calls_held: bool) -> bool {
         "additionalProperties": false,
     });
     tool.insert("parameters".to_owned(), parameters);
-    is_held
+    Ok(is_held)
+}
+
+/// Refuses what is no regular expression, and what none can be held to if calls are.
+fn check(expression: &str, are_calls_held: bool) -> std::result::Result<(), String> {
+    match Parser::new().parse(expression) {
+        Ok(_) => Ok(()),
+        Err(error) if *error.kind() == ErrorKind::UnsupportedLookAround && !are_calls_held => {
+            Ok(())
+        }
+        Err(error) => Err(format!(
+            "is no regular expression that texts can be held to: {} at character {}",
+            error.kind(),
+            error.span().start.column
+        )),
+    }
 }
 
 /// The arguments of a call of a tool that takes a text.

@@ -77,6 +77,16 @@ pub(crate) fn kind(path: &Path) -> Result<ModelKind, LoadError> {
     read(path, |header| Ok(header.kind()))
 }
 
+/// Returns true if a file is an adapter of a model, and no model.
+///
+/// # Errors
+/// Those of [`check`].
+pub(crate) fn is_adapter(path: &Path) -> Result<bool, LoadError> {
+    read(path, |header| {
+        Ok(header.text("general.type") == Some("adapter"))
+    })
+}
+
 /// The number of the type that most weights of a file have, if the file says so.
 ///
 /// # Errors

@@ -54,7 +54,7 @@ use ffi::{Context, Heard, Model};
 pub(super) use ffi::{exit, limit_process};
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) use ffi::{freed_bytes, limit_heaps, trim_heap};
-pub(crate) use gguf::{check as check_header, file_type, kind as kind_of};
+pub(crate) use gguf::{check as check_header, file_type, is_adapter, kind as kind_of};
 use model::Weights;
 pub(crate) use open::{open, open_vocab};
 use plan::ContextPlan;

@@ -13,7 +13,7 @@ use std::{
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
-pub(super) use unpack::unpacked;
+pub(super) use unpack::{name_of, unpacked};
 
 /// The end of the name of an archive.
 pub(super) const ENDING: &str = "gmar";

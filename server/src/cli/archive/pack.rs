@@ -19,15 +19,19 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(in crate::cli) struct Arguments {
-    /// Folder with a graph, a model or a config.json, and all that they need.
+    /// Folder with a graph, a model (`.gguf`, `.onnx`) or a config.json, and all that they need.
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
     /// Archive to write [default: the name of the folder, with `.gmar`].
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Model name in requests [default: the name of the folder].
+    /// Model name in requests [default: the name of the folder]. The graphs of a config.json have
+    /// their own.
     #[arg(long, value_name = "NAME")]
     model_name: Option<String>,
+    /// Overwrites the archive.
+    #[arg(long)]
+    force: bool,
 }
 
 pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
@@ -55,6 +59,10 @@ fn pack(arguments: &Arguments) -> Result<(PathBuf, usize), String> {
     }
     let file = arguments.file.clone();
     let file = file.unwrap_or_else(|| PathBuf::from(format!("{name}.{}", super::ENDING)));
+    if file.exists() && !arguments.force {
+        let shown = file.display();
+        return Err(format!("`{shown}` is there already: --force overwrites it"));
+    }
     let mut paths = Vec::new();
     collect(&whole, &whole, &mut paths)?;
     paths.sort();

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     env, fs,
     fs::File,
-    io::{self, Read as _, Seek as _},
+    io::{self, ErrorKind, Read as _, Seek as _},
     path::{Path, PathBuf},
 };
 
@@ -21,17 +21,34 @@ pub(in crate::cli) fn unpacked(file: &Path) -> Result<PathBuf, String> {
     unpack(file, &cache()?).map_err(|why| format!("cannot unpack `{}`: {why}", file.display()))
 }
 
+/// The name that an archive has, for a file of one that was unpacked.
+pub(in crate::cli) fn name_of(file: &Path) -> Option<String> {
+    let inside = file.strip_prefix(cache().ok()?).ok()?;
+    // Behind the sum.
+    let name = inside.components().nth(1)?.as_os_str();
+    Some(name.to_str()?.to_owned())
+}
+
 /// Refuses an archive with a name or an attribute that is too long: these are read as a whole.
 fn check_names(file: &mut File) -> Result<(), String> {
     let told = |error: io::Error| error.to_string();
     let mut archive = Archive::new(&mut *file);
     for entry in archive.entries_with_seek().map_err(told)?.raw(true) {
-        let entry = entry.map_err(told)?;
+        let entry = entry.map_err(|error| damaged(&error))?;
         if entry.header().entry_type() != EntryType::Regular && entry.size() > MAX_NAME_BYTES {
             return Err(format!("it has a name of more than {MAX_NAME_BYTES} bytes"));
         }
     }
     file.rewind().map_err(told)
+}
+
+/// Explains what is wrong with the entries of a file.
+fn damaged(error: &io::Error) -> String {
+    let why = error.to_string();
+    if error.kind() == ErrorKind::UnexpectedEof || why.contains("failed to read entire block") {
+        return "it is damaged: it ends too early".to_owned();
+    }
+    format!("it is damaged, or no archive: {why}")
 }
 
 /// The folder of unpacked archives.
@@ -62,7 +79,10 @@ fn unpack(file: &Path, cache: &Path) -> Result<PathBuf, String> {
     archive.rewind().map_err(told)?;
     let mut archive = Archive::new(archive);
     let mut entries = archive.entries().map_err(told)?;
-    let first = entries.next().ok_or("it is empty")?.map_err(told)?;
+    let first = entries
+        .next()
+        .ok_or("it is empty")?
+        .map_err(|error| damaged(&error))?;
     if first.path().map_err(told)? != Path::new(MANIFEST) || first.size() > MAX_MANIFEST_BYTES {
         return Err(format!(
             "its first entry is no `{MANIFEST}`: `graphmill pack` makes archives"
@@ -101,7 +121,7 @@ fn unpack(file: &Path, cache: &Path) -> Result<PathBuf, String> {
         expected.insert(PathBuf::from(&packed.path), packed);
     }
     for entry in entries {
-        let mut entry = entry.map_err(told)?;
+        let mut entry = entry.map_err(|error| damaged(&error))?;
         let path = entry.path().map_err(told)?.into_owned();
         let wrong = |why: &str| format!("`{}` {why}", shown(&path.display().to_string()));
         let packed = expected.remove(&path);
@@ -114,7 +134,7 @@ fn unpack(file: &Path, cache: &Path) -> Result<PathBuf, String> {
         fs::create_dir_all(to.parent().unwrap_or(&root)).map_err(told)?;
         let mut to = File::create_new(&to).map_err(told)?;
         let mut summed = Summed::new(&mut entry);
-        io::copy(&mut summed, &mut to).map_err(told)?;
+        io::copy(&mut summed, &mut to).map_err(|error| damaged(&error))?;
         if summed.finish() != (packed.bytes, packed.sha256) {
             return Err(wrong(
                 "is damaged: its sum is another one than the list has",

@@ -146,7 +146,7 @@ fn serve(arguments: &Arguments, runtime: &Runtime) -> Result<Server, String> {
 }
 
 fn configuration(arguments: &Arguments) -> Result<Config, String> {
-    let source = Source::of(Path::new(&arguments.whom))?;
+    let source = Source::given(Path::new(&arguments.whom))?;
     let is_model = matches!(source, Source::Model(_) | Source::Named(_));
     if let (false, Some(flag)) = (is_model, arguments.model.any()?) {
         let whom = &arguments.whom;

@@ -1,4 +1,4 @@
-//! Flags of `OpenVINO` Model Server, TorchServe, TGI, OpenLLM, llama-server, LMDeploy and LightLLM that mean nothing here: a line each in the log, and the command
+//! Flags of `OpenVINO` Model Server, TorchServe, Triton, TGI, OpenLLM, llama-server, LMDeploy and LightLLM that mean nothing here: a line each in the log, and the command
 //! line works. Those that would have to change what is served are refused.
 
 use std::sync::LazyLock;
@@ -27,7 +27,13 @@ const ONE_PROCESS: &str = "one process answers all requests and batches them";
 const NO_CONVERSION: &str = "models are not converted: `--quantization 4bit` or `8bit`, or a name such as org/repo:Q8_0, \
                             says which weights are served";
 
+const NO_MACHINE: &str = "metrics of the machine are left to the programs that are for it";
+const CONFIGURED: &str = "docs/guide/triton.md says what a config.pbtxt has to have";
+const BACKENDS: &str = "ONNX models and GGUF models have their backends in this program";
+const POOLS: &str = "there are no pools of memory to size";
+
 /// Flags without effect, and why they have none.
+#[rustfmt::skip]
 const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
     ("grpc_workers", WithValue, OF_GRPC),
     ("grpc_max_threads", WithValue, OF_GRPC),
@@ -150,6 +156,33 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
         Alone,
         "the model's file says what it is for: --task says otherwise",
     ),
+    // Of Triton.
+    ("allow_http", WithValue, "REST is always served"),
+    ("allow_grpc", WithValue, "gRPC is served with --port"),
+    ("allow_metrics", WithValue, "/metrics is always served"),
+    ("allow_gpu_metrics", WithValue, NO_MACHINE),
+    ("allow_cpu_metrics", WithValue, NO_MACHINE),
+    ("metrics_port", WithValue, "/metrics is served at --rest_port, and alone at --metrics_address"),
+    ("metrics_interval_ms", WithValue, "metrics are read when they are asked for"),
+    ("metrics_config", WithValue, "/metrics always has all of its metrics"),
+    ("model_control_mode", WithValue, "all models are loaded, or those of --load_model alone"),
+    ("strict_model_config", WithValue, CONFIGURED),
+    ("disable_auto_complete_config", Alone, CONFIGURED),
+    ("strict_readiness", WithValue, "/v2/health/ready says whether all graphs are ready that are not optional"),
+    ("exit_on_error", WithValue, "a model that cannot be served is left out with a warning"),
+    ("log_verbose", WithValue, LOG),
+    ("log_info", WithValue, LOG),
+    ("log_warning", WithValue, LOG),
+    ("log_error", WithValue, LOG),
+    ("backend_directory", WithValue, BACKENDS),
+    ("backend_config", WithValue, BACKENDS),
+    ("repoagent_directory", WithValue, BACKENDS),
+    ("min_supported_compute_capability", WithValue, BACKENDS),
+    ("pinned_memory_pool_byte_size", WithValue, POOLS),
+    ("cuda_memory_pool_byte_size", WithValue, POOLS),
+    ("http_thread_count", WithValue, "connections have no threads of their own: --max_connections limits them"),
+    ("buffer_manager_thread_count", WithValue, POOLS),
+    ("model_load_thread_count", WithValue, "loading has no number of threads to set"),
 ];
 
 /// Flags that cannot be left out without serving something else, and why they are refused.
@@ -238,7 +271,7 @@ pub(super) fn listed() -> String {
     let line = |(name, _, why): &(&str, Form, &str)| format!("  --{name:width$}  {why}\n");
     let lines: String = WITHOUT_EFFECT.iter().map(line).collect();
     format!(
-        "Flags of OpenVINO Model Server, TorchServe, TGI, OpenLLM, llama-server, LMDeploy and LightLLM that are accepted and have no effect:\n{lines}"
+        "Flags of OpenVINO Model Server, TorchServe, Triton, TGI, OpenLLM, llama-server, LMDeploy and LightLLM that are accepted and have no effect:\n{lines}"
     )
 }
 

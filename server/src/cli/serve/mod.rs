@@ -47,7 +47,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     sources: sources::Sources,
     /// Port of the REST API; 0 picks a free one and prints the address on standard output.
-    #[arg(help_heading = heading::NETWORK, long, value_name = "PORT", default_value_t = DEFAULT_PORT, value_parser = value_parser!(u16))]
+    #[arg(help_heading = heading::NETWORK, long, alias = "http_port", value_name = "PORT", default_value_t = DEFAULT_PORT, value_parser = value_parser!(u16))]
     pub(super) rest_port: u16,
     #[command(flatten)]
     listening: Listening,
@@ -55,7 +55,7 @@ pub(super) struct Arguments {
     access: Access,
     /// Port of the gRPC API: KServe's protocol and TorchServe's services. REST has `--rest_port`. Off
     /// by default and with 0.
-    #[arg(help_heading = heading::NETWORK, long, value_name = "PORT")]
+    #[arg(help_heading = heading::NETWORK, long, alias = "grpc_port", value_name = "PORT")]
     pub(super) port: Option<u16>,
     /// Lowest level that is logged: TRACE, DEBUG, INFO, WARNING or ERROR.
     #[arg(help_heading = heading::OBSERVABILITY, long, value_name = "LEVEL", default_value = "INFO")]
@@ -66,14 +66,14 @@ pub(super) struct Arguments {
     /// File that the log is appended to, instead of standard error.
     ///
     /// SIGUSR1 opens the file again, for programs that rotate logs.
-    #[arg(help_heading = heading::OBSERVABILITY, long, value_name = "FILE")]
+    #[arg(help_heading = heading::OBSERVABILITY, long, alias = "log_file", value_name = "FILE")]
     log_path: Option<PathBuf>,
     /// Seconds to keep serving after SIGTERM while reporting not ready, so that load balancers
     /// notice.
     #[arg(help_heading = heading::LIFECYCLE, long, value_name = "SECONDS", default_value_t = 0)]
     drain_delay_seconds: u32,
     /// Seconds for running requests to end when the server stops, after the drain delay.
-    #[arg(help_heading = heading::LIFECYCLE, long, value_name = "SECONDS", default_value_t = 5)]
+    #[arg(help_heading = heading::LIFECYCLE, long, alias = "exit_timeout_secs", value_name = "SECONDS", default_value_t = 5)]
     shutdown_grace_seconds: u32,
     /// Trial of each model in a process of its own before it is loaded, so that a damaged file
     /// fails its graph and not the server.
@@ -81,7 +81,7 @@ pub(super) struct Arguments {
     model_trial: Switch,
     /// Seconds between two checks for changed files, where the system does not report changes; 0
     /// reloads only on request.
-    #[arg(help_heading = heading::LIFECYCLE, long, value_name = "SECONDS", default_value_t = 5)]
+    #[arg(help_heading = heading::LIFECYCLE, long, alias = "repository_poll_secs", value_name = "SECONDS", default_value_t = 5)]
     file_system_poll_wait_seconds: u32,
     /// Text behind the answers of `/predictions`, such as `<|endoftext|>`, which then come in chunks
     /// unless a request has `stream=false`.
@@ -148,7 +148,7 @@ pub(super) struct Arguments {
     editing: repository::Editing,
     #[command(flatten)]
     accepted: accepted::Accepted,
-    /// Lists the flags of OpenVINO Model Server and of TorchServe that are accepted and have no
+    /// Lists the flags of OpenVINO Model Server, TorchServe and Triton that are accepted and have no
     /// effect.
     #[arg(long, help_heading = heading::EDITING)]
     help_ovms: bool,

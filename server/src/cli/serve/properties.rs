@@ -15,7 +15,7 @@ use Means::{Address, Flag, HostAndPort, Nothing};
 enum Means {
     /// A flag with its value.
     Flag(&'static str),
-    /// The flags of its host and its port.
+    /// The flags of its host and its port, or the one that has both.
     Address(&'static str, &'static str),
     /// A flag of both, unless another address has the port.
     HostAndPort(&'static str),
@@ -67,13 +67,16 @@ const KEYS: &[(&str, Means)] = &[
     ("keystore keystore_pass keystore_type", Nothing(&[], "certificates are PEM files: private_key_file and certificate_file")),
 ];
 
+/// The flag of an address with its port.
+const METRICS: &str = "metrics_address";
+
 /// The key that has settings of single models.
 const MODELS: &str = "models";
 
 /// What is said of a version of a model.
 #[rustfmt::skip]
 const OF_MODELS: &[(&str, Means)] = &[
-    ("defaultVersion", Nothing(&["true"], "the newest version answers, unless the entry in config.json has `canary`")),
+    ("defaultVersion", Nothing(&["false"], "the newest version answers, unless the entry in config.json has `canary`")),
     ("marName", Nothing(&[], "load_models says which models are served")),
     ("minWorkers maxWorkers parallelLevel parallelType", Nothing(&[], NO_WORKERS)),
     ("batchSize maxBatchDelay", Nothing(&[], BATCHES)),
@@ -82,11 +85,22 @@ const OF_MODELS: &[(&str, Means)] = &[
     ("deviceType deviceIds", Nothing(&[], DEVICES)),
 ];
 
+/// What a command line has of a properties file.
+#[derive(Debug, Default)]
+pub(in crate::cli) struct Expanded {
+    /// The file, for people.
+    pub(in crate::cli) file: String,
+    /// The flags that it gives, and their keys in it.
+    pub(in crate::cli) keys: Vec<(&'static str, &'static str)>,
+    /// What the log has to say of keys without effect.
+    pub(in crate::cli) warnings: Vec<String>,
+}
+
 /// Puts the flags of a properties file behind a command line of `serve` that names one, be it by
-/// `--ts_config` or as what is served. Returns what the log has to say of keys without effect.
-pub(in crate::cli) fn expand(arguments: &mut Vec<OsString>) -> Result<Vec<String>, String> {
+/// `--ts_config` or as what is served.
+pub(in crate::cli) fn expand(arguments: &mut Vec<OsString>) -> Result<Expanded, String> {
     if arguments.get(1).is_none_or(|verb| verb != "serve") {
-        return Ok(Vec::new());
+        return Ok(Expanded::default());
     }
     let mut file = variable("ts_config");
     let given = arguments.clone();
@@ -100,14 +114,17 @@ pub(in crate::cli) fn expand(arguments: &mut Vec<OsString>) -> Result<Vec<String
         }
     }
     let Some(file) = file else {
-        return Ok(Vec::new());
+        return Ok(Expanded::default());
     };
     arguments.retain(|argument| *argument != file);
     arguments.retain(|argument| !argument.to_string_lossy().starts_with("--ts_config"));
-    let properties = read(Path::new(&file))?;
-    let shown = file.to_string_lossy();
-    let mut warnings = Vec::new();
-    let flags = flags(&properties, &mut warnings).map_err(|why| format!("`{shown}`: {why}"))?;
+    let file = Path::new(&file);
+    let (flags, warnings) = flags_of(file)?;
+    let mut expanded = Expanded {
+        file: file.display().to_string(),
+        warnings,
+        ..Expanded::default()
+    };
     let is_given = |flag: &str| {
         let names = given
             .iter()
@@ -118,10 +135,37 @@ pub(in crate::cli) fn expand(arguments: &mut Vec<OsString>) -> Result<Vec<String
     for (flag, value) in flags {
         if !is_given(flag) && variable(flag).is_none() {
             arguments.push(format!("--{flag}={value}").into());
+            expanded.keys.extend(key_of(flag).map(|key| (flag, key)));
         }
     }
-    let warnings = warnings.iter().map(|why| format!("`{shown}`: {why}"));
-    Ok(warnings.collect())
+    Ok(expanded)
+}
+
+/// Tells what has no effect in a properties file.
+///
+/// # Errors
+/// What is wrong with it.
+pub(in crate::cli) fn warnings(file: &Path) -> Result<Vec<String>, String> {
+    Ok(flags_of(file)?.1)
+}
+
+/// The flags of a file, and its keys without effect.
+fn flags_of(file: &Path) -> Result<(BTreeMap<&'static str, String>, Vec<String>), String> {
+    let properties = read(file)?;
+    let mut warnings = Vec::new();
+    let of_file = |why: String| format!("`{}`: {why}", file.display());
+    let flags = flags(&properties, &mut warnings).map_err(of_file)?;
+    Ok((flags, warnings.into_iter().map(of_file).collect()))
+}
+
+/// The key of a flag.
+fn key_of(flag: &str) -> Option<&'static str> {
+    let is_it = |(_, means): &&(&str, Means)| match means {
+        Flag(known) => *known == flag,
+        Address(host, port) => *host == flag || *port == flag,
+        Nothing(..) => false,
+    };
+    KEYS.iter().find(is_it).map(|(key, _)| *key)
 }
 
 /// The variable of a flag.
@@ -170,8 +214,14 @@ fn flags(
             Some(Flag(flag)) => _ = flags.insert(*flag, value.to_owned()),
             Some(Address(host, port)) => {
                 let (at, number) = address(value).map_err(|why| format!("`{key}`: {why}"))?;
-                flags.insert(*host, at);
-                flags.insert(*port, number.to_string());
+                if host == port {
+                    let has_colons = at.contains(':');
+                    let at = if has_colons { format!("[{at}]") } else { at };
+                    flags.insert(*host, format!("{at}:{number}"));
+                } else {
+                    flags.insert(*host, at);
+                    flags.insert(*port, number.to_string());
+                }
                 if value.starts_with("https:") && !properties.contains_key("certificate_file") {
                     return Err(format!(
                         "`{key}` is https, and there is no `certificate_file`"
@@ -192,6 +242,13 @@ fn flags(
         }
     }
     // One address for all is no address of its own.
+    let of_metrics = flags.get(METRICS).and_then(|it| it.rsplit(':').next());
+    if ["rest_port", "management_port"]
+        .iter()
+        .any(|port| of_metrics.is_some() && flags.get(port).map(String::as_str) == of_metrics)
+    {
+        flags.remove(METRICS);
+    }
     if flags.get("management_port") == flags.get("rest_port") {
         flags.remove("management_port");
         flags.remove("management_bind_address");
@@ -335,6 +392,7 @@ mod tests {
             "no Python",
             "did you mean `max_response_size`",
             "`batchSize` has no effect: language models",
+            "`defaultVersion` has no effect: the newest",
             "did you mean `batchSize`",
         ];
         for words in said {

@@ -1,6 +1,7 @@
 //! The flags that say what is served.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -48,8 +49,8 @@ pub(super) struct Sources {
     /// Model name in requests [default: the file name].
     #[arg(help_heading = heading::MODELS, long, visible_alias = "served_model_name", value_name = "NAME")]
     pub(super) model_name: Option<String>,
-    /// Folder of folders, each with a graph or a model. Serves all of them that can be served, or only
-    /// `--model_name`.
+    /// Folder of folders, each with a graph, a model or an archive. Serves all of them that can be
+    /// served, or only `--model_name`.
     #[arg(help_heading = heading::MODELS, long, visible_alias = "model_repository", alias = "model_store", value_name = "FOLDER")]
     pub(super) model_repository_path: Option<PathBuf>,
     /// Folder of models. Each model in it and each folder in it that has a model or a graph is served
@@ -68,7 +69,7 @@ pub(super) struct Sources {
     any_model: Option<String>,
     /// Names of folders in `--model_repository_path`, separated by commas: only these are served.
     /// `NAME=PATH` gives one a name; `all` serves all of them.
-    #[arg(help_heading = heading::MODELS, long, value_name = "NAME", value_delimiter = ',', requires = "model_repository_path", conflicts_with = "model_name")]
+    #[arg(help_heading = heading::MODELS, long, alias = "load_model", value_name = "NAME", value_delimiter = ',', requires = "model_repository_path", conflicts_with = "model_name")]
     models: Vec<String>,
     /// `config.properties` of TorchServe. The same as to serve this file.
     #[arg(help_heading = heading::MODELS, long, value_name = "FILE")]
@@ -136,10 +137,11 @@ impl Sources {
             ([(_, "models_dir", root)], _) => Source::models(root),
             ([(_, "model_repository_path", root)], _) => match &self.model_name {
                 Some(name) if !source::triton::is_model(&root.join(name)) => {
-                    Source::of(&root.join(name))
+                    Source::of(&source::folder_of(root, name)?)
                 }
                 _ => Source::repository(root),
             },
+            ([(_, "model", path)], _) => Source::given(path),
             ([(_, _, path)], _) => Source::of(path),
             ([(first, ..), (second, ..), ..], _) => Err(format!(
                 "{first} and {second} both say what to serve: use one of them"
@@ -229,7 +231,7 @@ impl Sources {
                 let names = self.models.iter().map(|name| name.trim());
                 let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
                 let mut found = match names.as_slice() {
-                    [] | ["all"] => source::all_in(root)?,
+                    [] | ["all" | "*"] => source::all_in(root)?,
                     names => source::named_in(root, names)?,
                 };
                 for why in found.left_out.iter().chain(&found.notes) {
@@ -245,6 +247,7 @@ impl Sources {
                 refuse(name.map(|_| "model_name").or(flags.any()?), source)?;
                 let loaded = config::load(file);
                 report::show(&loaded.sources, &loaded.diagnostics);
+                report::show(&loaded.sources, &loaded.lacking);
                 Ok(loaded.config)
             }
         }
@@ -262,6 +265,21 @@ impl Sources {
 
     /// Says in the options what is listed anew, and what answers for any name.
     pub(super) fn apply(&self, source: &Source, options: &mut Options) -> Result<(), String> {
+        if let Some(folder) = &options.registration {
+            if !folder.is_dir() {
+                let shown = folder.display();
+                return Err(format!(
+                    "`--allow_registration {shown}`: there is no such folder"
+                ));
+            }
+            if !matches!(source, Source::Configuration(_)) {
+                tracing::warn!(
+                    "`--allow_registration` has no effect: graphs are registered by adding them to a \
+                     config.json, and {} is none",
+                    shown(source)
+                );
+            }
+        }
         match source {
             Source::Configuration(file) => options.config_path = Some(file.clone()),
             Source::Models(root) => {
@@ -276,17 +294,21 @@ impl Sources {
             Source::Graph { .. } | Source::Model(_) | Source::Named(_) => {}
         }
         match self.any_model.as_deref() {
-            None | Some("false" | "0") => {}
-            Some("true" | "1") => options.any_model = true,
+            None | Some("false" | "0" | "no" | "off") => {}
+            Some("true" | "1" | "yes" | "on") => options.any_model = true,
             Some(name) => {
-                let mut graphs = options.config.graphs.iter();
+                let graphs = &options.config.graphs;
                 let is_it = |graph: &GraphEntry| {
                     graph.name == name || graph.aliases.iter().any(|alias| alias == name)
                 };
-                if options.lister.is_none() && !graphs.any(is_it) {
+                if options.lister.is_none() && !graphs.iter().any(is_it) {
+                    let names: BTreeSet<&str> = graphs.iter().map(|it| it.name.as_str()).collect();
+                    let names: Vec<&str> = names.into_iter().collect();
                     return Err(format!(
-                        "`--any_model {name}` is the name of no graph in {}: without a name it stands behind the model",
-                        shown(source)
+                        "`--any_model {name}` (or GRAPHMILL_ANY_MODEL): {} has no graph `{name}`, but `{}`; \
+                         `--any_model=true` means the only one that can answer",
+                        shown(source),
+                        names.join("`, `")
                     ));
                 }
                 options.any_model = true;

@@ -20,12 +20,12 @@ use std::{
 };
 
 use graphmill_engine::read_text;
-use graphmill_llm::{BackendKind, ModelKind, kind_of};
+use graphmill_llm::{BackendKind, ModelKind, is_first_part, kind_of};
 
 pub(super) use models::models_in_folder;
 pub(super) use options::ModelFlags;
 pub(super) use ready::{Wanted, text as text_of_wanted};
-pub(super) use repository::{all_in, named_in, reader};
+pub(super) use repository::{all_in, folder_of, named_in, reader};
 pub(super) use sampling::SamplingFlags;
 
 use super::archive;
@@ -36,6 +36,9 @@ use crate::{
 
 /// What the file of a configuration is called where nothing else is said.
 const CONFIG_FILE: &str = "config.json";
+/// Files that are served, for people.
+const SERVED: &str = "a model (`.gguf`, `.onnx`), a graph (`.pbtxt`), a `config.json`, an archive \
+                      (`.gmar`), a `config.properties`";
 /// The same of a graph.
 const GRAPH_FILE: &str = "graph.pbtxt";
 
@@ -62,6 +65,13 @@ impl Source {
         if path.is_dir() {
             return Self::in_folder(path);
         }
+        if path.extension().is_some_and(|ending| ending == "mar") {
+            return Err(format!(
+                "cannot serve `{}`: archives of TorchServe are code in Python; \
+                 docs/reference/torchserve.md says how their models are served",
+                path.display()
+            ));
+        }
         if !path.exists() {
             if let Some(name) = ModelName::of(path) {
                 return Ok(Self::Named(Order {
@@ -77,8 +87,8 @@ impl Source {
                 String::new()
             };
             return Err(format!(
-                "cannot find `{}`{relative}: expected a `.gguf` file, a folder with one, a \
-                 `{GRAPH_FILE}`, a `{CONFIG_FILE}`, or the name of a model, `org/repo`",
+                "cannot find `{}`{relative}: expected {SERVED}, a folder with one of them, or the \
+                 name of a model, `org/repo`",
                 path.display()
             ));
         }
@@ -87,20 +97,32 @@ impl Source {
         }
         match path.extension().and_then(|ending| ending.to_str()) {
             Some(archive::ENDING) => Self::of(&archive::unpacked(path)?),
-            Some("mar") => Err(format!(
-                "cannot serve `{}`: archives of TorchServe are code in Python; \
-                 docs/reference/torchserve.md says how their models are served",
-                path.display()
-            )),
+            Some("pbtxt") if path.ends_with(triton::FILE) => Err(of_triton(path)),
             Some("json") => Ok(Self::Configuration(path.to_owned())),
             Some("pbtxt") => Ok(Self::Graph {
                 file: path.to_owned(),
                 base: path.parent().unwrap_or(Path::new("")).to_owned(),
             }),
             _ => Err(format!(
-                "cannot serve `{}`: expected a `.gguf` or `.onnx` file, a `.pbtxt` graph or a `{CONFIG_FILE}`",
+                "cannot serve `{}`: expected {SERVED}",
                 path.display()
             )),
+        }
+    }
+
+    /// Finds out what a path is that may be the name of a model, too: one in a folder that is here is
+    /// none.
+    pub(super) fn given(path: &Path) -> Result<Self, String> {
+        let source = Self::of(path)?;
+        let parent = path.parent().filter(|parent| parent.is_dir());
+        match (&source, parent) {
+            (Self::Named(order), Some(parent)) => Err(format!(
+                "`{}` has no `{}`; the model of Hugging Face of this name is `hf.co/{}`",
+                parent.display(),
+                path.file_name().unwrap_or_default().display(),
+                order.name
+            )),
+            _ => Ok(source),
         }
     }
 
@@ -135,17 +157,22 @@ impl Source {
             let base = folder.to_owned();
             return Ok(Self::Graph { file, base });
         }
-        let (models, others) = (models_in(folder)?, files_in(folder, &OTHER_WEIGHTS)?);
+        let triton = folder.join(triton::FILE);
+        if triton.is_file() {
+            return Err(of_triton(&triton));
+        }
+        let models = models_in(folder)?;
+        let others = files_in(folder, |path| has_ending(path, &OTHER_WEIGHTS))?;
         match models.as_slice() {
-            [model] => Ok(Self::Model(model.clone())),
+            [model] => Self::of(model),
             [] if !others.is_empty() => Err(format!(
                 "`{}` is a model in another format: docs/guide/get-a-model.md says how to get a `.gguf` file of it",
                 others[0].display()
             )),
             [] if config.is_file() => Ok(Self::Configuration(config)),
             [] => Err(format!(
-                "there is nothing to serve in `{}`: it has no `.gguf` file, no `{GRAPH_FILE}` and \
-                 no `{CONFIG_FILE}`",
+                "there is nothing to serve in `{}`: it has no model (`.gguf`, `.onnx`), no \
+                 `{GRAPH_FILE}`, no `{CONFIG_FILE}` and no archive (`.gmar`)",
                 folder.display()
             )),
             several => {
@@ -155,7 +182,7 @@ impl Source {
                     .map(|name| format!("`{}`", name.to_string_lossy()))
                     .collect();
                 Err(format!(
-                    "`{}` has {} `.gguf` files, name one of them: {}",
+                    "`{}` has {} files that could be served, name one of them: {}",
                     folder.display(),
                     several.len(),
                     names.join(", ")
@@ -163,6 +190,20 @@ impl Source {
             }
         }
     }
+}
+
+/// Explains how a model of Triton is served, of which this is the configuration.
+fn of_triton(file: &Path) -> String {
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let whole = Path::new(".").join(folder).canonicalize();
+    let whole = whole.unwrap_or_else(|_| folder.to_owned());
+    let name = whole.file_name().unwrap_or_default().display();
+    let root = whole.parent().unwrap_or(Path::new("/")).display();
+    format!(
+        "`{}` is of a model of Triton: `graphmill serve --model_repository_path {root} \
+         --model_name {name}` serves it",
+        file.display()
+    )
 }
 
 /// Returns the graph file of a folder.
@@ -176,7 +217,8 @@ fn lists_graphs(file: &Path) -> bool {
     read_text(file).is_ok_and(|text| text.contains("_config_list\""))
 }
 
-fn is_model(path: &Path) -> bool {
+/// Returns true if a file is a model, by its name.
+pub(super) fn is_model(path: &Path) -> bool {
     let is_gguf = path
         .extension()
         .is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"));
@@ -191,23 +233,45 @@ fn is_onnx(path: &Path) -> bool {
 /// Endings of files that other servers load.
 const OTHER_WEIGHTS: [&str; 4] = ["safetensors", "pt", "pth", "xml"];
 
-fn models_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    files_in(folder, &["gguf"])
+/// The endings of what a folder is served for, that which counts most first.
+const ENDINGS: [&str; 3] = ["gguf", "onnx", archive::ENDING];
+
+/// The beginning of the names of projectors, which belong to the models beside them.
+const PROJECTOR: &str = "mmproj";
+
+/// The place of a file's ending among those that are served.
+fn rank(file: &Path) -> Option<usize> {
+    ENDINGS.iter().position(|it| has_ending(file, &[it]))
 }
 
-/// The files with one of these endings, in order.
-fn files_in(folder: &Path, endings: &[&str]) -> Result<Vec<PathBuf>, String> {
+/// The models of a folder, or else its archives. Projectors and further parts belong to models.
+fn models_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut models = files_in(folder, |path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        is_first_part(path) && !name.starts_with(PROJECTOR) && rank(path).is_some()
+    })?;
+    let first = models.iter().filter_map(|path| rank(path)).min();
+    models.retain(|path| rank(path) == first);
+    Ok(models)
+}
+
+fn has_ending(path: &Path, endings: &[&str]) -> bool {
+    let ending = path.extension().unwrap_or_default();
+    endings.iter().any(|it| ending.eq_ignore_ascii_case(it))
+}
+
+/// The files of a folder that are wanted, in order.
+fn files_in(folder: &Path, is_wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, String> {
     let unreadable = |error| format!("cannot read `{}`: {error}", folder.display());
-    let mut models = Vec::new();
+    let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
-        let ending = path.extension().unwrap_or_default();
-        if endings.iter().any(|it| ending.eq_ignore_ascii_case(it)) && path.is_file() {
-            models.push(path);
+        if is_wanted(&path) && path.is_file() {
+            files.push(path);
         }
     }
-    models.sort();
-    Ok(models)
+    files.sort();
+    Ok(files)
 }
 
 /// The configuration of a graph file by itself. Its name is that of its folder, unless the file has
@@ -236,12 +300,17 @@ pub(super) fn one_model(
     name: Option<&str>,
     flags: &ModelFlags,
 ) -> Result<Config, String> {
-    let name = named(name, model.file_stem())?;
+    let archived = archive::name_of(model);
+    let name = named(name.or(archived.as_deref()), model.file_stem())?;
     if flags.quantization().is_some() {
+        flags.warn_of_dtype("--quantization says which type the weights get");
         let base = model.parent().unwrap_or(Path::new("")).to_owned();
         return Ok(later(name, base, Wanted::File(model.to_owned()), flags));
     }
-    flags.warn_of_dtype();
+    flags.warn_of_dtype(
+        "the weights of a file have a type (`--quantization` and `graphmill quantize` make a copy \
+         of another)",
+    );
     Ok(alone(entry_of(model, name, text(model, flags)?)))
 }
 
@@ -259,10 +328,13 @@ pub(super) fn text(model: &Path, flags: &ModelFlags) -> Result<String, String> {
     }
 }
 
+/// The beginning of the name of a graph that has no file.
+const OF_MODEL: &str = "graph of ";
+
 /// The entry of a model on the graph with this text.
 fn entry_of(model: &Path, name: String, text: String) -> GraphEntry {
     let base = model.parent().unwrap_or(Path::new("")).to_owned();
-    let file = PathBuf::from(format!("graph of {}", model.display()));
+    let file = PathBuf::from(format!("{OF_MODEL}{}", model.display()));
     GraphEntry {
         text: Some(text.into()),
         ..GraphEntry::new(name, base, file)
@@ -280,13 +352,18 @@ pub(super) fn one_named(
     let name = named(name, Some(repository.as_ref()))?;
     // What is wrong with flags is told before anything is fetched.
     flags.any()?;
+    if let Some(wanted) = &order.name.wanted {
+        flags.warn_of_dtype(&format!("the weights of `{wanted}` are served"));
+    } else if flags.quantization().is_some() {
+        flags.warn_of_dtype("--quantization says which weights are served");
+    }
     let base = Cache::of_environment()?.folder(repository);
     Ok(later(name, base, Wanted::Named(order.clone()), flags))
 }
 
 /// The configuration of a model that is got ready when its graph is loaded.
 fn later(name: String, base: PathBuf, wanted: Wanted, flags: &ModelFlags) -> Config {
-    let file = PathBuf::from(format!("graph of {name}"));
+    let file = PathBuf::from(format!("{OF_MODEL}{name}"));
     let flags = flags.clone();
     let maker = Maker::new(move || text_of_wanted(&wanted, &flags));
     alone(GraphEntry {
@@ -347,6 +424,16 @@ mod tests {
             (&[("a.gguf", ""), ("config.json", lists)], "config.json"),
             (&[("a.gguf", ""), ("graph.pbtxt", "")], "graph.pbtxt"),
             (&[("1/graph.pbtxt", "")], "1/graph.pbtxt"),
+            (&[("a.onnx", ""), ("config.json", "{}")], "a.onnx"),
+            (&[("a.onnx", ""), ("b.gguf", "")], "b.gguf"),
+            (
+                &[
+                    ("m-00001-of-00002.gguf", ""),
+                    ("m-00002-of-00002.gguf", ""),
+                    ("mmproj-m.gguf", ""),
+                ],
+                "m-00001-of-00002.gguf",
+            ),
             (&[("config.json", "{")], "config.json"),
         ] {
             let folder = folder(files);
@@ -372,7 +459,7 @@ mod tests {
                 two.path().to_owned(),
                 "name one of them: `a.gguf`, `b.gguf`",
             ),
-            (none.path().to_owned(), "it has no `.gguf` file"),
+            (none.path().to_owned(), "it has no model"),
             (none.path().join("m.gguf"), "cannot find"),
             (other.path().join("a.bin"), "cannot serve"),
         ] {

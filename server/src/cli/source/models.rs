@@ -1,14 +1,18 @@
 //! A folder of models, each of which is a graph of its own: `--models_dir`.
 
 use std::{
-    collections::{BTreeMap, HashSet, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet, HashSet, btree_map::Entry},
     fs,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
-use graphmill_llm::{ModelKind, kind_of};
+use graphmill_llm::{ModelKind, is_adapter, kind_of};
 
-use super::{ModelFlags, entry_of, graph::text_with, graph_in, is_model, is_onnx, one_graph};
+use super::{
+    ModelFlags, OF_MODEL, PROJECTOR, archive, entry_of, graph::text_with, graph_in, is_model,
+    is_onnx, one_graph, triton,
+};
 use crate::{
     config::{self, Config, GraphEntry, Serving},
     observe::log::shown,
@@ -17,17 +21,22 @@ use crate::{
 /// Folders in folders, as far as models are kept.
 const DEPTH: usize = 8;
 
-/// The beginning of the names of projectors, which belong to the models beside them.
-const PROJECTOR: &str = "mmproj";
-
 /// The value of the option that says that a model has no projector.
 const NO_PROJECTOR: &str = "none";
 
+/// The warnings of the last look, which are not told again.
+static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
 /// Lists the models and the graphs in a folder as they are now. Each is loaded by a request, and a
-/// mistake in one is told of it alone.
+/// mistake in one is told of it alone, once for as long as it is there.
 pub(in crate::cli) fn models_in_folder(root: &Path) -> Config {
     let mut found = Found::default();
     found.look(root, "", DEPTH);
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    for warning in found.warnings.difference(&told) {
+        tracing::warn!("{warning}");
+    }
+    *told = found.warnings;
     Config {
         graphs: found.graphs.into_values().collect(),
         places: found.places,
@@ -43,6 +52,8 @@ struct Found {
     places: Vec<PathBuf>,
     /// Folders that were looked at: a link can lead back to one.
     seen: HashSet<PathBuf>,
+    /// What is not served, and why.
+    warnings: BTreeSet<String>,
 }
 
 impl Found {
@@ -58,25 +69,56 @@ impl Found {
         {
             match one_graph(&file, folder, Some(name)) {
                 Ok(config) => config.graphs.into_iter().for_each(|it| self.add(it)),
-                Err(why) => left_out(folder, &why),
+                Err(why) => self.left_out(folder, &why),
             }
+            return;
+        }
+        if folder.join(triton::FILE).is_file() {
+            self.left_out(
+                folder,
+                "a model of Triton is served by --model_repository_path",
+            );
             return;
         }
         let mut paths: Vec<PathBuf> = match fs::read_dir(folder) {
             Ok(entries) => entries.filter_map(|it| Some(it.ok()?.path())).collect(),
             Err(error) => {
-                left_out(folder, &error.to_string());
+                self.left_out(folder, &error.to_string());
                 return;
             }
         };
         paths.sort();
         let (folders, mut files): (Vec<_>, Vec<_>) = paths.into_iter().partition(|it| it.is_dir());
+        for file in files.iter().filter(|it| is_archive(it)) {
+            self.left_out(
+                file,
+                "an archive is served by itself: `graphmill serve FILE`",
+            );
+        }
         files.retain(|it| is_model(it));
         self.places.extend(files.iter().cloned());
+        files.retain(|file| {
+            let is_model = !is_adapter(file);
+            if !is_model {
+                self.left_out(
+                    file,
+                    "it is an adapter: `lora_adapters` of a graph names it",
+                );
+            }
+            is_model
+        });
         let (projectors, mut models): (Vec<_>, Vec<_>) = files
             .into_iter()
             .partition(|it| stem_of(it).starts_with(PROJECTOR));
-        models.retain(|it| part_of(&stem_of(it)).1 == 1);
+        let stems: HashSet<String> = models.iter().map(|it| stem_of(it)).collect();
+        models.retain(|model| {
+            let stem = stem_of(model);
+            let (_, number, first) = part_of(&stem);
+            if number != 1 && !stems.contains(&first) {
+                self.left_out(model, &format!("its first part is missing, `{first}`"));
+            }
+            number == 1
+        });
         for model in &models {
             let stem = stem_of(model);
             let own = part_of(&stem).0;
@@ -89,7 +131,7 @@ impl Found {
                 .flatten();
             match entry(model, name, projector.as_deref()) {
                 Ok(entry) => self.add(entry),
-                Err(why) => left_out(model, &why),
+                Err(why) => self.left_out(model, &why),
             }
         }
         if depth > 0 && (models.is_empty() || name.is_empty()) {
@@ -111,7 +153,7 @@ impl Found {
         };
         let (name, file) = (graph.name.clone(), graph.file.clone());
         if let Some(why) = config::wrong_name(&name) {
-            left_out(&file, &format!("its name {name:?} {why}"));
+            self.left_out(&file, &format!("its name {name:?} {why}"));
             return;
         }
         match self.graphs.entry(name) {
@@ -119,17 +161,31 @@ impl Found {
                 place.insert(graph);
             }
             Entry::Occupied(other) => {
-                let (name, other) = (other.key(), other.get().file.display());
-                left_out(&file, &format!("`{other}` has the name `{name}`, too"));
+                let other = other.get();
+                let (name, other) = (&other.name, of_model(&other.file));
+                let why = format!("`{other}` has the name `{name}`, too");
+                self.left_out(&file, &why);
             }
         }
     }
+
+    /// Tells of something that is not served.
+    fn left_out(&mut self, path: &Path, why: &str) {
+        let path = of_model(path);
+        let why = why.strip_prefix(&format!("`{path}`: ")).unwrap_or(why);
+        let (path, why) = (shown(&path), shown(why));
+        self.warnings.insert(format!("`{path}` is left out: {why}"));
+    }
 }
 
-/// Tells of something that is not served.
-fn left_out(path: &Path, why: &str) {
-    let (path, why) = (shown(&path.display().to_string()), shown(why));
-    tracing::warn!("`{path}` is left out: {why}");
+/// The path of the file that an entry is of: a model's, where its graph is made for it.
+fn of_model(file: &Path) -> String {
+    let path = file.display().to_string();
+    path.strip_prefix(OF_MODEL).unwrap_or(&path).to_owned()
+}
+
+fn is_archive(file: &Path) -> bool {
+    file.extension().is_some_and(|end| end == archive::ENDING)
 }
 
 /// The name of what is in a folder of this name.
@@ -159,15 +215,17 @@ fn stem_of(file: &Path) -> String {
     stem.to_string_lossy().into_owned()
 }
 
-/// The name of a model and the number of a part: 2 of `large-00002-of-00003`.
-fn part_of(stem: &str) -> (&str, u32) {
+/// The name of a model, the number of a part, and the name of the first one: 2 of
+/// `large-00002-of-00003`.
+fn part_of(stem: &str) -> (&str, u32, String) {
     let split = || {
         let (rest, count) = stem.rsplit_once("-of-")?;
         let (name, number) = rest.rsplit_once('-')?;
         count.parse::<u32>().ok()?;
-        Some((name, number.parse().ok()?))
+        let first = format!("{name}-{:0width$}-of-{count}", 1, width = number.len());
+        Some((name, number.parse().ok()?, first))
     };
-    split().unwrap_or((stem, 1))
+    split().unwrap_or_else(|| (stem, 1, String::new()))
 }
 
 /// The projector of one of several models in a folder: `mmproj-NAME-f16.gguf` belongs to those whose
@@ -212,6 +270,10 @@ mod tests {
             "graph/graph.pbtxt",
             "graph/unused.gguf",
             ".hidden/h.gguf",
+            "rest-00002-of-00002.gguf",
+            "packed.gmar",
+            "triton/config.pbtxt",
+            "triton/1/model.gguf",
         ] {
             let file = folder.path().join(file);
             fs::create_dir_all(file.parent().expect("a folder")).expect("writable");
@@ -229,6 +291,23 @@ mod tests {
         assert!(pipe.expect("mkfifo runs").success());
         let huge = fs::File::create(folder.path().join("huge.onnx")).expect("writable");
         huge.set_len(1 << 40).expect("a hole");
+        let mut found = Found::default();
+        found.look(folder.path(), "", DEPTH);
+        let left_out = [
+            (
+                "rest-00002",
+                "its first part is missing, `rest-00001-of-00002`",
+            ),
+            ("packed.gmar", "served by itself"),
+            ("triton", "--model_repository_path"),
+            ("huge.onnx", ""),
+        ];
+        for (file, why) in left_out {
+            let mut warnings = found.warnings.iter();
+            let told = warnings.find(|it| it.contains(file) && it.contains(why));
+            let told = told.unwrap_or_else(|| panic!("{file}: {:?}", found.warnings));
+            assert_eq!(told.matches(file).count(), 1, "{told}");
+        }
         let config = models_in_folder(folder.path());
         let names: Vec<&str> = config.graphs.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(
@@ -246,8 +325,8 @@ mod tests {
         let projector = |name: &str| {
             let graph = config.graphs.iter().find(|it| it.name == name);
             let text = graph.and_then(|it| it.text.clone()).expect("a text");
-            let line = text.lines().find(|line| line.contains("mmproj:"));
-            line.map(|line| line.trim().to_owned())
+            let option = text.lines().find(|line| line.contains("mmproj:"));
+            option.map(|option| option.trim().to_owned())
         };
         assert_eq!(projector("alone").as_deref(), Some("mmproj: \"none\""));
         let of_eye = projector("eye-4b-q4").expect("it has one");

@@ -156,13 +156,10 @@ impl ModelFlags {
         self.quantization().or(self.dtype.and_then(Dtype::kind))
     }
 
-    /// Says what has no effect on a file.
-    pub(super) fn warn_of_dtype(&self) {
+    /// Warns that `--dtype` has no effect, if it was given.
+    pub(super) fn warn_of_dtype(&self, why: &str) {
         if self.dtype.and_then(Dtype::kind).is_some() {
-            tracing::warn!(
-                "`--dtype` has no effect: the weights of a file have a type (`--quantization` and \
-                 `graphmill quantize` make a copy of another)"
-            );
+            tracing::warn!("`--dtype` has no effect: {why}");
         }
     }
 

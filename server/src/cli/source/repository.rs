@@ -1,4 +1,4 @@
-//! Folders of folders, each with a graph or a model.
+//! Folders of folders, each with a graph, a model or an archive.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,8 +7,9 @@ use std::{
 };
 
 use graphmill_engine::shortened;
+use graphmill_grammar::suggest;
 
-use super::{ModelFlags, Source, graph_in, one_graph, one_model, triton};
+use super::{ModelFlags, Source, graph_in, one_graph, one_model, rank, triton};
 use crate::{
     config::{self, Config, ModelReader},
     observe::log::shown,
@@ -45,8 +46,8 @@ pub(in crate::cli) fn all_in(root: &Path) -> Result<Repository, String> {
     let shown = root.display();
     let why = if all.left_out.is_empty() {
         format!(
-            "none of its folders has a graph or a model (`graphmill serve {shown}` serves the \
-             folder itself)"
+            "none of its folders has a graph, a model or an archive (`graphmill serve {shown}` \
+             serves the folder itself)"
         )
     } else {
         all.left_out.join("; ")
@@ -62,15 +63,15 @@ pub(in crate::cli) fn named_in(root: &Path, names: &[&str]) -> Result<Repository
     let mut all = Repository::default();
     for given in names {
         let (name, path) = given.split_once('=').unwrap_or((given, given));
-        let (name, path) = (name.trim(), root.join(path.trim()));
+        let (name, path) = (name.trim(), path.trim());
         if let Some(why) = config::wrong_name(name) {
             return Err(format!("`--models {given}`: the name {why}"));
         }
         if all.config.graphs.iter().any(|graph| graph.name == name) {
             return Err(format!("`--models` names `{name}` twice"));
         }
-        let one = one_in(&path, name, None, &mut all.notes)
-            .map_err(|why| format!("`--models {given}`: {why}"))?;
+        let one = folder_of(root, path).and_then(|path| one_in(&path, name, None, &mut all.notes));
+        let one = one.map_err(|why| format!("`--models {given}`: {why}"))?;
         all.config.graphs.extend(one.graphs);
     }
     Ok(all)
@@ -101,6 +102,40 @@ pub(in crate::cli) fn reader(root: &Path, chosen: &[String]) -> ModelReader {
         }
         Ok(one.graphs)
     })
+}
+
+/// Maximum number of folders that a message lists.
+const LISTED: usize = 20;
+
+/// Returns the path of a folder of a repository.
+///
+/// # Errors
+/// One that is not there, with those that are.
+pub(in crate::cli) fn folder_of(root: &Path, name: &str) -> Result<PathBuf, String> {
+    let path = root.join(name);
+    // What is said of an archive of TorchServe holds wherever it is.
+    if path.exists() || path.extension().is_some_and(|end| end == "mar") {
+        return Ok(path);
+    }
+    let (all, shown) = (folders_in(root)?, root.display());
+    let names: Vec<&str> = all.iter().map(String::as_str).collect();
+    let near = suggest::nearest(name, names.iter().copied());
+    let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    let listed = match names.as_slice() {
+        [] => "no folder with a graph or a model".to_owned(),
+        names => {
+            let first = &names[..names.len().min(LISTED)];
+            let more = if first.len() < names.len() {
+                ", ..."
+            } else {
+                ""
+            };
+            format!("`{}`{more}", first.join("`, `"))
+        }
+    };
+    Err(format!(
+        "`{shown}` has no folder `{name}`{near} (it has {listed})"
+    ))
 }
 
 /// Returns the configuration of one folder of a repository. `config` is one in JSON that counts
@@ -189,10 +224,13 @@ fn look(root: &Path, folder: &Path, found: &mut Vec<String>) -> Result<(), Strin
     let (mut folders, mut is_served) = (Vec::new(), false);
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
-        let is_model = path.extension().is_some_and(|end| end == "gguf");
         if path.is_dir() {
             folders.push(path);
-        } else if is_model || path.file_name().is_some_and(|name| name == "graph.pbtxt") {
+        } else if rank(&path).is_some()
+            || path
+                .file_name()
+                .is_some_and(|name| name == "graph.pbtxt" || name == triton::FILE)
+        {
             is_served = true;
         }
     }

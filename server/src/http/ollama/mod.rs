@@ -22,6 +22,7 @@ use super::{
 use crate::{
     errors::{Cause, Failure},
     run::RequestContext,
+    servable::StateName,
 };
 
 /// The version of Ollama whose API this is, which clients compare with those that brought what they
@@ -90,11 +91,21 @@ impl Asked {
 async fn pull(who: RequestContext, body: RequestBody) -> Result<Response, Failure> {
     let asked: Asked = body.fields()?;
     let name = asked.model()?;
-    who.find(name).map_err(|failure| {
+    let found = who.find(name).map_err(|failure| {
         let why = &failure.message;
-        let message = format!("{why}; fetch it with `graphmill pull`, and serve it");
+        let message = format!(
+            "{why}; `graphmill pull org/repo` fetches a model of Hugging Face, and `graphmill serve` serves it"
+        );
         Failure::new(Cause::UnknownModel, message).of_field("model")
     })?;
+    if found.servable.state_name() == StateName::Failed {
+        let why = found.servable.failure();
+        let message = format!(
+            "`{name}` could not be loaded: {}",
+            why.as_deref().unwrap_or_default()
+        );
+        return Err(Failure::new(Cause::GraphFailed, message).of_field("model"));
+    }
     let status = json!({ "status": "success" });
     if asked.stream == Some(false) {
         return Ok(Json(status).into_response());

@@ -290,6 +290,7 @@ fn images_are_waited_for_at_their_encoder() {
         needs_projector: false,
         image_cache_size: 0,
         media: MediaLimits::default(),
+        max_input_tokens: 0,
     };
     let model = LanguageModel::load(&spec, &Files::default()).expect("it loads");
     let model = Arc::new(model);

@@ -1,0 +1,134 @@
+//! Mistakes on the command line in plain English, with the place that a value comes from where that
+//! is not the command line.
+
+use std::{ffi::OsString, io::IsTerminal as _};
+
+use clap::{
+    Command, Error,
+    error::{ContextKind, ContextValue},
+};
+
+use super::serve::properties::Expanded;
+use crate::observe::log;
+
+/// Words of Rust's parsers, and what they mean.
+const WORDS: [(&str, &str); 7] = [
+    ("invalid digit found in string", "expected a whole number"),
+    (
+        "cannot parse integer from empty string",
+        "expected a whole number",
+    ),
+    (
+        "number too large to fit in target type",
+        "the number is too large",
+    ),
+    (
+        "number too small to fit in target type",
+        "the number is too small",
+    ),
+    ("invalid float literal", "expected a number"),
+    ("cannot parse float from empty string", "expected a number"),
+    ("invalid port value", "expected a port"),
+];
+
+/// Ends the process as a mistake on the command line does; `arguments` has what was read of a file.
+pub(super) fn leave(
+    error: &Error,
+    command: &Command,
+    arguments: &[OsString],
+    expanded: &Expanded,
+) -> ! {
+    if !error.use_stderr() {
+        error.exit();
+    }
+    let rendered = error.render();
+    let text = if std::io::stderr().is_terminal() {
+        rendered.ansi().to_string()
+    } else {
+        rendered.to_string()
+    };
+    let origin = flag(error).and_then(|flag| origin(&flag, command, arguments, expanded));
+    let mut lines: Vec<String> = text.trim_end().lines().map(plain).collect();
+    if let Some(origin) = origin {
+        lines.insert(1, format!("  the value is that of {origin}"));
+    }
+    log::print(&lines.join("\n"));
+    std::process::exit(error.exit_code());
+}
+
+/// The name of the flag that an error is about.
+fn flag(error: &Error) -> Option<String> {
+    let Some(ContextValue::String(usage)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let name = usage.strip_prefix("--")?.split([' ', '=']).next()?;
+    Some(name.to_owned())
+}
+
+/// The variable or the line of a file that gave a flag its value.
+fn origin(
+    flag: &str,
+    command: &Command,
+    arguments: &[OsString],
+    expanded: &Expanded,
+) -> Option<String> {
+    if let Some((_, key)) = expanded.keys.iter().find(|(known, _)| *known == flag) {
+        return Some(format!("`{key}` in `{}`", expanded.file));
+    }
+    let given = arguments
+        .iter()
+        .filter_map(|it| it.to_str()?.strip_prefix("--"));
+    let mut names = given.map(|it| it.split('=').next().unwrap_or(it));
+    if names.any(|name| name == flag) {
+        return None;
+    }
+    let verb = command.find_subcommand(arguments.get(1)?)?;
+    let argument = verb
+        .get_arguments()
+        .find(|it| it.get_long() == Some(flag))?;
+    let variable = argument.get_env()?.to_str()?;
+    Some(format!("the variable `{variable}`"))
+}
+
+/// A line in plain English.
+fn plain(line: &str) -> String {
+    let mut line = line.to_owned();
+    for (words, plain) in WORDS {
+        line = line.replace(words, plain);
+    }
+    ranged(&line).unwrap_or(line)
+}
+
+/// A line about a number beyond a range: `70000 is not in 0..=65535`.
+fn ranged(line: &str) -> Option<String> {
+    let (before, range) = line.rsplit_once(" is not in ")?;
+    let (least, most) = range.split_once("..")?;
+    let (before, number) = before.rsplit_once(' ')?;
+    Some(match most.strip_prefix('=') {
+        Some(most) => format!("{before} {number} is no number from {least} to {most}"),
+        None => format!("{before} {number} is less than {least}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn lines_are_told_plainly() {
+        for (line, told) in [
+            (
+                "error: invalid value '3.5' for '--a <A>': invalid digit found in string",
+                "error: invalid value '3.5' for '--a <A>': expected a whole number",
+            ),
+            (
+                "error: invalid value '-1' for '--a <A>': -1 is not in 0..=255",
+                "error: invalid value '-1' for '--a <A>': -1 is no number from 0 to 255",
+            ),
+            ("x: 0 is not in 1..", "x: 0 is less than 1"),
+            ("what is not in here", "what is not in here"),
+        ] {
+            assert_eq!(plain(line), told);
+        }
+    }
+}
