@@ -38,6 +38,7 @@ pub struct Structure {
     #[schemars(schema_with = "mark")]
     pub begin: String,
     /// The schema that it fits; any JSON without one.
+    #[serde(default)]
     #[schemars(schema_with = "any")]
     pub schema: Option<Value>,
     /// The text behind it.
