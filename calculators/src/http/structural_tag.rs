@@ -6,6 +6,7 @@ use graphmill_dialects::{
     error::at_most,
 };
 use graphmill_engine::Result;
+use serde_json::json;
 
 use super::fields::{code, invalid};
 use crate::{
@@ -38,7 +39,9 @@ pub(super) fn constraint(tag: StructuralTag, field: &str) -> Result<Constraint> 
         } => {
             let parts = structures.into_iter().map(|it| {
                 let Structure { begin, schema, end } = it;
-                let then = sequence([Constraint::JsonSchema(schema), text(&end)]);
+                let schema = schema.unwrap_or_else(|| json!({}));
+                let end = text(&end.unwrap_or_default());
+                let then = sequence([Constraint::JsonSchema(schema), end]);
                 (begin, then)
             });
             let places = |index| format!("{field}.structures[{index}].begin");

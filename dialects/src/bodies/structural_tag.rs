@@ -38,13 +38,12 @@ pub struct Structure {
     #[schemars(schema_with = "mark")]
     pub begin: String,
     /// The schema that it fits; any JSON without one.
-    #[serde(default = "any_json")]
-    #[schemars(schema_with = "any")]
-    pub schema: Value,
-    /// The text behind it.
     #[serde(default)]
+    #[schemars(schema_with = "any")]
+    pub schema: Option<Value>,
+    /// The text behind it.
     #[schemars(length(max = MAX_TAG_CHARS))]
-    pub end: String,
+    pub end: Option<String>,
 }
 
 /// A form of a text.
@@ -140,10 +139,6 @@ fn shown() -> Value {
             "triggers": { "type": "array", "items": { "enum": ["<tag>"] }, "minItems": 1, "maxItems": 1 },
         },
     })
-}
-
-fn any_json() -> Value {
-    json!({})
 }
 
 fn any(_: &mut SchemaGenerator) -> Schema {
