@@ -48,7 +48,13 @@ fn prompts_to_json(prompts: &Prompts) -> Value {
             after,
             context,
             ..
-        } => json!({ "gap": { "before": before, "after": after, "context": context } }),
+        } => {
+            let mut gap = json!({ "before": before, "after": after });
+            if !context.is_empty() {
+                gap["context"] = json!(context);
+            }
+            json!({ "gap": gap })
+        }
         Prompt::Spelled {
             text,
             add_special,
