@@ -197,6 +197,19 @@ fn what_has_no_end_is_not_read() {
 }
 
 #[test]
+fn the_log_says_where_a_socket_is() {
+    let graphs = scripted();
+    let socket = graphs.path().join("graphmill.sock");
+    let (config, at) = (graphs.config(), path(&socket));
+    let mut server = Server::start(
+        &["--config_path", path(&config), "--unix_socket", at],
+        |_| {},
+    );
+    let said = server.says("listening on");
+    assert!(said.contains(&format!(", `{at}` for REST")), "{said}");
+}
+
+#[test]
 fn a_misspelled_variable_is_told_of_where_there_is_nothing_to_serve() {
     let empty = tempfile::tempdir().expect("a folder");
     let output = command(&["serve"])

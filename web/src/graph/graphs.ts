@@ -11,6 +11,8 @@ export interface GraphEntry {
   state: string;
   /** Absent in answers of older servers. */
   status?: Residence;
+  /** Why it is not in memory, if that is known. */
+  reason?: string | null;
   sessions: number;
 }
 
@@ -43,9 +45,14 @@ export function fullName(graph: GraphEntry): string {
   return graph.version && !graph.name.includes("@") ? `${graph.name}@${graph.version}` : graph.name;
 }
 
-/** Whether a graph is in memory; null where that is not known. */
-export function statusOf(name: string): Residence | null {
-  return graphs.value.find((graph) => fullName(graph) === name)?.status ?? null;
+/** What is known of a graph, if anything. */
+export function entryOf(name: string): GraphEntry | undefined {
+  return graphs.value.find((graph) => fullName(graph) === name);
+}
+
+/** Whether a graph is in memory, as far as is known. */
+export function isLoaded(name: string): boolean {
+  return (entryOf(name)?.status?.value ?? "loaded") === "loaded";
 }
 
 /** How often is looked which graphs are in memory, in milliseconds. */

@@ -9,7 +9,7 @@ import { IconButton } from "../ui/icons";
 import { Empty, Problem } from "../ui/note";
 import { Rich } from "../ui/rich";
 import { Canvas, type Selection } from "./canvas";
-import { fullName, graphs, graphsProblem, graphsRead, readGraph, readGraphs, statusOf, watchGraphs, type GraphFile } from "./graphs";
+import { fullName, graphs, graphsProblem, graphsRead, isLoaded, readGraph, readGraphs, watchGraphs, type GraphFile } from "./graphs";
 import { following, watch } from "./live";
 import { NodePanel } from "./node-panel";
 import { allGroups } from "./plan";
@@ -62,10 +62,10 @@ function GraphView({ name, names }: { name: string; names: string[] }): JSX.Elem
     setProblem("");
     readGraph(name).then(setFile, (error: unknown) => setProblem(isLost(error) ? "" : words(error)));
   };
-  const isLoaded = (statusOf(name)?.value ?? "loaded") === "loaded";
-  useEffect(read, [name, isLoaded]);
+  const there = isLoaded(name);
+  useEffect(read, [name, there]);
   useEffect(() => watchSessions(name), [name]);
-  useEffect(() => (isLoaded ? watch(name, session) : undefined), [name, session, isLoaded]);
+  useEffect(() => (there ? watch(name, session) : undefined), [name, session, there]);
   const toggle = (group: string): void => {
     const next = new Set(closed);
     if (!next.delete(group)) next.add(group);
@@ -82,7 +82,7 @@ function GraphView({ name, names }: { name: string; names: string[] }): JSX.Elem
             <option key={each}>{each}</option>
           ))}
         </select>
-        {isLoaded && <Live />}
+        {there && <Live />}
         {groups.length > 0 && (
           <button type="button" class="quiet small" onClick={() => setClosed(closed.size > 0 ? new Set() : new Set(groups.map((group) => group.id)))}>
             {closed.size > 0 ? "Open all subgraphs" : "Close all subgraphs"}
@@ -98,7 +98,7 @@ function GraphView({ name, names }: { name: string; names: string[] }): JSX.Elem
         </div>
       )}
       <Unloaded name={name} />
-      {problem && isLoaded && <Problem again={read}><Rich text={problem} /></Problem>}
+      {problem && there && <Problem again={read}><Rich text={problem} /></Problem>}
       {plan ? <Canvas plan={plan} closed={closed} toggle={toggle} selection={selection} select={select} /> : !problem && <p class="loading">Reading the plan …</p>}
       <aside class="panel" aria-label={selection ? `${selection.kind === "node" ? "Node" : "Stream"} ${selection.name}` : "Sessions"}>
         <header>

@@ -5,10 +5,10 @@ import { useState } from "preact/hooks";
 import { isLost, words } from "../api/client";
 import { disabledBy } from "../ui/disabled";
 import { Rich } from "../ui/rich";
-import { load, statusOf } from "./graphs";
+import { entryOf, load } from "./graphs";
 
 const SAID: Record<string, string> = {
-  unloaded: "This graph is not loaded. A request for it loads it, or",
+  unloaded: "This graph is not loaded.",
   failed: "This graph could not be loaded.",
   loading: "This graph is being loaded …",
   unloading: "This graph is being unloaded …",
@@ -17,7 +17,8 @@ const SAID: Record<string, string> = {
 export function Unloaded({ name }: { name: string }): JSX.Element | null {
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
-  const status = statusOf(name);
+  const entry = entryOf(name);
+  const status = entry?.status;
   if (!status || status.value === "loaded") return null;
   const begin = async (): Promise<void> => {
     setProblem("");
@@ -28,7 +29,7 @@ export function Unloaded({ name }: { name: string }): JSX.Element | null {
   return (
     <div class="unloaded">
       <p role="status">
-        {SAID[status.value] ?? status.value} <Rich text={problem || (status.reason ?? "")} />
+        {SAID[status.value] ?? status.value} <Rich text={problem || (status.reason ?? entry?.reason ?? "")} />
       </p>
       {["unloaded", "failed"].includes(status.value) && (
         <button type="button" class="quiet small" {...disabledBy(busy ? "It is being loaded" : null)} onClick={() => void begin()}>

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
 import { Canvas, type Selection } from "../graph/canvas";
-import { fullName, graphs, statusOf, watchGraphs } from "../graph/graphs";
+import { fullName, graphs, isLoaded, watchGraphs } from "../graph/graphs";
 import { Unloaded } from "../graph/unloaded";
 import { subject } from "../state/route";
 import { disabledBy } from "../ui/disabled";
@@ -115,7 +115,6 @@ function Run(): JSX.Element {
   const [path, body, packets] = [useId(), useId(), useId()];
   const { value } = input;
   const isRequest = value.kind === "request";
-  const isLoaded = (statusOf(origin.value)?.value ?? "loaded") === "loaded";
   return (
     <form
       class="run"
@@ -152,7 +151,7 @@ function Run(): JSX.Element {
         </label>
       )}
       <footer>
-        <button type="submit" class="primary" {...disabledBy(noRun.value ?? (busy.value ? "It is running" : isLoaded ? null : "Load the graph first: its models are used"))}>
+        <button type="submit" class="primary" {...disabledBy(noRun.value ?? (busy.value ? "It is running" : isLoaded(origin.value) ? null : "Load the graph first: its models are used"))}>
           <Icon name="playground" size={16} /> {busy.value ? "Running …" : "Run"}
         </button>
         <p class="hint">{noRun.value ?? "At most 10 s and 1,000 packets. Only models that are served already are used."}</p>
