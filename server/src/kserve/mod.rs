@@ -18,9 +18,7 @@ pub(crate) use metadata::{
     Label, PLATFORM, asked, config, describe, describe_server, find, find_version,
     serialize_data_type,
 };
-pub(crate) use parameters::{
-    BINARY_OUTPUT, FINAL_RESPONSE, Parameters, SequenceControl, Settings, is_set,
-};
+pub(crate) use parameters::{BINARY_OUTPUT, Parameters, SequenceControl, Settings, is_set};
 pub(crate) use repository::{index, load, parameters_of, state, unload};
 pub(crate) use run::{
     RunRequest, available, check_version, loaded, packets, read_type, refuse_parameters, run,
