@@ -9,7 +9,7 @@ use graphmill_grammar::suggest;
 use java_properties::PropertiesIter;
 use serde_json::{Map, Value};
 
-use Means::{Address, Flag, HostAndPort, Nothing};
+use Means::{Address, Flag, Nothing};
 
 /// Tells what a key does here.
 enum Means {
@@ -17,8 +17,6 @@ enum Means {
     Flag(&'static str),
     /// The flags of its host and its port, or the one that has both.
     Address(&'static str, &'static str),
-    /// A flag of both, unless another address has the port.
-    HostAndPort(&'static str),
     /// Nothing. With these values it asks for nothing, either.
     Nothing(&'static [&'static str], &'static str),
 }
@@ -46,7 +44,7 @@ const KEYS: &[(&str, Means)] = &[
     ("cors_allowed_origin", Flag("allowed_origins")),
     ("private_key_file", Flag("tls_key_file")),
     ("certificate_file", Flag("tls_cert_file")),
-    ("metrics_address", HostAndPort("metrics_address")),
+    ("metrics_address", Address(METRICS, METRICS)),
     ("enable_metrics_api", Flag("enable_metrics_api")),
     ("max_response_size", Flag("max_response_bytes")),
     ("metrics_format metrics_mode metrics_config", Nothing(&["prometheus"], "/metrics has all metrics, for Prometheus")),
@@ -202,7 +200,6 @@ fn flags(
     warnings: &mut Vec<String>,
 ) -> Result<BTreeMap<&'static str, String>, String> {
     let mut flags = BTreeMap::new();
-    let mut own_ports = Vec::new();
     for (key, value) in properties {
         let value = value.trim();
         if key == MODELS {
@@ -228,16 +225,6 @@ fn flags(
                     ));
                 }
             }
-            Some(HostAndPort(flag)) => {
-                let (host, port) = address(value).map_err(|why| format!("`{key}`: {why}"))?;
-                let host = if host.contains(':') {
-                    format!("[{host}]")
-                } else {
-                    host
-                };
-                own_ports.push((*flag, port.to_string()));
-                flags.insert(*flag, format!("{host}:{port}"));
-            }
             Some(Nothing(..)) | None => {}
         }
     }
@@ -252,12 +239,6 @@ fn flags(
     if flags.get("management_port") == flags.get("rest_port") {
         flags.remove("management_port");
         flags.remove("management_bind_address");
-    }
-    for (flag, port) in own_ports {
-        let others = ["rest_port", "management_port"];
-        if others.iter().any(|other| flags.get(other) == Some(&port)) {
-            flags.remove(flag);
-        }
     }
     if let Some(size) = flags.get("max_body_bytes") {
         let size: usize = size
