@@ -216,7 +216,7 @@ mod tests {
             ),
             ("x", SUM, "x", EntryType::Symlink, "no file inside"),
             ("x", SUM, "x", EntryType::GNUSparse, ""),
-            ("x\u{1b}", SUM, "y\u{1b}", EntryType::Regular, "`y\\u{1b}`"),
+            ("x", SUM, "y\u{1b}", EntryType::Regular, "`y\\u{1b}`"),
             ("x", SUM, "y", EntryType::Regular, "not in its list"),
             ("x", &zeros, "x", EntryType::Regular, "damaged"),
         ] {
