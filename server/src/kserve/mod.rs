@@ -16,7 +16,7 @@ mod statistics;
 pub(crate) use classification::WantedOutput;
 pub(crate) use metadata::{
     Label, PLATFORM, asked, config, describe, describe_server, find, find_version,
-    serialize_data_type,
+    serialize_data_type, serialize_format,
 };
 pub(crate) use parameters::{
     BINARY_OUTPUT, FINAL_RESPONSE, Parameters, SequenceControl, Settings, is_set,
