@@ -110,6 +110,13 @@ def test_triton_gets_json_back(tensors):
             assert answer.as_numpy("same_text").tolist() == ["grüße"]
 
 
+def test_triton_asks_for_the_classes_of_each_row(triton):
+    module, client = triton
+    outputs = [module.InferRequestedOutput("same_x", class_count=2)]
+    classes = client.infer("mirror", inputs(module), outputs=outputs).as_numpy("same_x")
+    assert classes.tolist() == [[b"2.500000:1", b"1.000000:0"], [b"4.000000:1", b"3.000000:0"]]
+
+
 def test_triton_is_told_what_is_wrong(triton):
     module, client = triton
     with pytest.raises(InferenceServerException, match="does not exist"):
@@ -138,9 +145,8 @@ def test_triton_is_told_what_is_wrong(triton):
         client.update_log_settings({"log_file": "/tmp/log"})
     with pytest.raises(InferenceServerException, match="trace_level.*otlp_endpoint"):
         client.update_trace_settings("mirror", {"trace_level": ["TIMESTAMPS"], "trace_mode": "opentelemetry"})
-    with pytest.raises(InferenceServerException, match="no such parameter"):
-        outputs = [module.InferRequestedOutput("same_x", class_count=2)]
-        client.infer("mirror", inputs(module), outputs=outputs)
+    with pytest.raises(InferenceServerException, match="mirror.*no version `9`"):
+        client.infer("mirror", inputs(module), model_version="9")
 
 
 def test_triton_streams(tensors):
