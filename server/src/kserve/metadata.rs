@@ -9,7 +9,8 @@ use serde::{Serialize as _, Serializer};
 use super::{
     proto::{
         DataType, ModelConfig, ModelInput, ModelMetadataResponse, ModelOutput,
-        ModelTransactionPolicy, ServerMetadataResponse, model_metadata_response::TensorMetadata,
+        ModelTransactionPolicy, ServerMetadataResponse, model_input::Format,
+        model_metadata_response::TensorMetadata,
     },
     repository::versions,
     run::loaded,
@@ -18,7 +19,7 @@ use crate::{
     errors::{Cause, Failure},
     run::RequestContext,
     servable::{Named, Ready, Servable},
-    tensors::{self, Port},
+    tensors::{self, ImageFormat, Port},
 };
 
 /// What runs a graph.
@@ -93,6 +94,12 @@ pub(crate) fn config(ready: &Ready) -> ModelConfig {
     let input = |port: Port| ModelInput {
         name: port.name,
         data_type: data_type(port.datatype).into(),
+        format: match port.format {
+            ImageFormat::None => Format::None,
+            ImageFormat::Nhwc => Format::Nhwc,
+            ImageFormat::Nchw => Format::Nchw,
+        }
+        .into(),
         dims: dims(port.shape),
     };
     let output = |port: Port| ModelOutput {
@@ -129,6 +136,16 @@ pub(crate) fn serialize_data_type<S: Serializer>(
 ) -> Result<S::Ok, S::Error> {
     let data_type = DataType::try_from(*number).unwrap_or_default();
     data_type.as_str_name().serialize(serializer)
+}
+
+/// Writes the name of a [`Format`] in the place of its number.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+pub(crate) fn serialize_format<S: Serializer>(
+    number: &i32,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let format = Format::try_from(*number).unwrap_or_default();
+    format.as_str_name().serialize(serializer)
 }
 
 /// The name of a graph and its version.

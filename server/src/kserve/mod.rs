@@ -16,7 +16,7 @@ mod statistics;
 pub(crate) use classification::WantedOutput;
 pub(crate) use metadata::{
     Label, PLATFORM, asked, config, describe, describe_server, find, find_version,
-    serialize_data_type,
+    serialize_data_type, serialize_format,
 };
 pub(crate) use parameters::{BINARY_OUTPUT, Parameters, SequenceControl, Settings, is_set};
 pub(crate) use repository::{index, load, parameters_of, state, unload};

@@ -45,6 +45,19 @@ pub(crate) struct Described {
     /// The dimensions; -1 for one of any length.
     #[serde(default)]
     pub(crate) shape: Vec<i64>,
+    /// The order of the dimensions of an input that is an image, for clients.
+    #[serde(default)]
+    pub(crate) format: ImageFormat,
+}
+
+/// An order of an image's dimensions.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub(crate) enum ImageFormat {
+    #[default]
+    None,
+    Nhwc,
+    Nchw,
 }
 
 impl Declared {
@@ -80,6 +93,13 @@ impl Declared {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// Returns the first output that has a format, which is for inputs.
+    pub(super) fn formatted_output(&self) -> Option<&str> {
+        let mut outputs = self.output.iter();
+        let found = outputs.find(|it| it.format != ImageFormat::None);
+        found.map(|it| it.name.as_str())
     }
 
     /// The streams that are declared, of inputs and of outputs.

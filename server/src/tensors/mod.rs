@@ -7,6 +7,7 @@ mod response_cache;
 
 pub(crate) use declared::Declared;
 use declared::Described;
+pub(crate) use declared::ImageFormat;
 pub(crate) use ports::{
     Port, foreign_input, input_name, input_stream, inputs, is_served, max_batch_size, output_name,
     outputs, response_cache, takes_tensors, to_packet, to_tensor,

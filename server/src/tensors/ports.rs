@@ -4,7 +4,7 @@
 use graphmill_calculators::tensor::{Datatype, Tensor, shown};
 use graphmill_engine::{Packet, Plan, TypeInfo};
 
-use super::{Declared, Described, ResponseCache};
+use super::{Declared, Described, ImageFormat, ResponseCache};
 
 /// The tag of streams that carry text where no node says what they carry.
 const TEXT: &str = "TEXT";
@@ -67,6 +67,8 @@ pub(crate) struct Port {
     pub(crate) datatype: Option<Datatype>,
     /// Its shape, with -1 for what can have any length; empty where nothing says it.
     pub(crate) shape: Vec<i64>,
+    /// The order of its dimensions, where it is an image.
+    pub(crate) format: ImageFormat,
 }
 
 impl Port {
@@ -83,6 +85,7 @@ impl Port {
             stream: stream.to_owned(),
             datatype,
             shape,
+            format: declared.map_or_else(ImageFormat::default, |declared| declared.format),
         }
     }
 
@@ -160,6 +163,11 @@ pub(crate) fn output_name<'a>(plan: &'a Plan, stream: &'a str) -> &'a str {
 pub(crate) fn is_served(plan: &Plan) -> Result<bool, String> {
     if let Some(declared) = plan.attached::<Declared>() {
         let [mut inputs, mut outputs] = declared.streams();
+        if let Some(name) = declared.formatted_output() {
+            return Err(format!(
+                "TensorOptions has a `format` of the output `{name}`, and only inputs have one"
+            ));
+        }
         let unknown = inputs.find(|name| !plan.graph_inputs().any(|input| input == *name));
         let unknown = unknown.map(|name| ("input", name)).or_else(|| {
             let name = outputs.find(|name| !plan.graph_outputs().any(|output| output == *name));

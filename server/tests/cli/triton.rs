@@ -184,6 +184,8 @@ fn check_descriptions(server: &Server) {
         assert_eq!(config["max_batch_size"], 4, "{config}");
         assert_eq!(config["input"][0]["name"], input, "{config}");
         assert_eq!(config["input"][0]["dims"], json!([1, 16, 16]), "{config}");
+        let format = if name == "digits" { "NCHW" } else { "NONE" };
+        assert_eq!(config["input"][0]["format"], format!("FORMAT_{format}"));
         assert_eq!(config["output"][0]["dims"], json!([10]), "{config}");
         assert_eq!(
             config["model_transaction_policy"]["decoupled"], false,
@@ -452,6 +454,11 @@ fn a_configuration_that_does_not_fit_its_model_is_refused_at_its_place() {
             "has `image` as FP32, and not as INT8",
         ),
         (from("\"image\"", "\"img\""), 5, "has no input `img`; "),
+        (
+            from("dims: [ 10 ]", "format: FORMAT_NHWC dims: [ 10 ]"),
+            6,
+            "`format` is for inputs",
+        ),
         (
             from("max_batch_size: 4", "max_batch_size: 0"),
             5,

@@ -55,6 +55,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         .field_attribute(
             "data_type",
             r#"#[serde(serialize_with = "crate::kserve::serialize_data_type")]"#,
+        )
+        .field_attribute(
+            ".inference.ModelInput.format",
+            r#"#[serde(serialize_with = "crate::kserve::serialize_format")]"#,
         );
     for name in WRITTEN {
         builder =

@@ -159,7 +159,6 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
     // Of Triton.
     ("allow_http", WithValue, "REST is always served"),
     ("allow_grpc", WithValue, "gRPC is served with --port"),
-    ("allow_metrics", WithValue, "/metrics is always served"),
     ("allow_gpu_metrics", WithValue, NO_MACHINE),
     ("allow_cpu_metrics", WithValue, NO_MACHINE),
     ("metrics_port", WithValue, "/metrics is served at --rest_port, and alone at --metrics_address"),

@@ -40,6 +40,7 @@ pub(super) fn text(model: &Path) -> Result<String, String> {
                 name,
                 datatype,
                 shape,
+                format: None,
             });
         }
     }

@@ -20,6 +20,8 @@ pub(super) struct Port {
     pub(super) name: String,
     pub(super) datatype: Option<Datatype>,
     pub(super) shape: Vec<i64>,
+    /// The order of its dimensions, where it is an image.
+    pub(super) format: Option<&'static str>,
 }
 
 /// Names of streams, which are narrower than those of tensors.
@@ -78,6 +80,9 @@ pub(super) fn head(streams: &mut Streams, ports: &[Vec<Port>; 2], more: &str) ->
             }
             if let Some(datatype) = port.datatype {
                 let _ = write!(declared, " datatype: {datatype} shape: {:?}", port.shape);
+            }
+            if let Some(format) = port.format {
+                let _ = write!(declared, " format: {format}");
             }
             declared.push_str(" }\n");
         }

@@ -14,10 +14,23 @@ import tritonclient.http.aio as triton_http_aio
 from google.protobuf.descriptor_pool import DescriptorPool
 from grpc_health.v1 import health_pb2 as health
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+from tritonclient.grpc import model_config_pb2 as model_config
 from tritonclient.utils import InferenceServerException, triton_to_np_dtype
 
 X = np.array([[1.0, 2.5], [3.0, 4.0]], dtype=np.float32)
 TEXT = np.array(["grüße".encode()], dtype=np.object_)
+
+
+IMAGES = """
+input_stream: "image"
+output_stream: "same"
+node { calculator: "PassThroughCalculator" input_stream: "image" output_stream: "same" }
+graph_options { [type.googleapis.com/graphmill.TensorOptions] {
+  max_batch_size: 8
+  input { name: "image" datatype: FP32 shape: [-1, 3, 4, 4] format: NCHW }
+  output { name: "same" datatype: FP32 shape: [-1, 3, 4, 4] }
+} }
+"""
 
 
 @pytest.fixture(params=[triton_http, triton_grpc], ids=["http", "grpc"])
@@ -104,6 +117,13 @@ def test_triton_gets_json_back(tensors):
             assert answer.as_numpy("same_text").tolist() == ["grüße"]
 
 
+def test_triton_asks_for_the_classes_of_each_row(triton):
+    module, client = triton
+    outputs = [module.InferRequestedOutput("same_x", class_count=2)]
+    classes = client.infer("mirror", inputs(module), outputs=outputs).as_numpy("same_x")
+    assert classes.tolist() == [[b"2.500000:1", b"1.000000:0"], [b"4.000000:1", b"3.000000:0"]]
+
+
 def test_triton_is_told_what_is_wrong(triton):
     module, client = triton
     with pytest.raises(InferenceServerException, match="does not exist"):
@@ -132,6 +152,8 @@ def test_triton_is_told_what_is_wrong(triton):
         client.update_log_settings({"log_file": "/tmp/log"})
     with pytest.raises(InferenceServerException, match="trace_level.*otlp_endpoint"):
         client.update_trace_settings("mirror", {"trace_level": ["TIMESTAMPS"], "trace_mode": "opentelemetry"})
+    with pytest.raises(InferenceServerException, match="mirror.*no version `9`"):
+        client.infer("mirror", inputs(module), model_version="9")
 
 
 def test_triton_streams(tensors):
@@ -369,3 +391,21 @@ def test_a_stream_of_prompts_tells_whose_each_answer_is(tensors, answers):
         response = result.get_response()
         texts[response.id] = texts.get(response.id, "") + result.as_numpy("text")[0].decode()
     assert texts == {f"q{number}": expected for number, (_, expected) in enumerate(asked)}
+
+
+def test_triton_reads_batches_of_images_as_its_image_client_does(serve_tensors, tmp_path):
+    served = serve_tensors(tmp_path, {"images": IMAGES})
+    with triton_http.InferenceServerClient(served.rest) as client:
+        config = client.get_model_config("images")
+        metadata = client.get_model_metadata("images")
+    assert config["max_batch_size"] == 8 and not config["model_transaction_policy"]["decoupled"]
+    assert config["input"][0]["format"] == "FORMAT_NCHW" and config["input"][0]["dims"] == [3, 4, 4]
+    assert metadata["inputs"][0]["shape"] == [-1, 3, 4, 4]
+    with triton_grpc.InferenceServerClient(served.grpc) as client:
+        config = client.get_model_config("images").config
+        assert (config.max_batch_size, config.model_transaction_policy.decoupled) == (8, False)
+        assert config.input[0].format == model_config.ModelInput.FORMAT_NCHW and list(config.input[0].dims) == [3, 4, 4]
+        image = triton_grpc.InferInput("image", [9, 3, 4, 4], "FP32")
+        image.set_data_from_numpy(np.zeros((9, 3, 4, 4), dtype=np.float32))
+        with pytest.raises(InferenceServerException, match="9 rows"):
+            client.infer("images", [image])

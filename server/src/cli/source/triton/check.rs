@@ -105,6 +105,20 @@ impl Reader<'_> {
             );
             self.warn(place, message);
         }
+        match tensor.format.order() {
+            Some(_) if side == "output" => {
+                self.wrong(place, "`format` is for inputs");
+            }
+            Some(_) if tensor.dims.len() != 3 => {
+                let message = format!(
+                    "`format` is for images, whose `dims` are 3, and `{}` has {}",
+                    tensor.name,
+                    tensor.dims.len()
+                );
+                self.wrong(place, message);
+            }
+            _ => {}
+        }
         if tensor.dims.iter().any(|dim| *dim < -1 || *dim == 0) {
             self.wrong(
                 place,

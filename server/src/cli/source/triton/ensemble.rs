@@ -129,18 +129,18 @@ impl Reader<'_> {
             let pairs = pairs.map(|it| (it.key.clone(), streams.name(&it.value)));
             pairs.collect()
         };
-        let placed = steps.iter().zip(&models).map(|((step, _), it)| Placed {
+        let nodes = steps.iter().zip(&models).map(|((step, _), it)| Placed {
             model: &it.0.config,
             file: whole(&it.0.file(it.1)),
             inputs: wired(&step.input_map),
             outputs: wired(&step.output_map),
         });
-        let placed: Vec<Placed<'_>> = placed.collect();
+        let nodes: Vec<Placed<'_>> = nodes.collect();
         Some(graph::text(
             &ensemble.folder.join(FILE),
             config,
             streams,
-            &placed,
+            &nodes,
         ))
     }
 

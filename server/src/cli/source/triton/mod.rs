@@ -217,14 +217,14 @@ impl Reader<'_> {
         let file = folder.join(FILE);
         let shown = match given {
             Some(_) => "parameters.config".to_owned(),
-            None => file.display().to_string(),
+            None => source(folder).display().to_string(),
         };
         let text = match given {
             Some(config) if config.len() > MAX_BYTES => {
                 Err(format!("it has more than {} MiB", MAX_BYTES >> 20))
             }
             Some(config) => json::text(config),
-            None if file.symlink_metadata().is_err() => Ok(String::new()),
+            None if source(folder) == folder => Ok(String::new()),
             None => read_at_most(&file, MAX_BYTES as u64)
                 .map_err(|error| error.to_string())
                 .and_then(|bytes| {
@@ -323,7 +323,7 @@ impl Reader<'_> {
         config: Option<&str>,
     ) -> Option<Vec<GraphEntry>> {
         let model = self.read(folder, name, config)?;
-        let file = PathBuf::from(format!("graph of {}", folder.join(FILE).display()));
+        let file = PathBuf::from(format!("graph of {}", source(folder).display()));
         if model.backend == Backend::Ensemble {
             let text = self.ensemble(&model)?;
             let entry = GraphEntry::new(name.to_owned(), folder.to_owned(), file);
@@ -367,7 +367,7 @@ impl Reader<'_> {
             outputs: wired(&model.config.output),
         };
         Some(graph::text(
-            &model.folder.join(FILE),
+            &source(&model.folder),
             &model.config,
             streams,
             &[placed],
@@ -387,6 +387,15 @@ impl Reader<'_> {
             .map_err(|why| self.wrong(model.tree.head(), why))
             .ok()?;
         Some(graph::with_options(&text, options))
+    }
+}
+
+/// Returns the configuration in a folder, or the folder where there is none.
+fn source(folder: &Path) -> PathBuf {
+    let file = folder.join(FILE);
+    match file.symlink_metadata() {
+        Ok(_) => file,
+        Err(_) => folder.to_owned(),
     }
 }
 

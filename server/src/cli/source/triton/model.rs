@@ -101,8 +101,8 @@ pub(super) struct TensorConfig {
     pub(super) label_filename: String,
 }
 
-/// The meaning of an input's dimensions, which changes nothing.
-#[derive(Debug, Default, Deserialize)]
+/// The meaning of an input's dimensions, which is for clients.
+#[derive(Copy, Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[expect(
     clippy::enum_variant_names,
@@ -113,6 +113,17 @@ pub(super) enum Format {
     FormatNone,
     FormatNhwc,
     FormatNchw,
+}
+
+impl Format {
+    /// Returns the order of an image's dimensions, where it is one.
+    pub(super) const fn order(self) -> Option<&'static str> {
+        match self {
+            Self::FormatNone => None,
+            Self::FormatNhwc => Some("NHWC"),
+            Self::FormatNchw => Some("NCHW"),
+        }
+    }
 }
 
 /// An element's type, by the names of `config.pbtxt`.
