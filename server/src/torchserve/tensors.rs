@@ -154,6 +154,7 @@ mod tests {
             name: "x".to_owned(),
             datatype: Some(datatype),
             shape: shape.to_vec(),
+            format: None,
         }
     }
 
