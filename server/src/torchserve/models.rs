@@ -80,8 +80,8 @@ pub(crate) fn describe(who: &RequestContext, name: &str, version: &str) -> Resul
 /// Refuses other numbers of workers than the one that graphs have.
 pub(crate) fn check_workers(workers: &[Option<i64>]) -> Result<(), Failure> {
     if workers.iter().flatten().any(|workers| *workers != 1) {
-        let why = "graphs have no workers to scale: sessions run side by side, as the options of \
-                   their nodes say";
+        let why = "a graph has one worker, in which requests run side by side: the options of its \
+                   nodes say how many";
         return Err(Failure::new(Cause::Unsupported, why));
     }
     Ok(())

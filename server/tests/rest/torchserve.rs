@@ -279,7 +279,7 @@ async fn failures_are_told_as_torchserve_tells_them() {
             "",
             501,
             "NotImplementedException",
-            "no workers",
+            "one worker",
         ),
         (
             "PUT",
@@ -616,7 +616,7 @@ async fn folders_are_registered_and_unregistered() {
         ),
         ("url=more&model_name=..", "model_name"),
         ("url=more&handler=text", "handler"),
-        ("url=more&initial_workers=4", "no workers"),
+        ("url=more&initial_workers=4", "one worker"),
     ] {
         let reply = register(query).await;
         let status = if query.contains("workers") { 501 } else { 400 };
