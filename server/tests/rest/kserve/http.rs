@@ -554,7 +554,7 @@ async fn a_graph_keeps_answers_for_requests_with_the_same_inputs() {
 #[tokio::test]
 async fn a_cache_without_room_is_refused_at_its_place() {
     let text = TEXT.to_owned()
-        + r#"graph_options { [type.googleapis.com/graphmill.TensorOptions] { response_cache { max_bytes: 0 } } }"#;
+        + r"graph_options { [type.googleapis.com/graphmill.TensorOptions] { response_cache { max_bytes: 0 } } }";
     let (server, _client) = start(&[("text", &text)]).await;
     let reply = server.get("/v2/models/text/ready").await;
     assert!(
