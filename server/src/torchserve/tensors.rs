@@ -147,6 +147,7 @@ pub(crate) fn json(tensor: &Tensor) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tensors::ImageFormat;
 
     fn port(datatype: Datatype, shape: &[i64]) -> Port {
         Port {
@@ -154,7 +155,7 @@ mod tests {
             name: "x".to_owned(),
             datatype: Some(datatype),
             shape: shape.to_vec(),
-            format: None,
+            format: ImageFormat::None,
         }
     }
 

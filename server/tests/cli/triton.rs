@@ -551,7 +551,7 @@ fn a_model_that_does_not_fit_is_left_out() {
         ("many", &many),
     ]);
     let mut server = Server::start(&["--model-repository", path(root.path())], |_| ());
-    let log = server.says("ready after");
+    let told = server.says("ready after");
     for said in [
         "`wrong` is left out: ",
         "wrong/config.pbtxt:5:72: `1/model.onnx` has `image` in the shape",
@@ -559,7 +559,7 @@ fn a_model_that_does_not_fit_is_left_out() {
         "it has more than 1 MiB",
         "a model has at most 4096 of `input`",
     ] {
-        assert!(log.contains(said), "{said}: {log}");
+        assert!(told.contains(said), "{said}: {told}");
     }
     let names: Vec<String> = states(&server)
         .into_iter()

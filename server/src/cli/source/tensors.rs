@@ -58,10 +58,10 @@ fn plain(tensor: &str) -> String {
         _ => '_',
     };
     let plain: String = tensor.chars().map(allowed).collect();
-    if !plain.starts_with(|it: char| it.is_ascii_lowercase() || it == '_') {
-        format!("t{plain}")
-    } else {
+    if plain.starts_with(|it: char| it.is_ascii_lowercase() || it == '_') {
         plain
+    } else {
+        format!("t{plain}")
     }
 }
 

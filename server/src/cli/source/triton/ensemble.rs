@@ -189,13 +189,12 @@ impl Reader<'_> {
             self.wrong(at, format!("the repository has no model `{name}`"));
             return None;
         }
-        let model = match self.models.get(name) {
-            Some(known) => known.clone()?,
-            None => {
-                let read = self.read(&folder, name, None).map(Rc::new);
-                self.models.insert(name.clone(), read.clone());
-                read?
-            }
+        let model = if let Some(known) = self.models.get(name) {
+            known.clone()?
+        } else {
+            let read = self.read(&folder, name, None).map(Rc::new);
+            self.models.insert(name.clone(), read.clone());
+            read?
         };
         if model.backend != Backend::Onnx {
             let message = format!(
