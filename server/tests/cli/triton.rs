@@ -338,7 +338,7 @@ fn a_model_is_loaded_by_its_name_as_the_repository_or_the_request_has_it() {
             with(
                 &json!({"backend": "onnxruntime", "default_model_filename": "../../more/1/model.onnx"}),
             ),
-            "`default_model_filename` is the name of a file",
+            "`default_model_filename` is a file in the folder of a version, and leads out of it",
         ),
         (
             "digits/load",

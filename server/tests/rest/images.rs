@@ -375,8 +375,8 @@ async fn wrong_images_are_refused_by_name() {
         ),
         (
             "file:///etc/passwd".to_owned(),
-            "invalid_value",
-            "must be an image as",
+            "unsupported_parameter",
+            "fetches none",
         ),
         (
             "data:image/png,AAAA".to_owned(),

@@ -272,7 +272,10 @@ async fn a_reload_in_the_middle_of_a_load_on_demand_loses_no_request() {
         server.until("all wait", wait).await;
         let text = fs::read_to_string(&config).expect("a file");
         fs::write(&config, text.replace("\"other\"", "\"another\"")).expect("writable");
-        fs::write(folder.join("graph.pbtxt"), format!("# Changed.\n{GATED}")).expect("writable");
+        // A file that is written in place could be read in between.
+        let new = folder.join("new");
+        fs::write(&new, format!("# Changed.\n{GATED}")).expect("writable");
+        fs::rename(&new, folder.join("graph.pbtxt")).expect("writable");
         let reload = read(server.post("/v1/config/reload", ""));
         let opens = async { fs::remove_file(folder.join("gate")).expect("it was there") };
         let (reloaded, ()) = tokio::join!(reload, opens);

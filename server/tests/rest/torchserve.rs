@@ -758,8 +758,9 @@ async fn a_version_becomes_the_default_and_others_are_unregistered() {
     );
     assert_eq!(default().await, "2");
     // KServe's protocol follows, and a reload leaves it.
-    let metadata = server.get("/v2/models/more").await.json();
-    assert_eq!(metadata["versions"], json!(["2"]));
+    let run = json!({"inputs": [{"name": "x", "datatype": "BYTES", "shape": [1], "data": ["a"]}]});
+    let run = read(server.post("/v2/models/more/infer", run.to_string())).await;
+    assert_eq!(run.json()["model_version"], "2", "{}", run.text);
     assert!(read(server.post("/v1/config/reload", "")).await.status < 300);
     assert_eq!(default().await, "2");
     assert_eq!(put("more/9.0/set-default").await.status, 404);
