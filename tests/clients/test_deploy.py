@@ -43,7 +43,7 @@ EVERYTHING = {
 }
 MODEL = (ROOT / "demos/tiny_chat/model.gguf").read_bytes()
 DOWNLOAD = {"model": {"url": "http://models.example.com:8080/tiny/model.gguf?download=true", "sha256": hashlib.sha256(MODEL).hexdigest()}}
-NAMED = {"model": {"source": "org/model-GGUF:Q8_0"}, "env": [{"name": "HF_TOKEN", "value": "secret"}]}
+NAMED = {"model": {"source": "Qwen/Qwen3-0.6B-GGUF:Q8_0"}, "env": [{"name": "HF_TOKEN", "value": "secret"}]}
 GRAPHS = {
     "config.json": json.dumps({"model_config_list": [], "mediapipe_config_list": [{"name": "chat", "base_path": ".", "graph_path": "chat.pbtxt"}]}),
     "chat.pbtxt": (ROOT / "deploy/kserve/graph.pbtxt").read_text().replace("/mnt/models", "/usr/share/graphmill/demos/tiny_chat"),

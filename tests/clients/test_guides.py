@@ -49,6 +49,7 @@ MIRROR = """sed -i 's|"mediapipe_config_list": .|&{ "name": "mirror", "base_path
 PREPARED = {
     "docs/guide/access.md": "openssl req -x509 -newkey ed25519 -nodes -keyout server.key -out server.crt -subj /CN=localhost 2>/dev/null",
     "docs/guide/get-a-model.md": "graphmill quantize --allow_requantize demos/tiny_chat/model.gguf model-BF16.gguf BF16",
+    "docs/guide/llama-server.md": "cp demos/tiny_chat/model.gguf .",
     "docs/guide/models.md": "mkdir -p models/qwen3 && cp demos/tiny_chat/model.gguf models/qwen3/Qwen3-0.6B-Q8_0.gguf",
     "docs/guide/observing.md": "cp graphs/chat/graph.pbtxt graphs/chat/edited.pbtxt",
     "docs/guide/onnx.md": "cp demos/digits/model.onnx .",
