@@ -44,8 +44,14 @@ struct ToLoad {
 }
 
 impl<'a> Reload<'a> {
-    /// Finds out which graphs stay as they are.
-    pub(super) fn new(old: &'a Servables, config: Config, seen: &mut FileStamps) -> Self {
+    /// Finds out which graphs stay as they are: all but those of the name `only`, if there is one,
+    /// whatever has become of their files.
+    pub(super) fn new(
+        old: &'a Servables,
+        config: Config,
+        seen: &mut FileStamps,
+        only: Option<&str>,
+    ) -> Self {
         let mut new = old.succeeded_by(config);
         let mut changes = Changes::default();
         let gone = old.iter().map(Servable::name);
@@ -56,9 +62,10 @@ impl<'a> Reload<'a> {
         for entry in new.config.graphs.clone() {
             let id = entry.id();
             let before = old.get(&id);
-            if let Some(before) =
-                before.filter(|it| same_subgraphs && *it.entry() == entry && it.stays())
-                && before.made().seen.is_still(&new.check(&entry).0.seen)
+            let is_other = only.is_some_and(|name| name != entry.name);
+            if let Some(before) = before.filter(|it| same_subgraphs && *it.entry() == entry)
+                && (is_other
+                    || before.stays() && before.made().seen.is_still(&new.check(&entry).0.seen))
             {
                 seen.extend(&before.made().seen);
                 new.put(Arc::clone(before));

@@ -178,7 +178,7 @@ impl Served {
 
     /// Reads the configuration again and takes it in the place of the present one.
     pub(crate) fn reload(&self) -> Result<Changes, Refused> {
-        self.reload_with(|config| config)
+        self.reload_with(None, |config| config)
     }
 
     /// Reads a model of a repository again, with a configuration in JSON in the place of its own if
@@ -197,7 +197,7 @@ impl Served {
             reason,
             diagnostics: Vec::new(),
         })?;
-        self.reload_with(|mut config| {
+        self.reload_with(Some(name), |mut config| {
             let graphs = &mut config.graphs;
             let at = graphs.iter().position(|graph| graph.name == name);
             let at = at.unwrap_or(graphs.len());
@@ -212,12 +212,18 @@ impl Served {
         self.model_reader.is_some()
     }
 
-    fn reload_with(&self, change: impl FnOnce(Config) -> Config) -> Result<Changes, Refused> {
+    /// Reloads the graphs of the name `only`, or all if there is none, of a configuration that is
+    /// changed.
+    fn reload_with(
+        &self,
+        only: Option<&str>,
+        change: impl FnOnce(Config) -> Config,
+    ) -> Result<Changes, Refused> {
         let mut looked = self.looking();
         let started = Instant::now();
         let old = self.now();
         let mut seen = self.config_seen(&old.config);
-        let outcome = self.next(&old, &mut seen, change);
+        let outcome = self.next(&old, &mut seen, only, change);
         // What is wrong may be put right in the files of the old graphs as well as of the new.
         seen.extend(&looked.again());
         *looked = seen;
@@ -258,6 +264,7 @@ impl Served {
         &self,
         old: &Arc<Servables>,
         seen: &mut FileStamps,
+        only: Option<&str>,
         change: impl FnOnce(Config) -> Config,
     ) -> Result<(Arc<Servables>, Changes), Refused> {
         let config = match (&self.config_path, &self.lister) {
@@ -267,7 +274,7 @@ impl Served {
         };
         let config = change(config);
         config.places.iter().for_each(|place| seen.look(place));
-        let (new, changes) = Reload::new(old, config, seen).load(seen, self.policy)?;
+        let (new, changes) = Reload::new(old, config, seen, only).load(seen, self.policy)?;
         Ok((Arc::new(new), changes))
     }
 

@@ -296,6 +296,9 @@ fn a_model_is_loaded_by_its_name_as_the_repository_or_the_request_has_it() {
     assert_eq!(change("more/load", &json!({})), json!({}));
     let more = ["more", "1", "READY"].map(str::to_owned);
     assert_eq!(states(&server), [out("1"), out("3"), more.clone()]);
+    // Nor does another one whose file is gone keep a model from being loaded.
+    let file = root.path().join("more/1/model.onnx");
+    fs::rename(&file, root.path().join("away")).expect("writable");
 
     // Protocol buffers in JSON: names in either form, long numbers as texts, maps as objects.
     let mut config = json!({
@@ -310,6 +313,7 @@ fn a_model_is_loaded_by_its_name_as_the_repository_or_the_request_has_it() {
         "parameters": {"any": {"string_value": "1"}}, "metric_tags": {}, "model_warmup": [], "optimization": null,
     });
     assert_eq!(change("digits/load", &with(&config)), json!({}));
+    fs::rename(root.path().join("away"), &file).expect("writable");
     let ready = |name: &str, version: &str| [name, version, "READY"].map(str::to_owned);
     assert_eq!(states(&server), [ready("digits", "2"), more.clone()]);
     assert!(infer(&server, "digits", "image", 2)["outputs"].is_array());
