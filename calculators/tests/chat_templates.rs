@@ -144,6 +144,9 @@ fn runaway_templates_end_with_an_error() {
     assert_eq!(nested, Ok("[".repeat(60) + &"]".repeat(60)));
     for source in [
         "{{ 'x' * 100000000 }}",
+        "{{ (['a' * 5000000] * 10000) | sort | length }}",
+        "{{ (['a' * 5000000] * 10000) | max | length }}",
+        "{{ (['a' * 9000000] * 90000) | select('lower') | list | length }}",
         "{{ range(1000000) }}",
         "{% set __py_add = 1 %}",
         "{% macro __py_eq() %}{% endmacro %}",

@@ -180,6 +180,10 @@ impl Cache {
         };
         let mut links = Vec::new();
         for (snapshot, mut files) in self.snapshots(&name.repository) {
+            // What lies elsewhere is not the cache's.
+            if snapshot.is_symlink() {
+                continue;
+            }
             // A snapshot without the model keeps its files.
             let mut gone: Vec<String> = match (choose(&files, name), projector(&files, wanted)) {
                 (Ok(choice), _) => choice.model.iter().map(|it| it.path.clone()).collect(),

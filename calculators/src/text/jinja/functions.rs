@@ -7,7 +7,7 @@ use chrono::NaiveDateTime;
 use minijinja::value::{DynObject, Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error};
 
-use super::budget::bounded;
+use super::budget::{self, bounded};
 use super::json;
 use super::operators::{OPERATORS, apply, remainder, visit};
 use super::text::weighed;
@@ -86,6 +86,8 @@ fn install_tests(environment: &mut Environment<'static>) {
     environment.add_test("divisibleby", |a: &Value, b: &Value| is_rest(a, b, 0));
     environment.add_test("even", |value: &Value| is_rest(value, &Value::from(2), 0));
     environment.add_test("odd", |value: &Value| is_rest(value, &Value::from(2), 1));
+    environment.add_test("lower", |value: &Value| is_all(value, char::is_lowercase));
+    environment.add_test("upper", |value: &Value| is_all(value, char::is_uppercase));
     environment.add_test("callable", |value: &Value| value.kind() == ValueKind::Plain);
     environment.add_test("iterable", |value: &Value| is_iterable(Type::of(value)));
     environment.add_test("mapping", |value: &Value| Type::of(value) == Type::Dict);
@@ -95,6 +97,15 @@ fn install_tests(environment: &mut Environment<'static>) {
     for name in ["endingwith", "int", "safe", "startingwith"] {
         environment.remove_test(name);
     }
+}
+
+/// Returns true if all characters of a text are of a kind.
+fn is_all(value: &Value, is_kind: impl Fn(char) -> bool) -> Result<bool, Error> {
+    bounded(|| {
+        budget::search(value);
+        budget::check()?;
+        Ok(value.as_str().is_some_and(|text| text.chars().all(is_kind)))
+    })
 }
 
 fn is_rest(value: &Value, divisor: &Value, rest: i32) -> Result<bool, Error> {

@@ -32,7 +32,10 @@ fn follow(value: &Value, path: &Value, missing: &Value) -> Result<Value, Error> 
 fn folded(item: &Value, path: &Value, missing: &Value, exact: &Value) -> Result<Value, Error> {
     let key = follow(item, path, missing)?;
     Ok(match key.as_str() {
-        Some(text) if !exact.is_true() => Value::from(text.to_lowercase()),
+        Some(text) if !exact.is_true() => {
+            budget::take(text.len())?;
+            Value::from(text.to_lowercase())
+        }
         _ => key,
     })
 }
@@ -152,7 +155,11 @@ pub(super) fn select(
         values[0] = follow(&item, &path, &Value::UNDEFINED)?;
         let holds = match &test {
             None => values[0].is_true(),
-            Some(test) => state.perform_test(test, &values)?,
+            Some(test) => {
+                budget::search(&values[0]);
+                budget::check()?;
+                state.perform_test(test, &values)?
+            }
         };
         if holds == name.starts_with("select") {
             kept.push(item);

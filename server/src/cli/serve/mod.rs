@@ -124,7 +124,8 @@ pub(super) struct Arguments {
     allow_graph_edits: bool,
     /// Lets requests bring a chat template of their own: `chat_template`.
     ///
-    /// A template is a program. Its work and its memory are bounded, as those of a model's are.
+    /// A template is a program. Its memory is bounded, and its work is counted, but not to the last
+    /// step: some can keep a thread busy for longer than a prompt does. It is for clients you know.
     #[arg(help_heading = heading::SECURITY, long)]
     trust_request_chat_template: bool,
     /// Lets operators register the folders in this one, and unregister graphs: `POST /models` and
