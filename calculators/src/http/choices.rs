@@ -236,7 +236,7 @@ fn answer(
     })
 }
 
-/// What a request is told of its prompt.
+/// The parts of an answer that describe the prompt.
 #[derive(Serialize)]
 pub(super) struct ToldPrompt<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]

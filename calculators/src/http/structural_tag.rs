@@ -170,7 +170,7 @@ fn of(format: Format, place: &str) -> Result<Constraint> {
     })
 }
 
-/// What a tag begins with, and the rest of it.
+/// Splits a tag into the text it begins with and the constraint of the rest.
 fn divided(tag: Tag, place: &str) -> Result<(String, Constraint)> {
     let Tag {
         begin,

@@ -86,9 +86,9 @@ pub struct GenerationParams {
 pub struct Truncation {
     /// The field of the request that asks for it; errors name it.
     pub field: &'static str,
-    /// Most tokens; none for what leaves room for the answer in the model's context.
+    /// Maximum number of tokens; `None` leaves room for the answer in the model's context.
     pub tokens: Option<u32>,
-    /// That room, in tokens.
+    /// Room for the answer, in tokens.
     pub room: u32,
     /// True if the beginning of the prompt is kept, false if its end is.
     pub keeps_beginning: bool,

@@ -39,7 +39,7 @@ pub struct TextLogprob {
     pub bytes: Vec<u8>,
     /// The natural logarithm of its probability; none for the first token of a prompt.
     pub logprob: Option<f32>,
-    /// How many tokens are at least as likely, with itself: of tokens of a prompt.
+    /// Number of tokens that are at least as likely, itself included; only for tokens of a prompt.
     pub rank: Option<u32>,
     /// The likeliest tokens at its place, likeliest first.
     pub top: Vec<LikelyToken>,
