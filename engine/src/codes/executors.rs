@@ -57,7 +57,7 @@ output_stream: "out"
 node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" executor: "pool" }"#,
 };
 
-/// A reserved executor name.
+/// A node or executor with a reserved executor name.
 pub static RESERVED_EXECUTOR: Code = Code {
     number: 703,
     title: "reserved executor name",

@@ -273,7 +273,7 @@ fn nesting_without_end() {
         1 | ode { node { node { node { node { node { node { node { node { node { node { node { node { node { node { node { node { no
           |                                                             ^ one too many
           |
-          = note: at graph.pbtxt:1:706, of which line only a part is shown
+          = note: at graph.pbtxt:1:706; only a part of the line is shown
         "#
     );
 }
