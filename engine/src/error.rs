@@ -23,7 +23,7 @@ pub enum Kind {
     FailedPrecondition,
     /// A limit is reached (queue, cache, memory). A later or smaller request may succeed.
     ResourceExhausted,
-    /// The request's deadline passed.
+    /// The request's deadline passed before the session ended.
     DeadlineExceeded,
     /// The caller cancelled or disconnected.
     Cancelled,
@@ -49,7 +49,7 @@ pub struct Error {
     pub code: Option<Cow<'static, str>>,
     /// Field of the request that is wrong, such as `temperature`.
     pub field: Option<Cow<'static, str>>,
-    /// Underlying failure, for logs.
+    /// Failure that caused this one, for logs.
     pub source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 

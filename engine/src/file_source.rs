@@ -13,7 +13,7 @@ pub trait FileSource: Send + Sync {
     /// Resolves a path of a graph file. Relative paths start at the graph's folder.
     fn resolve(&self, path: &Path) -> PathBuf;
 
-    /// Reads a file completely.
+    /// Reads a file completely into memory.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
     /// Checks that a file can be read, if possible without reading it.

@@ -188,7 +188,7 @@ pub struct ResourceCache {
 }
 
 impl ResourceCache {
-    /// Makes an empty cache.
+    /// Makes a cache without any resource.
     pub fn new() -> Self {
         Self::default()
     }

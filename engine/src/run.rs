@@ -79,7 +79,7 @@ impl RunCx {
 
 /// The source of time for sessions and nodes. Tests can stop it.
 pub trait Clock: Send + Sync + std::fmt::Debug {
-    /// Returns the current time.
+    /// Returns the current time, which never decreases.
     fn now(&self) -> Instant;
     /// Resolves at `at` or later.
     fn sleep_until(&self, at: Instant) -> Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -8,7 +8,6 @@ use std::ops::Range;
 
 use graphmill_grammar::span::Span;
 
-/// One connected port.
 #[derive(Clone, Debug)]
 pub(crate) struct TagEntry {
     pub(crate) tag: String,

@@ -22,9 +22,9 @@ impl Timestamp {
     pub const UNSTARTED: Self = Self(i64::MIN + 1);
     /// A packet here comes before all others and is the only one of its stream: a header.
     pub const PRE_STREAM: Self = Self(i64::MIN + 2);
-    /// Smallest ordinary timestamp.
+    /// Smallest timestamp of ordinary packets.
     pub const MIN: Self = Self(i64::MIN + 3);
-    /// Largest ordinary timestamp.
+    /// Largest timestamp of ordinary packets.
     pub const MAX: Self = Self(i64::MAX - 3);
     /// A packet here comes after all others and is the only one of its stream: a summary.
     pub const POST_STREAM: Self = Self(i64::MAX - 2);
@@ -32,7 +32,7 @@ impl Timestamp {
     pub const ONE_OVER_POST_STREAM: Self = Self(i64::MAX - 1);
     /// A bound only: the stream is closed. Also the input timestamp while a node closes.
     pub const DONE: Self = Self(i64::MAX);
-    /// Ordinary timestamp zero.
+    /// Timestamp zero, an ordinary one.
     pub const ZERO: Self = Self(0);
 
     /// Makes the ordinary timestamp nearest to `value`.

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::span::{FileId, Span, Spanned};
 
-/// A parsed file.
+/// A parsed file: its fields and comments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct File {
     /// File in the source map.
@@ -25,7 +25,7 @@ pub struct File {
 /// A message: the fields between `{` and `}`, between `<` and `>`, or of a whole file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// Location, delimiters included.
+    /// Location of the whole message, delimiters included.
     pub span: Span,
     /// Opening and closing delimiter; `None` at the top level of a file.
     pub delimiters: Option<(Span, Span)>,
@@ -67,11 +67,11 @@ impl Message {
 pub struct Field {
     /// Location from the name to the end of the value.
     pub span: Span,
-    /// Name with its location.
+    /// Name of the field, with its location.
     pub name: Name,
     /// Colon after the name, if there is one.
     pub colon: Option<Span>,
-    /// Value with its location.
+    /// Value of the field, with its location.
     pub value: Value,
     /// Separator `,` or `;` after the value, if there is one.
     pub separator: Option<Span>,
@@ -96,9 +96,9 @@ impl Field {
 /// The name of a field as it is written. The span includes brackets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// Location, brackets included.
+    /// Location in the file, brackets included.
     pub span: Span,
-    /// Name in parsed form.
+    /// Name without brackets, in parsed form.
     pub kind: NameKind,
 }
 
@@ -156,9 +156,9 @@ pub type Value = Spanned<ValueKind>;
 /// The syntactic form of a value, before a schema decides its type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ValueKind {
-    /// A message: `{ .. }` or `< .. >`.
+    /// A message in delimiters: `{ .. }` or `< .. >`.
     Message(Message),
-    /// A list: `[ .. ]`, never nested.
+    /// A list of values: `[ .. ]`, never nested.
     List(Vec<Value>),
     /// A string: one or several adjacent literals.
     String(StringValue),
@@ -192,7 +192,7 @@ impl ValueKind {
         }
     }
 
-    /// Makes a decimal number.
+    /// Makes a number in decimal notation.
     pub fn integer(value: i64) -> Self {
         Self::Number(Number {
             negative: value < 0,
@@ -226,7 +226,7 @@ impl ValueKind {
 pub struct Number {
     /// Set if a `-` precedes the number.
     pub negative: bool,
-    /// Number without its sign.
+    /// Number without its sign, parsed.
     pub literal: Literal,
 }
 
@@ -235,7 +235,7 @@ pub struct Number {
 pub enum Literal {
     /// An integer that fits in 64 bits.
     Integer {
-        /// Notation in the file.
+        /// Notation of the integer in the file.
         radix: Radix,
         /// Value without its sign.
         value: u64,
@@ -249,11 +249,11 @@ pub enum Literal {
 /// The notation of an integer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Radix {
-    /// Decimal: `0`, `10`.
+    /// Decimal notation, such as `0` and `10`.
     Decimal,
-    /// Octal: `017`.
+    /// Octal notation, such as `017`.
     Octal,
-    /// Hexadecimal: `0x1F`.
+    /// Hexadecimal notation, such as `0x1F`.
     Hexadecimal,
 }
 
@@ -272,7 +272,7 @@ pub struct StringValue {
 /// One string literal of a [`StringValue`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StringPiece {
-    /// Location, quotes included.
+    /// Location in the file, quotes included.
     pub span: Span,
     /// Start of its bytes in [`StringValue::bytes`].
     pub start: usize,

@@ -41,7 +41,7 @@ impl fmt::Display for Severity {
 /// A location with a short text about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Location in a file.
+    /// Location in a file, or [`Span::NONE`].
     pub span: Span,
     /// Text shown at the location; may be empty.
     pub text: String,
@@ -50,7 +50,7 @@ pub struct Label {
 /// A replacement of a part of a file. An empty span inserts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// Part to replace.
+    /// Part of a file to replace.
     pub span: Span,
     /// New text of the part.
     pub replacement: String,
@@ -68,17 +68,17 @@ pub struct Hint {
 /// A mistake in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Kind of mistake.
+    /// Kind of mistake, with its explanation.
     pub code: &'static Code,
-    /// Error or warning.
+    /// Severity: the file is unusable, or probably not as intended.
     pub severity: Severity,
     /// Headline: one sentence, lower case, no full stop.
     pub message: String,
-    /// Location of the mistake.
+    /// Location of the mistake, with a text about it.
     pub primary: Label,
     /// Other locations that explain it, such as the first of two definitions.
     pub secondary: Vec<Label>,
-    /// Advice for the user.
+    /// Advice for the user, in the order of display.
     pub hints: Vec<Hint>,
 }
 

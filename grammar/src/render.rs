@@ -253,11 +253,11 @@ impl Window {
 /// from 0.
 #[derive(Clone, Debug, Serialize)]
 pub struct Json<'a> {
-    /// Code, such as `GM0123`.
+    /// Code of the mistake, such as `GM0123`.
     pub code: String,
-    /// Title of the code.
+    /// Title of the code, in a few words.
     pub title: &'static str,
-    /// Severity: `error` or `warning`.
+    /// Severity of the mistake: `error` or `warning`.
     pub severity: &'static str,
     /// Headline: one sentence, lower case, no full stop.
     pub message: &'a str,
@@ -272,13 +272,13 @@ pub struct Json<'a> {
 /// A location in a file with a short text about it.
 #[derive(Clone, Debug, Serialize)]
 pub struct JsonPlace<'a> {
-    /// Name of the file.
+    /// Name of the file as messages show it.
     pub file: &'a str,
-    /// First line, from 1.
+    /// First line of the location, from 1.
     pub line: usize,
     /// First column in characters, from 1.
     pub column: usize,
-    /// Last line, from 1.
+    /// Last line of the location, from 1.
     pub end_line: usize,
     /// Column after the last character.
     pub end_column: usize,

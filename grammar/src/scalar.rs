@@ -19,7 +19,7 @@ pub(crate) enum Mismatch {
     Type(Wanted),
     /// The value is a number outside the allowed range.
     Range {
-        /// Range that is allowed.
+        /// Range of numbers that is allowed.
         expected: String,
     },
     /// The value is a string, but its bytes are not text.

@@ -54,7 +54,7 @@ impl Span {
         self.file == FileId::NONE
     }
 
-    /// Returns the byte range.
+    /// Returns the byte range, to slice the file's text.
     pub fn range(self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
@@ -163,7 +163,7 @@ impl<T: fmt::Display> fmt::Display for Spanned<T> {
 /// A line and a column. Both count from 1; the column counts characters.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LineCol {
-    /// Line, from 1.
+    /// Line in the file, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
@@ -191,7 +191,7 @@ impl Source {
         &self.name
     }
 
-    /// Returns the whole text.
+    /// Returns the whole text of the file.
     pub fn text(&self) -> &str {
         &self.text
     }

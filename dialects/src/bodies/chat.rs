@@ -54,7 +54,7 @@ pub struct Chat {
 pub enum Conversation {
     /// Text of one user message.
     Said(String),
-    /// Messages in order.
+    /// Messages of several authors, in order.
     Messages(Vec<Map<String, Value>>),
 }
 
@@ -107,7 +107,7 @@ pub const PLAIN: &[Plain] = &plain! {
     "add_special_tokens": Only(&["false"]),
     /// Has no effect: verbosity cannot be controlled.
     "verbosity": Only(&[r#""low""#, r#""medium""#, r#""high""#]),
-    /// Only text is generated.
+    /// Only text is generated, whatever the input.
     "modalities": Only(&[r#"["text"]"#]),
     /// Only text is generated, no sound.
     "audio": Only(&[]),

@@ -42,9 +42,9 @@ pub struct Parameters {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PathFields {
-    /// Name of the graph.
+    /// Name of the graph in the path.
     pub model_name: Option<String>,
-    /// Version of the graph.
+    /// Version of the graph in the path, if there is one.
     pub model_version: Option<String>,
 }
 

@@ -72,7 +72,7 @@ pub enum Grammar {
 /// A schema with its name.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct NamedSchema {
-    /// JSON schema.
+    /// JSON schema that the text matches.
     pub schema: Value,
 }
 
@@ -85,11 +85,11 @@ pub const GENERATE: &[Plain] = &plain! {
     "prompt": Only(&[]),
     /// Only one text is generated.
     "n": Only(&["1"]),
-    /// Use `return_full_text`.
+    /// Use `return_full_text`, which repeats `inputs`.
     "echo": Only(&["false"]),
-    /// Use `details` and `top_n_tokens`.
+    /// Use `details` and `top_n_tokens` for log probabilities.
     "logprobs": Only(&[]),
-    /// Texts have no watermark.
+    /// Generated texts never have a watermark.
     "watermark": Only(&["false"]),
     /// Name an adapter in `model`: `graph:adapter`.
     "adapter_id": Only(&[]),
@@ -103,14 +103,14 @@ pub(super) fn stream(only: &'static [&'static str]) -> [Plain; 1] {
     }
 }
 
-/// Fields of TEI's `embed`.
+/// Fields of TEI's `embed`, which makes vectors.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Embed {
     /// Name of the graph that answers. Optional if only one graph embeds.
     #[schemars(length(min = 1))]
     pub model: Option<String>,
-    /// Texts to embed.
+    /// Texts to embed: a string or an array.
     #[schemars(schema_with = "inputs")]
     pub inputs: Option<Text<String>>,
     /// Scales each vector to length 1; the default is the node's `normalize_embeddings`.
@@ -131,7 +131,7 @@ pub const EMBED: &[Plain] = &plain! {
     "prompt_name": Only(&[]),
 };
 
-/// Fields of TEI's `similarity`.
+/// Fields of TEI's `similarity`, which compares texts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Similarity {
@@ -156,7 +156,7 @@ pub struct Sentences {
     pub sentences: Vec<String>,
 }
 
-/// Parameters of a comparison.
+/// The parameters of a comparison of texts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("additionalProperties" = false))]
@@ -165,7 +165,7 @@ pub struct SimilarityParameters {
     pub truncate: Option<bool>,
 }
 
-/// Fields of TEI's `rerank`.
+/// Fields of TEI's `rerank`, which ranks texts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Rerank {

@@ -38,17 +38,17 @@ pub const GENERATION: &[Plain] = &plain! {
     "max_tokens": Alias("n_predict"),
     /// Alternative name of `n`, the number of choices.
     "n_cmpl": Alias("n"),
-    /// Use `n_probs`.
+    /// Use `n_probs` for log probabilities.
     "logprobs": Only(&[]),
     /// Answers do not repeat the prompt.
     "echo": Only(&["false"]),
-    /// Use `/infill`.
+    /// Use `/infill` for text with a gap.
     "suffix": Only(&[r#""""#]),
     /// Probabilities are those of the model, before sampling.
     "post_sampling_probs": Only(&["false"]),
 };
 
-/// Field that selects adapters.
+/// The field that selects adapters for one request.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Adapters {
@@ -67,7 +67,7 @@ pub struct Adapter {
     pub scale: f32,
 }
 
-/// Fields of `/completion`.
+/// Fields of `/completion`, which continues prompts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Completion {
@@ -76,13 +76,13 @@ pub struct Completion {
     pub prompt: ReadApart,
 }
 
-/// Fields of `/infill`.
+/// Fields of `/infill`, which fills a gap in a text.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Infill {
-    /// Text before the gap.
+    /// Text before the gap, followed by that of `prompt`.
     pub input_prefix: Option<String>,
-    /// Text after the gap.
+    /// Text after the gap to fill.
     pub input_suffix: Option<String>,
     /// Other texts, such as files, each with a `text` and an optional `filename`.
     #[schemars(length(max = MAX_PROMPTS))]
@@ -94,13 +94,13 @@ pub struct Infill {
 /// A text beside the one with the gap.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Extra {
-    /// Contents of the text.
+    /// Contents of the text, such as those of a file.
     pub text: String,
     /// File name of the text.
     pub filename: Option<String>,
 }
 
-/// Fields of `/embedding`.
+/// Fields of `/embedding`, which makes vectors.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Embedding {

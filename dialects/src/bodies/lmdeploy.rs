@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{Text, chat, shapes};
 use crate::{limits::MAX_PROMPTS, schema::Plain};
 
-/// Fields of `chat/interactive`.
+/// Fields of `chat/interactive`, a conversation that the server keeps.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Interactive {
@@ -52,20 +52,20 @@ pub const INTERACTIVE: &[Plain] = &plain! {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct History {
-    /// Earlier messages in order.
+    /// Earlier messages of the conversation, in order.
     pub history: Vec<Map<String, Value>>,
-    /// Number of their tokens.
+    /// Number of tokens of the earlier messages.
     pub history_tokens: u32,
 }
 
-/// Fields of `encode`.
+/// Fields of `encode`, which returns tokens.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Encode {
     /// Name of the graph that answers. Optional if only one graph generates.
     #[schemars(length(min = 1))]
     pub model: String,
-    /// Texts to tokenize.
+    /// Texts to tokenize: a string or an array.
     #[schemars(schema_with = "input")]
     pub input: Option<Text<String>>,
     /// Tokenizes the prompt of a chat whose only message is the text.

@@ -15,7 +15,7 @@ use crate::{
     schema::Plain,
 };
 
-/// Fields of `messages` requests.
+/// Fields of requests to `messages`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Messages {
@@ -90,14 +90,14 @@ fn client_tools(_: &mut SchemaGenerator) -> Schema {
     Schema::try_from(tools).unwrap_or_default()
 }
 
-/// Changes of earlier messages.
+/// Changes of earlier messages, which this server never makes.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ContextManagement {
-    /// Changes in order.
+    /// Changes in order; all of them are ignored.
     #[schemars(length(max = 64))]
     pub edits: Vec<Edit>,
-    /// Unknown fields.
+    /// Unknown fields, which are named in the header `x-ignored-fields`.
     #[serde(flatten)]
     #[schemars(skip)]
     #[expect(clippy::zero_sized_map_values, reason = "a set reads no map")]
@@ -107,7 +107,7 @@ pub struct ContextManagement {
 /// A change of earlier messages.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Edit {
-    /// Kind of the change.
+    /// Kind of the change, for the header `x-ignored-fields`.
     #[serde(rename = "type")]
     pub kind: String,
 }
@@ -115,7 +115,7 @@ pub struct Edit {
 /// A message of a conversation.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Message {
-    /// Role of the author.
+    /// Role of the author, `user` for results of tools.
     #[schemars(extend("enum" = ["user", "assistant", "system"]))]
     pub role: String,
     /// Text or blocks of the message.
@@ -127,29 +127,29 @@ pub struct Message {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[schemars(extend("x-unsupported" = "messages are text, images, documents of text, thoughts, calls and results"))]
 pub enum Block {
-    /// Text of a message.
+    /// Text of a message, from any author.
     Text(Said),
     /// An image from the user.
     Image(Image),
-    /// Reasoning of the assistant.
+    /// Reasoning of the assistant before its answer.
     Thinking {
-        /// Text of the reasoning.
+        /// Text of the reasoning, which the template gets.
         thinking: String,
     },
     /// Reasoning in encrypted form, which only its provider can read.
     RedactedThinking,
     /// A tool call of the assistant.
     ToolUse {
-        /// Identifier of the call.
+        /// Identifier of the call, which its result repeats.
         id: String,
-        /// Name of the tool.
+        /// Name of the tool to call.
         name: String,
-        /// Arguments as an object.
+        /// Arguments of the call as an object; the default is empty.
         input: Option<Map<String, Value>>,
     },
     /// The result of a tool call.
     ToolResult {
-        /// Identifier of the call.
+        /// Identifier of the call that led to the result.
         tool_use_id: String,
         /// Result as text or blocks.
         content: Option<Text<ResultBlock>>,
@@ -162,7 +162,7 @@ pub enum Block {
     SearchResult(SearchResult),
     /// A summary of the conversation before it.
     Compaction {
-        /// Text of the summary.
+        /// Text of the summary; without one, the block is ignored.
         content: Option<String>,
     },
     /// Calls of the provider's tools and their results, which are left out.
@@ -175,14 +175,14 @@ pub enum Block {
     OfProvider,
 }
 
-/// A document.
+/// A document, which the prompt contains as text.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Document {
     /// Source of the document's text.
     pub source: DocumentSource,
-    /// Title of the document.
+    /// Title of the document, written before its text.
     pub title: Option<String>,
-    /// Remarks about the document.
+    /// Remarks about the document, written before its text.
     pub context: Option<String>,
 }
 
@@ -191,12 +191,12 @@ pub struct Document {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[schemars(extend("x-unsupported" = "documents are text"))]
 pub enum DocumentSource {
-    /// A text file.
+    /// A text file with its contents inline.
     Text {
-        /// Contents of the file.
+        /// Contents of the file as text.
         data: String,
     },
-    /// Text blocks.
+    /// Text blocks instead of a file.
     Content {
         /// Text, as a string or in blocks.
         content: Text<Said>,
@@ -208,9 +208,9 @@ pub enum DocumentSource {
 pub struct SearchResult {
     /// Address or name of the source.
     pub source: String,
-    /// Title of the source.
+    /// Title of the source, written before the texts.
     pub title: String,
-    /// Texts that were found.
+    /// Texts that were found in the source.
     pub content: Vec<Said>,
 }
 
@@ -228,7 +228,7 @@ pub enum SystemBlock {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[schemars(extend("x-unsupported" = "results are text, images, documents of text and tools"))]
 pub enum ResultBlock {
-    /// Text of the result.
+    /// Text of the result for the model.
     Text(Said),
     /// An image in the result.
     Image(Image),
@@ -238,7 +238,7 @@ pub enum ResultBlock {
     SearchResult(SearchResult),
     /// A tool found by a search.
     ToolReference {
-        /// Name of the tool.
+        /// Name of the tool that can be called.
         tool_name: String,
     },
 }
@@ -259,17 +259,17 @@ pub enum Source {
     Base64 {
         /// Media type of the file.
         media_type: String,
-        /// Contents in Base64.
+        /// Contents of the file in Base64.
         data: String,
     },
     /// The URL of the file.
     Url {
-        /// URL of the image.
+        /// URL of the image: a remote or a data URL.
         url: String,
     },
 }
 
-/// A choice of tools.
+/// A choice about calls of tools.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Choice {
     /// Decision about a call: required (`any`, `tool`), forbidden (`none`) or left to the model (`auto`).
@@ -288,7 +288,7 @@ pub struct Choice {
 pub struct OutputConfig {
     /// Format that the answer must match.
     pub format: Option<Format>,
-    /// Effort of reasoning.
+    /// Effort of reasoning, such as `high`.
     #[schemars(extend("enum" = EFFORTS))]
     pub effort: Option<String>,
 }
@@ -299,7 +299,7 @@ pub struct OutputConfig {
 pub enum Format {
     /// JSON that matches a schema.
     JsonSchema {
-        /// JSON schema to match.
+        /// JSON schema that the answer must match.
         #[schemars(schema_with = "shapes::schema")]
         schema: Value,
     },

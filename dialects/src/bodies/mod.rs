@@ -34,9 +34,9 @@ use serde::Deserialize;
 
 use crate::schema::{Endpoint, Plain};
 
-/// OpenAI's endpoint for conversations.
+/// OpenAI's endpoint for conversations of messages.
 pub const CHAT: &str = "chat/completions";
-/// OpenAI's endpoint for prompts.
+/// OpenAI's endpoint for the continuation of prompts.
 pub const COMPLETIONS: &str = "completions";
 /// OpenAI's endpoint for conversations of items.
 pub const RESPONSES: &str = "responses";
@@ -84,9 +84,9 @@ pub const TEI_RERANK: &str = "/rerank";
 pub const POOLING: &str = "pooling";
 /// vLLM's endpoint for the comparison of texts.
 pub const SCORE: &str = "score";
-/// Ollama's endpoint for conversations.
+/// Ollama's endpoint for conversations of messages.
 pub const OLLAMA_CHAT: &str = "api/chat";
-/// Ollama's endpoint for prompts.
+/// Ollama's endpoint for the continuation of prompts.
 pub const OLLAMA_GENERATE: &str = "api/generate";
 /// Ollama's endpoint for vectors of texts.
 pub const OLLAMA_EMBED: &str = "api/embed";
@@ -109,7 +109,7 @@ const SAMPLING: &[Plain] = &plain! {
     "num_beams": Only(&["1"]),
     /// Use `n` for the number of choices.
     "num_return_sequences": Only(&["1"]),
-    /// Use `dry_multiplier` against repetition.
+    /// Use `dry_multiplier` to prevent repetition.
     "no_repeat_ngram_size": Only(&["0"]),
     /// Beam search is not supported.
     "diversity_penalty": Only(&["0"]),
@@ -277,15 +277,15 @@ pub struct ReadApart;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Text<T> {
-    /// Text as one string.
+    /// Text given as one string.
     Whole(String),
-    /// Text in parts.
+    /// Text given in several parts.
     Parts(Vec<T>),
 }
 
-/// A part with text.
+/// A part that consists of text.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Said {
-    /// Text of the part.
+    /// Text of the part, never `null`.
     pub text: String,
 }

@@ -79,7 +79,7 @@ pub struct Limit {
     pub num_predict: Option<i64>,
 }
 
-/// A request for reasoning.
+/// A request for reasoning: a switch, or an effort.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Think {
@@ -89,7 +89,7 @@ pub enum Think {
     Effort(String),
 }
 
-/// Fields of `api/chat`.
+/// Fields of `api/chat`, for conversations.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Chat {
@@ -102,10 +102,10 @@ pub struct Chat {
 /// A message of a conversation.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Message {
-    /// Role of the author.
+    /// Role of the author, such as `user`.
     #[schemars(length(min = 1))]
     pub role: String,
-    /// Text of the message.
+    /// Text of the message; may be missing beside images or calls.
     pub content: Option<String>,
     /// Reasoning of the assistant before the text.
     pub thinking: Option<String>,
@@ -119,25 +119,25 @@ pub struct Message {
     pub tool_call_id: Option<String>,
 }
 
-/// A tool call.
+/// A call of a tool by the assistant.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Call {
-    /// Identifier of the call.
+    /// Identifier of the call; results may refer to it.
     pub id: Option<String>,
-    /// Tool and arguments.
+    /// Tool and arguments of the call.
     pub function: Function,
 }
 
 /// A tool and the arguments of its call.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Function {
-    /// Name of the tool.
+    /// Name of the tool to call.
     pub name: String,
-    /// Arguments as an object.
+    /// Arguments of the call as an object; the default is empty.
     pub arguments: Option<Map<String, Value>>,
 }
 
-/// Fields of `api/generate`.
+/// Fields of `api/generate`, for single prompts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Generate {
@@ -168,7 +168,7 @@ pub const GENERATE: &[Plain] = &[
     ),
 ];
 
-/// Fields of `api/embed`.
+/// Fields of `api/embed`, for vectors of several texts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Embed {
@@ -190,7 +190,7 @@ pub struct Embed {
     pub keep_alive: ReadApart,
 }
 
-/// Fields of `api/embeddings`.
+/// Fields of `api/embeddings`, for the vector of one text.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Embeddings {

@@ -11,7 +11,7 @@ use crate::schema::Plain;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct OpenLlm {
-    /// Text to continue.
+    /// Text to continue, as in `prompt` of completions.
     #[schemars(length(min = 1))]
     pub prompt: Option<String>,
     /// Object with `max_new_tokens` and any other field of completions. If a field is given under two names, the last one wins.

@@ -59,7 +59,7 @@ pub const PLAIN: &[Plain] = &plain! {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ResponseFormat {
-    /// Text without a constraint.
+    /// Text without any constraint; the default.
     Text,
     /// A JSON object of any kind.
     JsonObject {
@@ -70,22 +70,22 @@ pub enum ResponseFormat {
     },
     /// JSON that matches a schema.
     JsonSchema {
-        /// Schema with its name.
+        /// JSON schema with its name.
         json_schema: NamedSchema,
     },
-    /// Text with constrained parts.
+    /// Text of which some parts are constrained.
     StructuralTag(StructuralTag),
 }
 
 /// A schema in OpenAI's form.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct NamedSchema {
-    /// Name of the schema.
+    /// Name of the schema, without effect on the answer.
     #[schemars(extend("pattern" = NAME))]
     pub name: Option<String>,
     /// Has no effect: answers always match the schema.
     pub strict: Option<bool>,
-    /// JSON schema to match.
+    /// JSON schema that the answer must match.
     #[schemars(schema_with = "shapes::schema")]
     pub schema: Value,
 }
@@ -104,7 +104,7 @@ pub struct StructuredOutputs {
     /// Texts to choose from, as in `guided_choice`.
     #[schemars(length(min = 1))]
     pub choice: Option<Vec<String>>,
-    /// Grammar, as in `guided_grammar`.
+    /// Grammar in GBNF or Lark, as in `guided_grammar`.
     #[schemars(schema_with = "shapes::some_text")]
     pub grammar: Option<String>,
     /// Structural tag, as an object or a string.

@@ -10,7 +10,7 @@ use crate::{
     schema::Plain,
 };
 
-/// Fields of `tokenize` requests.
+/// Fields of `tokenize`, which returns tokens of texts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Tokenize {
@@ -50,7 +50,7 @@ pub const PLAIN: &[Plain] = &plain! {
     "add_special": Alias("add_special_tokens"),
 };
 
-/// Fields of `detokenize` requests.
+/// Fields of `detokenize`, which returns the text of tokens.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Detokenize {

@@ -13,7 +13,7 @@ use crate::{
     schema::{NAME, Plain},
 };
 
-/// Fields of `responses` requests.
+/// Fields of requests to `responses`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Responses {
@@ -33,7 +33,7 @@ pub struct Responses {
     /// `x-ignored-fields`.
     #[schemars(schema_with = "client_tools")]
     pub tools: Option<Vec<Map<String, Value>>>,
-    /// Choice of a tool.
+    /// Choice of a tool: a mode, one tool, or a list of allowed tools.
     #[schemars(schema_with = "tools::choice", extend("x-unsupported" = "`function`, `custom` and `allowed_tools` are"))]
     pub tool_choice: Option<Value>,
     /// Has no effect: reasoning is always sent unencrypted (`reasoning.encrypted_content`), and there are no calls of the provider's tools that could have
@@ -60,7 +60,7 @@ pub const PLAIN: &[Plain] = &plain! {
     "conversation": Only(&[]),
     /// Answers and conversations are not stored.
     "background": Only(&["false"]),
-    /// Prompts are not stored.
+    /// Prompts are not stored: send `input` and `instructions`.
     "prompt": Only(&[]),
     /// The server has no tools.
     "max_tool_calls": Only(&[]),
@@ -80,7 +80,7 @@ pub const LISTED: &[&str] = &["parallel_tool_calls", "stream", "temperature", "t
 pub enum Item {
     /// A message of the conversation.
     Message {
-        /// Role of the author.
+        /// Role of the author; `developer` is read as `system`.
         #[schemars(extend("enum" = ROLES))]
         role: String,
         /// Text or parts of the message.
@@ -88,36 +88,36 @@ pub enum Item {
     },
     /// A function call of the assistant.
     FunctionCall {
-        /// Identifier of the call.
+        /// Identifier of the call, which its result repeats.
         call_id: String,
-        /// Namespace of the function.
+        /// Namespace that contains the function, if any.
         namespace: Option<String>,
-        /// Name of the function.
+        /// Name of the function in its namespace.
         name: String,
-        /// Arguments as JSON text.
+        /// Arguments as the text of a JSON object.
         arguments: String,
     },
     /// The result of a function call.
     FunctionCallOutput {
-        /// Identifier of the call.
+        /// Identifier of the call that led to the result.
         call_id: String,
         /// Result as text or parts.
         output: Text<Part>,
     },
     /// A call of a tool that takes a text.
     CustomToolCall {
-        /// Identifier of the call.
+        /// Identifier of the call, which its result repeats.
         call_id: String,
-        /// Namespace of the tool.
+        /// Namespace that contains the tool, if any.
         namespace: Option<String>,
-        /// Name of the tool.
+        /// Name of the tool in its namespace.
         name: String,
-        /// Text for the tool.
+        /// Text that the tool receives.
         input: String,
     },
     /// The result of a call of a tool that takes a text.
     CustomToolCallOutput {
-        /// Identifier of the call.
+        /// Identifier of the call that led to the result.
         call_id: String,
         /// Result as text or parts.
         output: Text<Part>,
@@ -139,9 +139,9 @@ pub enum Item {
         /// Summary, if this server wrote it.
         encrypted_content: String,
     },
-    /// Reasoning of the assistant.
+    /// Reasoning of the assistant before its answer.
     Reasoning {
-        /// Reasoning as text parts.
+        /// Reasoning in parts of text, which the template gets.
         content: Option<Vec<Said>>,
         /// Summary of the reasoning, which replaces missing reasoning.
         summary: Option<Vec<Said>>,
@@ -211,15 +211,15 @@ const ROLES: [&str; 4] = ["user", "assistant", "system", "developer"];
 #[serde(tag = "type", rename_all = "snake_case")]
 #[schemars(extend("x-unsupported" = "messages are text, images and sounds"))]
 pub enum Part {
-    /// Text of the user.
+    /// Text of a user or system message.
     InputText(Said),
-    /// Text of the assistant.
+    /// Text of an earlier answer of the assistant.
     OutputText(Said),
-    /// Text of any author.
+    /// Text of a message, whoever wrote it.
     Text(Said),
     /// A refusal of the assistant.
     Refusal {
-        /// Text of the refusal.
+        /// Text of the refusal, which is read like any other text.
         refusal: String,
     },
     /// An image from the user.
@@ -235,15 +235,15 @@ pub enum Part {
     },
     /// A sound from the user.
     InputAudio {
-        /// File with the sound.
+        /// File with the sound and its format.
         input_audio: Sound,
     },
 }
 
-/// A sound file.
+/// A sound file with its contents inline.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Sound {
-    /// Contents in Base64.
+    /// Contents of the file in Base64.
     pub data: String,
     /// Format of the file, which the file itself contains, too.
     #[schemars(extend("enum" = ["wav", "mp3", "flac"]))]
@@ -265,18 +265,18 @@ pub struct TextConfig {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Format {
-    /// Text without a constraint.
+    /// Text without any constraint; the default.
     Text,
     /// A JSON object of any kind.
     JsonObject,
     /// JSON that matches a schema.
     JsonSchema {
-        /// Name of the schema.
+        /// Name of the schema, without effect on the answer.
         #[schemars(extend("pattern" = NAME))]
         name: String,
         /// Has no effect: answers always match the schema.
         strict: Option<bool>,
-        /// JSON schema to match.
+        /// JSON schema that the answer must match.
         #[schemars(schema_with = "shapes::schema")]
         schema: Value,
     },
@@ -286,7 +286,7 @@ pub enum Format {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Reasoning {
-    /// Effort of reasoning.
+    /// Effort of reasoning, such as `high`.
     #[schemars(extend("enum" = EFFORTS))]
     pub effort: Option<String>,
 }

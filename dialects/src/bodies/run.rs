@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::schema::Plain;
 
-/// Execution of a request.
+/// Settings of a request's execution.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Run {

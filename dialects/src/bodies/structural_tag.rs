@@ -34,14 +34,14 @@ pub struct StructuralTag {
 /// A part of a text that is JSON.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Structure {
-    /// Text before the JSON.
+    /// Text that comes before the JSON.
     #[schemars(schema_with = "mark")]
     pub begin: String,
     /// JSON schema to match; any JSON without one.
     #[serde(default)]
     #[schemars(schema_with = "any")]
     pub schema: Option<Value>,
-    /// Text after the JSON.
+    /// Text that comes after the JSON; none if absent.
     #[schemars(length(max = MAX_TAG_CHARS))]
     pub end: Option<String>,
 }
@@ -50,36 +50,36 @@ pub struct Structure {
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Format {
-    /// A fixed text.
+    /// A fixed text, which must appear exactly.
     ConstString {
-        /// Text that is required.
+        /// Text that the answer must contain here.
         value: String,
     },
     /// JSON that matches a schema.
     JsonSchema {
-        /// JSON schema to match.
+        /// JSON schema that this part must match.
         json_schema: Value,
     },
     /// Text that matches a regular expression.
     Regex {
-        /// Regular expression to match.
+        /// Regular expression that this part must match as a whole.
         pattern: String,
     },
     /// Text that follows a grammar.
     Grammar {
-        /// Grammar in GBNF.
+        /// Grammar of this part in GBNF.
         grammar: String,
     },
-    /// Text without a constraint.
+    /// Text without any constraint, of any length.
     AnyText,
     /// Several formats, one after the other.
     Sequence {
-        /// Formats in order.
+        /// Formats in the order of the text.
         elements: Vec<Format>,
     },
-    /// One of several formats.
+    /// Exactly one of several formats.
     Or {
-        /// Formats to choose from.
+        /// Formats from which one is chosen.
         elements: Vec<Format>,
     },
     /// A format between two texts.
@@ -88,7 +88,7 @@ pub enum Format {
     TriggeredTags {
         /// Texts after which one of the tags must follow: prefixes of their `begin`.
         triggers: Vec<String>,
-        /// Tags that may follow.
+        /// Tags that may follow a trigger.
         tags: Vec<Tag>,
         /// Requires at least one tag.
         #[serde(default)]
@@ -99,9 +99,9 @@ pub enum Format {
     },
     /// Tags without free text between them.
     TagsWithSeparator {
-        /// Tags to choose from.
+        /// Tags of which each occurrence is one.
         tags: Vec<Tag>,
-        /// Text between two tags.
+        /// Text that separates two tags.
         separator: String,
         /// Requires at least one tag.
         #[serde(default)]
@@ -115,11 +115,11 @@ pub enum Format {
 /// A format between two texts.
 #[derive(Debug, Deserialize)]
 pub struct Tag {
-    /// Text before the format.
+    /// Text that comes before the format.
     pub begin: String,
     /// Format of the text between them.
     pub content: Box<Format>,
-    /// Text after the format.
+    /// Text that comes after the format.
     pub end: String,
 }
 

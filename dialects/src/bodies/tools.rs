@@ -22,7 +22,7 @@ pub struct Tools {
     /// Earlier form of `tools`: functions without an object around them. The answer has at most one `function_call`.
     #[schemars(length(max = MAX_TOOLS), extend("items" = function(), "x-beyond" = true))]
     pub functions: Option<Vec<Value>>,
-    /// Earlier form of `tool_choice`.
+    /// Earlier form of `tool_choice`, for `functions`.
     #[schemars(schema_with = "call", extend("x-beyond" = true))]
     pub function_call: Option<Value>,
     /// Variable `reasoning_effort` of the template. `none` also sets its `enable_thinking` to false, other efforts to true.
@@ -53,7 +53,7 @@ pub const PLAIN: &[Plain] = &plain! {
     "reasoning_budget": Alias("thinking_token_budget"),
 };
 
-/// Reasoning in Anthropic's form.
+/// Settings of reasoning in Anthropic's form.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Thinking {
     /// Value of the template's `enable_thinking`; `adaptive` does not set it.
@@ -68,9 +68,9 @@ pub struct Thinking {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThinkingKind {
-    /// Reasoning is switched on.
+    /// Reasoning is on: `enable_thinking` is true.
     Enabled,
-    /// Reasoning is switched off.
+    /// Reasoning is off: `enable_thinking` is false.
     Disabled,
     /// Other fields decide about reasoning.
     Adaptive,

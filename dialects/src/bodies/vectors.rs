@@ -10,7 +10,7 @@ use crate::{
     schema::Plain,
 };
 
-/// Fields of `embeddings` requests.
+/// Fields of OpenAI's `embeddings`, which makes vectors.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Embeddings {
@@ -124,7 +124,7 @@ pub const EMBED: &[Plain] = &plain! {
     "inputs": Only(&["[]"]),
 };
 
-/// Fields of `rerank` requests.
+/// Fields of `rerank`, which ranks documents.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Rerank {
@@ -165,15 +165,15 @@ fn types(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// A document to rank.
+/// A document to rank, as a string or in an object.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Document {
-    /// Text as a string.
+    /// Text of the document as a string.
     Text(String),
-    /// Text in an object.
+    /// Text of the document in an object.
     Object {
-        /// Text of the document.
+        /// Text of the document; other fields are ignored.
         text: String,
     },
 }

@@ -10,7 +10,7 @@ use crate::error::{
     at_most, code, invalid, missing, shown, unsupported, whole, written, wrong_type,
 };
 
-/// Pattern of a name.
+/// Pattern of a tool's or schema's name.
 pub const NAME: &str = "^[a-zA-Z0-9_-]{1,64}$";
 /// Pattern of a text that is not only white space.
 pub const NOT_BLANK: &str = "\\S";

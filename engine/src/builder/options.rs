@@ -195,7 +195,6 @@ impl Sequence {
     }
 }
 
-/// Fields of a message.
 #[derive(Default)]
 struct Body {
     fields: Vec<Field>,

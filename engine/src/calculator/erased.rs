@@ -13,7 +13,7 @@ use crate::{
 /// Makes the node of one session. A plan has one factory per node.
 pub(crate) type Factory = Box<dyn Fn(&mut OpenCx<'_>) -> Result<Instance> + Send + Sync>;
 
-/// Node of one session.
+/// Node of one session, with its calls either plain or futures.
 pub(crate) enum Instance {
     Sync(Box<dyn Node>),
     Async(Box<dyn AsyncNode>),

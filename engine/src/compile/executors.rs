@@ -62,7 +62,7 @@ enum Performance {
 enum Declared {
     /// A pool whose threads start when the first node needs them.
     Pool {
-        /// Location for diagnostics.
+        /// Location of the declaration, for diagnostics.
         place: Span,
         count: Span,
         prefix: String,
@@ -71,7 +71,7 @@ enum Declared {
     },
     /// An executor that the surrounding program provides.
     Provided,
-    /// The session's own task.
+    /// The session's own task instead of a pool.
     Inline,
     /// A wrong declaration, which has been reported.
     Wrong,

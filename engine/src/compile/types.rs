@@ -89,8 +89,8 @@ impl Types {
         true
     }
 
-    /// Makes one variable for each port of a group of a node. [`Self::same`] handles ports that
-    /// must equal others.
+    /// Makes one variable for each port of a group of a node. Ports that must equal others are
+    /// unified later.
     pub(super) fn ports(&mut self, draft: &Draft<'_>, node: usize, group: Group) -> Vec<usize> {
         let contract = &draft.nodes[node].contract;
         (0..contract.tag_map(group).len())

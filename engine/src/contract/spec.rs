@@ -41,7 +41,7 @@ impl Offset {
 /// The type that a contract gives to a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PortSpec {
-    /// Packets of any type.
+    /// Packets of any type, even mixed.
     Any,
     /// Packets of this type only.
     Exact(TypeInfo),
@@ -60,9 +60,9 @@ impl PortSpec {
 /// The number of connections that a declared port may have.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Arity {
-    /// Exactly one connection.
+    /// Exactly one connection; otherwise an error.
     Required,
-    /// One connection or none.
+    /// At most one connection; an unconnected port carries nothing.
     Optional,
     /// One or more connections, as `TAG:0`, `TAG:1`, ...
     Repeated,

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// An expanded graph: all subgraphs are replaced by their nodes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Explain {
-    /// Nodes in topological order.
+    /// Nodes in topological order, sources first.
     pub nodes: Vec<ExplainNode>,
     /// Input streams of the graph, without tags.
     pub inputs: Vec<String>,
@@ -30,7 +30,7 @@ pub struct ExplainNode {
     pub place: Option<String>,
     /// Name of the input policy.
     pub policy: String,
-    /// Inline, or the executor.
+    /// Place of its calls: inline, or the name of the executor.
     pub runs: String,
     /// Options in the text format, only those that the graph sets. The calculator's description has
     /// the defaults.

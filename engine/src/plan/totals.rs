@@ -8,7 +8,7 @@ use std::{
 /// Sums over the ended sessions of a plan.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
-    /// Number of ended sessions.
+    /// Number of sessions that have ended.
     pub sessions: u64,
     /// Totals of each node, in the order of the plan. Empty before the first session has ended.
     pub nodes: Vec<NodeTotals>,
@@ -17,7 +17,7 @@ pub struct Totals {
     pub packets: Vec<u64>,
 }
 
-/// Totals of one node.
+/// Totals of one node over all ended sessions.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeTotals {
     /// Number of calls: `process` and `close`.

@@ -8,7 +8,7 @@ use crate::{
 
 use super::{InputPolicy, Readiness, default::fill, settle::Settled};
 
-/// Limits of the queues.
+/// Limits of the queues, in packets.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct FixedSize {
     /// Number of packets at which a queue is cut.

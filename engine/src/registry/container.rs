@@ -16,7 +16,7 @@ use super::{Description, read_options};
 
 /// A node that makes the graph which replaces it.
 pub trait Container: 'static {
-    /// Name in graph files.
+    /// Name in graph files; unique in a registry.
     const NAME: &'static str;
     /// Description for `graphmill describe`: one or a few sentences.
     const DOC: &'static str;

@@ -26,13 +26,13 @@ pub struct Environment {
 /// The treatment of a graph's resources.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) enum Loading {
-    /// Loads missing resources.
+    /// Loads resources that are not loaded yet.
     All,
     /// Uses only resources that are already loaded. A missing one is an error.
     Shared,
     /// Checks that resources can be loaded, without loading them.
     Look,
-    /// Ignores resources.
+    /// Ignores resources, even missing ones.
     Nothing,
 }
 
@@ -79,7 +79,7 @@ impl Environment {
         self
     }
 
-    /// Replaces the executors.
+    /// Replaces the executors that graphs share.
     #[must_use]
     pub fn with_executors(mut self, executors: Arc<Executors>) -> Self {
         self.executors = executors;

@@ -214,7 +214,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Makes an empty registry.
+    /// Makes a registry without calculators, subgraphs and containers.
     pub fn new() -> Self {
         Self::default()
     }

@@ -7,7 +7,7 @@ use graphmill_grammar::{SourceMap, parse_graph};
 /// A graph that other graphs use as a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subgraph {
-    /// Name in graph files.
+    /// Name in graph files; unique in a registry.
     pub name: Cow<'static, str>,
     /// Name of its file, for diagnostics.
     pub file: Cow<'static, str>,

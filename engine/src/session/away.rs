@@ -126,7 +126,6 @@ pub(super) struct Away {
 /// A slot for one call.
 struct Slot {
     call: Call,
-    /// Start of the call.
     began: Instant,
     work: Work,
     poll: Option<Arc<PollNode>>,

@@ -120,7 +120,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Closes all graph inputs.
+    /// Closes all graph inputs that are still open.
     pub fn close_all(&self) {
         (0..self.plan.graph_inputs.len() as u16).for_each(|input| self.close_input(input));
     }

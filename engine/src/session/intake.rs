@@ -7,7 +7,6 @@ use crate::{
     timestamp::Timestamp,
 };
 
-/// Intake of one node.
 pub(super) struct Intake {
     policy: Rule,
     time: Time,

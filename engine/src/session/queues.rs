@@ -12,7 +12,7 @@ pub(super) struct Queues {
     /// Queues of all nodes. Those of one node are adjacent, so its policy sees them as a slice.
     all: Vec<InputQueue>,
     limits: Vec<Limit>,
-    /// Number of full queues.
+    /// Number of full queues, as of their last updates.
     full: usize,
 }
 

@@ -14,7 +14,7 @@ use crate::{
 pub struct SidePackets(HashMap<String, Packet>);
 
 impl SidePackets {
-    /// Makes an empty set.
+    /// Makes a set without side packets.
     pub fn new() -> Self {
         Self::default()
     }

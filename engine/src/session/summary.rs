@@ -7,7 +7,7 @@ use std::{
 
 use crate::{plan::Plan, timestamp::Timestamp};
 
-/// Counts of one session.
+/// Counts of one session, by node.
 #[derive(Clone, Debug)]
 pub struct Summary {
     pub(super) plan: Arc<Plan>,
@@ -36,7 +36,7 @@ pub(super) struct Counts {
     pub(super) called: Option<(Instant, Instant)>,
 }
 
-/// Counts of one node.
+/// Counts of one node in one session.
 #[derive(Copy, Clone, Debug)]
 pub struct NodeSummary<'a> {
     /// Name of the node in the plan.

@@ -17,18 +17,18 @@ use super::guard::Call;
 pub struct Timeline {
     /// Start of the session, from which times count.
     pub began: Instant,
-    /// Last events.
+    /// Last events, oldest first, at most as many as the owner asked for.
     pub events: Vec<TimelineEvent>,
     /// Number of earlier events that were not kept.
     pub dropped: u64,
 }
 
-/// One call or packet.
+/// One call of a node, or one packet.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct TimelineEvent {
     /// Time since the start of the session; for a call, of its beginning.
     pub at: Duration,
-    /// Call or packet.
+    /// Call or packet that the event stands for.
     pub what: Happening,
 }
 
@@ -39,7 +39,7 @@ pub enum Happening {
     Call {
         /// Position of the node in [`Plan::node_names`](crate::Plan::node_names).
         node: usize,
-        /// Duration of the call.
+        /// Duration from the start of the call to its end.
         took: Duration,
         /// Timestamp of the inputs; `None` for a call without inputs.
         time: Option<Timestamp>,
@@ -48,7 +48,7 @@ pub enum Happening {
     Packet {
         /// Position of the stream in [`Plan::streams`](crate::Plan::streams).
         stream: usize,
-        /// Timestamp of the packet.
+        /// Timestamp of the packet, which is not a time of the clock.
         time: Timestamp,
     },
 }

@@ -19,7 +19,7 @@ pub struct View {
 /// The state of a node at one moment.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct NodeView {
-    /// Activity at this moment.
+    /// Activity at the moment of the view.
     pub activity: Activity,
     /// Number of calls: `process` and `close`.
     pub calls: u64,
@@ -30,7 +30,7 @@ pub struct NodeView {
 /// The queue of an input at one moment.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct EdgeView {
-    /// Number of waiting packets.
+    /// Number of packets that wait for the node.
     pub queued: usize,
     /// Limit of packets; `None` for no limit.
     pub bound: Option<usize>,

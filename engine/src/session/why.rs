@@ -33,7 +33,7 @@ pub struct OpenInput {
 /// The wait of one node.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Wait {
-    /// Name of the node.
+    /// Name of the waiting node.
     pub node: String,
     /// Number of packets in its queues.
     pub packets: usize,
@@ -43,7 +43,7 @@ pub struct Wait {
     /// to the session's last poll.
     #[serde(rename = "seconds", serialize_with = "seconds")]
     pub since: Option<Duration>,
-    /// Reason of the wait.
+    /// Reason why the node is not called.
     #[serde(flatten)]
     pub reason: Reason,
 }
@@ -54,7 +54,7 @@ pub struct Wait {
 pub enum Reason {
     /// It waits for a stream that is not settled far enough.
     Stream {
-        /// Name of the stream.
+        /// Name of the stream that is not settled.
         stream: String,
         /// Node that writes the stream; `None` for a graph input.
         from: Option<String>,
@@ -90,7 +90,7 @@ pub enum Reason {
     },
     /// It waits for room in the queue of a consumer.
     Room {
-        /// Name of the stream.
+        /// Name of the stream with the full queue.
         stream: String,
         /// Node with the full queue.
         at: String,

@@ -147,7 +147,7 @@ impl Harness {
         &self.clock
     }
 
-    /// Returns the compiled graph.
+    /// Returns the plan of the graph under test.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
@@ -209,7 +209,7 @@ impl Harness {
         })
     }
 
-    /// Closes a graph input.
+    /// Closes a graph input and runs the session until it waits.
     #[track_caller]
     pub fn close(&mut self, stream: &str) -> &mut Self {
         self.act(&format!("closing `{stream}`"), |handle| {
@@ -217,7 +217,7 @@ impl Harness {
         })
     }
 
-    /// Closes all graph inputs.
+    /// Closes all graph inputs and runs the session until it waits.
     #[track_caller]
     pub fn close_all(&mut self) -> &mut Self {
         self.act("closing all inputs", |handle| {

@@ -42,7 +42,7 @@ pub mod syntax;
 /// A kind of mistake with its documentation.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Code {
-    /// Number, shown as `GM0123`.
+    /// Number, which is shown as `GM0123`.
     pub number: u16,
     /// Title: the mistake in a few words.
     pub title: &'static str,

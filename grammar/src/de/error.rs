@@ -25,7 +25,7 @@ pub(super) struct Error<'t> {
 /// A problem with a value or a message.
 #[derive(Debug)]
 pub(super) enum Problem {
-    /// Reported already.
+    /// Reported already, so that nothing must be added.
     Reported,
     /// Reported by this diagnostic, which is complete.
     Diagnosed(Box<Diagnostic>),

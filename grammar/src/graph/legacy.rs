@@ -10,11 +10,11 @@ message! {
     pub struct PacketGeneratorConfig = "PacketGeneratorConfig" {
         /// Registered type of the generator.
         "packet_generator" packet_generator: Option<Spanned<String>>;
-        /// Input side packets.
+        /// Input side packets of the generator.
         "input_side_packet" input_side_packet: Vec<PortSpec>;
-        /// Output side packets.
+        /// Output side packets of the generator.
         "output_side_packet" output_side_packet: Vec<PortSpec>;
-        /// Options in extension form.
+        /// Options of the generator in extension form.
         "options" options: Option<Extensions>;
         /// Old name of `input_side_packet`.
         "external_input" external_input: Vec<Spanned<String>>, deprecated = "use `input_side_packet`";
@@ -30,7 +30,7 @@ message! {
         "packet_factory" packet_factory: Option<Spanned<String>>;
         /// Name of the side packet that it makes.
         "output_side_packet" output_side_packet: Option<Spanned<String>>;
-        /// Options in extension form.
+        /// Options of the factory in extension form.
         "options" options: Option<Extensions>;
         /// Old name of `output_side_packet`.
         "external_output" external_output: Option<Spanned<String>>, deprecated = "use `output_side_packet`";
@@ -42,9 +42,9 @@ message! {
     pub struct StatusHandlerConfig = "StatusHandlerConfig" {
         /// Registered type of the handler.
         "status_handler" status_handler: Option<Spanned<String>>;
-        /// Input side packets.
+        /// Input side packets of the handler.
         "input_side_packet" input_side_packet: Vec<PortSpec>;
-        /// Options in extension form.
+        /// Options of the handler in extension form.
         "options" options: Option<Extensions>;
         /// Old name of `input_side_packet`.
         "external_input" external_input: Vec<Spanned<String>>, deprecated = "use `input_side_packet`";

@@ -33,13 +33,13 @@ message! {
     pub struct GraphConfig = "CalculatorGraphConfig", finish = GraphConfig::check {
         /// Nodes in the order of the file.
         "node" node: Vec<Node>;
-        /// Packet factories; legacy.
+        /// Packet factories, which the engine does not support.
         "packet_factory" packet_factory: Vec<PacketFactoryConfig>;
         /// Packet generators; replaced by calculators with side packets.
         "packet_generator" packet_generator: Vec<PacketGeneratorConfig>;
         /// Number of threads of the default executor. With 0, -1 or none, the engine chooses.
         "num_threads" num_threads: Option<Spanned<i32>>;
-        /// Status handlers; legacy.
+        /// Status handlers, which the engine does not support.
         "status_handler" status_handler: Vec<StatusHandlerConfig>;
         /// Input streams of the graph.
         "input_stream" input_stream: Vec<PortSpec>;

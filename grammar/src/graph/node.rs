@@ -17,17 +17,17 @@ message! {
         "name" name: Option<Spanned<String>>;
         /// Name of the registered calculator or subgraph.
         "calculator" calculator: Option<Spanned<String>>;
-        /// Input streams.
+        /// Input streams, each with its tag and index.
         "input_stream" input_stream: Vec<PortSpec>;
-        /// Output streams.
+        /// Output streams, each with its tag and index.
         "output_stream" output_stream: Vec<PortSpec>;
-        /// Input side packets.
+        /// Input side packets, each with its tag and index.
         "input_side_packet" input_side_packet: Vec<PortSpec>;
-        /// Output side packets.
+        /// Output side packets, each with its tag and index.
         "output_side_packet" output_side_packet: Vec<PortSpec>;
-        /// Options in extension form.
+        /// Options of the node in extension form.
         "options" options: Option<Extensions>;
-        /// Options with type URLs.
+        /// Options of the node with type URLs.
         "node_options" node_options: Vec<OptionsMessage>;
         /// Layer of a source node. It starts when the sources of all lower layers are closed.
         "source_layer" source_layer: Option<Spanned<i32>>;

@@ -28,7 +28,7 @@ pub struct OptionsMessage {
     /// Full name as it is written: of the message for [`OptionsKind::Any`], of the extension for
     /// [`OptionsKind::Extension`].
     pub name: Spanned<String>,
-    /// Form in the file.
+    /// Form in the file: extension or type URL.
     pub kind: OptionsKind,
     /// Body as a tree, read by code that knows the type.
     pub body: Message,
@@ -69,7 +69,7 @@ impl OptionsMessage {
 /// A message of extensions: `options` of graphs, nodes, executors and handlers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Extensions {
-    /// Extensions in order.
+    /// Extensions in the order of the file.
     pub messages: Vec<OptionsMessage>,
     /// Merging of options field by field. Only calculators and generators have this setting, and it
     /// has no effect.
@@ -177,7 +177,7 @@ fn misplaced(field: &Field, inner: &Field, kind: OptionsKind, name: &str) -> Dia
         .hint(hint)
 }
 
-/// Reports a plain name in the place of bracketed names.
+/// Reports a plain name where a name in brackets is required.
 fn without_brackets(field: &Field, inner: &Field, kind: OptionsKind, name: &str) -> Diagnostic {
     let (what, before, after) = match kind {
         OptionsKind::Extension => ("the name of an extension", "mediapipe.", ".ext"),

@@ -27,7 +27,7 @@ pub struct PortSpec {
     pub index: u32,
     /// Name of the stream or side packet.
     pub name: Spanned<String>,
-    /// Location without the quotes.
+    /// Location of the string without its quotes.
     pub span: Span,
 }
 
@@ -47,9 +47,9 @@ impl fmt::Display for PortSpec {
 pub struct TagIndex {
     /// Tag; empty for a port without one.
     pub tag: String,
-    /// Index within the tag.
+    /// Index within the tag; the default is 0.
     pub index: u32,
-    /// Location without the quotes.
+    /// Location of the string without its quotes.
     pub span: Span,
 }
 

@@ -12,7 +12,7 @@ message! {
         "name" name: Option<Spanned<String>>;
         /// Registered type, such as `ThreadPoolExecutor`.
         "type" r#type: Option<Spanned<String>>;
-        /// Options in extension form.
+        /// Options of the executor in extension form.
         "options" options: Option<Extensions>;
     }
 }
@@ -22,7 +22,7 @@ message! {
     pub struct InputStreamHandlerConfig = "InputStreamHandlerConfig" {
         /// Name of the policy; the default is `DefaultInputStreamHandler`.
         "input_stream_handler" input_stream_handler: Option<Spanned<String>>;
-        /// Options of the policy.
+        /// Options of the policy in extension form.
         "options" options: Option<Extensions>;
     }
 }
@@ -34,7 +34,7 @@ message! {
         "output_stream_handler" output_stream_handler: Option<Spanned<String>>;
         /// Side packets of the handler.
         "input_side_packet" input_side_packet: Vec<PortSpec>;
-        /// Options of the handler.
+        /// Options of the handler in extension form.
         "options" options: Option<Extensions>;
     }
 }
@@ -58,7 +58,7 @@ message! {
         "trace_log_capacity" trace_log_capacity: Option<Spanned<i64>>;
         /// Kinds of events that are not kept.
         "trace_event_types_disabled" trace_event_types_disabled: Vec<Spanned<i32>>;
-        /// Path of trace files.
+        /// Path at which trace files are written.
         "trace_log_path" trace_log_path: Option<Spanned<String>>;
         /// Number of trace files; 0 is two.
         "trace_log_count" trace_log_count: Option<Spanned<i32>>;
@@ -70,9 +70,9 @@ message! {
         "trace_log_duration_events" trace_log_duration_events: Option<Spanned<bool>>, deprecated = "use `trace_log_instant_events`";
         /// Number of intervals in a trace file; 0 is ten.
         "trace_log_interval_count" trace_log_interval_count: Option<Spanned<i32>>;
-        /// Writes no trace files.
+        /// Switches off the writing of trace files.
         "trace_log_disabled" trace_log_disabled: Option<Spanned<bool>>;
-        /// Traces events.
+        /// Switches on the tracing of events.
         "trace_enabled" trace_enabled: Option<Spanned<bool>>;
         /// Writes single events, not only calls.
         "trace_log_instant_events" trace_log_instant_events: Option<Spanned<bool>>;
@@ -84,7 +84,7 @@ message! {
 message! {
     /// Settings of the periodic report of a running graph's state.
     pub struct GraphRuntimeInfoConfig = "GraphRuntimeInfoConfig" {
-        /// Enables the report.
+        /// Switches on the periodic report.
         "enable_graph_runtime_info" enable_graph_runtime_info: Option<Spanned<bool>>;
         /// Time between two reports in milliseconds; 0 is ten seconds.
         "capture_period_msec" capture_period_msec: Option<Spanned<u32>>;

@@ -188,7 +188,7 @@ pub(crate) fn unknown<'a>(
 pub(crate) trait Table: Default {
     /// Name of the message in diagnostics.
     const NAME: &'static str;
-    /// Names of its fields.
+    /// Names of its fields in the order of the schema.
     const FIELDS: &'static [&'static str];
     /// Deprecated fields, each with the advice for its replacement.
     const DEPRECATED: &'static [(&'static str, &'static str)];

@@ -81,7 +81,7 @@ impl Part {
     }
 }
 
-/// State of an expansion.
+/// State of the expansion of one graph.
 struct Expansion<'a, 'g> {
     draft: &'a mut Draft<'g>,
     sources: &'a mut SourceMap,
