@@ -47,7 +47,7 @@ pub(crate) fn unescape(written: &str, bytes: &mut Vec<u8>) -> Result<(), String>
             bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
             return Ok(());
         }
-        _ => return Err(format!("`\\{kind}` is no escape sequence")),
+        _ => return Err(format!("`\\{kind}` is not an escape sequence")),
     };
     bytes.push(byte);
     Ok(())

@@ -65,7 +65,7 @@ impl Mismatch {
                 &fields::NOT_UTF8,
                 format!("the string for `{what}` is not UTF-8"),
             )
-            .label("its escapes produce bytes that are no text"),
+            .label("its escapes produce bytes that are not text"),
             Self::List => at(
                 &fields::LIST_FOR_SINGLE,
                 format!("`{what}` takes a single value, not a list"),

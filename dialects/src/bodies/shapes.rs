@@ -19,7 +19,7 @@ pub(crate) fn limit<const LEAST: i64>(_: &mut SchemaGenerator) -> Schema {
     }
     json_schema!({
         "x-shown": shown,
-        "x-words": format!("an integer of at least {LEAST}, or -1, which is no limit"),
+        "x-words": format!("an integer of at least {LEAST}, or -1 for no limit"),
         "anyOf": [{ "type": "integer", "minimum": LEAST, "maximum": u32::MAX }, { "type": "integer", "const": -1 }],
     })
 }
@@ -55,7 +55,7 @@ pub(crate) fn bad_words(_: &mut SchemaGenerator) -> Schema {
 /// Makes the schema of the number of tokens to which a prompt is cut.
 pub(crate) fn truncation(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "x-words": "an integer of at least 1, or -1, which is the model's context",
+        "x-words": "an integer of at least 1, or -1 for the model's context",
         "anyOf": [{ "type": "integer", "minimum": 1, "maximum": u32::MAX }, { "type": "integer", "const": -1 }],
     })
 }

@@ -160,7 +160,7 @@ fn closes_no_loop(node: &DraftNode, input: usize) -> Diagnostic {
 fn waits_for_itself(node: &DraftNode, input: usize) -> Diagnostic {
     let port = node.port(Group::Inputs, input);
     let message = format!(
-        "`{}` waits for what it has not made yet: `{}` comes back from its own output",
+        "`{}` waits for its own output: `{}` depends on it",
         node.name, port.name
     );
     let diagnostic = Diagnostic::warning(&cycles::BACK_EDGE_WAITS, port.span, message)

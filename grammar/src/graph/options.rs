@@ -184,10 +184,10 @@ fn without_brackets(field: &Field, inner: &Field, kind: OptionsKind, name: &str)
         OptionsKind::Any => ("a type URL", "type.googleapis.com/mediapipe.", ""),
     };
     let hint = if matches!(inner.value.value, ValueKind::Message(_)) {
-        format!("{what} stands in brackets: `[{before}{name}{after}] {{ .. }}`")
+        format!("write {what} in brackets: `[{before}{name}{after}] {{ .. }}`")
     } else {
         let example = format!("`[{before}X{after}] {{ .. }}`");
-        format!("option fields stand in the message of their type: {example}")
+        format!("write option fields in the message of their type: {example}")
     };
     let mut diagnostic = unknown(inner, field.name.as_str(), []);
     diagnostic.hints.clear();

@@ -54,7 +54,7 @@ impl Reader<'_> {
 
     fn bad_name(&mut self, whole: Span, place: Span, why: &str) {
         let message = format!(
-            "`{}` is no name of an extension or message type",
+            "`{}` is not the name of an extension or message type",
             self.slice(whole)
         );
         self.report(

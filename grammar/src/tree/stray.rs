@@ -44,7 +44,7 @@ impl Reader<'_> {
             Diagnostic::error(
                 &syntax::FOREIGN_COMMENT,
                 span,
-                "this is no comment in a graph file",
+                "this is not a comment in a graph file",
             )
             .label("comments begin with `#`"),
         );
@@ -83,7 +83,7 @@ impl Reader<'_> {
                 if text.starts_with(is_curly) {
                     diagnostic.hint("write strings in straight quotes: `\"..\"`")
                 } else if text.len() == shown.len() && !text.contains(['"', '\'', '\\']) {
-                    diagnostic.fix("strings stand in quotes", place, format!("\"{shown}\""))
+                    diagnostic.fix("write strings in quotes", place, format!("\"{shown}\""))
                 } else {
                     diagnostic
                 }
@@ -94,11 +94,11 @@ impl Reader<'_> {
                 let diagnostic = Diagnostic::error(
                     &syntax::UNEXPECTED_TEXT,
                     whole,
-                    format!("`{written}` is no word"),
+                    format!("`{written}` is not a word"),
                 )
                 .label("words are letters, digits and `_`");
                 if text.len() == shown.len() && !written.contains(['"', '\'', '\\']) {
-                    diagnostic.fix("strings stand in quotes", whole, format!("\"{written}\""))
+                    diagnostic.fix("write strings in quotes", whole, format!("\"{written}\""))
                 } else {
                     diagnostic
                 }

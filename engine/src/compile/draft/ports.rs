@@ -187,7 +187,7 @@ pub(crate) fn no_such_input(
     wanted: &str,
     span: Span,
 ) -> Diagnostic {
-    let message = format!("`{wanted}` is no input of `{}`", node.calculator());
+    let message = format!("`{wanted}` is not an input of `{}`", node.calculator());
     let diagnostic = Diagnostic::error(code, span, message).label("no such input");
     let map = node.contract.tag_map(Group::Inputs);
     let references: Vec<String> = (0..map.len().min(MAX_LISTED))
