@@ -197,7 +197,7 @@ impl<'g, P> NodeBuilder<'g, P> {
                 node.settings.push(handler);
             }),
             Err(error) => self.problem(&format!(
-                "invalid options of the input policy: {error}"
+                "invalid options of the node's input policy: {error}"
             )),
         }
     }

@@ -52,7 +52,7 @@ fn legacy(graph: &GraphConfig, found: &mut Vec<Diagnostic>) {
     for part in &graph.status_handler {
         found.push(
             refused(part.head, "`status_handler` is not supported").hint(
-                "the program that runs the graph gets the status when its session ends",
+                "the program that runs the graph receives the status at the end of the session",
             ),
         );
     }
@@ -158,7 +158,7 @@ fn profiler(config: &ProfilerConfig, found: &mut Vec<Diagnostic>) {
     ];
     for (field, span) in fields.into_iter().flatten() {
         found.push(no_effect(span, field).hint(
-            "every session counts and times the calls of all nodes: see `Summary`",
+            "every session counts and times the calls of its nodes in any case: see `Summary`",
         ));
     }
 }

@@ -217,7 +217,7 @@ fn no_resource(draft: &Draft<'_>, side: &DraftSide, resource: &DraftResource) ->
     });
     let Some((other, span)) = defined.next() else {
         return diagnostic.hint(
-            "use the same side packet name as the node that loads the resource",
+            "give this side packet the same name as it has at the node that loads the resource",
         );
     };
     let diagnostic = diagnostic.also(span, format!("`{}` is defined here", other.name));
