@@ -180,8 +180,7 @@ impl fmt::Display for LineCol {
 pub struct Source {
     name: String,
     text: String,
-    /// Offsets of line starts, to convert byte offsets to lines and columns. Lines end with `
-    /// `.
+    /// Offsets of line starts, to convert byte offsets to lines and columns. Lines end with `\n`.
     lines: Vec<u32>,
 }
 

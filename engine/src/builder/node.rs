@@ -21,10 +21,10 @@ use super::{
 /// A node of a [`GraphBuilder`]: connects ports and sets options, executor and other fields.
 ///
 /// Ports are named in one of two ways. A node added by its Rust type, with port handles `P`, has
-/// [`Self::input`], [`Self::output`] and similar methods. They pick a handle, as in `|ports|
-/// ports.text`, and the Rust compiler checks the types. Every node has [`Self::input_at`],
-/// [`Self::output_at`] and similar methods. They take a tag as in graph files, `"TAG"`, `"TAG:1"`,
-/// `":1"` or `""`, and compilation checks the types.
+/// [`Self::input`], [`Self::output`] and similar methods. They pick a handle, as in
+/// `|ports| ports.text`, and the Rust compiler checks the types. Every node has
+/// [`Self::input_at`], [`Self::output_at`] and similar methods. They take a tag as in graph files,
+/// `"TAG"`, `"TAG:1"`, `":1"` or `""`, and compilation checks the types.
 #[derive(Debug)]
 pub struct NodeBuilder<'g, P = ()> {
     graph: &'g GraphBuilder,
