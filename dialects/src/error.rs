@@ -1,4 +1,4 @@
-//! Errors about fields: each has the path of its field, and a code.
+//! Errors about fields. Each has the path of its field and a code.
 
 use std::fmt::Display;
 
@@ -7,17 +7,17 @@ use serde_json::Value;
 
 /// Codes of errors about a field.
 pub mod code {
-    /// A value of another type.
+    /// Code of a value of the wrong type.
     pub const TYPE: &str = "invalid_type";
-    /// A value that is not allowed.
+    /// Code of a value that is not allowed.
     pub const VALUE: &str = "invalid_value";
-    /// A field that has to be there.
+    /// Code of a missing field.
     pub const MISSING: &str = "missing_required_parameter";
-    /// Code of requests for something that cannot be done.
+    /// Code of a request for something unsupported.
     pub const UNSUPPORTED: &str = "unsupported_parameter";
 }
 
-/// A whole number, also one that is written with a fraction of nothing: `16.0`, `1e2`.
+/// Returns a whole number, also if it is written with a zero fraction: `16.0`, `1e2`.
 pub fn whole(value: &Value) -> Option<i128> {
     let written = value.as_i64().map(i128::from);
     let written = written.or_else(|| value.as_u64().map(i128::from));
@@ -27,17 +27,16 @@ pub fn whole(value: &Value) -> Option<i128> {
     })
 }
 
-/// Maximum length, in bytes, of a field's path in an error: some of it can be the request's own
-/// words.
+/// Maximum length in bytes of a field's path in an error. Parts of it can come from the request.
 const MAX_PATH_BYTES: usize = 120;
 
-/// Maximum length, in bytes, of a value in an error.
+/// Maximum length in bytes of a value in an error.
 const MAX_SHOWN_BYTES: usize = 60;
 
-/// Maximum length, in bytes, of a message, whatever went into it.
+/// Maximum length in bytes of a whole message.
 const MAX_MESSAGE_BYTES: usize = 400;
 
-/// An error about one field.
+/// Makes an error about one field.
 pub fn invalid(field: impl Display, message: impl Display) -> Error {
     let field = shortened(&field.to_string(), MAX_PATH_BYTES).into_owned();
     let message = format!("`{field}` {message}");
@@ -46,25 +45,25 @@ pub fn invalid(field: impl Display, message: impl Display) -> Error {
         .with_code(code::VALUE)
 }
 
-/// An error about a field that asks for what cannot be done, with a sentence that says why.
+/// Makes an error about an unsupported value, with a sentence that gives the reason.
 pub fn unsupported(field: impl Display, value: &Value, why: Option<&str>) -> Error {
     let why = why.map_or(String::new(), |why| format!(". {why}"));
     let message = format!("is not supported with the value {}{why}", written(value));
     invalid(field, message).with_code(code::UNSUPPORTED)
 }
 
-/// An error about a field's type.
+/// Makes an error about a field's type.
 pub fn wrong_type(field: impl Display, expected: &str, found: &Value) -> Error {
     let message = format!("must be {expected}, not {}", kind(found));
     invalid(field, message).with_code(code::TYPE)
 }
 
-/// An error about a field that is not there.
+/// Makes an error about a missing field.
 pub fn missing(field: impl Display) -> Error {
     invalid(field, "is missing").with_code(code::MISSING)
 }
 
-/// Refuses a list that is longer than it may be.
+/// Refuses a list with more than `most` elements.
 pub fn at_most(field: impl Display, count: usize, most: usize, what: &str) -> Result<()> {
     if count <= most {
         return Ok(());
@@ -87,16 +86,16 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// A text of the request, as errors show it.
+/// Shortens a text of the request for an error.
 pub fn shown(text: &str) -> impl Display {
     shortened(text, MAX_SHOWN_BYTES)
 }
 
-/// A value as errors show it. No more of it is written than is shown.
+/// Writes a value for an error. Writes no more of it than is shown.
 pub fn written(value: &Value) -> String {
     let mut beginning = [0; 2 * MAX_SHOWN_BYTES];
     let mut room = &mut beginning[..];
-    // Fails when enough is written.
+    // Fails once enough is written.
     let _ = serde_json::to_writer(&mut room, value);
     let left = room.len();
     let written = &beginning[..beginning.len() - left];

@@ -1,7 +1,7 @@
 //! Fields of requests, by endpoint, each declared once.
 //!
 //! A body is scanned ([`JsonBody`](json::JsonBody)), its fields are checked against the schemas of
-//! their endpoint ([`Fields::read`]), and structs take what they hold ([`Fields::take`]). The same
+//! their endpoint ([`Fields::read`]), and structs take their values ([`Fields::take`]). The same
 //! schemas are the documentation.
 
 pub mod bodies;

@@ -1,4 +1,4 @@
-//! Reads the fields of a body: checks each against its schema, and hands them to structs.
+//! Reading of a body's fields: checks each against its schema and passes them to structs.
 
 use graphmill_engine::{Error, Result};
 use serde::de::{DeserializeOwned, Deserializer, Visitor, value::MapDeserializer};
@@ -11,24 +11,24 @@ use crate::{
     schema::{self, Endpoint},
 };
 
-/// Maximum number of names of unknown fields that an answer tells of.
+/// Maximum number of names of unknown fields in an answer.
 const MAX_UNKNOWN: usize = 32;
 
-/// Longest text that is compared with the values that a field can have only.
+/// Maximum size in bytes of a text that is compared with the only allowed values of a field.
 const MAX_ONLY_BYTES: usize = 256;
 
-/// The fields of a body that were checked, until structs take them.
+/// The checked fields of a body, until structs take them.
 #[derive(Debug)]
 pub struct Fields {
     endpoint: &'static Endpoint,
     values: Map<String, Value>,
-    /// The names of fields that the endpoint does not know, and the paths of what is left out.
+    /// Names of fields unknown to the endpoint, and paths of parts that are left out.
     pub unknown: Vec<String>,
 }
 
 impl Fields {
-    /// Checks every field of a body that the endpoint knows. No value is made of the others, nor of
-    /// those that have a reader of their own or no effect.
+    /// Checks every field of a body that the endpoint knows. No values are made of unknown fields,
+    /// of fields with their own reader, and of fields without effect.
     ///
     /// # Errors
     /// Names the field that is wrong.
@@ -51,8 +51,8 @@ impl Fields {
         Ok(fields)
     }
 
-    /// Checks a field as far as its text tells it, so that no value is made of one that is wrong.
-    /// Returns true if the value has to be checked, too.
+    /// Checks a field by its text as far as possible, so that wrong fields need no value. Returns
+    /// `true` if the value must be checked, too.
     fn needs_value(&mut self, name: &str, text: &[u8]) -> Result<bool> {
         let is_long = text.len() > MAX_ONLY_BYTES;
         let Some(schema) = self.endpoint.field(name) else {
@@ -84,18 +84,18 @@ impl Fields {
         }
     }
 
-    /// Checks the value of a field, and adds it to the others.
+    /// Checks the value of a field and adds it to the others.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// Those of [`read`](Self::read).
     pub fn insert(&mut self, name: &str, value: &Value) -> Result<()> {
         self.insert_from(name, name, value)
     }
 
-    /// The same, of a field that is elsewhere in the body, at this path.
+    /// Checks and adds a field that is elsewhere in the body, at this path.
     ///
     /// # Errors
-    /// As [`read`](Self::read), with the path.
+    /// Those of [`read`](Self::read), with the path.
     pub fn insert_from(&mut self, path: &str, name: &str, value: &Value) -> Result<()> {
         let Some(schema) = self.endpoint.field(name) else {
             match self.akin(name) {
@@ -117,13 +117,12 @@ impl Fields {
         Ok(())
     }
 
-    /// Returns true if the endpoint has a field of this name.
+    /// Returns `true` if the endpoint has a field with this name.
     pub fn knows(&self, name: &str) -> bool {
         self.endpoint.field(name).is_some()
     }
 
-    /// The refusal of a field that the endpoint does not have, if another one does that clients take
-    /// it for.
+    /// Returns the refusal of a field that this endpoint lacks but a similar endpoint has.
     fn akin(&self, name: &str) -> Option<Error> {
         let akin = self.endpoint.akin.and_then(schema::endpoint)?;
         akin.fields.contains_key(name).then(|| {
@@ -132,7 +131,7 @@ impl Fields {
         })
     }
 
-    /// Notes that the field or the part of one at this path is left out.
+    /// Records that the field or part at this path is left out.
     pub fn ignore(&mut self, path: impl Into<String>) {
         match self.unknown.len() {
             ..MAX_UNKNOWN => self.unknown.push(path.into()),
@@ -141,20 +140,20 @@ impl Fields {
         }
     }
 
-    /// Returns true if the body has the field, and no struct has taken it.
+    /// Returns `true` if the body has the field and no struct has taken it.
     pub fn has(&self, name: &str) -> bool {
         self.values.contains_key(name)
     }
 
-    /// Sets fields that the body leaves open.
+    /// Sets fields that the body does not have.
     pub fn fill(&mut self, defaults: Map<String, Value>) {
         for (name, value) in defaults {
             self.values.entry(name).or_insert(value);
         }
     }
 
-    /// The fields of a struct, which no later one sees. One that has structs inside whose fields are
-    /// beside its own takes all that are left.
+    /// Takes the fields of a struct, so that later structs do not see them. A struct with flattened
+    /// structs inside takes all remaining fields.
     ///
     /// # Errors
     /// A value that the schema allows and the struct does not.
@@ -164,7 +163,7 @@ impl Fields {
     }
 }
 
-/// Takes those fields out of a map that a struct asks for.
+/// Takes the fields that a struct asks for from a map.
 struct Remaining<'a>(&'a mut Map<String, Value>);
 
 impl<'de> Deserializer<'de> for Remaining<'_> {
@@ -195,8 +194,7 @@ impl<'de> Deserializer<'de> for Remaining<'_> {
     }
 }
 
-/// Returns true if a field's value, whatever the field, leaves everything as it is without the
-/// field.
+/// Returns `true` if a value of any field is equivalent to leaving out the field.
 pub fn asks_for_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,

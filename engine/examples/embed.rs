@@ -1,5 +1,5 @@
-//! A graph in a program of one's own, without a server: words go in, and for each word that is new
-//! its place comes out.
+//! A graph inside a program, without a server. Words go in; each new word comes out with its
+//! position.
 
 use std::{collections::HashSet, error::Error, time::Duration};
 
@@ -10,21 +10,21 @@ use graphmill_engine::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the program can set; the same struct says what a graph file can.
+/// Options that the program sets. A graph file sets the same fields.
 #[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct UniqueOptions {
-    /// Whether `Word` and `word` are the same.
+    /// Ignores case: `Word` and `word` are the same word.
     ignore_case: bool,
 }
 
-/// Passes a word on when it comes for the first time.
+/// Passes each word on the first time it appears.
 struct Unique {
     options: UniqueOptions,
     known: HashSet<String>,
 }
 
-/// Its ports.
+/// The input and output streams.
 #[derive(Copy, Clone)]
 struct UniquePorts {
     word: In<String>,
@@ -65,7 +65,7 @@ impl Calculator for Unique {
     }
 }
 
-/// Says at which timestamp a word came.
+/// Appends a word's timestamp to it.
 struct Place;
 
 impl Calculator for Place {
@@ -90,7 +90,7 @@ impl Calculator for Place {
     }
 }
 
-/// The graph: `word` through [`Unique`] and [`Place`] to `place`.
+/// Builds the graph: `word` through [`Unique`] and [`Place`] to `place`.
 fn graph() -> GraphBuilder {
     let graph = GraphBuilder::new();
     let word = graph.input::<String>("word");
@@ -104,9 +104,9 @@ fn graph() -> GraphBuilder {
     graph
 }
 
-/// What the graph says about a text.
+/// Runs the graph on the words of a text and returns its output.
 fn places(text: &str) -> std::result::Result<Vec<String>, Box<dyn Error>> {
-    // Compiled once; a program that runs the graph often keeps the plan.
+    // Compiled once: a program that runs the graph often keeps the plan.
     let plan = graph().compile(&Environment::new(Registry::global()))?;
 
     let (session, handle) = Session::new(&plan, RunCx::new("words"), SidePackets::new())?;

@@ -1,7 +1,7 @@
-//! Names and JSON forms of payload types: how tools write and read packets.
+//! Names and JSON forms of payload types, for tools that read and write packets.
 //!
-//! No packet is ever JSON while a session runs; this is for packets in files. A type is known once
-//! its crate calls `register_payload!`.
+//! Sessions never convert packets to JSON; this module serves packets in files. `register_payload!`
+//! makes a type known here.
 
 use std::{any::TypeId, collections::HashMap, sync::LazyLock};
 
@@ -17,9 +17,9 @@ use crate::{
     timestamp::Timestamp,
 };
 
-/// A payload type with a name for people and a form in JSON.
+/// A payload type with its name and its conversion to and from JSON.
 pub struct PayloadCodec {
-    /// The name, such as `int`.
+    /// Name of the type, such as `int`.
     pub name: &'static str,
     #[doc(hidden)]
     pub of: TypeInfo,
@@ -30,7 +30,7 @@ pub struct PayloadCodec {
 }
 
 impl PayloadCodec {
-    /// The codec of a type whose JSON is what serde makes of it.
+    /// Makes the codec of a type from its serde implementation.
     pub const fn serde<T: Payload + Serialize + DeserializeOwned>(name: &'static str) -> Self {
         Self {
             name,
@@ -50,8 +50,8 @@ impl PayloadCodec {
 
 inventory::collect!(PayloadCodec);
 
-/// Gives a payload type a name and a form in JSON, for `graphmill run` and `graphmill test`: that
-/// of serde, or that of two functions `fn(&T) -> Value` and `fn(&Value) -> Result<T, String>`.
+/// Gives a payload type a name and a JSON form for `graphmill run` and `graphmill test`. The form
+/// comes from serde, or from two functions `fn(&T) -> Value` and `fn(&Value) -> Result<T, String>`.
 ///
 /// ```
 /// use graphmill_engine::register_payload;
@@ -117,15 +117,15 @@ static CODECS: LazyLock<Codecs> = LazyLock::new(|| {
     }
 });
 
-/// A packet's value as JSON; none if its type is not registered.
+/// Converts a packet's value to JSON. Returns `None` if its type is not registered.
 pub fn encode(packet: &Packet) -> Option<Value> {
     let codec = CODECS.by_type.get(&packet.type_info().id())?;
     (codec.encode)(packet)
 }
 
-/// A packet, without a timestamp, of a value in JSON: of the type that is `named`; else of the
-/// first of the `expected` types that the value can be; else, where nothing is expected, of the
-/// type that fits the value best. The error says what is wrong.
+/// Makes a packet without a timestamp from a JSON value. Its type is `named`; without a name, it is
+/// the first of the `expected` types that the value fits; if none are expected, it is the closest
+/// type. The error says why no type fits.
 pub fn decode(value: &Value, named: Option<&str>, expected: &[TypeInfo]) -> Result<Packet, String> {
     if let Some(name) = named {
         let codec = CODECS.by_name.get(name).ok_or_else(|| unknown(name))?;
@@ -134,7 +134,7 @@ pub fn decode(value: &Value, named: Option<&str>, expected: &[TypeInfo]) -> Resu
     let mut problems = Vec::new();
     for of in expected {
         let Some(codec) = CODECS.by_type.get(&of.id()) else {
-            problems.push(format!("values of type `{of}` cannot be read from JSON: no `register_payload!` names the type"));
+            problems.push(format!("values of type `{of}` cannot be read from JSON: the type is not registered with `register_payload!`"));
             continue;
         };
         match (codec.decode)(value) {
@@ -153,12 +153,12 @@ fn unknown(name: &str) -> String {
     let mut names: Vec<&str> = CODECS.by_name.keys().copied().collect();
     names.sort_unstable();
     match suggest::nearest(name, names.iter().copied()) {
-        Some(near) => format!("no type is called `{name}`; did you mean `{near}`?"),
-        None => format!("no type is called `{name}`; there are {}", names.join(", ")),
+        Some(near) => format!("unknown type `{name}`; did you mean `{near}`?"),
+        None => format!("unknown type `{name}`; the types are {}", names.join(", ")),
     }
 }
 
-/// A packet of the type that a value looks like.
+/// Makes a packet of the type that is closest to a JSON value.
 fn infer(value: &Value) -> Packet {
     let all = |is: fn(&Value) -> bool| {
         value
@@ -185,7 +185,7 @@ fn infer(value: &Value) -> Packet {
     }
 }
 
-/// A timestamp as JSON: a number, or the name of a special one such as `"PreStream"`.
+/// Converts a timestamp to JSON: a number, or the name of a special value such as `"PreStream"`.
 pub fn timestamp_to_json(time: Timestamp) -> Value {
     if time.is_range() && time != Timestamp::MIN && time != Timestamp::MAX {
         json!(time.value())
@@ -194,8 +194,8 @@ pub fn timestamp_to_json(time: Timestamp) -> Value {
     }
 }
 
-/// The timestamp that a number is, or the name of a special one, in any case. The error says what
-/// is expected.
+/// Reads a timestamp: a number, or the name of a special value in any case. The error says what is
+/// expected.
 pub fn timestamp_from_json(value: &Value) -> Result<Timestamp, String> {
     let special = [
         Timestamp::UNSET,
@@ -219,11 +219,11 @@ pub fn timestamp_from_json(value: &Value) -> Result<Timestamp, String> {
         _ => None,
     };
     found.ok_or_else(|| {
-        format!("{value} is no timestamp: expected an integer, or \"PreStream\", \"Min\", \"Max\" or \"PostStream\"")
+        format!("{value} is not a timestamp: expected an integer, or \"PreStream\", \"Min\", \"Max\" or \"PostStream\"")
     })
 }
 
-/// JSON has no numbers for these.
+/// Names of the numbers that JSON cannot express.
 const NOT_FINITE: [(&str, f64); 3] = [
     ("inf", f64::INFINITY),
     ("-inf", f64::NEG_INFINITY),
@@ -247,13 +247,13 @@ fn float_from_json(value: &Value) -> Result<f64, String> {
         .as_str()
         .and_then(|text| NOT_FINITE.iter().find(|(name, _)| *name == text));
     let number = named.map(|(_, number)| *number).or_else(|| value.as_f64());
-    number.ok_or_else(|| format!("{value} is no number"))
+    number.ok_or_else(|| format!("{value} is not a number"))
 }
 
 fn floats_from_json(value: &Value) -> Result<Vec<f64>, String> {
     match value {
         Value::Array(values) => values.iter().map(float_from_json).collect(),
-        other => Err(format!("{other} is no list of numbers")),
+        other => Err(format!("{other} is not a list of numbers")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a calculator sees of its session: [`OpenCx`] once, [`Cx`] in each call.
+//! A calculator's access to its session: [`OpenCx`] when it is made, [`Cx`] in each call.
 
 use std::{any::Any, sync::Arc};
 
@@ -14,26 +14,26 @@ use crate::{
     timestamp::Timestamp,
 };
 
-/// Which node of which session a call belongs to.
+/// The node and session of a call.
 #[derive(Clone)]
 pub(crate) struct Site<'a> {
     pub(crate) node: u16,
     pub(crate) name: &'a Arc<str>,
     pub(crate) session: &'a dyn Host,
-    /// The error with which the session has ended, while its nodes are closed for that.
+    /// Error that ended the session. Set while its nodes are closed for that reason.
     pub(crate) ended: Option<&'a Error>,
 }
 
-/// A session, as the contexts of its nodes see it.
+/// The services of a session that contexts use.
 pub(crate) trait Host {
-    /// The request it works for.
+    /// Returns the context of the session's request.
     fn run(&self) -> &Arc<RunCx>;
 
-    /// Keeps a node open until the answer is dropped.
+    /// Keeps a node open until the result is dropped.
     fn hold(&self, node: u16) -> Hold;
 }
 
-/// The value of an input side packet of a node.
+/// Value of an input side packet of a node.
 #[derive(Clone, Default)]
 pub(crate) enum SideValue {
     #[default]
@@ -42,31 +42,31 @@ pub(crate) enum SideValue {
     Resource(AnyResource),
 }
 
-/// What a calculator sees while it is made for a session.
+/// The context in which a calculator is made for a session.
 pub struct OpenCx<'a> {
     pub(crate) site: Site<'a>,
-    /// By position among the node's input side packets.
+    /// Values by position of the node's input side packets.
     pub(crate) sides: &'a [SideValue],
     pub(crate) out: &'a mut Emits,
 }
 
 impl OpenCx<'_> {
-    /// The name of the node.
+    /// Returns the name of the node, for messages.
     pub fn node_name(&self) -> &Arc<str> {
         self.site.name
     }
 
-    /// The request this session works for.
+    /// Returns the context of the session's request.
     pub fn run(&self) -> &Arc<RunCx> {
         self.site.session.run()
     }
 
-    /// The value of an input side packet; none if it is optional and not given.
+    /// Returns the value of an input side packet. `None` if it is optional and not given.
     pub fn side<T: Payload>(&self, port: Side<T>) -> Option<&T> {
         self.side_packet(port)?.get()
     }
 
-    /// An input side packet of any type.
+    /// Returns an input side packet of any type. `None` if it is optional and not given.
     pub fn side_packet<T: ?Sized + PortType>(&self, port: Side<T>) -> Option<&Packet> {
         match &self.sides[port.index()?] {
             SideValue::Packet(packet) => Some(packet),
@@ -74,13 +74,13 @@ impl OpenCx<'_> {
         }
     }
 
-    /// A required resource.
+    /// Returns a resource that the contract requires.
     pub fn resource<R: Resource>(&self, port: Res<R>) -> Arc<R> {
         self.optional_resource(port)
             .expect("a plan holds every required resource of its nodes")
     }
 
-    /// A resource that the graph may leave unconnected.
+    /// Returns a resource that the graph may leave unconnected.
     pub fn optional_resource<R: Resource>(&self, port: Res<R>) -> Option<Arc<R>> {
         match &self.sides[port.index()?] {
             SideValue::Resource(resource) => Arc::clone(resource).downcast().ok(),
@@ -88,34 +88,34 @@ impl OpenCx<'_> {
         }
     }
 
-    /// The sending end of an event port. While one exists, the node stays open.
+    /// Makes a sender for an event port. The node stays open while a sender exists.
     pub fn sender<T: Any + Send>(&mut self, port: Events<T>) -> EventSender<T> {
         EventSender::new(self.hold(), port)
     }
 
-    /// Keeps the node open, although its inputs may be closed, until it is dropped.
+    /// Keeps the node open until the result is dropped, even after its inputs have closed.
     pub fn hold(&mut self) -> Hold {
         self.out.holds += 1;
         self.site.session.hold(self.site.node)
     }
 
-    /// Emits a value before the first input: a header, or the first turn of a loop.
+    /// Emits a value before the first input, such as a header or the first turn of a loop.
     pub fn emit_at<T: Payload>(&mut self, port: Out<T>, time: impl Into<Timestamp>, value: T) {
         self.out.emit_at(port, time, value);
     }
 
-    /// Everything else that can be put out.
+    /// Gives access to the other outputs: bounds, whole packets, closing.
     pub fn out(&mut self) -> &mut Emits {
         self.out
     }
 
-    /// Sets an output side packet.
+    /// Sets an output side packet. Each can be set once.
     pub fn output_side<T: Payload>(&mut self, port: OutSide<T>, value: T) {
         self.out.side(port, value);
     }
 }
 
-/// What a calculator sees in one call.
+/// The context of one call of a calculator.
 pub struct Cx<'a> {
     pub(crate) site: Site<'a>,
     pub(crate) set: &'a mut InputSet,
@@ -123,60 +123,60 @@ pub struct Cx<'a> {
 }
 
 impl Cx<'_> {
-    /// The timestamp of the call: that of the input set; in a source 0; for an event the first free
-    /// timestamp of the node's outputs; [`Timestamp::DONE`] in `close`.
+    /// Returns the timestamp of the call: that of the input set; 0 in a source; for an event, the
+    /// first free timestamp of the node's outputs; [`Timestamp::DONE`] in `close`.
     pub fn time(&self) -> Timestamp {
         self.set.time()
     }
 
-    /// The name of the node.
+    /// Returns the name of the node, for messages.
     pub fn node_name(&self) -> &Arc<str> {
         self.site.name
     }
 
-    /// The request this session works for.
+    /// Returns the context of the session's request.
     pub fn run(&self) -> &Arc<RunCx> {
         self.site.session.run()
     }
 
-    /// The session's error, if it failed or was cancelled. Set only in the `close` that follows;
-    /// what the node emits there is discarded.
+    /// Returns the session's error if it failed or was cancelled. Only `close` can see one; its
+    /// output is then discarded.
     pub fn status(&self) -> Result<(), &Error> {
         self.site.ended.map_or(Ok(()), Err)
     }
 
-    /// The value on an input, if there is one in this call.
+    /// Returns the value on an input, if this call has one.
     pub fn get<T: Payload>(&self, port: In<T>) -> Option<&T> {
         self.set.get(port)
     }
 
-    /// Takes the value of an input: moved if this node is the last to hold it, else cloned.
+    /// Takes the value of an input: moved if nobody else holds it, else cloned.
     pub fn take<T: Payload + Clone>(&mut self, port: In<T>) -> Option<T> {
         self.set.take(port)
     }
 
-    /// The packet on an input, if there is one in this call.
+    /// Returns the packet on an input, if this call has one.
     pub fn packet<T: ?Sized + PortType>(&self, port: In<T>) -> Option<&Packet> {
         self.set.packet(port)
     }
 
-    /// Takes the packet of an input.
+    /// Takes the packet of an input, if this call has one.
     pub fn take_packet<T: ?Sized + PortType>(&mut self, port: In<T>) -> Option<Packet> {
         self.set.take_packet(port)
     }
 
-    /// How far an input is known: its packet's timestamp, or the last timestamp at which it is
-    /// certain to have none.
+    /// Returns the last settled timestamp of an input: that of its packet, or the last one that is
+    /// certain to have no packet.
     pub fn settled<T: ?Sized + PortType>(&self, port: In<T>) -> Timestamp {
         self.set.settled(port)
     }
 
-    /// Takes the event this call is for, if it is one of `port`.
+    /// Takes the event of this call, if it arrived at `port`.
     pub fn event<T: Any + Send>(&mut self, port: Events<T>) -> Option<T> {
         self.set.event(port)
     }
 
-    /// Passes the packet of an input on as it is, if there is one.
+    /// Passes the packet of an input on unchanged, if this call has one.
     pub fn forward<T: ?Sized + PortType>(&mut self, input: In<T>, output: Out<T>) {
         if let Some(packet) = self.set.take_packet(input) {
             self.out.pass(output, packet);
@@ -188,28 +188,28 @@ impl Cx<'_> {
         self.out.emit(port, value);
     }
 
-    /// Emits a value at a timestamp of its own.
+    /// Emits a value at the given timestamp.
     pub fn emit_at<T: Payload>(&mut self, port: Out<T>, time: impl Into<Timestamp>, value: T) {
         self.out.emit_at(port, time, value);
     }
 
-    /// Says that nothing before `at` will be emitted any more.
+    /// Promises that the output emits nothing before `at` any more.
     pub fn bound<T: ?Sized + PortType>(&mut self, port: Out<T>, at: Timestamp) {
         self.out.bound(port, at);
     }
 
-    /// Everything else that can be put out.
+    /// Gives access to the other outputs: whole packets, closing, side packets.
     pub fn out(&mut self) -> &mut Emits {
         self.out
     }
 
-    /// The sending end of an event port, for a node that waits for the outside only once it has
-    /// asked for something.
+    /// Makes a sender for an event port during a call, for a node that waits for outside events
+    /// only after it has asked for something.
     pub fn sender<T: Any + Send>(&mut self, port: Events<T>) -> EventSender<T> {
         EventSender::new(self.hold(), port)
     }
 
-    /// Keeps the node open, although its inputs may be closed, until it is dropped.
+    /// Keeps the node open until the result is dropped, even after its inputs have closed.
     pub fn hold(&mut self) -> Hold {
         self.out.holds += 1;
         self.site.session.hold(self.site.node)

@@ -1,5 +1,5 @@
-//! The output of a call of a node. It leaves the node when the call has returned, in the order in
-//! which it was emitted.
+//! The output of one call of a node. It leaves the node after the call has returned, in the order
+//! of emission.
 
 use std::{fmt, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::{
     timestamp::Timestamp,
 };
 
-/// One thing a call puts out; `output` counts within the node.
+/// One output of a call. `output` is the position among the node's outputs.
 #[derive(Debug)]
 pub(crate) enum Emission {
     Packet { output: u16, packet: Packet },
@@ -23,7 +23,7 @@ pub(crate) enum Emission {
 }
 
 impl Emission {
-    /// The output stream it goes to, if it goes to one.
+    /// Returns the output stream of the emission; `None` for side packets and pauses.
     pub(crate) fn stream(&self) -> Option<u16> {
         match self {
             Self::Packet { output, .. }
@@ -35,12 +35,12 @@ impl Emission {
     }
 }
 
-/// Says what a pending call waits for.
+/// Describes a pending call's wait.
 pub(crate) type Description = Box<dyn Fn() -> String + Send>;
 
-/// A call of an async node, as its future sees it.
+/// A pending call of an async node, as seen by its future.
 pub(crate) trait AsyncCall: fmt::Debug + Send + Sync {
-    /// Replaces what it waits for.
+    /// Replaces the description of the call's wait.
     fn waits_for(&self, what: Description);
 }
 
@@ -49,13 +49,12 @@ pub(crate) trait AsyncCall: fmt::Debug + Send + Sync {
 pub struct Emits {
     time: Timestamp,
     pub(crate) list: Vec<Emission>,
-    /// How many holds the call made.
+    /// Number of holds that the call made.
     pub(crate) holds: u32,
-    /// There are bounds in the list.
+    /// Set once `list` contains a bound.
     bounds: bool,
-    /// The call panicked.
     pub(crate) panicked: bool,
-    /// The call, if it is one of an async node.
+    /// The call of an async node; `None` for other nodes.
     pub(crate) call: Option<Arc<dyn AsyncCall>>,
 }
 
@@ -83,13 +82,13 @@ impl Emits {
         self.panicked = false;
     }
 
-    /// Drops the bounds that something later on the same output covers: a call is seen from outside
-    /// as one step.
+    /// Drops bounds that later emissions on the same output make redundant: observers see a call as
+    /// one step.
     pub(crate) fn merge_bounds(&mut self) {
         if !std::mem::take(&mut self.bounds) || self.list.len() < 2 {
             return;
         }
-        // By output, up to where what comes later settles it.
+        // For each output, the largest timestamp that a later emission settles.
         let mut covered: SmallVec<[(u16, Timestamp); 4]> = SmallVec::new();
         self.list.reverse();
         self.list.retain(|emission| {
@@ -111,8 +110,8 @@ impl Emits {
         self.list.reverse();
     }
 
-    /// The timestamp that [`Self::emit`] gives: that of the input set, or, for an event and while
-    /// closing, the first one that is still free on all outputs of the node.
+    /// Returns the timestamp that [`Self::emit`] uses: that of the input set. For an event and in
+    /// `close`, it is the first timestamp that is free on all outputs of the node.
     pub fn time(&self) -> Timestamp {
         self.time
     }
@@ -125,7 +124,7 @@ impl Emits {
         }
     }
 
-    /// Emits a value at a timestamp of its own.
+    /// Emits a value at the given timestamp.
     pub fn emit_at<T: Payload>(&mut self, port: Out<T>, time: impl Into<Timestamp>, value: T) {
         if let Some(output) = output(port) {
             let packet = Packet::new(time, value);
@@ -133,19 +132,19 @@ impl Emits {
         }
     }
 
-    /// Emits a packet as it is, sharing its value.
+    /// Emits a whole packet, sharing its value.
     pub fn emit_packet(&mut self, port: Out<dyn Payload>, packet: Packet) {
         self.pass(port, packet);
     }
 
-    /// Emits a packet of which the caller knows that it is a `T`.
+    /// Emits a packet whose type the caller has checked.
     pub(crate) fn pass<T: ?Sized + PortType>(&mut self, port: Out<T>, packet: Packet) {
         if let Some(output) = output(port) {
             self.list.push(Emission::Packet { output, packet });
         }
     }
 
-    /// Says that nothing before `at` will be emitted any more.
+    /// Promises that the output emits nothing before `at` any more.
     pub fn bound<T: ?Sized + PortType>(&mut self, port: Out<T>, at: Timestamp) {
         if let Some(output) = output(port) {
             self.bounds = true;
@@ -153,8 +152,8 @@ impl Emits {
         }
     }
 
-    /// Moves the bound of an output like [`Self::bound`], but does nothing if the output is further
-    /// already.
+    /// Moves the bound of an output like [`Self::bound`], but does nothing if the bound is already
+    /// later.
     pub fn bound_at_least<T: ?Sized + PortType>(&mut self, port: Out<T>, at: Timestamp) {
         if let Some(output) = output(port) {
             self.bounds = true;
@@ -162,30 +161,30 @@ impl Emits {
         }
     }
 
-    /// Closes one output; what is emitted there afterwards is an error.
+    /// Closes an output. Later emissions on it are errors.
     pub fn close<T: ?Sized + PortType>(&mut self, port: Out<T>) {
         if let Some(output) = output(port) {
             self.list.push(Emission::Close { output });
         }
     }
 
-    /// Says what the call of an async node waits for from now on, in words that can follow "waits
-    /// for". `what` is called when somebody looks at the session, and must not block. Of nodes that
-    /// are not async, [`Calculator::waits_for`](crate::Calculator::waits_for) is asked instead.
+    /// Describes the current wait of an async node's call, in words that can follow "waits for".
+    /// `what` is called when somebody looks at the session, and must not block. Other nodes
+    /// implement [`Calculator::waits_for`](crate::Calculator::waits_for) instead.
     pub fn waits_for(&mut self, what: impl Fn() -> String + Send + 'static) {
         if let Some(call) = &self.call {
             call.waits_for(Box::new(what));
         }
     }
 
-    /// Takes no more packets of an input until it is [resumed](Self::resume): they wait in its queue,
-    /// and whoever makes them waits when that is full. The node is not called for them, nor is it
-    /// closed before they came.
+    /// Stops taking packets of an input until it is [resumed](Self::resume). Packets wait in its
+    /// queue; their producer waits once the queue is full. Meanwhile the node is neither called for
+    /// these packets nor closed.
     pub fn pause<T: ?Sized + PortType>(&mut self, port: In<T>) {
         self.set_paused(port, true);
     }
 
-    /// Takes packets of an input again.
+    /// Takes packets of an input again after [`Self::pause`].
     pub fn resume<T: ?Sized + PortType>(&mut self, port: In<T>) {
         self.set_paused(port, false);
     }
@@ -197,7 +196,7 @@ impl Emits {
         }
     }
 
-    /// Sets an output side packet; each once.
+    /// Sets an output side packet. Each can be set once.
     pub fn side<T: Payload>(&mut self, port: OutSide<T>, value: T) {
         if let Some(output) = port.index() {
             self.list.push(Emission::Side {
@@ -207,7 +206,7 @@ impl Emits {
         }
     }
 
-    /// Sets an output side packet to a value that is shared with another.
+    /// Sets an output side packet to a value that is shared with another packet.
     pub fn side_packet(&mut self, port: OutSide<dyn Payload>, packet: Packet) {
         if let Some(output) = port.index() {
             self.list.push(Emission::Side {

@@ -1,60 +1,60 @@
 //! The error of a session.
 //!
-//! A mistake in a graph file is a `Diagnostic` (crate `graphmill-grammar`) and never an [`Error`];
-//! an `Error` ends the session it happened in and nothing else. It carries what a server needs to
-//! answer with: the kind, the node, and for refused input a machine-readable code and the name of
-//! the offending field.
+//! An [`Error`] ends the session in which it occurred and nothing else. It carries the details of a
+//! server's response: the kind, the node, and for refused input a machine-readable code and the
+//! name of the field. Mistakes in graph files are `Diagnostic`s (crate `graphmill-grammar`)
+//! instead.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
 use crate::timestamp::Timestamp;
 
-/// The result of everything that can fail while a session runs.
+/// Result of operations that can fail while a session runs.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The class of an [`Error`]; a server maps it to a status code.
+/// The class of an [`Error`]. A server maps it to a status code.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// The request is wrong and stays wrong when it is sent again.
+    /// The request is wrong. Sending it again does not help.
     InvalidArgument,
-    /// Something the request names does not exist.
+    /// The request names something that does not exist.
     NotFound,
-    /// The call came at the wrong time: before the start, after the close.
+    /// The call came at the wrong time: before the start or after the close.
     FailedPrecondition,
-    /// A limit is reached (queue, cache, memory); later or smaller may succeed.
+    /// A limit is reached (queue, cache, memory). A later or smaller request may succeed.
     ResourceExhausted,
-    /// The deadline of the request passed.
+    /// The request's deadline passed before the session ended.
     DeadlineExceeded,
-    /// The caller went away or cancelled.
+    /// The caller cancelled or disconnected.
     Cancelled,
-    /// Something the request needs is not there now; it may be later.
+    /// Something that the request needs is not available now. It may be later.
     Unavailable,
-    /// A defect: in a calculator, in the engine, in the machine.
+    /// A defect in a calculator, in the engine or in the machine.
     Internal,
 }
 
-/// A failure of one session, cheap to clone.
+/// The failure of one session. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Error {
-    /// Its class.
+    /// Class of the error, which decides the status code of a response.
     pub kind: Kind,
-    /// The name of the node it happened in, filled in by the session.
+    /// Name of the node that failed. The session fills it in.
     pub node: Option<Arc<str>>,
-    /// The timestamp of the packets that the node was called with, filled in by the session;
-    /// [`Timestamp::UNSET`] if it was called for something else.
+    /// Timestamp of the packets in the failed call. The session fills it in; [`Timestamp::UNSET`]
+    /// if the call had no packets.
     pub time: Timestamp,
-    /// What happened: lower case, no full stop.
+    /// Description: lower case, no full stop.
     pub message: String,
-    /// A machine-readable code for the client, such as `context_length_exceeded`.
+    /// Machine-readable code for clients, such as `context_length_exceeded`.
     pub code: Option<Cow<'static, str>>,
-    /// The field of the request that is at fault, such as `temperature`.
+    /// Field of the request that is wrong, such as `temperature`.
     pub field: Option<Cow<'static, str>>,
-    /// The underlying failure.
+    /// Failure that caused this one, for logs.
     pub source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Error {
-    /// Makes an error of `kind`.
+    /// Makes an error of `kind` without node, code, field and source.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -67,68 +67,68 @@ impl Error {
         }
     }
 
-    /// An error of kind [`Kind::InvalidArgument`].
+    /// Makes an error of kind [`Kind::InvalidArgument`].
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(Kind::InvalidArgument, message)
     }
 
-    /// An error of kind [`Kind::NotFound`].
+    /// Makes an error of kind [`Kind::NotFound`].
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(Kind::NotFound, message)
     }
 
-    /// An error of kind [`Kind::FailedPrecondition`].
+    /// Makes an error of kind [`Kind::FailedPrecondition`].
     pub fn precondition(message: impl Into<String>) -> Self {
         Self::new(Kind::FailedPrecondition, message)
     }
 
-    /// An error of kind [`Kind::ResourceExhausted`].
+    /// Makes an error of kind [`Kind::ResourceExhausted`].
     pub fn exhausted(message: impl Into<String>) -> Self {
         Self::new(Kind::ResourceExhausted, message)
     }
 
-    /// An error of kind [`Kind::DeadlineExceeded`].
+    /// Makes an error of kind [`Kind::DeadlineExceeded`].
     pub fn deadline(message: impl Into<String>) -> Self {
         Self::new(Kind::DeadlineExceeded, message)
     }
 
-    /// An error of kind [`Kind::Cancelled`].
+    /// Makes an error of kind [`Kind::Cancelled`].
     pub fn cancelled(message: impl Into<String>) -> Self {
         Self::new(Kind::Cancelled, message)
     }
 
-    /// An error of kind [`Kind::Unavailable`].
+    /// Makes an error of kind [`Kind::Unavailable`].
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(Kind::Unavailable, message)
     }
 
-    /// An error of kind [`Kind::Internal`].
+    /// Makes an error of kind [`Kind::Internal`].
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(Kind::Internal, message)
     }
 
-    /// Adds the machine-readable code.
+    /// Sets the machine-readable code.
     #[must_use]
     pub fn with_code(mut self, code: impl Into<Cow<'static, str>>) -> Self {
         self.code = Some(code.into());
         self
     }
 
-    /// Names the field of the request that is at fault.
+    /// Sets the field of the request that is wrong.
     #[must_use]
     pub fn with_field(mut self, field: impl Into<Cow<'static, str>>) -> Self {
         self.field = Some(field.into());
         self
     }
 
-    /// Adds the underlying failure.
+    /// Sets the failure that caused this one.
     #[must_use]
     pub fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
         self
     }
 
-    /// Names the timestamp of the packet that is at fault, unless one is named already.
+    /// Sets the timestamp of the packet at fault, unless one is set already.
     #[must_use]
     pub fn at_time(mut self, time: Timestamp) -> Self {
         if self.time == Timestamp::UNSET {
@@ -137,7 +137,7 @@ impl Error {
         self
     }
 
-    /// Names the node, unless one is named already: the innermost knows best.
+    /// Sets the node, unless one is set already: the innermost call knows best.
     #[must_use]
     pub fn at_node(mut self, node: &Arc<str>) -> Self {
         self.node.get_or_insert_with(|| Arc::clone(node));
@@ -145,8 +145,7 @@ impl Error {
     }
 }
 
-/// The beginning of a text that is longer than this many bytes, and a sign that there is more: how
-/// an error shows what a stranger wrote.
+/// Cuts a text after at most `most` bytes and marks the cut. Errors quote text from users this way.
 ///
 /// ```
 /// use graphmill_engine::shortened;

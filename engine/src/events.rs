@@ -1,23 +1,22 @@
-//! How other code reaches a node of a running session: holds keep it open, event senders send it
-//! events.
+//! Access to a node of a running session from outside: holds keep the node open, event senders send
+//! it events.
 //!
-//! Events are not bounded here: a node that hands out a sender also grants the credit to use it.
+//! The number of events is not bounded here. A node that hands out a sender limits its use.
 
 use std::{any::Any, marker::PhantomData, sync::Arc, task::Waker};
 
 use crate::{input::Event, port::Events};
 
-/// "This node may still emit": while one exists, its node is not closed and its session does not
-/// end. Dropping the last clone gives that up.
+/// Keeps a node and its session open. Release it by dropping the last clone.
 #[derive(Clone)]
 pub struct Hold(pub(crate) Arc<dyn Held>);
 
-/// A node of a running session, as the outside sees it. The session is told when it is dropped.
+/// A node of a running session, as seen from outside. Dropping it notifies the session.
 pub(crate) trait Held: Send + Sync {
-    /// Its number.
+    /// Position of the node in its plan.
     fn node(&self) -> u16;
 
-    /// Puts down a thing for an event port. Dropping the answer wakes the session.
+    /// Queues an event for an event port. Dropping the result wakes the session.
     fn post(&self, event: Event) -> Result<Wake, SessionEnded>;
 }
 
@@ -27,8 +26,8 @@ impl std::fmt::Debug for Hold {
     }
 }
 
-/// Sends things to one event port of one node, from any thread, without ever blocking. Holds the
-/// node open.
+/// Sends values to one event port of one node, from any thread, without blocking. Keeps the node
+/// open.
 pub struct EventSender<T> {
     hold: Hold,
     port: Events<T>,
@@ -54,13 +53,13 @@ impl<T: Any + Send> EventSender<T> {
         }
     }
 
-    /// Delivers one thing and wakes the session, unless it is awake.
+    /// Sends one value and wakes the session.
     pub fn send(&self, value: T) -> Result<(), SessionEnded> {
         self.post(value).map(drop)
     }
 
-    /// Delivers one thing; the session is woken when the answer is dropped. A thread that serves
-    /// many sessions collects the answers of a batch and drops them together.
+    /// Sends one value. The session wakes when the result is dropped. A thread that serves many
+    /// sessions collects the results of a batch and drops them together.
     pub fn post(&self, value: T) -> Result<Wake, SessionEnded> {
         let port = self.port.index().expect("event ports are always connected") as u16;
         let value = Box::new(value);
@@ -74,7 +73,7 @@ impl<T> std::fmt::Debug for EventSender<T> {
     }
 }
 
-/// Wakes a session when it is dropped, if it has to be woken.
+/// Wakes a session on drop, if the session has to be woken.
 #[derive(Debug, Default)]
 #[must_use = "dropping it wakes the session"]
 pub struct Wake(pub(crate) Option<Waker>);
@@ -87,7 +86,7 @@ impl Drop for Wake {
     }
 }
 
-/// The session this was for has ended; what was sent is dropped.
+/// The session has ended, and the value that was sent is dropped.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the session has ended")]
 pub struct SessionEnded;

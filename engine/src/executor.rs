@@ -1,6 +1,6 @@
-//! Executors: named pools of threads for nodes that would hold up their session.
+//! Executors: named thread pools for nodes that would block their session.
 //!
-//! An executor runs jobs and knows nothing of sessions; a job reports back to its session's inbox.
+//! An executor runs jobs and knows nothing of sessions. Jobs report to their session's inbox.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -10,25 +10,25 @@ use std::{
 
 use crate::error::{Error, Result};
 
-/// A piece of work.
+/// One unit of work for an executor.
 pub type Job = Box<dyn FnOnce() + Send>;
 
-/// Something that runs jobs on threads of its own.
+/// A runner of jobs on threads of its own.
 pub trait Executor: Send + Sync {
-    /// Makes sure that there are threads; called before a job is spawned.
+    /// Starts the threads if necessary. Called before each job is spawned.
     ///
     /// # Errors
-    /// If the system gives no more threads.
+    /// If the system cannot start more threads.
     fn start(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Runs the job, some time. Never blocks and never runs it in the calling thread.
+    /// Queues the job. Never blocks and never runs it on the calling thread.
     fn spawn(&self, job: Job);
 }
 
-/// A work-stealing pool of threads, which start when the first job needs them. Dropping it lets the
-/// jobs it has finish.
+/// A work-stealing thread pool. Its threads start with the first job. Queued jobs still finish
+/// after it is dropped.
 pub struct ThreadPool {
     name: String,
     threads: usize,
@@ -37,18 +37,17 @@ pub struct ThreadPool {
     starting: Mutex<()>,
 }
 
-/// The stack of a thread, unless its pool has a larger one: nodes are tested with so much.
+/// Minimum stack size of a thread. Nodes are tested with this size.
 const STACK_BYTES: usize = 2 << 20;
 
 impl ThreadPool {
-    /// A pool of `threads` threads named after `name`; as many as the machine has cores if none are
-    /// given.
+    /// Makes a pool of `threads` threads named after `name`. The default is the number of cores.
     pub fn new(name: &str, threads: Option<usize>) -> Self {
         Self::with_stack(name, threads, 0)
     }
 
-    /// Makes a pool like [`Self::new`], whose threads have a stack of this many bytes, and of 2 MiB
-    /// at least.
+    /// Makes a pool like [`Self::new`] whose threads have a stack of `stack_size` bytes, but at
+    /// least 2 MiB.
     pub fn with_stack(name: &str, threads: Option<usize>, stack_size: usize) -> Self {
         Self {
             name: name.to_owned(),
@@ -88,16 +87,16 @@ impl Executor for ThreadPool {
     }
 
     fn spawn(&self, job: Job) {
-        // A job catches the panics of the node it runs; this guards the pool against one in what
-        // remains.
+        // A job catches panics of its node; this protects the pool from panics elsewhere in the
+        // job.
         let guarded = move || {
             if catch_unwind(AssertUnwindSafe(job)).is_err() {
-                tracing::error!("a job panicked outside of its node");
+                tracing::error!("a job panicked outside its node");
             }
         };
         match self.pool() {
             Ok(pool) => pool.spawn(guarded),
-            Err(error) => tracing::error!("a job is lost: {error}"),
+            Err(error) => tracing::error!("dropping a job: {error}"),
         }
     }
 }

@@ -1,5 +1,4 @@
-//! What a plan may touch while it is compiled: files, seen through one trait, so that a test or an
-//! editor can stand in.
+//! Files that compilation reads, behind a trait so that tests and editors can supply their own.
 
 use std::{
     io::{self, Read as _},
@@ -9,21 +8,20 @@ use std::{
 
 use crate::file_stamps::FileStamps;
 
-/// The files a graph may refer to.
+/// Files that a graph can refer to.
 pub trait FileSource: Send + Sync {
-    /// Where a path that a graph file mentions really is; relative ones start at the graph's
-    /// folder.
+    /// Resolves a path of a graph file. Relative paths start at the graph's folder.
     fn resolve(&self, path: &Path) -> PathBuf;
 
-    /// Reads a file.
+    /// Reads a file completely into memory.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
-    /// Whether a file can be read, without reading it where that is possible.
+    /// Checks that a file can be read, if possible without reading it.
     fn find(&self, path: &Path) -> io::Result<()> {
         self.read(path).map(drop)
     }
 
-    /// Hears of files that count as looked at here, because what was made of them is used again.
+    /// Records files that were looked at earlier and whose results are used again here.
     fn also_seen(&self, _seen: &FileStamps) {}
 }
 
@@ -63,25 +61,25 @@ impl<W: FileSource + ?Sized> FileSource for &W {
     }
 }
 
-/// Size of the largest graph or configuration.
+/// Maximum size of a graph or configuration.
 const MAX_READ_BYTES: u64 = 64 << 20;
 
-/// Size of the largest model that is read as a whole: files of ONNX cannot be larger.
+/// Maximum size of a model that is read as a whole. ONNX files cannot be larger.
 const MAX_MODEL_BYTES: u64 = 2 << 30;
 
-/// Reads a file that has an end: devices and pipes, of which a configuration can name any, are
-/// refused, and so is a file of more than 64 MiB.
+/// Reads a regular file of at most 64 MiB. Devices and pipes are refused: a configuration could
+/// name any, and they may never end.
 ///
 /// # Errors
-/// Those of the file system, and that the file is too large.
+/// Errors of the file system, and an error if the file is too large.
 pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     read_at_most(path, MAX_READ_BYTES)
 }
 
-/// Reads a file that has an end, as [`read_regular`] does, of so many bytes at most.
+/// Reads a regular file of at most `most` bytes, like [`read_regular`].
 ///
 /// # Errors
-/// Those of the file system, and that the file is too large.
+/// Errors of the file system, and an error if the file is too large.
 pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let too_large = || {
         let message = format!("it has more than {} MiB", most >> 20);
@@ -91,7 +89,7 @@ pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
         return Err(too_large());
     }
     let mut contents = Vec::new();
-    // The size of a file that grows says nothing.
+    // Limited again here: the file may grow after the check.
     let mut file = std::fs::File::open(path)?.take(most + 1);
     if file.read_to_end(&mut contents)? as u64 > most {
         return Err(too_large());
@@ -99,35 +97,35 @@ pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(contents)
 }
 
-/// Reads a file that has an end as text.
+/// Reads a regular text file of at most 64 MiB.
 ///
 /// # Errors
-/// Those of the file system, and that it is not UTF-8 text.
+/// Errors of the file system, and an error if the file is not UTF-8 text.
 pub fn read_text(path: &Path) -> io::Result<String> {
     let text = String::from_utf8(read_regular(path)?);
     text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
-/// Looks before the file is opened, where a pipe would wait for its writer. Returns its size.
+/// Checks the type of a file before it is opened: opening a pipe would block. Returns its size.
 fn check_regular(path: &Path) -> io::Result<u64> {
     let found = std::fs::metadata(path)?;
     if found.is_file() {
         return Ok(found.len());
     }
     if found.is_dir() {
-        return Ok(0); // reading a folder has an error of its own
+        return Ok(0); // reading a folder fails with its own error
     }
     Err(io::Error::other("is neither a file nor a link to one"))
 }
 
-/// The file system, seen from one folder.
+/// The file system, with a base folder for relative paths.
 #[derive(Clone, Debug)]
 pub struct Files {
     base: PathBuf,
 }
 
 impl Files {
-    /// Relative paths start at `base`.
+    /// Makes a source whose relative paths start at `base`.
     pub fn new(base: impl Into<PathBuf>) -> Self {
         Self { base: base.into() }
     }
@@ -140,8 +138,8 @@ impl Default for Files {
 }
 
 impl FileSource for Files {
-    /// Folders are followed to where they really are, so that one file named from two folders is
-    /// one path; a link that the file itself is stays, with what lies beside it.
+    /// Resolves links in the path's folders, so that a file reached through two folders has one
+    /// path. A link in the last component is kept, because files beside it may belong to it.
     fn resolve(&self, path: &Path) -> PathBuf {
         let joined = self.base.join(path);
         let joined = std::path::absolute(&joined).unwrap_or(joined);
@@ -149,7 +147,7 @@ impl FileSource for Files {
             (Some(folder), Some(name)) => folder.canonicalize().map(|folder| folder.join(name)),
             _ => joined.canonicalize(),
         };
-        // What does not exist is named as it is written.
+        // A path that does not exist is only normalized.
         real.unwrap_or_else(|_| joined.components().collect())
     }
 
@@ -164,7 +162,7 @@ impl FileSource for Files {
     }
 }
 
-/// A file source that records which files were looked at in it.
+/// A file source that records the files that are looked at.
 #[derive(Debug, Default)]
 pub struct TrackedFiles<W> {
     files: W,
@@ -172,7 +170,7 @@ pub struct TrackedFiles<W> {
 }
 
 impl<W: FileSource> TrackedFiles<W> {
-    /// Nothing was looked at yet.
+    /// Makes a source with an empty record.
     pub fn new(files: W) -> Self {
         Self {
             files,
@@ -180,7 +178,7 @@ impl<W: FileSource> TrackedFiles<W> {
         }
     }
 
-    /// What was looked at so far: files, and paths where there was none. Folders are left out.
+    /// Returns the paths looked at so far, including those without a file. Folders are left out.
     pub fn seen(&self) -> FileStamps {
         self.seen
             .lock()

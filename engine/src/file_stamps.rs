@@ -1,4 +1,4 @@
-//! Files that were looked at, and whether they are still the same.
+//! Records of files, and checks whether the files have changed since.
 
 use std::{
     collections::BTreeMap,
@@ -7,8 +7,8 @@ use std::{
     time::SystemTime,
 };
 
-/// What tells a file from another one under the same path, without its contents: a file that was
-/// replaced by renaming has another number, one that was written over another time or size.
+/// File metadata that changes with the contents. Replacing a file by renaming changes the inode;
+/// writing to it changes the modification time or size.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 struct Stamp {
     bytes: u64,
@@ -18,7 +18,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    /// Of what is at a path now, links followed; none if there is nothing.
+    /// Reads the stamp of a path, following links. Returns `None` if nothing is there.
     fn of(path: &Path) -> Option<Self> {
         let metadata = fs::metadata(path).ok()?;
         #[cfg(unix)]
@@ -37,34 +37,34 @@ impl Stamp {
     }
 }
 
-/// Paths with what was there when they were looked at, which can be nothing.
+/// Paths with the stamps of their files; the stamp is `None` if there was no file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileStamps(BTreeMap<PathBuf, Option<Stamp>>);
 
 impl FileStamps {
-    /// Looks at a path, unless that was done before.
+    /// Records a path, unless it is recorded already.
     pub fn look(&mut self, path: &Path) {
         if !self.0.contains_key(path) {
             self.0.insert(path.to_owned(), Stamp::of(path));
         }
     }
 
-    /// Adds what was looked at elsewhere; what was seen here before stays.
+    /// Adds the records of `other`. Existing records win.
     pub fn extend(&mut self, other: &Self) {
         for (path, stamp) in &other.0 {
             self.0.entry(path.clone()).or_insert(*stamp);
         }
     }
 
-    /// The first path at which there is something else by now.
+    /// Returns the first path whose file has changed.
     pub fn changed(&self) -> Option<&Path> {
         let mut all = self.0.iter();
         let changed = all.find(|(path, stamp)| Stamp::of(path) != **stamp)?;
         Some(changed.0)
     }
 
-    /// Whether all of these files are still the same, and those that were looked at elsewhere are
-    /// among them. What has come into a folder or left it does not count.
+    /// Returns `true` if all files are unchanged and all records of `elsewhere` are among them.
+    /// Folders are ignored.
     pub fn is_still(&self, elsewhere: &Self) -> bool {
         let is_folder = |stamp: &Option<Stamp>| stamp.is_some_and(|stamp| stamp.is_folder);
         let mut others = elsewhere.0.iter().filter(|(_, stamp)| !is_folder(stamp));
@@ -73,25 +73,25 @@ impl FileStamps {
             && own.all(|(path, stamp)| Stamp::of(path) == *stamp)
     }
 
-    /// The same paths with what is there now.
+    /// Returns the same paths with their current stamps.
     #[must_use]
     pub fn again(&self) -> Self {
         let all = self.0.keys();
         Self(all.map(|path| (path.clone(), Stamp::of(path))).collect())
     }
 
-    /// When a file of these was last changed, as they were.
+    /// Returns the latest recorded modification time of a file.
     pub fn last_change(&self) -> Option<SystemTime> {
         let stamps = self.0.values().flatten().filter(|stamp| !stamp.is_folder);
         stamps.filter_map(|stamp| stamp.modified).max()
     }
 
-    /// The paths.
+    /// Iterates over the recorded paths in order.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.0.keys().map(PathBuf::as_path)
     }
 
-    /// Bytes of the files that `other` has not, or has otherwise.
+    /// Returns the total size in bytes of files that `other` lacks or has with another stamp.
     pub fn bytes_beyond(&self, other: &Self) -> u64 {
         let new = self
             .0

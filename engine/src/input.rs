@@ -1,8 +1,8 @@
-//! The consumer's side of a stream: the queue of one input, and the set of inputs of one call.
+//! The consumer's side of a stream: the queue of an input, and the input set of a call.
 //!
 //! A queue knows its *bound*, the smallest timestamp that can still arrive. A packet moves the
-//! bound past itself; a bound also moves alone. Whether a timestamp is settled follows from heads
-//! and bounds, and is decided by the policies.
+//! bound past itself; a bound can also move alone. Policies decide from heads and bounds whether a
+//! timestamp is settled.
 
 use std::{any::Any, collections::VecDeque};
 
@@ -15,18 +15,17 @@ use crate::{
     timestamp::Timestamp,
 };
 
-/// The packets of one input stream that wait for one node.
+/// Packets of one input stream that wait for one node.
 #[derive(Debug)]
 pub struct InputQueue {
-    /// The oldest packet. Where a node keeps pace it is the only one, and the queue needs no memory
-    /// of its own.
+    /// Oldest packet. If the node keeps up, it is the only one and the queue allocates no memory.
     first: Option<Packet>,
-    /// The others; empty if there is no first.
+    /// Later packets; empty if `first` is `None`.
     rest: VecDeque<Packet>,
     bound: Timestamp,
-    /// A packet has come.
+    /// Set after the first packet has arrived.
     begun: bool,
-    /// Its node takes nothing from it for now.
+    /// Set while the node takes no packets from this queue.
     paused: bool,
 }
 
@@ -42,19 +41,20 @@ impl Default for InputQueue {
     }
 }
 
-/// A queue that is paused looks empty, and as if the first packet in it were still to come.
+/// To policies, a paused queue looks empty, as if its first packet had not arrived yet.
 impl InputQueue {
-    /// How many packets wait.
+    /// Returns the number of waiting packets, also while the queue is paused.
     pub fn len(&self) -> usize {
         usize::from(self.first.is_some()) + self.rest.len()
     }
 
-    /// Whether no packet waits.
+    /// Returns `true` if no packet waits or the queue is paused.
     pub fn is_empty(&self) -> bool {
         self.front().is_none()
     }
 
-    /// The smallest timestamp that can still arrive.
+    /// Returns the smallest timestamp that can still arrive; while paused, that of the first
+    /// packet.
     pub fn bound(&self) -> Timestamp {
         match &self.first {
             Some(first) if self.paused => first.time,
@@ -62,19 +62,19 @@ impl InputQueue {
         }
     }
 
-    /// The timestamp of the first packet.
+    /// Returns the timestamp of the oldest packet. `None` while paused.
     #[inline]
     pub fn head(&self) -> Option<Timestamp> {
         self.front().map(|packet| packet.time)
     }
 
-    /// The timestamp of the first packet, or the bound if none waits.
+    /// Returns the timestamp of the first packet, or the bound if none waits.
     #[inline]
     pub fn head_or_bound(&self) -> Timestamp {
         self.head().unwrap_or(self.bound())
     }
 
-    /// The timestamps of the packets that wait, oldest first.
+    /// Iterates over the timestamps of the waiting packets, oldest first.
     pub fn times(&self) -> impl DoubleEndedIterator<Item = Timestamp> + '_ {
         self.first
             .iter()
@@ -82,28 +82,28 @@ impl InputQueue {
             .map(|packet| packet.time)
     }
 
-    /// Whether nothing waits and nothing can come.
+    /// Returns `true` if no packet waits, paused or not, and none can arrive.
     pub fn is_done(&self) -> bool {
         self.first.is_none() && self.bound == Timestamp::DONE
     }
 
-    /// The first packet.
+    /// Returns the oldest packet without taking it. `None` while paused.
     #[inline]
     pub fn front(&self) -> Option<&Packet> {
         self.first.as_ref().filter(|_| !self.paused)
     }
 
-    /// Returns true if packets wait on a paused stream.
+    /// Returns `true` if packets wait in a paused queue.
     pub(crate) fn holds_paused(&self) -> bool {
         self.paused && self.first.is_some()
     }
 
-    /// Takes nothing from it for now, or goes on.
+    /// Pauses the queue, or resumes it.
     pub(crate) fn pause(&mut self, paused: bool) {
         self.paused = paused;
     }
 
-    /// Takes the first packet.
+    /// Takes the oldest packet, also while the queue is paused.
     #[inline]
     pub fn pop(&mut self) -> Option<Packet> {
         let packet = self.first.take();
@@ -111,8 +111,8 @@ impl InputQueue {
         packet
     }
 
-    /// Takes the packet at `at`, dropping earlier ones. Nothing at or before `at` can arrive any
-    /// more.
+    /// Takes the packet at `at` and drops earlier ones. Packets at or before `at` can no longer
+    /// arrive.
     #[inline]
     pub fn pop_at(&mut self, at: Timestamp) -> Option<Packet> {
         self.drop_before(at);
@@ -133,7 +133,7 @@ impl InputQueue {
         }
     }
 
-    /// Appends a packet. With `timed`, its timestamp has to be at the bound or later.
+    /// Appends a packet. With `timed`, its timestamp must be at the bound or later.
     #[inline]
     pub(crate) fn add(&mut self, packet: Packet, timed: bool) -> Result<(), BadTime> {
         if timed {
@@ -155,7 +155,7 @@ impl InputQueue {
         Ok(())
     }
 
-    /// Moves the bound; true if it moved.
+    /// Moves the bound forward. Returns `true` if it moved.
     #[inline]
     pub(crate) fn advance(&mut self, bound: Timestamp) -> bool {
         let moved = bound > self.bound;
@@ -171,7 +171,7 @@ impl InputQueue {
     }
 }
 
-/// A packet or bound came earlier than the bound of its queue allows.
+/// A packet or bound that is earlier than the bound of its queue.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BadTime {
     pub(crate) bound: Timestamp,
@@ -184,14 +184,14 @@ struct Slot {
     time: Timestamp,
 }
 
-/// Something from outside the graph, for one of a node's event ports.
+/// A value sent from outside the graph to an event port of a node.
 pub(crate) struct Event {
     pub(crate) port: u16,
     pub(crate) value: Box<dyn Any + Send>,
 }
 
-/// The inputs of one call of a node: for each input stream a packet or none, and how far the stream
-/// is settled.
+/// Inputs of one call of a node: for each input stream an optional packet and the last settled
+/// timestamp.
 pub struct InputSet {
     time: Timestamp,
     slots: SmallVec<[Slot; 2]>,
@@ -219,39 +219,39 @@ impl InputSet {
         }
     }
 
-    /// The timestamp of the set.
+    /// Returns the timestamp of the call.
     pub fn time(&self) -> Timestamp {
         self.time
     }
 
-    /// The value on an input, if there is one.
+    /// Returns the value on an input, if there is one.
     pub fn get<T: Payload>(&self, port: In<T>) -> Option<&T> {
         self.packet(port)?.get()
     }
 
-    /// Takes the value of an input: moved if this node is the last to hold it, else cloned.
+    /// Takes the value of an input: moved if nobody else holds it, else cloned.
     pub fn take<T: Payload + Clone>(&mut self, port: In<T>) -> Option<T> {
         self.take_packet(port)?.into_value()
     }
 
-    /// The packet on an input, if there is one.
+    /// Returns the packet on an input, if there is one.
     pub fn packet<T: ?Sized + PortType>(&self, port: In<T>) -> Option<&Packet> {
         self.slots[port.index()?].packet.as_ref()
     }
 
-    /// Takes the packet of an input.
+    /// Takes the packet of an input, if there is one.
     pub fn take_packet<T: ?Sized + PortType>(&mut self, port: In<T>) -> Option<Packet> {
         self.slots[port.index()?].packet.take()
     }
 
-    /// How far an input is known: its packet's timestamp, or the last timestamp at which it is
-    /// certain to have none.
+    /// Returns the last settled timestamp of an input: that of its packet, or the last one that is
+    /// certain to have no packet.
     pub fn settled<T: ?Sized + PortType>(&self, port: In<T>) -> Timestamp {
         port.index()
             .map_or(Timestamp::UNSTARTED, |index| self.slots[index].time)
     }
 
-    /// Takes the event this call is for, if it is one of `port`.
+    /// Takes the event of this call, if it arrived at `port`.
     pub fn event<T: Send + 'static>(&mut self, port: Events<T>) -> Option<T> {
         let event = self
             .event
@@ -259,8 +259,8 @@ impl InputSet {
         event.value.downcast().ok().map(|value| *value)
     }
 
-    /// Puts the packet at `at`, if any, of `queue` on input `input`: what a policy does with the
-    /// streams it delivers.
+    /// Moves the packet at `at`, if there is one, from `queue` to input `input`. Policies call it
+    /// for the streams that they deliver.
     #[inline]
     pub fn fill(&mut self, input: usize, queue: &mut InputQueue, at: Timestamp) {
         let slot = &mut self.slots[input];
@@ -271,8 +271,8 @@ impl InputSet {
         };
     }
 
-    /// Leaves input `input` empty and notes how far `queue` is settled: what a policy does with the
-    /// streams it holds back.
+    /// Leaves input `input` empty and records the last settled timestamp of `queue`. Policies call
+    /// it for the streams that they hold back.
     pub fn hold_back(&mut self, input: usize, queue: &InputQueue) {
         self.slots[input] = Slot {
             packet: None,
@@ -280,7 +280,7 @@ impl InputSet {
         };
     }
 
-    /// Puts any packet on input `input`.
+    /// Puts a packet on input `input`, whatever its type.
     pub fn put(&mut self, input: usize, packet: Packet) {
         self.slots[input] = Slot {
             time: packet.time,
@@ -314,9 +314,9 @@ impl std::fmt::Debug for InputSet {
     }
 }
 
-/// The error of a packet that a stream cannot hold.
+/// Makes the error for a packet whose timestamp no stream can hold.
 pub(crate) fn illegal_time(stream: &str, time: Timestamp) -> Error {
     Error::invalid(format!(
-        "`{time}` cannot be the timestamp of a packet in stream `{stream}`"
+        "timestamp `{time}` is not allowed for packets of stream `{stream}`"
     ))
 }

@@ -1,9 +1,9 @@
-//! Executors by name, and their lanes: the graphs that share an executor, and the tenants of each
-//! graph, are served round-robin, and waiting jobs are counted and bounded.
+//! Executors by name, and their lanes. Graphs that share an executor, and the tenants of each
+//! graph, are served round-robin. Waiting jobs are counted and bounded.
 //!
-//! An executor runs jobs in order of arrival. Without lanes, a busy graph or tenant would delay the
-//! jobs of all others. A job is not interrupted, so a tenant never has all threads of the executor
-//! `cpu`: one that has none running finds a thread there.
+//! An executor runs jobs in order of arrival; without lanes, a busy graph or tenant would delay
+//! everybody else. Jobs are not interrupted, so no tenant may use all threads of the executor
+//! `cpu`: a tenant without a running job finds a free thread.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -21,28 +21,29 @@ use crate::{
     executor::{Executor, Job, ThreadPool},
 };
 
-/// Most jobs of a graph that wait for an executor when another session wants to begin there. Each
-/// holds a request in memory, and at 10 ms a job, two threads need 5 s for so many. Sessions that
-/// have begun go on whatever waits: they have one job in each node at most.
+/// Number of waiting jobs per graph at which new sessions are refused. Each job holds a request in
+/// memory; at 10 ms a job, two threads need 5 s for this many. Running sessions are not refused:
+/// they have at most one job per node.
 const MAX_WAITING: usize = 1024;
 
-/// Maximum number of waiting jobs per tenant of a graph, so that the others find room.
+/// Number of waiting jobs per tenant of a graph at which its new sessions are refused. Leaves room
+/// for other tenants.
 const MAX_WAITING_OF_A_TENANT: usize = MAX_WAITING / 2;
 
-/// Queue whose jobs run in order of arrival: those of a tenant in a lane. Sessions without a tenant
-/// are those of one.
+/// A lane and a tenant, whose jobs run in order of arrival. Sessions without a tenant share one
+/// owner.
 type Owner = (u64, Tenant);
 
 type Tenant = Option<Arc<str>>;
 
-/// An executor that graphs share.
+/// An executor shared by graphs.
 pub(crate) struct Junction {
     executor: Arc<dyn Executor>,
     share: Option<Share>,
     queues: Mutex<Queues>,
 }
 
-/// Share of an executor's threads that a tenant can have.
+/// Limits on the threads of an executor that one tenant can use.
 struct Share {
     threads: usize,
     /// Maximum number of threads per tenant.
@@ -51,20 +52,20 @@ struct Share {
 
 #[derive(Default)]
 struct Queues {
-    /// By owner, each with its number.
+    /// Waiting jobs of each owner, with their numbers.
     jobs: HashMap<Owner, VecDeque<(u64, Job)>>,
-    /// The owners that have jobs, each once: the first is next.
+    /// Owners with waiting jobs, each once, in order of their turns.
     turns: VecDeque<Owner>,
-    /// Jobs that run, by tenant, of those that have any.
+    /// Number of running jobs per tenant, without zeros.
     running: HashMap<Tenant, usize>,
-    /// Turns that were left to jobs which end later, as the tenants of all that waited had their
-    /// share.
+    /// Turns postponed to the end of a running job, because the tenants of all waiting jobs were at
+    /// their limit.
     left: usize,
     next_lane: u64,
     next_job: u64,
 }
 
-/// A queue of jobs for an executor, usually those of a graph.
+/// A queue of jobs for an executor, usually one per graph.
 pub struct Lane {
     name: String,
     number: u64,
@@ -73,7 +74,8 @@ pub struct Lane {
 }
 
 impl Queues {
-    /// Takes the job of the owner whose turn it is; if that is the one of this job, then this job.
+    /// Takes a job of the owner whose turn it is: the job `number` if it belongs to this owner,
+    /// else its oldest.
     fn take(&mut self, number: Option<u64>, share: Option<&Share>) -> Option<(Tenant, Job)> {
         let running: usize = self.running.values().sum();
         let may_run = |(_, tenant): &Owner| match (share, self.running.get(tenant)) {
@@ -122,7 +124,7 @@ impl Junction {
         &self.executor
     }
 
-    /// One more lane; `name` is the executor's.
+    /// Adds a lane. `name` is the name of the executor.
     pub(crate) fn lane(self: &Arc<Self>, name: &str) -> Lane {
         let mut queues = self.lock();
         let number = queues.next_lane;
@@ -135,8 +137,8 @@ impl Junction {
         }
     }
 
-    /// Runs the job whose turn it is, and those whose turn was left to it. Called once for each
-    /// job, of this number.
+    /// Runs the job whose turn it is, then jobs whose turns were postponed. Called once for each
+    /// job, with its number.
     fn run_next(&self, number: u64) {
         let mut next = {
             let mut queues = self.lock();
@@ -165,7 +167,7 @@ impl Junction {
 }
 
 impl Lane {
-    /// Runs a job of a tenant, some time. Returns its number.
+    /// Queues a job of a tenant and returns its number.
     pub fn spawn(&self, tenant: Option<&Arc<str>>, job: Job) -> u64 {
         let owner = (self.number, tenant.cloned());
         let number = {
@@ -187,8 +189,8 @@ impl Lane {
         number
     }
 
-    /// Returns the number of jobs of its tenant in the lane before this job; `None` if it has
-    /// begun.
+    /// Returns the number of jobs of its tenant in the lane that wait before this job; `None` if it
+    /// has begun.
     pub(crate) fn before(&self, number: u64) -> Option<usize> {
         let queues = self.junction.lock();
         let place =
@@ -196,29 +198,29 @@ impl Lane {
         self.own(&queues).find_map(place)
     }
 
-    /// Makes sure that the executor has threads.
+    /// Starts the threads of the executor if necessary.
     ///
     /// # Errors
-    /// If the system gives none.
+    /// If the system cannot start more threads.
     pub fn start(&self) -> Result<()> {
         self.junction.executor.start()
     }
 
-    /// Lets a session of a tenant begin here, before it has a job.
+    /// Admits a new session of a tenant, before it has a job.
     ///
     /// # Errors
-    /// [`Kind::ResourceExhausted`](crate::Kind::ResourceExhausted) if as many jobs wait as may.
+    /// [`Kind::ResourceExhausted`](crate::Kind::ResourceExhausted) if too many jobs wait.
     pub fn admit(&self, tenant: Option<&Arc<str>>) -> Result<()> {
         let message = if self.waiting() >= MAX_WAITING {
             format!(
-                "{MAX_WAITING} jobs of this graph wait for the executor `{}`, as many as may",
+                "too many waiting jobs for the executor `{}`: this graph has reached its limit of {MAX_WAITING}",
                 self.name
             )
         } else if let Some(tenant) = tenant
             && self.waiting_of(&(self.number, Some(Arc::clone(tenant)))) >= MAX_WAITING_OF_A_TENANT
         {
             format!(
-                "{MAX_WAITING_OF_A_TENANT} jobs of this graph for `{tenant}` wait for the executor `{}`, as many as those of a key or client may",
+                "too many waiting jobs for the executor `{}`: `{tenant}` has reached its limit of {MAX_WAITING_OF_A_TENANT} in this graph",
                 self.name
             )
         } else {
@@ -228,7 +230,7 @@ impl Lane {
         Err(Error::exhausted(message))
     }
 
-    /// How many jobs wait.
+    /// Returns the number of waiting jobs of this lane.
     pub(crate) fn waiting(&self) -> usize {
         let queues = self.junction.lock();
         self.own(&queues).map(VecDeque::len).sum()
@@ -248,7 +250,7 @@ impl Lane {
         queues.jobs.get(owner).map_or(0, VecDeque::len)
     }
 
-    /// How many sessions were not let in.
+    /// Returns the number of refused sessions.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
@@ -263,37 +265,37 @@ impl fmt::Debug for Lane {
     }
 }
 
-/// The executors that exist without a declaration in the graph, made when first used.
+/// Executors that exist without a declaration in a graph. Each is made on first use.
 #[derive(Default)]
 pub struct Executors {
     named: Mutex<BTreeMap<String, Arc<Junction>>>,
 }
 
 impl Executors {
-    /// The name of the executor for work that computes.
+    /// Name of the executor for computations.
     pub const CPU: &'static str = "cpu";
 
-    /// Only `cpu`.
+    /// Makes a set with only the executor `cpu`.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Gives an executor a name, `cpu` included.
+    /// Sets the executor of a name, which may be `cpu`.
     pub fn insert(&self, name: impl Into<String>, executor: Arc<dyn Executor>) {
         self.named().insert(name.into(), Junction::new(executor));
     }
 
-    /// The executor of this name, if there is one.
+    /// Returns the executor of this name, if there is one.
     pub fn get(&self, name: &str) -> Option<Arc<dyn Executor>> {
         Some(Arc::clone(self.junction(name)?.executor()))
     }
 
-    /// A lane of the executor `cpu`, of its own, for work beside that of graphs.
+    /// Makes a lane of the executor `cpu` for work that belongs to no graph.
     pub fn cpu(&self) -> Lane {
         self.shared_cpu().lane(Self::CPU)
     }
 
-    /// A graph's own lane of the executor of this name.
+    /// Makes a lane for a graph on the executor of this name.
     pub(crate) fn lane(&self, name: &str) -> Option<Lane> {
         Some(self.junction(name)?.lane(name))
     }
@@ -309,8 +311,8 @@ impl Executors {
         let mut named = self.named();
         let junction = named.entry(Self::CPU.to_owned()).or_insert_with(|| {
             let cores = available_parallelism().map_or(1, usize::from);
-            // As many threads again as compute at a time, for other tenants: what runs is not
-            // interrupted.
+            // Twice as many threads as one tenant may use: running jobs are not interrupted, and
+            // other tenants must find a free thread.
             let share = Share {
                 threads: 2 * cores,
                 most: cores,

@@ -1,6 +1,6 @@
 //! The dataflow graph engine: packets, timestamps, contracts, plans and sessions.
 //!
-//! A graph file is compiled once into a [`Plan`]; each request runs in its own cheap [`Session`] of
+//! A graph file is compiled once into a [`Plan`]. Each request runs in its own cheap [`Session`] of
 //! that plan. State that outlives a request is a [`Resource`]. The engine knows no HTTP, no JSON,
 //! no tokens and no models.
 

@@ -1,7 +1,7 @@
-//! Packets: an immutable value of any type, shared by reference count, at a timestamp.
+//! Packets: immutable values of any type with a timestamp, shared by reference count.
 //!
-//! Typed at the edges ([`Packet::new`], [`Packet::get`]) and erased in between, so that a stream of
-//! any type costs the same.
+//! Packets are typed at the edges ([`Packet::new`], [`Packet::get`]) and erased in between, so
+//! streams of all types cost the same.
 
 use std::{
     any::{Any, TypeId},
@@ -12,7 +12,7 @@ use std::{
 
 use crate::timestamp::Timestamp;
 
-/// Anything that can travel in a packet. Implemented for every type that qualifies.
+/// A type that can travel in a packet. Implemented for every suitable type.
 pub trait Payload: Any + Send + Sync + fmt::Debug {
     #[doc(hidden)]
     fn type_info(&self) -> TypeInfo;
@@ -24,16 +24,16 @@ impl<T: Any + Send + Sync + fmt::Debug> Payload for T {
     }
 }
 
-/// A value at a timestamp; cloning shares the value.
+/// A value with a timestamp. Cloning shares the value.
 #[derive(Clone)]
 pub struct Packet {
-    /// Where it stands in its stream; [`Timestamp::UNSET`] in a side packet.
+    /// Position in the stream; [`Timestamp::UNSET`] in a side packet.
     pub time: Timestamp,
     value: Arc<dyn Payload>,
 }
 
 impl Packet {
-    /// A packet of `value` at `time`.
+    /// Makes a packet of `value` at `time`.
     pub fn new<T: Payload>(time: impl Into<Timestamp>, value: T) -> Self {
         Self {
             time: time.into(),
@@ -41,24 +41,24 @@ impl Packet {
         }
     }
 
-    /// A side packet: a value without a timestamp.
+    /// Makes a side packet: a value without a timestamp.
     pub fn side<T: Payload>(value: T) -> Self {
         Self::new(Timestamp::UNSET, value)
     }
 
-    /// The same value at another timestamp.
+    /// Returns the packet with another timestamp.
     #[must_use]
     pub fn at(mut self, time: impl Into<Timestamp>) -> Self {
         self.time = time.into();
         self
     }
 
-    /// The value, if it is a `T`.
+    /// Returns the value, if it is a `T`.
     pub fn get<T: Payload>(&self) -> Option<&T> {
         (&*self.value as &dyn Any).downcast_ref()
     }
 
-    /// The value itself, if it is a `T` and nobody else holds it; otherwise the packet back.
+    /// Returns the owned value, if it is a `T` and nobody else holds it; otherwise the packet.
     pub fn into_inner<T: Payload>(self) -> Result<T, Self> {
         if !self.is::<T>() {
             return Err(self);
@@ -69,8 +69,8 @@ impl Packet {
         Arc::try_unwrap(typed).map_err(|value| Self { time, value })
     }
 
-    /// The value itself: moved out if nobody else holds it, cloned if somebody does. `None` if it
-    /// is no `T`.
+    /// Returns the owned value: moved if nobody else holds it, else cloned. `None` if it is not a
+    /// `T`.
     pub fn into_value<T: Payload + Clone>(self) -> Option<T> {
         match self.into_inner::<T>() {
             Ok(value) => Some(value),
@@ -78,17 +78,17 @@ impl Packet {
         }
     }
 
-    /// Whether the value is a `T`.
+    /// Returns `true` if the value is a `T`.
     pub fn is<T: Payload>(&self) -> bool {
         self.type_info().id() == TypeId::of::<T>()
     }
 
-    /// The type of the value.
+    /// Returns the type of the value.
     pub fn type_info(&self) -> TypeInfo {
         (*self.value).type_info()
     }
 
-    /// The value without its type, for printing.
+    /// Returns the value without its type, for printing.
     pub fn payload(&self) -> &dyn Payload {
         &*self.value
     }
@@ -100,7 +100,7 @@ impl fmt::Debug for Packet {
     }
 }
 
-/// A payload's type as plans and messages know it.
+/// The type of a payload, for comparison and for messages.
 #[derive(Copy, Clone)]
 pub struct TypeInfo {
     id: fn() -> TypeId,
@@ -108,7 +108,7 @@ pub struct TypeInfo {
 }
 
 impl TypeInfo {
-    /// The type information of `T`.
+    /// Returns the type information of `T`.
     pub const fn of<T: 'static>() -> Self {
         Self {
             id: TypeId::of::<T>,
@@ -116,14 +116,14 @@ impl TypeInfo {
         }
     }
 
-    /// Rust's identity of the type.
+    /// Returns Rust's identifier of the type.
     pub fn id(self) -> TypeId {
         (self.id)()
     }
 
-    /// The name for people: the one that [`register_payload!`](crate::register_payload) gives the
-    /// type, such as `int` for an `i64`, else that of Rust without module paths, so
-    /// `alloc::vec::Vec<u32>` is `Vec<u32>`.
+    /// Returns the type's name for messages. This is the name that
+    /// [`register_payload!`](crate::register_payload) gives it, such as `int` for an `i64`. Other
+    /// types have Rust's name without module paths: `alloc::vec::Vec<u32>` is `Vec<u32>`.
     pub fn name(self) -> String {
         let registered = NAMES.get(&self.id());
         registered.map_or_else(|| self.rust_name(), |name| (*name).to_owned())
@@ -168,7 +168,7 @@ impl fmt::Display for TypeInfo {
     }
 }
 
-/// A payload type's name for people, as [`register_payload!`](crate::register_payload) gives it.
+/// The name of a payload type, as registered by [`register_payload!`](crate::register_payload).
 #[doc(hidden)]
 pub struct TypeName {
     of: TypeInfo,

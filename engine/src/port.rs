@@ -1,8 +1,8 @@
-//! The groups of ports, and port handles: what a calculator keeps of its contract.
+//! Groups of ports, and the port handles that calculators use.
 //!
-//! A handle is a small number with a type. It is resolved once, when the plan is compiled, so that
-//! nothing is looked up by name while packets flow. Handles of optional ports that the graph leaves
-//! unconnected are still valid: reading one finds nothing, writing one does nothing.
+//! A handle is a small typed number, resolved when the plan is compiled. So nothing is looked up by
+//! name while packets flow. Handles of optional ports that the graph leaves unconnected are valid:
+//! reading one finds nothing, writing to one does nothing.
 
 use std::{marker::PhantomData, ops::Range};
 
@@ -11,21 +11,21 @@ use crate::{
     resource::Resource,
 };
 
-/// One of the four groups of a node's ports.
+/// The four groups of a node's ports.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Group {
-    /// `input_stream`
+    /// Field `input_stream`: packets with timestamps that the node reads.
     Inputs,
-    /// `output_stream`
+    /// Field `output_stream`: packets with timestamps that the node emits.
     Outputs,
-    /// `input_side_packet`
+    /// Field `input_side_packet`: values that are set before the node opens.
     InputSides,
-    /// `output_side_packet`
+    /// Field `output_side_packet`: values that the node sets once.
     OutputSides,
 }
 
 impl Group {
-    /// The words for one port of the group.
+    /// Returns the name of one port of the group, for messages.
     pub fn noun(self) -> &'static str {
         match self {
             Self::Inputs => "input stream",
@@ -35,7 +35,7 @@ impl Group {
         }
     }
 
-    /// The field of a node that lists the ports of the group.
+    /// Returns the field of a node that lists the ports of the group.
     pub fn field(self) -> &'static str {
         match self {
             Self::Inputs => "input_stream",
@@ -46,10 +46,10 @@ impl Group {
     }
 }
 
-/// Marks a port that the graph does not connect.
+/// Index of a port that the graph does not connect.
 const ABSENT: u16 = u16::MAX;
 
-/// What can be the type of a port: any payload type, or `dyn Payload` for a port that takes any.
+/// The type of a port: any payload type, or `dyn Payload` for a port of any type.
 pub trait PortType: 'static {
     #[doc(hidden)]
     fn port_type() -> Option<TypeInfo>;
@@ -106,7 +106,7 @@ macro_rules! port {
                 if self.0 == ABSENT { None } else { Some(self.0 as usize) }
             }
 
-            /// Whether the graph connects the port.
+            /// Returns `true` if the graph connects the port.
             pub const fn is_connected(self) -> bool {
                 self.0 != ABSENT
             }
@@ -114,7 +114,7 @@ macro_rules! port {
     };
 }
 
-/// Bounds nothing; lets one macro make handles with and without a bound on their type.
+/// A bound that every type meets. Handles without a type bound use it in the macro below.
 pub trait Anything {}
 impl<T: ?Sized> Anything for T {}
 
@@ -135,11 +135,11 @@ port! {
     OutSide PortType
 }
 port! {
-    /// A shared resource of a node.
+    /// A resource of a node, shared with other sessions.
     Res Resource
 }
 port! {
-    /// Things that arrive at a node from outside the graph.
+    /// An event port: values that other code sends to the node.
     Events Anything
 }
 
@@ -171,22 +171,22 @@ macro_rules! ports {
                 Self { start: range.start, end: range.end, of: PhantomData }
             }
 
-            /// How many there are.
+            /// Returns the number of connected ports.
             pub const fn len(self) -> usize {
                 (self.end - self.start) as usize
             }
 
-            /// Whether the graph connects none.
+            /// Returns `true` if the graph connects none of the ports.
             pub const fn is_empty(self) -> bool {
                 self.start == self.end
             }
 
-            /// The port with this index.
+            /// Returns the port with this index.
             pub const fn get(self, index: usize) -> Option<$one<T>> {
                 if index < self.len() { Some($one::new(self.start + index as u16)) } else { None }
             }
 
-            /// The last one and those before it.
+            /// Returns the last port and the ports before it.
             pub const fn split_last(self) -> Option<($one<T>, Self)> {
                 if self.is_empty() {
                     return None;
@@ -195,7 +195,7 @@ macro_rules! ports {
                 Some(($one::new(last), Self::new(self.start..last)))
             }
 
-            /// All of them, by index.
+            /// Iterates over the ports by index.
             pub fn iter(self) -> impl ExactSizeIterator<Item = $one<T>> + use<T> {
                 (self.start..self.end).map($one::new)
             }

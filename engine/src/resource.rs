@@ -1,11 +1,12 @@
-//! Resources: what outlives a request. Weights and their engine thread, caches, limiters, tables.
+//! Resources: objects that outlive a request, such as model weights with their engine thread,
+//! caches, limiters and
+//! tables.
 //!
-//! A resource is loaded when a plan is compiled and shared by every session of every plan that asks
-//! for the same thing: the cache is keyed by content, that is by the resource's type and its
-//! resolved [`Resource::Spec`], with the files that it was loaded from. After one of them was
-//! replaced, the next load gets a new resource, and holders of the old one keep it. The cache does
-//! not keep resources alive: the last plan that drops one frees it.
-//! A resource synchronizes itself.
+//! A resource is loaded when a plan is compiled. All sessions of all plans that ask for the same
+//! thing share it: the cache key is the resource's type, its resolved [`Resource::Spec`] and the
+//! files that it was loaded from. If one of these files is replaced, the next load makes a new
+//! resource, and holders of the old one keep it. The cache does not keep resources alive: the last
+//! plan that drops one frees it. A resource synchronizes itself.
 
 use std::{
     any::{Any, TypeId},
@@ -22,38 +23,37 @@ use crate::{
     packet::TypeInfo,
 };
 
-/// The code of errors about files that are there in full, and that nothing can be loaded from.
+/// Code of errors about files that are complete but cannot be loaded.
 pub const INVALID_RESOURCE: &str = "invalid_resource";
 
-/// Something that is shared between sessions and plans.
+/// An object shared between sessions and plans.
 pub trait Resource: Send + Sync + Sized + 'static {
-    /// Everything that decides what is loaded. Two equal specs share one resource.
+    /// Everything that decides the contents. Equal specs share one resource.
     type Spec: Clone + Debug + Hash + Eq + Send + Sync + 'static;
 
-    /// Makes the spec independent of where it was written: relative paths become absolute, so that
-    /// one thing named in two ways is loaded once.
+    /// Makes the spec independent of its location, for example relative paths absolute. One thing
+    /// named in two ways is then loaded once.
     fn resolve(spec: Self::Spec, _files: &dyn FileSource) -> Result<Self::Spec> {
         Ok(spec)
     }
 
-    /// Whether what the resolved spec names is there, as far as that can be told without loading
-    /// it. An error that is about an option of the node names it as its field, with `/` between the
-    /// steps to it: `parts/0/path`.
+    /// Checks, without loading, that the resolved spec can be loaded. An error about an option of
+    /// the node names it as its field, with `/` between the steps of its path: `parts/0/path`.
     fn check(_spec: &Self::Spec, _files: &dyn FileSource) -> Result<()> {
         Ok(())
     }
 
-    /// Loads it. May take long; happens while a plan is compiled, never in a session.
+    /// Loads the resource. May take long; runs while a plan is compiled, never in a session.
     ///
     /// # Errors
-    /// With the code [`INVALID_RESOURCE`] if it cannot be loaded from these files whatever happens.
+    /// With the code [`INVALID_RESOURCE`] if loading these files can never succeed.
     fn load(spec: &Self::Spec, files: &dyn FileSource) -> Result<Self>;
 }
 
-/// A loaded resource, whatever it is.
+/// A loaded resource of any type.
 pub(crate) type AnyResource = Arc<dyn Any + Send + Sync>;
 
-/// A spec, whatever it is of.
+/// A spec of any type.
 trait AnySpec: Any + Debug + Send + Sync {
     fn same(&self, other: &dyn AnySpec) -> bool;
     fn content_hash(&self) -> u64;
@@ -71,7 +71,7 @@ impl<S: Clone + Debug + Hash + Eq + Send + Sync + 'static> AnySpec for S {
     }
 }
 
-/// A spec with the type of its resource: the key of the cache.
+/// Key of the cache: a spec with the type of its resource.
 #[derive(Clone, Debug)]
 pub(crate) struct ResourceKey {
     resource: TypeId,
@@ -97,7 +97,7 @@ type Resolve = fn(&ResourceKey, &dyn FileSource) -> Result<ResourceKey>;
 type Check = fn(&ResourceKey, &dyn FileSource) -> Result<()>;
 type Load = fn(&ResourceKey, &dyn FileSource) -> Result<AnyResource>;
 
-/// What [`Resource`] does for one type of resource, whatever the type.
+/// The functions of [`Resource`] for one type, with the type erased.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct ResourceKind {
     pub(crate) of: TypeInfo,
@@ -116,7 +116,7 @@ impl ResourceKind {
         }
     }
 
-    /// Whether what the key names is there, as far as that can be told without loading it.
+    /// Resolves a key and checks, without loading, that its resource can be loaded.
     pub(crate) fn look(&self, key: &ResourceKey, files: &dyn FileSource) -> Result<()> {
         let key = (self.resolve)(key, files)?;
         (self.check)(&key, files)
@@ -138,7 +138,7 @@ fn spec_of<R: Resource>(key: &ResourceKey) -> &R::Spec {
 
 type Provide = dyn Fn(Option<&ResourceKey>, &dyn FileSource) -> Result<AnyResource> + Send + Sync;
 
-/// A resource in the place of one that a graph defines.
+/// A resource that replaces one defined by a graph.
 #[derive(Clone)]
 pub(crate) struct Provided {
     of: TypeInfo,
@@ -155,7 +155,8 @@ impl Provided {
         }
     }
 
-    /// Loads it where a graph has a resource of the type `of`, with this key if a node defines it.
+    /// Loads the replacement of a resource of type `of`. `key` is present if a node defines the
+    /// resource.
     pub(crate) fn load(
         &self,
         of: TypeInfo,
@@ -165,14 +166,14 @@ impl Provided {
         if of != self.of {
             let provided = self.of;
             return Err(Error::invalid(format!(
-                "it is a `{of}`, and a `{provided}` is provided"
+                "expected a resource of type `{of}`, but the provided one has type `{provided}`"
             )));
         }
         (self.load)(key, files)
     }
 }
 
-/// A resource while it is in use, and the files that it was loaded from.
+/// A resource in use, with the files that it was loaded from.
 struct Loaded {
     resource: Weak<dyn Any + Send + Sync>,
     files: FileStamps,
@@ -180,19 +181,19 @@ struct Loaded {
 
 type Slot = Arc<Mutex<Option<Loaded>>>;
 
-/// The resources that are loaded now. One of these serves all graphs of a process.
+/// Resources that are in use. One cache serves all graphs of a process.
 #[derive(Default)]
 pub struct ResourceCache {
     slots: Mutex<HashMap<ResourceKey, Slot>>,
 }
 
 impl ResourceCache {
-    /// An empty cache.
+    /// Makes a cache without any resource.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many resources are in use.
+    /// Returns the number of resources in use.
     pub fn len(&self) -> usize {
         let slots: Vec<Slot> = self.slots().values().cloned().collect();
         let alive = |slot: &Slot| {
@@ -203,13 +204,13 @@ impl ResourceCache {
         slots.iter().filter(|slot| alive(slot)).count()
     }
 
-    /// Whether no resource is in use.
+    /// Returns `true` if no resource is in use.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The resource of a key, loaded if it is not in use. If another thread is loading it, waits
-    /// for that.
+    /// Returns the resource of a key, loading it if it is not in use. Waits if another thread is
+    /// loading it.
     pub(crate) fn get(
         &self,
         kind: &ResourceKind,
@@ -220,8 +221,7 @@ impl ResourceCache {
         let key = (kind.resolve)(key, &recording)?;
         let slot = {
             let mut slots = self.slots();
-            // A slot that nobody else holds is not being loaded, and one without a living resource
-            // is of no use.
+            // Remove slots that nobody is loading and whose resource is gone.
             slots.retain(|_, slot| {
                 Arc::strong_count(slot) > 1
                     || lock(slot)
@@ -247,8 +247,8 @@ impl ResourceCache {
         Ok(resource)
     }
 
-    /// The resource of a key, if it is in use and its files are those that it was loaded from.
-    /// Does not wait for one that is being loaded.
+    /// Returns the resource of a key if it is in use and its files are unchanged. Does not wait for
+    /// one that is being loaded.
     pub(crate) fn shared(
         &self,
         kind: &ResourceKind,
@@ -264,7 +264,7 @@ impl ResourceCache {
             loaded.files.changed().is_none().then_some(resource)
         });
         resource.ok_or_else(|| {
-            Error::unavailable("no graph that is served has it loaded, and nothing is loaded here")
+            Error::unavailable("no served graph has loaded it, and it is not loaded here")
         })
     }
 

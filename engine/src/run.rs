@@ -1,4 +1,4 @@
-//! The request context: what every node of a session may know about the request it works for.
+//! The request context, which every node of a session can read.
 
 use std::any::Any;
 use std::{
@@ -12,12 +12,12 @@ use std::{
     time::Instant,
 };
 
-/// The identity of a request, as logs and responses show it.
+/// Identifier of a request in logs and responses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId(pub Arc<str>);
 
 impl RequestId {
-    /// An id from text.
+    /// Makes an id from a text, which is not checked.
     pub fn new(id: impl Into<Arc<str>>) -> Self {
         Self(id.into())
     }
@@ -29,40 +29,40 @@ impl std::fmt::Display for RequestId {
     }
 }
 
-/// How urgent a request is: higher goes first; 0 is usual.
+/// Urgency of a request: higher goes first; the default is 0.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Priority(pub i8);
 
-/// The distributed trace a request belongs to.
+/// The distributed trace of a request.
 #[derive(Clone, Debug, Default)]
 pub struct TraceContext {
-    /// The `traceparent` header that a node gives those that it asks.
+    /// Value of the `traceparent` header that a node sends with requests of its own.
     pub traceparent: Option<Arc<str>>,
 }
 
-/// What every node may know about its request. Shared by reference in a session.
+/// Context of a request. All nodes of a session share it by reference.
 #[derive(Clone, Debug)]
 pub struct RunCx {
-    /// Its identity.
+    /// Identifier in logs and responses.
     pub id: RequestId,
-    /// When its answer becomes worthless; the session then ends with `DeadlineExceeded`.
+    /// Time at which the session ends with `DeadlineExceeded`.
     pub deadline: Option<Instant>,
-    /// How urgent it is.
+    /// Urgency compared to other requests; the default is 0.
     pub priority: Priority,
     /// Set when the session is cancelled, for work that runs elsewhere.
     pub cancel: CancelToken,
-    /// The trace it belongs to.
+    /// Distributed trace of the request.
     pub trace: TraceContext,
-    /// Who it is for, where a server tells tenants apart.
+    /// Tenant of the request, if the server tells tenants apart.
     pub tenant: Option<Arc<str>>,
-    /// What the program that runs the session has for nodes that know of it, and they for it.
+    /// Object of the surrounding program, for nodes that know its type.
     pub extension: Option<Arc<dyn Any + Send + Sync>>,
-    /// The time.
+    /// Source of the current time; tests replace it.
     pub clock: Arc<dyn Clock>,
 }
 
 impl RunCx {
-    /// A context with this id and nothing special.
+    /// Makes a context with this id and default values.
     pub fn new(id: impl Into<Arc<str>>) -> Self {
         Self {
             id: RequestId::new(id),
@@ -77,15 +77,15 @@ impl RunCx {
     }
 }
 
-/// Where sessions and nodes take the time from, so that a test can hold it still.
+/// The source of time for sessions and nodes. Tests can stop it.
 pub trait Clock: Send + Sync + std::fmt::Debug {
-    /// Now.
+    /// Returns the current time, which never decreases.
     fn now(&self) -> Instant;
-    /// Resolves when it is `at` or later.
+    /// Resolves at `at` or later.
     fn sleep_until(&self, at: Instant) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
-/// The time of the machine; its sleeps need a tokio runtime.
+/// The system clock. Its sleeps need a tokio runtime.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct SystemClock;
 
@@ -95,12 +95,12 @@ impl Clock for SystemClock {
     }
 
     fn sleep_until(&self, at: Instant) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        // Made when it is first polled: a runtime has to be there only then.
+        // Made when first polled, because the runtime need not exist earlier.
         Box::pin(async move { tokio::time::sleep_until(at.into()).await })
     }
 }
 
-/// Tells all holders of a clone that a request is cancelled. Once set it stays set.
+/// A flag that tells all holders of a clone that a request is cancelled. Once set it stays set.
 #[derive(Clone, Debug, Default)]
 pub struct CancelToken(Arc<CancelState>);
 
@@ -111,9 +111,9 @@ struct CancelState {
 }
 
 impl CancelToken {
-    /// Cancels, and wakes all who wait for it.
+    /// Sets the flag and wakes all tasks that wait for it.
     pub fn cancel(&self) {
-        // Release pairs with the Acquire below: who sees the flag sees what was written before it.
+        // Release pairs with the Acquire below: whoever sees the flag also sees earlier writes.
         if self.0.cancelled.swap(true, Ordering::Release) {
             return;
         }
@@ -121,12 +121,12 @@ impl CancelToken {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether it is cancelled.
+    /// Returns `true` once the request is cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled.load(Ordering::Acquire)
     }
 
-    /// Resolves when it is cancelled.
+    /// Resolves when the request is cancelled.
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
         let token = self.clone();
         std::future::poll_fn(move |cx| token.poll_cancelled(cx))
@@ -141,7 +141,7 @@ impl CancelToken {
             waiting.push(cx.waker().clone());
         }
         drop(waiting);
-        // `cancel` may have emptied the list before this waker was in it.
+        // `cancel` may have emptied the list before this waker was added.
         if self.is_cancelled() {
             Poll::Ready(())
         } else {

@@ -1,34 +1,33 @@
-//! The ports of one group of a node, in the order that all of the engine uses: by tag, then by
-//! index.
+//! The connected ports of one group of a node, in the order used throughout the engine: by tag,
+//! then by index.
 //!
-//! Untagged ports have the empty tag and are numbered as they come. The position in this order is
-//! what "input 3" means.
+//! Ports without a tag have the empty tag and are numbered in the order of the file. "Input 3" is
+//! the input at position 3 of this order.
 
 use std::ops::Range;
 
 use graphmill_grammar::span::Span;
 
-/// One connected port.
 #[derive(Clone, Debug)]
 pub(crate) struct TagEntry {
     pub(crate) tag: String,
     pub(crate) index: usize,
-    /// The stream or side packet it is connected to.
+    /// Name of the connected stream or side packet.
     pub(crate) name: String,
-    /// Where the graph file says so.
+    /// Location in the graph file.
     pub(crate) span: Span,
 }
 
-/// The connected ports of one group, sorted.
+/// Connected ports of one group, sorted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TagMap {
     entries: Vec<TagEntry>,
 }
 
 impl TagEntry {
-    /// Whether the file spells the port as its parts read, so that an edit may replace all of it:
-    /// not so for literals with escapes or in pieces, and for ports of a subgraph's inner nodes,
-    /// whose names are longer here than there.
+    /// Returns `true` if the file spells the port exactly as its parts, so that an edit may replace
+    /// the text. Literals with escapes or in pieces do not, nor do ports of a subgraph's inner
+    /// nodes, whose names are longer here than in the file.
     fn is_verbatim(&self) -> bool {
         let (tag, name) = (self.tag.len(), self.name.len());
         let index = self.index.to_string().len();
@@ -39,21 +38,21 @@ impl TagEntry {
         }
     }
 
-    /// The place of the stream's name, where an edit may replace it.
+    /// Returns the location of the stream's name, if an edit may replace it.
     pub(crate) fn name_span(&self) -> Option<Span> {
         let mut span = self.span;
         span.start = span.end - u32::try_from(self.name.len()).ok()?;
         self.is_verbatim().then_some(span)
     }
 
-    /// The place of the whole port, where an edit may replace it.
+    /// Returns the location of the whole port, if an edit may replace it.
     pub(crate) fn whole_span(&self) -> Option<Span> {
         self.is_verbatim().then_some(self.span)
     }
 }
 
 impl TagMap {
-    /// Sorts the entries; their indexes have to be gap-free in each tag.
+    /// Sorts the entries. The indexes of each tag must have no gaps.
     pub(crate) fn new(mut entries: Vec<TagEntry>) -> Self {
         entries.sort_by(|a, b| (&a.tag, a.index).cmp(&(&b.tag, b.index)));
         Self { entries }
@@ -67,7 +66,7 @@ impl TagMap {
         &self.entries
     }
 
-    /// The positions of a tag's ports.
+    /// Returns the positions of a tag's ports.
     pub(crate) fn range(&self, tag: &str) -> Range<usize> {
         let start = self
             .entries
@@ -78,7 +77,7 @@ impl TagMap {
         start..end
     }
 
-    /// Each tag once.
+    /// Iterates over the tags, each once.
     pub(crate) fn tags(&self) -> impl Iterator<Item = &str> {
         self.entries
             .iter()
@@ -86,7 +85,7 @@ impl TagMap {
             .map(|entry| entry.tag.as_str())
     }
 
-    /// The position of `TAG`, `TAG:2`, `:3` or the empty string, which is `:0`.
+    /// Returns the position of `TAG`, `TAG:2`, `:3` or the empty string, which means `:0`.
     pub(crate) fn position(&self, tag_index: &str) -> Option<usize> {
         let (tag, index) = match tag_index.split_once(':') {
             Some((tag, index)) => (tag, index.parse().ok()?),
@@ -96,7 +95,7 @@ impl TagMap {
         (index < range.len()).then(|| range.start + index)
     }
 
-    /// How a graph file refers to a port: `TAG`, `TAG:1` or `:0`.
+    /// Returns the reference to a port in graph files: `TAG`, `TAG:1` or `:0`.
     pub(crate) fn reference(&self, position: usize) -> String {
         let entry = &self.entries[position];
         match (entry.tag.as_str(), entry.index) {
@@ -105,7 +104,7 @@ impl TagMap {
         }
     }
 
-    /// How a port is written: `name` is left out, so `TAG`, `TAG:1` or, untagged, its stream.
+    /// Returns a port's label for messages: `TAG`, `TAG:1` or, without a tag, its stream.
     pub(crate) fn label(&self, position: usize) -> String {
         let entry = &self.entries[position];
         match (entry.tag.is_empty(), self.range(&entry.tag).len()) {

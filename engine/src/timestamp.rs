@@ -1,8 +1,8 @@
 //! Timestamps: the order of packets in a stream, in microseconds by convention.
 //!
-//! The values at both ends of the range are special; [`Timestamp::next`] and [`Timestamp::prev`]
-//! know which of them a stream may hold. The order of all values is the order of the constants
-//! below.
+//! The values at both ends of the range are special. [`Timestamp::next`] and [`Timestamp::prev`]
+//! know which of them a stream may hold. The constants below are in ascending order, except
+//! [`Timestamp::ZERO`].
 
 use std::{
     fmt,
@@ -11,31 +11,31 @@ use std::{
 
 use serde::{Serialize, Serializer};
 
-/// A point in the time line of a stream.
+/// A point on the timeline of a stream.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// No timestamp: that of a side packet.
+    /// No timestamp, as in a side packet.
     pub const UNSET: Self = Self(i64::MIN);
-    /// Before everything: the input timestamp while a node opens.
+    /// Before everything else: the input timestamp while a node opens.
     pub const UNSTARTED: Self = Self(i64::MIN + 1);
-    /// A packet here is the only one of its stream and comes before all others: a header.
+    /// A packet here comes before all others and is the only one of its stream: a header.
     pub const PRE_STREAM: Self = Self(i64::MIN + 2);
-    /// The first ordinary timestamp.
+    /// Smallest timestamp of ordinary packets.
     pub const MIN: Self = Self(i64::MIN + 3);
-    /// The last ordinary timestamp.
+    /// Largest timestamp of ordinary packets.
     pub const MAX: Self = Self(i64::MAX - 3);
-    /// A packet here is the only one of its stream and comes after all others: a summary.
+    /// A packet here comes after all others and is the only one of its stream: a summary.
     pub const POST_STREAM: Self = Self(i64::MAX - 2);
-    /// A bound only: nothing more can come.
+    /// A bound only: no packet can follow.
     pub const ONE_OVER_POST_STREAM: Self = Self(i64::MAX - 1);
-    /// A bound only: the stream is closed; the input timestamp while a node closes.
+    /// A bound only: the stream is closed. Also the input timestamp while a node closes.
     pub const DONE: Self = Self(i64::MAX);
-    /// The ordinary timestamp zero.
+    /// Timestamp zero, an ordinary one.
     pub const ZERO: Self = Self(0);
 
-    /// The ordinary timestamp nearest to `value`.
+    /// Makes the ordinary timestamp nearest to `value`.
     pub const fn new(value: i64) -> Self {
         if value < Self::MIN.0 {
             Self::MIN
@@ -46,22 +46,22 @@ impl Timestamp {
         }
     }
 
-    /// The number behind it, special or not.
+    /// Returns the underlying number, special or not.
     pub const fn value(self) -> i64 {
         self.0
     }
 
-    /// Whether it is an ordinary timestamp, from [`Self::MIN`] to [`Self::MAX`].
+    /// Returns `true` for an ordinary timestamp, from [`Self::MIN`] to [`Self::MAX`].
     pub const fn is_range(self) -> bool {
         self.0 >= Self::MIN.0 && self.0 <= Self::MAX.0
     }
 
-    /// Whether a packet of a stream may have it.
+    /// Returns `true` if a packet in a stream may have this timestamp.
     pub const fn is_allowed_in_stream(self) -> bool {
         self.0 >= Self::PRE_STREAM.0 && self.0 <= Self::POST_STREAM.0
     }
 
-    /// The smallest timestamp that may follow a packet at this one.
+    /// Returns the smallest timestamp that may follow a packet at this one.
     #[must_use]
     pub const fn next(self) -> Self {
         if self.0 >= Self::MAX.0 || self.0 == Self::PRE_STREAM.0 {
@@ -73,7 +73,7 @@ impl Timestamp {
         }
     }
 
-    /// The largest timestamp that is settled when this one is the bound.
+    /// Returns the largest timestamp that is settled if this one is the bound.
     #[must_use]
     pub const fn prev(self) -> Self {
         if self.0 <= Self::MIN.0 || self.0 == Self::POST_STREAM.0 {
@@ -85,8 +85,8 @@ impl Timestamp {
         }
     }
 
-    /// This ordinary timestamp moved by `offset`, kept within the ordinary range; a special one
-    /// stays as it is.
+    /// Moves an ordinary timestamp by `offset`, within the ordinary range. Special values stay
+    /// unchanged.
     #[must_use]
     pub const fn shift(self, offset: i64) -> Self {
         if self.is_range() {
@@ -96,7 +96,7 @@ impl Timestamp {
         }
     }
 
-    /// The bound that an output with timestamp offset `offset` gets once the input at this
+    /// Returns the bound of an output with timestamp offset `offset`, once the input at this
     /// timestamp is processed.
     pub(crate) const fn offset_bound(self, offset: i64) -> Self {
         if self.0 == Self::PRE_STREAM.0 {
@@ -136,7 +136,7 @@ impl Add<i64> for Timestamp {
 
 impl Sub for Timestamp {
     type Output = i64;
-    /// The distance, saturating at the ends of `i64`.
+    /// Returns the distance, saturating at the ends of `i64`.
     fn sub(self, other: Self) -> i64 {
         self.0.saturating_sub(other.0)
     }
@@ -159,7 +159,7 @@ impl fmt::Display for Timestamp {
 }
 
 impl Serialize for Timestamp {
-    /// A number, or the name of a special value.
+    /// Writes a number, or the name of a special value.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.is_range() && *self != Self::MIN && *self != Self::MAX {
             serializer.serialize_i64(self.0)

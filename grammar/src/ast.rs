@@ -1,43 +1,43 @@
-//! The tree of a text-format file: fields and values with their spans, and no idea of any schema.
+//! The tree of a text-format file: fields and values with their spans, independent of any schema.
 //!
-//! The tree keeps what a formatter needs to write the file again (delimiters, separators, string
-//! pieces, comments) and what a diagnostic needs to point at any part of it. Nesting is at most
-//! [`crate::parse::MAX_DEPTH`], so code may recurse over it.
+//! The tree keeps everything that a formatter needs to write the file again (delimiters,
+//! separators, string pieces, comments) and that a diagnostic needs to point at any part. Nesting
+//! is at most [`crate::parse::MAX_DEPTH`], so code may recurse over it.
 
 use std::ops::Range;
 
 use crate::span::{FileId, Span, Spanned};
 
-/// A parsed file.
+/// A parsed file: its fields and comments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct File {
-    /// Which file.
+    /// File in the source map.
     pub id: FileId,
-    /// The fields at the top level; a message without delimiters.
+    /// Fields at the top level, as a message without delimiters.
     pub root: Message,
-    /// Every comment from its `#` to the end of its line, in order of appearance.
+    /// Comments in order, each from its `#` to the end of its line.
     pub comments: Vec<Span>,
-    /// False when a delimiter is unclosed or unmatched: then the nesting is a guess, and nothing
-    /// should be concluded from what is, or is not, inside a message.
+    /// Set if all delimiters match. Otherwise the nesting is a guess, and nothing should be
+    /// concluded from the presence or absence of fields in a message.
     pub balanced: bool,
 }
 
 /// A message: the fields between `{` and `}`, between `<` and `>`, or of a whole file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// All of it, delimiters included.
+    /// Location of the whole message, delimiters included.
     pub span: Span,
-    /// The opening and closing delimiter; none at the top level of a file.
+    /// Opening and closing delimiter; `None` at the top level of a file.
     pub delimiters: Option<(Span, Span)>,
-    /// The fields in order; one name may come many times.
+    /// Fields in order. A name may occur many times.
     pub fields: Vec<Field>,
-    /// True when a piece directly inside could not be read and has been reported, so that a field
-    /// that seems to be missing may be there.
+    /// Set if a piece directly inside could not be read, which has been reported. A field that
+    /// seems to be missing may be there.
     pub incomplete: bool,
 }
 
 impl Message {
-    /// A message without fields that stands nowhere.
+    /// Makes a message without fields or location.
     pub fn empty() -> Self {
         Self {
             span: Span::NONE,
@@ -47,38 +47,38 @@ impl Message {
         }
     }
 
-    /// The fields of one plain name, in order.
+    /// Iterates over the fields with a plain name, in order.
     pub fn fields_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Field> {
         self.fields
             .iter()
             .filter(move |field| field.name.as_plain() == Some(name))
     }
 
-    /// Where to point to speak of the message as a whole: its opening delimiter, or where it
-    /// starts.
+    /// Returns the location for diagnostics about the whole message: its opening delimiter, or its
+    /// start.
     pub fn head(&self) -> Span {
         self.delimiters
             .map_or(self.span.at_start(), |(open, _)| open)
     }
 }
 
-/// A field: a name, and a value.
+/// A field: a name and a value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// From the name to the end of the value.
+    /// Location from the name to the end of the value.
     pub span: Span,
-    /// The name.
+    /// Name of the field, with its location.
     pub name: Name,
-    /// The colon, if one is written.
+    /// Colon after the name, if there is one.
     pub colon: Option<Span>,
-    /// The value.
+    /// Value of the field, with its location.
     pub value: Value,
-    /// The `,` or `;` after the value, if one is written.
+    /// Separator `,` or `;` after the value, if there is one.
     pub separator: Option<Span>,
 }
 
 impl Field {
-    /// A field that stands nowhere.
+    /// Makes a field without a location.
     pub fn new(name: NameKind, value: ValueKind) -> Self {
         Self {
             span: Span::NONE,
@@ -93,33 +93,33 @@ impl Field {
     }
 }
 
-/// A field's name as it is written, brackets included in the span.
+/// The name of a field as it is written. The span includes brackets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// Where it is written.
+    /// Location in the file, brackets included.
     pub span: Span,
-    /// What it names.
+    /// Name without brackets, in parsed form.
     pub kind: NameKind,
 }
 
 /// The three kinds of field names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum NameKind {
-    /// `name`.
+    /// A plain name: `name`.
     Plain(String),
-    /// `[package.Message.ext]`, without inner whitespace.
+    /// An extension: `[package.Message.ext]`, without inner whitespace.
     Extension(String),
-    /// `[prefix/package.Message]`: the content of an `Any`.
+    /// The contents of an `Any`: `[prefix/package.Message]`.
     Any {
-        /// What stands before the last `/`, usually `type.googleapis.com`.
+        /// Text before the last `/`, usually `type.googleapis.com`.
         prefix: String,
-        /// The message's full name.
+        /// Full name of the message.
         type_name: String,
     },
 }
 
 impl Name {
-    /// The name of an ordinary field.
+    /// Returns the name if it is a plain one.
     pub fn as_plain(&self) -> Option<&str> {
         match &self.kind {
             NameKind::Plain(name) => Some(name),
@@ -127,7 +127,7 @@ impl Name {
         }
     }
 
-    /// The name without brackets and URL prefix.
+    /// Returns the name without brackets and URL prefix.
     pub fn as_str(&self) -> &str {
         match &self.kind {
             NameKind::Plain(name)
@@ -150,33 +150,33 @@ impl std::fmt::Display for Name {
     }
 }
 
-/// A value and where it is written.
+/// A value with its location.
 pub type Value = Spanned<ValueKind>;
 
-/// What a value can be before a schema says what it must be.
+/// The syntactic form of a value, before a schema decides its type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ValueKind {
-    /// `{ .. }` or `< .. >`.
+    /// A message in delimiters: `{ .. }` or `< .. >`.
     Message(Message),
-    /// `[ .. ]`; never nested.
+    /// A list of values: `[ .. ]`, never nested.
     List(Vec<Value>),
-    /// One or several adjacent string literals.
+    /// A string: one or several adjacent literals.
     String(StringValue),
     /// A number with an optional `-`.
     Number(Number),
-    /// A word with an optional `-`: `true`, `inf`, an enum's value.
+    /// A word with an optional `-`: `true`, `inf`, a value of an enum.
     Identifier {
-        /// Whether a `-` stands before it.
+        /// Set if a `-` precedes the word.
         negative: bool,
-        /// The word.
+        /// Word without the sign.
         name: String,
     },
-    /// A value that could not be read. It has been reported: report nothing more about it.
+    /// A value that could not be read. It has been reported, so report nothing more about it.
     Invalid,
 }
 
 impl ValueKind {
-    /// A string that stands nowhere.
+    /// Makes a string without a location.
     pub fn text(text: impl Into<String>) -> Self {
         Self::String(StringValue {
             bytes: text.into().into_bytes(),
@@ -184,7 +184,7 @@ impl ValueKind {
         })
     }
 
-    /// A word, such as `true`.
+    /// Makes a word, such as `true`.
     pub fn word(name: impl Into<String>) -> Self {
         Self::Identifier {
             negative: false,
@@ -192,7 +192,7 @@ impl ValueKind {
         }
     }
 
-    /// A decimal number.
+    /// Makes a number in decimal notation.
     pub fn integer(value: i64) -> Self {
         Self::Number(Number {
             negative: value < 0,
@@ -203,7 +203,7 @@ impl ValueKind {
         })
     }
 
-    /// What it is, in words, for "expected .., found ..".
+    /// Describes the value for messages of the form "expected .., found ..".
     pub fn describe(&self) -> String {
         match self {
             Self::Message(_) => "a message".to_owned(),
@@ -224,9 +224,9 @@ impl ValueKind {
 /// A number as it is written.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Number {
-    /// Whether a `-` stands before it.
+    /// Set if a `-` precedes the number.
     pub negative: bool,
-    /// The number without its sign.
+    /// Number without its sign, parsed.
     pub literal: Literal,
 }
 
@@ -235,9 +235,9 @@ pub struct Number {
 pub enum Literal {
     /// An integer that fits in 64 bits.
     Integer {
-        /// How it is written.
+        /// Notation of the integer in the file.
         radix: Radix,
-        /// What it is.
+        /// Value without its sign.
         value: u64,
     },
     /// A decimal integer that does not fit in 64 bits, as the nearest double.
@@ -246,49 +246,49 @@ pub enum Literal {
     Float(f64),
 }
 
-/// How an integer is written.
+/// The notation of an integer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Radix {
-    /// `0`, `10`.
+    /// Decimal notation, such as `0` and `10`.
     Decimal,
-    /// `017`.
+    /// Octal notation, such as `017`.
     Octal,
-    /// `0x1F`.
+    /// Hexadecimal notation, such as `0x1F`.
     Hexadecimal,
 }
 
-/// The bytes that one or several adjacent string literals stand for.
+/// The bytes of one or several adjacent string literals.
 ///
-/// Bytes and not text, because escapes can produce what is not UTF-8 and a `bytes` field may hold
-/// that.
+/// Bytes instead of text, because escapes can produce bytes that are not UTF-8, and a `bytes` field
+/// may hold these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StringValue {
-    /// The bytes, escapes resolved, literals joined.
+    /// Bytes with escapes resolved and literals joined.
     pub bytes: Vec<u8>,
-    /// The literals; none in a string that stands nowhere.
+    /// Literals; empty for a string without a location.
     pub pieces: Vec<StringPiece>,
 }
 
 /// One string literal of a [`StringValue`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StringPiece {
-    /// The literal, quotes included.
+    /// Location in the file, quotes included.
     pub span: Span,
-    /// Where its bytes begin in [`StringValue::bytes`].
+    /// Start of its bytes in [`StringValue::bytes`].
     pub start: usize,
-    /// For a literal with escapes: where in the file each of its bytes begins. Empty where the
-    /// bytes are the text itself.
+    /// Location in the file of each byte, for a literal with escapes. Empty if the bytes are the
+    /// text itself.
     pub offsets: Vec<u32>,
 }
 
 impl StringValue {
-    /// The text, unless the bytes are not UTF-8.
+    /// Returns the text; `None` if the bytes are not UTF-8.
     pub fn as_str(&self) -> Option<&str> {
         std::str::from_utf8(&self.bytes).ok()
     }
 
-    /// Where in the file the bytes of `range` are written; an empty range at the end is just before
-    /// the closing quote.
+    /// Returns the location of the bytes of `range`. An empty range at the end is just before the
+    /// closing quote.
     pub fn span_of(&self, range: Range<usize>) -> Span {
         let Some(first) = self.pieces.first() else {
             return Span::NONE;
@@ -311,7 +311,7 @@ impl StringValue {
         &self.pieces[after.saturating_sub(1)]
     }
 
-    /// Where in the file the byte begins.
+    /// Returns the location at which a byte begins.
     fn start_of(&self, byte: usize) -> u32 {
         let piece = self.piece_of(byte);
         let within = byte - piece.start.min(byte);
@@ -326,8 +326,7 @@ impl StringValue {
         }
     }
 
-    /// One past the last source byte of the decoded byte, which for an escape is where the next one
-    /// begins.
+    /// Returns the end of a byte's location. For an escape this is where the next byte begins.
     fn end_of(&self, byte: usize) -> u32 {
         let piece = self.piece_of(byte);
         if piece.offsets.is_empty() {

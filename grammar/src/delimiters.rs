@@ -1,9 +1,9 @@
-//! Balances the delimiters of a damaged text.
+//! Repair of unbalanced delimiters in a damaged text.
 //!
-//! Without that, error recovery would swallow everything up to the end of the file. Unbalanced
-//! delimiters are reported here, with both places. The resulting text keeps the offset of every
-//! byte: an extra delimiter becomes a space, and delimiters that are still open at the end of the
-//! file are closed after it. The depth is bounded too, so that the parser may recurse.
+//! Without this, error recovery would swallow everything up to the end of the file. Unbalanced
+//! delimiters are reported here, with both locations. The repaired text keeps the offset of every
+//! byte: an extra delimiter becomes a space, and delimiters that are open at the end of the file
+//! are closed after it. The depth is limited, too, so that the parser may recurse.
 
 use std::borrow::Cow;
 
@@ -15,25 +15,25 @@ use crate::diag::{Diagnostic, Findings};
 use crate::span::{FileId, Span};
 use crate::text_format::{MAX_DEPTH, Rule, TextFormat};
 
-/// A text whose delimiters match.
+/// A text with matching delimiters.
 pub(crate) struct Matched<'t> {
-    /// The file's own text unless something was wrong.
+    /// File's own text, unless it was repaired.
     pub(crate) text: Cow<'t, str>,
-    /// Delimiters without a counterpart.
+    /// Reports of unbalanced delimiters.
     pub(crate) diagnostics: Vec<Diagnostic>,
-    /// Whether all delimiters matched.
+    /// Set if all delimiters matched without repair.
     pub(crate) balanced: bool,
 }
 
-/// An opening delimiter that waits for its counterpart.
+/// An opening delimiter without its counterpart so far.
 struct Open {
     byte: u8,
     at: usize,
     line: Line,
-    /// The first opening delimiter inside that is indented no deeper: it was probably meant to
-    /// stand outside.
+    /// First opening delimiter inside that is not indented deeper. It was probably meant to be
+    /// outside.
     outdented: Option<usize>,
-    /// A closing delimiter of the wrong kind that was met directly inside.
+    /// A closing delimiter of the wrong kind, found directly inside.
     wrong_close: Option<usize>,
 }
 
@@ -42,11 +42,11 @@ struct Open {
 struct Line {
     start: usize,
     end: usize,
-    /// Bytes of whitespace at its start.
+    /// Number of bytes of whitespace at its start.
     indent: usize,
 }
 
-/// A closing delimiter that is indented like an outer opening one, and not like the one it closes.
+/// A closing delimiter indented like an outer opening delimiter and not like its own.
 struct Suspect {
     open: usize,
     close: usize,
@@ -59,17 +59,17 @@ struct Matcher<'t> {
     line: Line,
     open: Vec<Open>,
     suspects: Vec<Suspect>,
-    /// Offsets of delimiters to blank out.
+    /// Offsets of delimiters to replace by spaces.
     blanked: Vec<usize>,
     diagnostics: Findings,
-    /// Whether a delimiter stands in a string or comment that does not end: then counting proves
+    /// Set if a delimiter is in a string or comment that does not end, so that the balance proves
     /// nothing.
     swallowed: bool,
-    /// Whether a comment of another language goes to the end of the file.
+    /// Set if a comment of another language continues to the end of the file.
     in_comment: bool,
 }
 
-/// Makes the delimiters of `text` match; fails where they are nested too deeply.
+/// Makes the delimiters of `text` match. Fails if they are nested too deeply.
 pub(crate) fn balance(file: FileId, text: &str) -> Result<Matched<'_>, Box<Diagnostic>> {
     let mut matcher = Matcher {
         file,
@@ -108,7 +108,7 @@ pub(crate) fn balance(file: FileId, text: &str) -> Result<Matched<'_>, Box<Diagn
     Ok(matcher.finish())
 }
 
-/// Whether a comment of another language has its end.
+/// Returns `true` if a comment of another language ends.
 fn is_closed(comment: &str) -> bool {
     comment.starts_with("//") || comment[2..].ends_with("*/")
 }
@@ -202,8 +202,8 @@ impl<'t> Matcher<'t> {
         }
     }
 
-    /// Remembers the pair if its indentation tells that the closing delimiter was meant for an
-    /// outer one.
+    /// Records a pair whose indentation suggests that the closing delimiter belongs to an outer
+    /// one.
     fn suspect(&mut self, open: &Open, close: usize) {
         let first_on_line = self.line.indent == close - self.line.start;
         if !first_on_line
@@ -251,7 +251,7 @@ impl<'t> Matcher<'t> {
         .label("opened here")
     }
 
-    /// Reports what the end of the file has left open.
+    /// Reports delimiters that are open at the end of the file.
     fn report_open(&mut self) {
         for open in &self.open {
             let suspect = self
@@ -325,8 +325,7 @@ impl<'t> Matcher<'t> {
             for at in self.blanked {
                 bytes[at] = b' ';
             }
-            // On a line of its own, because the last one may be a comment or a string without an
-            // end.
+            // On its own line, because the last line may be a comment or an unterminated string.
             bytes.extend_from_slice(if self.in_comment { b"*/" } else { b"\n" });
             bytes.extend(self.open.iter().rev().map(|open| closer(open.byte) as u8));
             Cow::Owned(String::from_utf8(bytes).expect("delimiters are single ASCII bytes"))

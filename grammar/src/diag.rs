@@ -1,29 +1,29 @@
-//! Diagnostics as data: what is wrong with a user's file, where, and what to do about it.
+//! Diagnostics as data: mistakes in a user's file, their locations and remedies.
 //!
-//! A diagnostic is never thrown and never a bare string: every check pushes one and goes on, so
-//! that a file's errors are reported together. The same values feed the terminal, JSON output, the
-//! reload API and editors; [`crate::render`] turns them into text. Headlines are lower case, name
-//! things in backticks and say what was expected; advice is a hint.
+//! Checks never throw diagnostics and never use bare strings. They collect them and go on, so that
+//! all errors of a file are reported together. The same values serve the terminal, JSON output, the
+//! reload API and editors; [`crate::render`] turns them into text. Headlines are lower case, put
+//! names in backticks and say what was expected. Advice is a hint.
 
 use std::fmt;
 
 use crate::codes::{Code, syntax};
 use crate::span::Span;
 
-/// How many errors and warnings of one file are listed.
+/// Maximum number of errors and warnings of one file that are listed.
 pub const MAX_LISTED: usize = 100;
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// The file works, but probably not as meant.
+    /// The file works, but probably not as intended.
     Warning,
     /// The file cannot be used.
     Error,
 }
 
 impl Severity {
-    /// The word for it, as shown to people and in JSON.
+    /// Returns the word for messages and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Warning => "warning",
@@ -38,57 +38,57 @@ impl fmt::Display for Severity {
     }
 }
 
-/// A place with a word about it.
+/// A location with a short text about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// The place.
+    /// Location in a file, or [`Span::NONE`].
     pub span: Span,
-    /// What is to be seen there; may be empty.
+    /// Text shown at the location; may be empty.
     pub text: String,
 }
 
-/// Replaces a piece of a file; an empty span inserts.
+/// A replacement of a part of a file. An empty span inserts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// What to replace.
+    /// Part of a file to replace.
     pub span: Span,
-    /// What to put there.
+    /// New text of the part.
     pub replacement: String,
 }
 
-/// Advice, and where it is certain enough the edits that follow it.
+/// Advice, and the edits that carry it out if they are certain enough.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hint {
-    /// The advice in words, complete without the edits.
+    /// Advice in words, complete without the edits.
     pub text: String,
-    /// Edits that carry it out; empty where a person has to decide.
+    /// Edits that carry it out; empty if a person has to decide.
     pub edits: Vec<Edit>,
 }
 
-/// One thing that is wrong in a file.
+/// A mistake in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Which kind of thing.
+    /// Kind of mistake, with its explanation.
     pub code: &'static Code,
-    /// How bad it is.
+    /// Severity: the file is unusable, or probably not as intended.
     pub severity: Severity,
-    /// The headline: one sentence, lower case, no full stop.
+    /// Headline: one sentence, lower case, no full stop.
     pub message: String,
-    /// Where it is.
+    /// Location of the mistake, with a text about it.
     pub primary: Label,
-    /// Other places that explain it, such as the first of two definitions.
+    /// Other locations that explain it, such as the first of two definitions.
     pub secondary: Vec<Label>,
-    /// What to do.
+    /// Advice for the user, in the order of display.
     pub hints: Vec<Hint>,
 }
 
 impl Diagnostic {
-    /// An error at `span`.
+    /// Makes an error at `span`, without label and hints.
     pub fn error(code: &'static Code, span: Span, message: impl Into<String>) -> Self {
         Self::new(code, Severity::Error, span, message.into())
     }
 
-    /// A warning at `span`.
+    /// Makes a warning at `span`, without label and hints.
     pub fn warning(code: &'static Code, span: Span, message: impl Into<String>) -> Self {
         Self::new(code, Severity::Warning, span, message.into())
     }
@@ -108,14 +108,14 @@ impl Diagnostic {
         }
     }
 
-    /// Says what is to be seen at the primary place.
+    /// Sets the text shown at the primary location.
     #[must_use]
     pub fn label(mut self, text: impl Into<String>) -> Self {
         self.primary.text = text.into();
         self
     }
 
-    /// Adds another place.
+    /// Adds a secondary location with its text.
     #[must_use]
     pub fn also(mut self, span: Span, text: impl Into<String>) -> Self {
         self.secondary.push(Label {
@@ -125,7 +125,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds advice.
+    /// Adds advice without an edit.
     #[must_use]
     pub fn hint(self, text: impl Into<String>) -> Self {
         self.advise(text, None)
@@ -137,7 +137,7 @@ impl Diagnostic {
         self.advise(text, Some((span, replacement.into())))
     }
 
-    /// Adds advice, with the edit that carries it out where one can: a place and its new text.
+    /// Adds advice and, if possible, the edit that carries it out: a location and its new text.
     #[must_use]
     pub fn advise(mut self, text: impl Into<String>, edit: Option<(Span, String)>) -> Self {
         let edit = edit.map(|(span, replacement)| Edit { span, replacement });
@@ -148,19 +148,20 @@ impl Diagnostic {
         self
     }
 
-    /// Names what was probably meant, with the edit that writes it where one can.
+    /// Suggests the name that was probably meant and, if possible, the edit that writes it.
     #[must_use]
     pub fn did_you_mean(self, meant: &str, edit: Option<(Span, String)>) -> Self {
         self.advise(format!("did you mean `{meant}`?"), edit)
     }
 
-    /// Tells whether this makes the file unusable.
+    /// Returns `true` if the diagnostic makes the file unusable.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
 }
 
-/// What one phase has found, bounded, because a file of 64 MiB can hold as many mistakes.
+/// The diagnostics of one phase. Their number is limited, because a file of 64 MiB can have as many
+/// mistakes.
 #[derive(Default)]
 pub(crate) struct Findings {
     kept: Vec<Diagnostic>,
@@ -169,11 +170,12 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Errors and warnings are counted apart, so that no number of warnings hides an error. Far
-    /// above [`MAX_LISTED`], because a phase reports some things late that stand early in the file.
+    /// Maximum number of errors and of warnings. They are counted separately, so that warnings
+    /// cannot hide an error. It is far above [`MAX_LISTED`], because a phase reports some mistakes
+    /// at the start of the file late.
     const MAX_KEPT: usize = 100 * MAX_LISTED;
 
-    /// Adds a diagnostic unless there are too many of its severity.
+    /// Adds a diagnostic, unless there are too many of its severity.
     pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
         let count = match diagnostic.severity {
             Severity::Error => &mut self.errors,
@@ -190,20 +192,19 @@ impl Findings {
     }
 }
 
-/// Tells whether any of the diagnostics is an error.
+/// Returns `true` if any of the diagnostics is an error.
 pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(Diagnostic::is_error)
 }
 
-/// Puts diagnostics into the order of the files and places they point to; those at one place keep
-/// their order.
+/// Sorts diagnostics by file and location. Those at one location keep their order.
 pub fn sort(diagnostics: &mut [Diagnostic]) {
     diagnostics
         .sort_by_key(|diagnostic| (diagnostic.primary.span.file, diagnostic.primary.span.start));
 }
 
-/// Cuts a sorted list at [`MAX_LISTED`] and says so at its end; an error is among what is left if
-/// there was one.
+/// Cuts a sorted list at [`MAX_LISTED`] and adds a note at its end. If there was an error, an error
+/// remains.
 pub fn truncate(diagnostics: &mut Vec<Diagnostic>) {
     let is_cut = |diagnostic: &Diagnostic| diagnostic.code == &syntax::TOO_MANY_ERRORS;
     if diagnostics.len() <= MAX_LISTED + usize::from(diagnostics.iter().any(is_cut)) {

@@ -11,10 +11,10 @@
 //! assert_eq!(parsed.into_result().unwrap().0.node[0].output_stream[0].name.value, "out");
 //! ```
 //!
-//! The crate does no input or output and knows no calculator. The phases accumulate diagnostics and
-//! never stop at the first: [`parse()`] gives a tree, [`graph::lower`] a [`GraphConfig`],
+//! The crate does no input or output and knows no calculator. Its phases collect diagnostics and
+//! never stop at the first one: [`parse()`] makes a tree, [`graph::lower`] makes a [`GraphConfig`],
 //! [`de::from_message`] reads option bodies into a calculator's own type, [`render`] shows
-//! diagnostics to people and programs. [`fmt`] writes a file as it should look.
+//! diagnostics to people and programs. [`fmt`] formats a file.
 
 pub mod ast;
 pub mod codes;

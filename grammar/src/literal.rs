@@ -1,4 +1,4 @@
-//! Escapes and numbers: their values, or why they are invalid.
+//! Escapes and numbers: their values, or the reason why they are invalid.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use pest::iterators::Pair;
 use crate::ast::{Literal, Radix};
 use crate::text_format::Rule;
 
-/// Resolves an escape sequence, sound or not, and appends its bytes.
+/// Resolves an escape sequence, valid or not, and appends its bytes.
 pub(crate) fn unescape(written: &str, bytes: &mut Vec<u8>) -> Result<(), String> {
     let kind = written[1..].chars().next().unwrap_or('\\');
     let hexadecimal = |digits: &str| u32::from_str_radix(digits, 16).ok();
@@ -35,7 +35,7 @@ pub(crate) fn unescape(written: &str, bytes: &mut Vec<u8>) -> Result<(), String>
                     "`\\{kind}` must be followed by {length} hexadecimal digits"
                 ));
             }
-            // The two halves of a surrogate pair are written as two escapes.
+            // The two halves of a surrogate pair are two escapes.
             let number = match (hexadecimal(digits), low) {
                 (Some(high), Some(low)) => {
                     Some(0x1_0000 + ((high - 0xD800) << 10) + (low - 0xDC00))
@@ -47,13 +47,13 @@ pub(crate) fn unescape(written: &str, bytes: &mut Vec<u8>) -> Result<(), String>
             bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
             return Ok(());
         }
-        _ => return Err(format!("`\\{kind}` is no escape sequence")),
+        _ => return Err(format!("`\\{kind}` is not an escape sequence")),
     };
     bytes.push(byte);
     Ok(())
 }
 
-/// What is wrong with a number: which of its bytes, and why.
+/// A mistake in a number: the range of its bytes and the reason.
 pub(crate) type BadNumber = (Range<usize>, String);
 
 /// Reads a number without its sign.
@@ -75,7 +75,7 @@ pub(crate) fn number(pair: Pair<'_, Rule>) -> Result<Literal, BadNumber> {
     }
 }
 
-/// What is wrong with a [`Rule::glued_number`].
+/// Finds the mistake in a [`Rule::glued_number`].
 fn why_no_number(pair: Pair<'_, Rule>) -> BadNumber {
     let text = pair.as_str();
     let start = pair.into_inner().next().map_or("", |start| start.as_str());

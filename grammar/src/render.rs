@@ -1,6 +1,6 @@
-//! Shows diagnostics: to people, with the source line and a caret, and to programs as JSON.
+//! Rendering of diagnostics: for people with the source line and a caret, for programs as JSON.
 //!
-//! Both forms hold the same facts. The human form is for a terminal; nothing should read it back.
+//! Both forms contain the same facts. The human form is for a terminal and should not be parsed.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,13 +12,13 @@ use serde::Serialize;
 use crate::diag::{Diagnostic, Hint, Label, Severity};
 use crate::span::{FileId, Source, SourceMap, Span};
 
-/// Lines beyond this are not shown whole.
+/// Maximum length of lines that are shown whole.
 const MAX_LINE_BYTES: usize = 240;
 
-/// How much of a long line is shown before and after the start of what is wrong.
+/// Length of the excerpt of a long line before and after the start of the mistake.
 const EXCERPT_BYTES: usize = 60;
 
-/// Whether the human form is colored.
+/// The coloring of the human form.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Color {
     /// ANSI colors, for a terminal.
@@ -27,8 +27,7 @@ pub enum Color {
     Plain,
 }
 
-/// Renders diagnostics for people, one after the other with an empty line between; ends with a line
-/// break.
+/// Renders diagnostics for people, separated by empty lines. Ends with a line break.
 pub fn human(sources: &SourceMap, diagnostics: &[Diagnostic], color: Color) -> String {
     let renderer = match color {
         Color::Ansi => annotate_snippets::Renderer::styled(),
@@ -46,8 +45,7 @@ pub fn human(sources: &SourceMap, diagnostics: &[Diagnostic], color: Color) -> S
     text
 }
 
-/// Says in one line how many errors and warnings there are, such as `2 errors, 1 warning`; nothing
-/// if there are none.
+/// Counts errors and warnings in one line, such as `2 errors, 1 warning`; `None` if there are none.
 pub fn summary(diagnostics: &[Diagnostic]) -> Option<String> {
     let errors = diagnostics
         .iter()
@@ -85,7 +83,7 @@ fn report<'a>(sources: &'a SourceMap, diagnostic: &'a Diagnostic) -> Vec<Group<'
     std::iter::once(group).chain(patched).collect()
 }
 
-/// One snippet a file, the primary label's first.
+/// Makes one snippet per file, starting with that of the primary label.
 fn snippets<'a>(sources: &'a SourceMap, diagnostic: &'a Diagnostic) -> Vec<Element<'a>> {
     let mut files: BTreeMap<(bool, FileId), Vec<(AnnotationKind, &Label)>> = BTreeMap::new();
     let first = diagnostic.primary.span.file;
@@ -118,7 +116,7 @@ fn snippets<'a>(sources: &'a SourceMap, diagnostic: &'a Diagnostic) -> Vec<Eleme
     elements
 }
 
-/// What is around the first label, for lines so long that nobody wants to see them whole.
+/// Makes an excerpt around the first label, for lines that are too long to show.
 fn excerpt<'a>(source: &'a Source, labels: &[(AnnotationKind, &'a Label)]) -> Vec<Element<'a>> {
     let Some((_, first)) = labels.first() else {
         return Vec::new();
@@ -130,10 +128,10 @@ fn excerpt<'a>(source: &'a Source, labels: &[(AnnotationKind, &'a Label)]) -> Ve
             || (window.range.start <= range.start && range.end <= window.range.end)
     });
     let annotations = inside.map(|&(kind, label)| window.annotation(kind, label));
-    // The renderer would count columns from the excerpt, so that the place is said apart from it.
+    // The renderer would count columns from the start of the excerpt, so the note has the location.
     let place = source.line_col(first.span.range().start);
     let note = format!(
-        "at {}:{place}, of which line only a part is shown",
+        "at {}:{place}; only a part of the line is shown",
         source.name()
     );
     vec![
@@ -145,7 +143,7 @@ fn excerpt<'a>(source: &'a Source, labels: &[(AnnotationKind, &'a Label)]) -> Ve
     ]
 }
 
-/// The hint's edits as a patch, where they are short enough to show.
+/// Makes a patch of the hint's edits, if they are short enough to show.
 fn patch<'a>(sources: &'a SourceMap, hint: &'a Hint) -> Option<Snippet<'a, Patch<'a>>> {
     let file = hint.edits.first()?.span.file;
     let source = sources.get(file)?;
@@ -168,17 +166,17 @@ fn patch<'a>(sources: &'a SourceMap, hint: &'a Hint) -> Option<Snippet<'a, Patch
     })
 }
 
-/// The lines of a file that a snippet shows: only they are handed to the renderer, however long the
-/// file is.
+/// The lines of a file that a snippet shows. The renderer gets only these, however long the file
+/// is.
 struct Window {
-    /// Bytes of the file, without the last line's end.
+    /// Range of bytes in the file, without the end of the last line.
     range: Range<usize>,
     /// Number of the first line, from 1.
     line: usize,
 }
 
 impl Window {
-    /// The lines that hold the spans.
+    /// Makes a window of the lines that contain the spans.
     fn around(source: &Source, spans: impl Iterator<Item = Span> + Clone) -> Self {
         let text = source.text();
         let start = spans
@@ -210,7 +208,7 @@ impl Window {
         }
     }
 
-    /// The part of one line that is near the start of the span.
+    /// Makes a window of a part of one line, near the start of the span.
     fn excerpt(source: &Source, span: Span) -> Self {
         let line = Self::around(source, std::iter::once(span.at_start()));
         let text = source.text();
@@ -251,66 +249,67 @@ impl Window {
     }
 }
 
-/// A diagnostic as JSON: stable field names, lines and columns from 1, offsets in bytes from 0.
+/// A diagnostic as JSON, with stable field names. Lines and columns count from 1, offsets in bytes
+/// from 0.
 #[derive(Clone, Debug, Serialize)]
 pub struct Json<'a> {
-    /// `GM0123`.
+    /// Code of the mistake, such as `GM0123`.
     pub code: String,
-    /// The code's title.
+    /// Title of the code, in a few words.
     pub title: &'static str,
-    /// `error` or `warning`.
+    /// Severity of the mistake: `error` or `warning`.
     pub severity: &'static str,
-    /// The headline.
+    /// Headline: one sentence, lower case, no full stop.
     pub message: &'a str,
-    /// The primary place; absent where no file is concerned.
+    /// Primary location; absent if no file is concerned.
     pub place: Option<JsonPlace<'a>>,
-    /// Other places.
+    /// Other locations that explain the mistake.
     pub related: Vec<JsonPlace<'a>>,
-    /// Advice.
+    /// Advice, with edits where possible.
     pub hints: Vec<JsonHint<'a>>,
 }
 
-/// A place in a file, with a word about it.
+/// A location in a file with a short text about it.
 #[derive(Clone, Debug, Serialize)]
 pub struct JsonPlace<'a> {
-    /// The file's name.
+    /// Name of the file as messages show it.
     pub file: &'a str,
-    /// First line.
+    /// First line of the location, from 1.
     pub line: usize,
-    /// First column, in characters.
+    /// First column in characters, from 1.
     pub column: usize,
-    /// Last line.
+    /// Last line of the location, from 1.
     pub end_line: usize,
-    /// One past the last column.
+    /// Column after the last character.
     pub end_column: usize,
-    /// First byte.
+    /// Offset of the first byte.
     pub start: usize,
-    /// One past the last byte.
+    /// Offset after the last byte.
     pub end: usize,
-    /// What is to be seen there; may be empty.
+    /// Text shown at the location; may be empty.
     pub label: &'a str,
 }
 
-/// Advice and the edits that follow it.
+/// Advice and the edits that carry it out.
 #[derive(Clone, Debug, Serialize)]
 pub struct JsonHint<'a> {
-    /// The advice.
+    /// Advice in words, complete without the edits.
     pub text: &'a str,
     /// Edits that carry it out, each with its `replacement`.
     pub edits: Vec<JsonEdit<'a>>,
 }
 
-/// One edit.
+/// One edit of a file.
 #[derive(Clone, Debug, Serialize)]
 pub struct JsonEdit<'a> {
-    /// What is replaced.
+    /// Location of the text to replace.
     #[serde(flatten)]
     pub place: JsonPlace<'a>,
-    /// What it is replaced with.
+    /// New text of the location.
     pub replacement: &'a str,
 }
 
-/// The diagnostic in the form that is written as JSON.
+/// Converts a diagnostic to the form that is written as JSON.
 pub fn json<'a>(sources: &'a SourceMap, diagnostic: &'a Diagnostic) -> Json<'a> {
     let hint = |hint: &'a Hint| JsonHint {
         text: &hint.text,

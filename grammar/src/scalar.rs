@@ -1,7 +1,7 @@
-//! Reads single values as the scalar types of protobuf, with the rules of its text format for each.
+//! Reading of single values as protobuf's scalar types, with the rules of its text format.
 //!
-//! One function a type: it gives either the value or what is wrong with it. [`ValueKind::Invalid`]
-//! gives [`Mismatch::Reported`], so that one unreadable value is reported once.
+//! There is one function per type. It returns the value or the mismatch. [`ValueKind::Invalid`]
+//! leads to [`Mismatch::Reported`], so that an unreadable value is reported only once.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -10,21 +10,21 @@ use crate::ast::{Literal, Message, Radix, Value, ValueKind};
 use crate::codes::{Code, fields};
 use crate::diag::Diagnostic;
 
-/// Why a value is not of the wanted type.
+/// The reason why a value does not have the wanted type.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Mismatch {
-    /// The parser has reported the value already.
+    /// The parser has already reported the value.
     Reported,
-    /// The value is of another type.
+    /// The value has another type.
     Type(Wanted),
-    /// The value is a number that does not fit.
+    /// The value is a number outside the allowed range.
     Range {
-        /// What would fit.
+        /// Range of numbers that is allowed.
         expected: String,
     },
-    /// The value is a string, but its bytes are no text.
+    /// The value is a string, but its bytes are not text.
     NotUtf8,
-    /// The value is a list where one value is wanted.
+    /// The value is a list, but a single value is wanted.
     List,
 }
 
@@ -37,8 +37,8 @@ impl Mismatch {
         }
     }
 
-    /// The diagnostic for a value of the field (or other thing) that `what` names; none if there is
-    /// one already.
+    /// Makes the diagnostic for a value of the field, or other element, named `what`. `None` if the
+    /// value has been reported already.
     pub(crate) fn diagnose(&self, value: &Value, what: &str) -> Option<Diagnostic> {
         let at =
             |code: &'static Code, message: String| Diagnostic::error(code, value.span, message);
@@ -65,7 +65,7 @@ impl Mismatch {
                 &fields::NOT_UTF8,
                 format!("the string for `{what}` is not UTF-8"),
             )
-            .label("its escapes produce bytes that are no text"),
+            .label("its escapes produce bytes that are not text"),
             Self::List => at(
                 &fields::LIST_FOR_SINGLE,
                 format!("`{what}` takes a single value, not a list"),
@@ -75,17 +75,17 @@ impl Mismatch {
     }
 }
 
-/// The type of value that is wanted.
+/// The wanted type of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Wanted {
     String,
     Bool,
     Integer,
     Float,
-    /// A number that must not be written in octal or hexadecimal, and was.
+    /// A decimal number, in the place of an octal or hexadecimal one.
     Decimal,
     Message,
-    /// Whatever a `Deserialize` implementation says that it expects.
+    /// The expectation of a `Deserialize` implementation.
     Other(String),
 }
 
@@ -105,8 +105,8 @@ impl fmt::Display for Wanted {
 }
 
 impl Wanted {
-    /// A slip that can be repaired without knowing what was meant: quotes too few or too many,
-    /// `yes` for `true`.
+    /// Suggests a repair for mistakes whose intention is clear: missing or additional quotes, `yes`
+    /// for `true`. Returns the advice and the new text.
     fn repair(&self, value: &Value) -> Option<(String, String)> {
         let without_quotes = |text: &str| (format!("remove the quotes: `{text}`"), text.to_owned());
         match (self, &value.value) {
@@ -163,7 +163,7 @@ const BOOL_WORDS: [(&str, bool); 6] = [
     ("f", false),
 ];
 
-/// Reads a string.
+/// Reads a string that is valid UTF-8.
 pub(crate) fn string(value: &Value) -> Result<&str, Mismatch> {
     match &value.value {
         ValueKind::String(string) => string.as_str().ok_or(Mismatch::NotUtf8),
@@ -171,7 +171,7 @@ pub(crate) fn string(value: &Value) -> Result<&str, Mismatch> {
     }
 }
 
-/// Reads a `bytes` value.
+/// Reads a value of type `bytes`.
 pub(crate) fn bytes(value: &Value) -> Result<&[u8], Mismatch> {
     match &value.value {
         ValueKind::String(string) => Ok(&string.bytes),
@@ -179,7 +179,7 @@ pub(crate) fn bytes(value: &Value) -> Result<&[u8], Mismatch> {
     }
 }
 
-/// Reads a boolean: one of six words, or an integer that is 0 or 1.
+/// Reads a boolean: one of six words, or the integer 0 or 1.
 pub(crate) fn boolean(value: &Value) -> Result<bool, Mismatch> {
     let read = match &value.value {
         ValueKind::Identifier {
@@ -216,7 +216,7 @@ pub(crate) fn integer(value: &Value, range: RangeInclusive<i128>) -> Result<i128
             } else {
                 i128::from(magnitude)
             };
-            // An unsigned field takes no sign, not even before a zero.
+            // An unsigned field allows no sign, not even before a zero.
             let takes_sign = *range.start() < 0 || !number.negative;
             if takes_sign && range.contains(&signed) {
                 Ok(signed)
@@ -262,7 +262,7 @@ pub(crate) fn float(value: &Value) -> Result<f64, Mismatch> {
     Ok(if negative { -magnitude } else { magnitude })
 }
 
-/// Reads a message.
+/// Reads a message in delimiters.
 pub(crate) fn message(value: &Value) -> Result<&Message, Mismatch> {
     match &value.value {
         ValueKind::Message(message) => Ok(message),

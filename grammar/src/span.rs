@@ -1,20 +1,20 @@
-//! Places in source text: which file, which bytes, and how to say that to a person.
+//! Locations in source text: file, byte range, and their form for people.
 //!
 //! A [`Span`] is a half-open byte range in one file of a [`SourceMap`]. Lines and columns are
-//! computed only when something is shown. Both are 1-based; columns count characters.
+//! computed only for display. Both count from 1; columns count characters.
 
 use std::fmt;
 use std::ops::{Deref, Range};
 
-/// Identifies a file of a [`SourceMap`].
+/// The identifier of a file in a [`SourceMap`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(u32);
 
 impl FileId {
-    /// Marks something that comes from no file, such as a graph that a program built.
+    /// Marks elements that are in no file, such as a graph built by a program.
     pub const NONE: Self = Self(u32::MAX);
 
-    /// Position in the source map, in order of addition.
+    /// Returns the position in the source map, in order of addition.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -23,24 +23,24 @@ impl FileId {
 /// A half-open byte range in one file.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
-    /// The file.
+    /// File that contains the range.
     pub file: FileId,
-    /// First byte.
+    /// Offset of the first byte.
     pub start: u32,
-    /// One past the last byte.
+    /// Offset after the last byte.
     pub end: u32,
 }
 
 impl Span {
-    /// The span of something that no file contains.
+    /// The span of elements that are in no file.
     pub const NONE: Self = Self {
         file: FileId::NONE,
         start: 0,
         end: 0,
     };
 
-    /// Makes a span from byte offsets; files are at most [`SourceMap::MAX_FILE_BYTES`] long, so
-    /// offsets fit in 32 bits.
+    /// Makes a span from byte offsets. Files have at most [`SourceMap::MAX_FILE_BYTES`], so offsets
+    /// fit in 32 bits.
     pub fn new(file: FileId, range: Range<usize>) -> Self {
         Self {
             file,
@@ -49,32 +49,32 @@ impl Span {
         }
     }
 
-    /// Tells whether the span points into no file.
+    /// Returns `true` if the span is in no file.
     pub fn is_none(self) -> bool {
         self.file == FileId::NONE
     }
 
-    /// The byte range.
+    /// Returns the byte range, to slice the file's text.
     pub fn range(self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub fn len(self) -> usize {
         self.range().len()
     }
 
-    /// Tells whether the span covers no byte: it is a place between two characters.
+    /// Returns `true` if the span covers no byte, as between two characters.
     pub fn is_empty(self) -> bool {
         self.start == self.end
     }
 
-    /// Tells whether `other` lies inside this span.
+    /// Returns `true` if `other` lies inside this span.
     pub fn contains(self, other: Self) -> bool {
         self.file == other.file && self.start <= other.start && other.end <= self.end
     }
 
-    /// The smallest span that covers both; both are in the same file.
+    /// Returns the smallest span that covers both. Both must be in the same file.
     #[must_use]
     pub fn to(self, other: Self) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Span {
         }
     }
 
-    /// The empty span at this span's start.
+    /// Returns the empty span at this span's start.
     #[must_use]
     pub fn at_start(self) -> Self {
         Self {
@@ -93,7 +93,7 @@ impl Span {
         }
     }
 
-    /// The empty span at this span's end.
+    /// Returns the empty span at this span's end.
     #[must_use]
     pub fn at_end(self) -> Self {
         Self {
@@ -113,22 +113,22 @@ impl fmt::Debug for Span {
     }
 }
 
-/// A value and where it was written.
+/// A value with its location.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Spanned<T> {
-    /// The value.
+    /// Value, to which a [`Spanned`] dereferences.
     pub value: T,
-    /// Where it was written; [`Span::NONE`] for a value that a program made.
+    /// Location in a file; [`Span::NONE`] for a value made by a program.
     pub span: Span,
 }
 
 impl<T> Spanned<T> {
-    /// Pairs a value with its place.
+    /// Makes a value with a location.
     pub fn new(value: T, span: Span) -> Self {
         Self { value, span }
     }
 
-    /// Applies `f` to the value and keeps the place.
+    /// Applies `f` to the value and keeps the location.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Spanned<U> {
         Spanned {
             value: f(self.value),
@@ -160,10 +160,10 @@ impl<T: fmt::Display> fmt::Display for Spanned<T> {
     }
 }
 
-/// A line and column, both 1-based; the column counts characters.
+/// A line and a column. Both count from 1; the column counts characters.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LineCol {
-    /// Line, from 1.
+    /// Line in the file, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
@@ -175,39 +175,39 @@ impl fmt::Display for LineCol {
     }
 }
 
-/// One file of a [`SourceMap`].
+/// A file of a [`SourceMap`].
 #[derive(Clone, Debug)]
 pub struct Source {
     name: String,
     text: String,
-    /// Where lines start, to turn byte offsets into lines and columns; they end with `\n`.
+    /// Offsets of line starts, to convert byte offsets to lines and columns. Lines end with `\n`.
     lines: Vec<u32>,
 }
 
 impl Source {
-    /// The name that messages use, usually a path.
+    /// Returns the name for messages, usually a path.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The text.
+    /// Returns the whole text of the file.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The line, from 1, of a byte offset.
+    /// Returns the line of a byte offset, from 1.
     pub fn line(&self, offset: usize) -> usize {
         self.lines
             .partition_point(|&start| start as usize <= offset)
     }
 
-    /// Line and column of a byte offset.
+    /// Returns the line and column of a byte offset.
     pub fn line_col(&self, offset: usize) -> LineCol {
         let offset = offset.min(self.text.len());
         let line = self.line(offset);
         let before = &self.text.as_bytes()[self.lines[line - 1] as usize..offset];
-        // A character is counted at its first byte, so that an offset inside one does no harm; a
-        // byte-order mark is no column.
+        // A character counts at its first byte, so an offset inside one is harmless. A byte-order
+        // mark does not count.
         let characters = before.iter().filter(|&&byte| byte & 0xC0 != 0x80).count();
         let mark = usize::from(line == 1 && before.starts_with("\u{FEFF}".as_bytes()));
         LineCol {
@@ -217,22 +217,23 @@ impl Source {
     }
 }
 
-/// The files that spans point into: graph files, embedded subgraphs, configuration.
+/// The files that spans refer to: graph files, embedded subgraphs, configuration.
 #[derive(Clone, Debug, Default)]
 pub struct SourceMap {
     sources: Vec<Source>,
 }
 
 impl SourceMap {
-    /// The longest text that is parsed; it bounds memory and lets a span be two 32-bit offsets.
+    /// Maximum size of a text in bytes. It bounds memory and lets a span consist of two 32-bit
+    /// offsets.
     pub const MAX_FILE_BYTES: usize = 64 << 20;
 
-    /// An empty map.
+    /// Makes a map without files.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a file. The name is what messages show; it is not read from and need not be unique.
+    /// Adds a file. The name is only shown in messages and need not be unique.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> FileId {
         let text = text.into();
         let bytes = text.bytes().enumerate();
@@ -246,22 +247,22 @@ impl SourceMap {
         FileId(self.sources.len() as u32 - 1)
     }
 
-    /// The file, unless `file` is [`FileId::NONE`] or of another map.
+    /// Returns a file; `None` for [`FileId::NONE`] or a file of another map.
     pub fn get(&self, file: FileId) -> Option<&Source> {
         self.sources.get(file.index())
     }
 
-    /// The text of a file; empty for one that is not in the map.
+    /// Returns the text of a file; empty if the file is not in the map.
     pub fn text(&self, file: FileId) -> &str {
         self.get(file).map_or("", Source::text)
     }
 
-    /// The text that a span covers.
+    /// Returns the text that a span covers.
     pub fn slice(&self, span: Span) -> &str {
         self.text(span.file).get(span.range()).unwrap_or("")
     }
 
-    /// Says where a span starts, as `file:line:column`; `None` for a span in no file.
+    /// Returns the start of a span as `file:line:column`; `None` for a span in no file.
     pub fn locate(&self, span: Span) -> Option<String> {
         let source = self.get(span.file)?;
         Some(format!(

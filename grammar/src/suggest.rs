@@ -1,9 +1,9 @@
-//! The nearest name to one that does not exist: "did you mean".
+//! Suggestions for unknown names: "did you mean".
 
-/// Finds the candidate that `name` was probably meant to be, or none when nothing is near.
+/// Finds the candidate that `name` was probably meant to be; `None` if no candidate is near.
 ///
-/// Case does not count, one edit is allowed for every three characters (two swapped neighbors are
-/// one edit), and a name that only lacks or adds a part (`Gate` for `GateCalculator`) is near too.
+/// Case does not count. One edit is allowed for every three characters; a swap of two neighbors is
+/// one edit. A name that only lacks or adds a part (`Gate` for `GateCalculator`) is near, too.
 ///
 /// ```
 /// use graphmill_grammar::suggest::nearest;
@@ -16,7 +16,8 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
         let lower = candidate.to_lowercase();
-        // A name so much longer or shorter cannot be near. Counting its edits would be expensive.
+        // Names with very different lengths cannot be near, and counting their edits would be
+        // expensive.
         let mut distance = match lower.len().abs_diff(wanted.len()) {
             far if far > 4 * allowed => far,
             _ => strsim::osa_distance(&wanted, &lower),
@@ -32,7 +33,7 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
             {
                 continue;
             }
-            // Behind every candidate that differs by a slip of the keys.
+            // Ranks behind every candidate that differs by typing errors.
             distance = allowed + long.len() - short.len();
         }
         if best.is_none_or(|(least, _)| distance < least) {
@@ -42,9 +43,9 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
-/// Finds the candidate that `name` differs from by one slip of the keys: a character left out,
-/// added or exchanged, or two swapped. Stricter than [`nearest`], for names that may well be right;
-/// names that differ in digits are a series.
+/// Finds the candidate that differs from `name` by one typing error: a missing, additional or
+/// different character, or two swapped ones. Stricter than [`nearest`], for names that may well be
+/// correct. Names that differ in digits count as a series and do not match.
 pub fn slip<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let letters = |name: &str| name.replace(|c: char| c.is_ascii_digit(), "");
     let own = letters(name);

@@ -1,8 +1,8 @@
-//! The rules of the text format, which are in `text_format.pest`.
+//! The rules of the text format, from `text_format.pest`.
 
 pub(crate) use grammar::{Rule, TextFormat};
 
-/// How deep messages and lists may be nested.
+/// Maximum nesting of messages and lists.
 pub const MAX_DEPTH: usize = 100;
 
 mod grammar {

@@ -105,7 +105,7 @@ fn a_file_that_is_no_text_is_refused_with_the_place() {
          --> graph.pbtxt:2:6
           |
         2 | node ��{}
-          |      ^ byte 0xff begins no character
+          |      ^ byte 0xff does not begin a character
           |
           = help: save the file as UTF-8
         "#

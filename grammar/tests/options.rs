@@ -299,7 +299,7 @@ fn one_of_several_is_an_enum_that_carries_something() {
     assert_eq!(messages::<Choice>("source { }").len(), 1);
     assert_eq!(
         messages::<Choice>("source { path: 'x' size { width: 3 } }"),
-        ["`size` is given along with `path`, and one of them is allowed"]
+        ["`size` and `path` cannot be given together"]
     );
     assert_eq!(messages::<Choice>(""), ["`Options` needs a `source`"]);
 }

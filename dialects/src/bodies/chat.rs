@@ -1,4 +1,4 @@
-//! Fields of conversations.
+//! Fields of chat requests.
 
 use std::fmt;
 
@@ -19,46 +19,46 @@ use crate::{
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Chat {
-    /// The conversation. A message has a `role` (`system`, `developer`, `user`, `assistant`, `tool` or `function`) and a `content`: a string,
-    /// or an array of parts of type `text` and, for models that read images or sound, `image_url` and `input_audio`. `name`, `tool_calls` and `tool_call_id` reach the template.
-    /// A string is one message of the user, in requests that have a `session_id`, as LMDeploy's client sends them.
+    /// Conversation. A message has a `role` (`system`, `developer`, `user`, `assistant`, `tool` or `function`) and a `content`: a string, or an array of parts
+    /// of type `text` and, for models that read images or sound, `image_url` and `input_audio`. `name`, `tool_calls` and `tool_call_id` reach the template. In
+    /// requests with a `session_id`, a string is one user message, as LMDeploy's client sends it.
     #[schemars(schema_with = "conversation")]
     pub messages: Option<Conversation>,
-    /// Ends the prompt with what begins an answer; true when left out.
+    /// Ends the prompt with the start of an answer; the default is true.
     pub add_generation_prompt: Option<bool>,
-    /// The answer goes on with the last message, which the template leaves open, instead of beginning one.
+    /// Continues the last message, which the template leaves open, instead of starting an answer.
     #[schemars(extend("x-beyond" = true))]
     pub continue_final_message: bool,
-    /// More variables for the chat template, such as `enable_thinking`.
+    /// Additional variables for the chat template, such as `enable_thinking`.
     #[schemars(schema_with = "variables")]
     pub chat_template_kwargs: Map<String, Value>,
-    /// A template in the place of the model's, where the server runs with `--trust_request_chat_template`.
+    /// Chat template that replaces the model's. Requires `--trust_request_chat_template`.
     #[schemars(length(min = 1, max = MAX_TEMPLATE_CHARS), extend("x-beyond" = true))]
     pub chat_template: Option<String>,
-    /// The template's variable `documents`: strings or objects.
+    /// Variable `documents` of the template: strings or objects.
     #[schemars(length(max = MAX_DOCUMENTS), extend("items" = json!({ "anyOf": [{ "type": "string" }, { "type": "object" }] })))]
     pub documents: Option<Vec<Value>>,
     /// Maximum number of tokens of a choice. At most the graph's `max_tokens_limit`.
     #[schemars(schema_with = "shapes::limit::<1>")]
     pub max_tokens: Option<i64>,
-    /// Tells the log probability of each token, under the model itself: before penalties, temperature and the rest.
+    /// Returns the log probability of each token under the model itself, before penalties, temperature and other sampling.
     pub logprobs: bool,
-    /// With `logprobs`, tells those of that many likeliest tokens at each place.
+    /// Number of most likely tokens at each position whose log probabilities are returned. Requires `logprobs`.
     #[schemars(range(min = 0, max = 20))]
     pub top_logprobs: Option<u8>,
 }
 
-/// A conversation.
+/// A conversation, as messages or as text.
 #[derive(Debug, JsonSchema)]
 #[schemars(untagged)]
 pub enum Conversation {
-    /// Text of one message, which is the user's.
+    /// Text of one user message.
     Said(String),
-    /// Its messages.
+    /// Messages of several authors, in order.
     Messages(Vec<Map<String, Value>>),
 }
 
-/// Reads messages where they are, as they can be all of a body.
+/// Reads messages without copying them first, because they can be nearly the whole body.
 impl<'de> Deserialize<'de> for Conversation {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Either;
@@ -101,21 +101,21 @@ impl From<Conversation> for Vec<Map<String, Value>> {
     }
 }
 
-/// The others of that kind.
+/// Chat fields that need no reading.
 pub const PLAIN: &[Plain] = &plain! {
-    /// The template writes them.
+    /// The chat template writes special tokens.
     "add_special_tokens": Only(&["false"]),
-    /// Without effect: verbosity cannot be controlled.
+    /// Has no effect: verbosity cannot be controlled.
     "verbosity": Only(&[r#""low""#, r#""medium""#, r#""high""#]),
-    /// Answers are text.
+    /// Only text is generated, whatever the input.
     "modalities": Only(&[r#"["text"]"#]),
-    /// Answers are text.
+    /// Only text is generated, no sound.
     "audio": Only(&[]),
-    /// Use `num_assistant_tokens`: the prompt is searched for what comes next.
+    /// Use `num_assistant_tokens`, which drafts tokens from the prompt.
     "prediction": Only(&[]),
-    /// Nothing is searched.
+    /// There is no web search.
     "web_search_options": Only(&[]),
-    /// Each model looks and listens in its own way.
+    /// Each model has its own processing of images and sound.
     "mm_processor_kwargs": Only(&["{}"]),
 };
 
@@ -127,7 +127,7 @@ fn variables(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// The messages of a chat, or a text for one of the user.
+/// Makes the schema of a chat's messages, or of a text for one user message.
 fn conversation(_: &mut SchemaGenerator) -> Schema {
     let messages = messages();
     json_schema!({
@@ -138,7 +138,7 @@ fn conversation(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Messages, of which templates may know more than is checked here.
+/// Makes the schema of messages. Templates may know more than is checked here.
 pub(super) fn messages() -> Value {
     let text = json!({ "type": "string" });
     let named = json!({ "type": "object", "required": ["name"], "properties": { "name": text } });
@@ -162,7 +162,7 @@ pub(super) fn messages() -> Value {
             "tool_calls": { "type": "array", "items": call },
         },
     });
-    // The template knows which roles need a content, and may know others than these.
+    // The template decides which roles need a content, and may know further roles.
     let roles = [
         "system",
         "developer",
@@ -182,7 +182,7 @@ pub(super) fn messages() -> Value {
     })
 }
 
-/// A part of a message.
+/// Makes the schema of a message part.
 fn part() -> Value {
     let form = |tags: &[&str], name: &str, schema: Value| {
         let properties = Map::from_iter([

@@ -1,5 +1,4 @@
-//! Fields of Triton's `generate`, beside which those of completions can be used. Those that are not
-//! the text and its name can be in `parameters`, too.
+//! Fields of Triton's `generate`. Fields of completions can be used, too. All except the text and its id can also be in `parameters`.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -11,16 +10,17 @@ use crate::{
     schema::Plain,
 };
 
-/// Fields of `generate` that are beside each other.
+/// Fields of `generate` at the top level of the body.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Generate {
-    /// Beginning that the text goes on from, as in `prompt` of completions.
+    /// Text to continue, as in `prompt` of completions.
     #[schemars(length(min = 1))]
     pub text_input: Option<String>,
-    /// Is repeated in the answer.
+    /// Identifier that the answer repeats.
     pub id: Option<String>,
-    /// Holds the fields below and any other of completions; they can be beside `text_input`, too, but not in both places. Refused are `prompt`, `logprobs`, `echo`, and more than one choice.
+    /// Object with the fields below and any other of completions. These can also be beside `text_input`, but not in both places. `prompt`, `logprobs`, `echo`
+    /// and more than one choice are refused.
     pub parameters: Map<String, Value>,
 }
 
@@ -28,50 +28,50 @@ pub struct Generate {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Parameters {
-    /// Maximum number of tokens of the text; 20 where it is left out.
+    /// Maximum number of tokens of the text; the default is 20.
     #[schemars(schema_with = "shapes::limit::<1>")]
     pub max_tokens: Option<i64>,
-    /// The same as `stop`, as models of TensorRT-LLM have it.
+    /// Alternative name of `stop` in TensorRT-LLM's models.
     #[schemars(schema_with = "stop_words")]
     pub stop_words: Option<Text<String>>,
-    /// Has the answer say in `details.finish_reason` why the text ended: `length`, `eos_token` or `stop_sequence`.
+    /// Adds `details.finish_reason` to the answer, the reason why the text ended: `length`, `eos_token` or `stop_sequence`.
     pub details: bool,
 }
 
-/// Fields of the path, which the server puts in.
+/// Fields from the URL's path, which the server adds.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PathFields {
-    /// The graph.
+    /// Name of the graph in the path.
     pub model_name: Option<String>,
-    /// Its version.
+    /// Version of the graph in the path, if there is one.
     pub model_version: Option<String>,
 }
 
-/// Fields of completions that are listed here, too.
+/// Fields of completions that are also listed here.
 pub const LISTED: &[&str] = &["temperature", "top_p", "top_k", "seed"];
 
-/// The others; `stream` says if the answer is one.
+/// Returns the fields that need no reading. `stream` has the allowed values of that field.
 pub(super) fn plain(stream: &'static [&'static str]) -> [Plain; 7] {
     plain! {
         /// The text is in `text_input`.
         "prompt": Only(&[]),
-        /// There is one text.
+        /// Only one text is generated.
         "n": Only(&["1"]),
-        /// There is one text.
+        /// Only one text is generated.
         "best_of": Only(&["1"]),
-        /// The answer is the text alone.
+        /// The answer contains only the generated text.
         "echo": Only(&["false"]),
-        /// The answer is the text alone.
+        /// The answer contains only the generated text.
         "logprobs": Only(&[]),
-        /// No words are kept from coming.
+        /// Words cannot be forbidden here.
         "bad_words": Only(&[r#""""#, "[]"]),
-        /// The path says whether the answer is a stream.
+        /// The path decides whether the answer is a stream.
         "stream": Only(stream),
     }
 }
 
-/// Texts that end an answer; an empty one stops nowhere.
+/// Makes the schema of texts that end an answer. An empty one has no effect.
 fn stop_words(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "x-words": "a string or an array of strings", "x-kind": "a string or an array of strings",

@@ -1,5 +1,4 @@
-//! Fields of the servers of Hugging Face: Text Generation Inference (TGI), whose body LightLLM has,
-//! too, and Text Embeddings Inference (TEI).
+//! Fields of Hugging Face's servers: Text Generation Inference (TGI), whose body LightLLM shares, and Text Embeddings Inference (TEI).
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -11,16 +10,16 @@ use crate::{
     schema::Plain,
 };
 
-/// Fields of TGI's `generate` that are beside each other.
+/// Fields of TGI's `generate` at the top level of the body.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Generate {
-    /// Beginning that the text goes on from, as in `prompt` of completions.
+    /// Text to continue, as in `prompt` of completions.
     #[schemars(length(min = 1))]
     pub inputs: Option<String>,
-    /// Holds the fields below and any other of completions; they can be beside `inputs`, too, but not in both places.
+    /// Object with the fields below and any other of completions. These can also be beside `inputs`, but not in both places.
     pub parameters: Map<String, Value>,
-    /// Form of the answer. Where it is left out, `generate_form` of the graph in `config.json` says it.
+    /// Form of the answer. The default is `generate_form` of the graph in `config.json`.
     #[schemars(extend("enum" = ["tgi", "lightllm"]))]
     pub generate_form: Option<String>,
 }
@@ -29,165 +28,166 @@ pub struct Generate {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Parameters {
-    /// Maximum number of tokens of the text; 100 where it is left out.
+    /// Maximum number of tokens of the text; the default is 100.
     #[schemars(schema_with = "shapes::limit::<1>")]
     pub max_new_tokens: Option<i64>,
-    /// Draws tokens. Without it, and without `temperature`, `top_k`, `top_p` or `typical_p`, each is the likeliest.
+    /// Samples tokens. Without it, and without `temperature`, `top_k`, `top_p` or `typical_p`, the most likely token is always chosen.
     pub do_sample: bool,
-    /// Adds `details`: why the text ended, and its tokens with their log probabilities.
+    /// Adds `details`: the reason why the text ended, and its tokens with their log probabilities.
     pub details: bool,
-    /// The same in the form of LightLLM, which has the tokens as `tokens`.
+    /// Adds `details` in LightLLM's form, with the tokens as `tokens`.
     pub return_details: bool,
-    /// Lists the tokens of `inputs` as `prefill` of `details`.
+    /// Adds the tokens of `inputs` to `details` as `prefill`.
     #[schemars(extend("x-beyond" = true))]
     pub decoder_input_details: bool,
-    /// With `details`, tells that many likeliest tokens at each place.
+    /// Number of most likely tokens at each position that `details` lists. Requires `details`.
     #[schemars(range(min = 0, max = 20), extend("x-beyond" = true))]
     pub top_n_tokens: Option<u8>,
     /// Repeats `inputs` before the text.
     pub return_full_text: bool,
-    /// Texts that are drawn, of which the likeliest as a whole is the answer. Below the graph's `best_of_limit`; above 1 not in a stream, not with `seed`, and only with `do_sample` or another field of sampling.
+    /// Number of texts that are sampled; the answer is the most likely one as a whole. Below the graph's `best_of_limit`. Above 1, it cannot be combined with a
+    /// stream or `seed`, and needs `do_sample` or another sampling field.
     #[schemars(range(min = 1), extend("x-beyond" = true))]
     pub best_of: Option<u32>,
-    /// Maximum number of tokens of `inputs`, of which the last are read; a token that begins every text counts and is kept.
+    /// Maximum number of tokens of `inputs`. Longer inputs keep their last tokens. A token that begins every text counts and is kept.
     #[schemars(range(min = 1), extend("x-beyond" = true))]
     pub truncate: Option<u32>,
-    /// Pattern that the text matches: a `type`, which is `json`, `json_schema` or `regex`, and a `value`.
+    /// Pattern that the text matches: an object with a `type`, which is `json`, `json_schema` or `regex`, and a `value`.
     #[schemars(schema_with = "grammar")]
     pub grammar: Option<Grammar>,
 }
 
-/// A pattern that a text has to match.
+/// A pattern that a text must match.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(tag = "type", content = "value", rename_all = "snake_case")]
 pub enum Grammar {
-    /// JSON that fits a schema.
+    /// JSON that matches a schema.
     Json(Value),
-    /// JSON that fits a schema, which is in an object with its name.
+    /// JSON that matches a schema, given in an object with its name.
     JsonSchema(NamedSchema),
-    /// What a regular expression says.
+    /// Text that matches a regular expression.
     Regex(String),
 }
 
 /// A schema with its name.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct NamedSchema {
-    /// The schema.
+    /// JSON schema that the text matches.
     pub schema: Value,
 }
 
-/// Fields of completions that are listed here, too.
+/// Fields of completions that are also listed here.
 pub const LISTED: &[&str] = &["temperature", "top_p", "top_k", "seed"];
 
-/// Fields of TGI that ask for what is done anyway, or for what cannot be done.
+/// Fields of TGI with only one supported value.
 pub const GENERATE: &[Plain] = &plain! {
     /// The text is in `inputs`.
     "prompt": Only(&[]),
-    /// There is one text.
+    /// Only one text is generated.
     "n": Only(&["1"]),
-    /// Use `return_full_text`.
+    /// Use `return_full_text`, which repeats `inputs`.
     "echo": Only(&["false"]),
-    /// Use `details` and `top_n_tokens`.
+    /// Use `details` and `top_n_tokens` for log probabilities.
     "logprobs": Only(&[]),
-    /// Texts have no watermark.
+    /// Generated texts never have a watermark.
     "watermark": Only(&["false"]),
-    /// `model` names an adapter: `graph:adapter`.
+    /// Name an adapter in `model`: `graph:adapter`.
     "adapter_id": Only(&[]),
 };
 
-/// The field that says if the answer is a stream, where the path says it.
+/// Returns the field for streams, of endpoints whose path decides about it.
 pub(super) fn stream(only: &'static [&'static str]) -> [Plain; 1] {
     plain! {
-        /// The path says whether the answer is a stream.
+        /// The path decides whether the answer is a stream.
         "stream": Only(only),
     }
 }
 
-/// Fields of TEI's `embed`.
+/// Fields of TEI's `embed`, which makes vectors.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Embed {
-    /// The name of the graph that answers; it may be left out where there is one that embeds.
+    /// Name of the graph that answers. Optional if only one graph embeds.
     #[schemars(length(min = 1))]
     pub model: Option<String>,
-    /// The texts.
+    /// Texts to embed: a string or an array.
     #[schemars(schema_with = "inputs")]
     pub inputs: Option<Text<String>>,
-    /// Makes each vector's length 1; as the node has it (`normalize_embeddings`) when left out.
+    /// Scales each vector to length 1; the default is the node's `normalize_embeddings`.
     pub normalize: Option<bool>,
-    /// Cuts texts that are too long, or refuses them; as the node has it when left out.
+    /// Cuts texts that are too long instead of refusing them; the default is the node's setting.
     pub truncate: Option<bool>,
-    /// The side of a text at which it is cut; `right`, its end, when left out.
+    /// Side of a text that is cut; the default is `right`, its end.
     #[schemars(extend("enum" = ["left", "Left", "right", "Right"]))]
     pub truncation_direction: Option<String>,
-    /// As `dimensions` of `embeddings`.
+    /// Number of dimensions, as in `embeddings`.
     #[schemars(range(min = 1), extend("x-beyond" = true))]
     pub dimensions: Option<u32>,
 }
 
-/// The others of `embed`.
+/// Fields of `embed` that need no reading.
 pub const EMBED: &[Plain] = &plain! {
-    /// Texts are read as they are: write the prompt before them.
+    /// Prompts are not added to texts: write the prompt into the text.
     "prompt_name": Only(&[]),
 };
 
-/// Fields of TEI's `similarity`.
+/// Fields of TEI's `similarity`, which compares texts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Similarity {
-    /// The name of the graph that answers; it may be left out where there is one that embeds.
+    /// Name of the graph that answers. Optional if only one graph embeds.
     #[schemars(length(min = 1))]
     pub model: Option<String>,
-    /// The text to compare, and those that it is compared with.
+    /// Text to compare, and the texts that it is compared with.
     pub inputs: Option<Sentences>,
-    /// Holds `truncate`, which can be beside `inputs`, too.
+    /// Object with `truncate`, which can also be beside `inputs`.
     pub parameters: SimilarityParameters,
-    /// As `truncate` of TEI's `embed`.
+    /// Cuts texts that are too long, as in TEI's `embed`.
     pub truncate: Option<bool>,
 }
 
-/// A text, and those that it is compared with.
+/// A text and the texts that it is compared with.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Sentences {
-    /// The text.
+    /// Text that is compared with all others.
     pub source_sentence: String,
-    /// The others.
+    /// Texts to compare with `source_sentence`.
     #[schemars(length(min = 1, max = MAX_TEXTS - 1))]
     pub sentences: Vec<String>,
 }
 
-/// Parameters of a comparison.
+/// The parameters of a comparison of texts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("additionalProperties" = false))]
 pub struct SimilarityParameters {
-    /// As `truncate` of TEI's `embed`.
+    /// Cuts texts that are too long, as in TEI's `embed`.
     pub truncate: Option<bool>,
 }
 
-/// Fields of TEI's `rerank`.
+/// Fields of TEI's `rerank`, which ranks texts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Rerank {
-    /// The name of the graph that answers; it may be left out where there is one that ranks.
+    /// Name of the graph that answers. Optional if only one graph ranks.
     #[schemars(length(min = 1))]
     pub model: Option<String>,
     /// Question that the texts should answer.
     pub query: Option<String>,
-    /// The texts. One that is too long for the model beside the query is read in pieces.
+    /// Texts to rank. A text that is too long beside the query is read in pieces.
     #[schemars(length(min = 1, max = MAX_DOCUMENTS))]
     pub texts: Option<Vec<String>>,
-    /// Adds each result's text.
+    /// Adds the text of each result.
     pub return_text: bool,
-    /// Tells the logarithms of the odds in the place of probabilities, from -16 to 16.
+    /// Returns the logarithm of the odds, from -16 to 16, instead of the probability.
     pub raw_scores: bool,
 }
 
-/// The others of `rerank`.
+/// Fields of `rerank` that need no reading.
 pub const RERANK: &[Plain] = &plain! {
-    /// Without effect: a text that is too long is read in pieces.
+    /// Has no effect: a text that is too long is read in pieces.
     "truncate": Idle("boolean"),
-    /// Without effect: a text that is too long is read in pieces.
+    /// Has no effect: a text that is too long is read in pieces.
     "truncation_direction": Idle("string"),
 };
 

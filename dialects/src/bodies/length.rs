@@ -1,4 +1,4 @@
-//! Fields that say how many texts there are and where they end.
+//! Fields that decide the number of texts and where they end.
 
 use graphmill_llm::Token;
 use schemars::JsonSchema;
@@ -11,37 +11,37 @@ use crate::limits::MAX_STOP_TOKENS;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Length {
-    /// Choices for each prompt, which is computed once. Below the graph's `best_of_limit`.
+    /// Number of choices for each prompt; the prompt is computed once. Below the graph's `best_of_limit`.
     #[schemars(range(min = 1, max = 128))]
     pub n: Option<u32>,
-    /// Equal to `n`: choices are not ranked.
+    /// Must equal `n`: choices are not ranked.
     #[schemars(range(min = 1, max = 128), extend("x-beyond" = true))]
     pub best_of: Option<u32>,
-    /// Maximum number of tokens of a choice. Goes before `max_tokens`.
+    /// Maximum number of tokens of a choice. Overrides `max_tokens`.
     #[schemars(schema_with = "shapes::limit::<1>")]
     pub max_completion_tokens: Option<i64>,
-    /// Tokens before the model's end token or one of `stop_token_ids` can come.
+    /// Minimum number of tokens before the model's end token or one of `stop_token_ids` is allowed.
     pub min_tokens: u32,
-    /// Texts that end a choice where they appear. They are not part of it.
+    /// Texts that end a choice where they appear. They are not part of the choice.
     #[schemars(schema_with = "shapes::stop")]
     pub stop: Option<Text<String>>,
-    /// Makes the text of `stop` that ended a choice part of it.
+    /// Includes the text of `stop` that ended a choice in the choice.
     pub include_stop_str_in_output: bool,
-    /// Tokens that end a choice. They are not part of it.
+    /// Tokens that end a choice. They are not part of the choice.
     #[schemars(length(max = MAX_STOP_TOKENS), extend("items" = shapes::token()))]
     pub stop_token_ids: Vec<Token>,
-    /// Goes on after the model's end token.
+    /// Continues after the model's end token.
     pub ignore_eos: bool,
-    /// Cuts a prompt to that many tokens; with -1 to as many as leave room for the answer. Without it, a prompt that is too long is refused.
+    /// Cuts a prompt to this many tokens; -1 leaves room for the answer. Without it, a prompt that is too long is refused.
     #[schemars(schema_with = "shapes::truncation", extend("x-beyond" = true))]
     pub truncate_prompt_tokens: Option<i64>,
-    /// Side on which it is cut; `left`, which keeps the last tokens, when left out.
+    /// Side of a long prompt that is cut; the default is `left`, which keeps the last tokens.
     #[schemars(extend("enum" = ["left", "right"], "x-beyond" = true))]
     pub truncation_side: Option<String>,
 }
 
 impl From<Text<String>> for Vec<String> {
-    /// Each text once.
+    /// Makes a list without duplicates.
     fn from(texts: Text<String>) -> Self {
         let all = match texts {
             Text::Whole(text) => vec![text],

@@ -1,5 +1,4 @@
-//! Fields of llama-server's own endpoints. Beside those that generate, the fields of completions can
-//! be used.
+//! Fields of llama-server's own endpoints. Endpoints that generate text also take the fields of completions.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -7,52 +6,54 @@ use serde::Deserialize;
 use super::{ReadApart, shapes};
 use crate::{limits::MAX_PROMPTS, schema::Plain};
 
-/// Fields of completions that are listed here, too.
+/// Fields of completions that are also listed here.
 pub const LISTED: &[&str] = &["temperature", "top_p", "top_k", "min_p", "seed"];
 
-/// Fields of completions that are ignored like any other unknown one.
+/// Fields of completions that are ignored like unknown fields.
 pub const WITHOUT: &[&str] = &["samplers", "stream_options"];
 
 /// Fields of all requests for text.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Generation {
-    /// Maximum number of tokens of a text; -1, as without it, is no limit but the graph's. With 0, the prompt is computed, for requests that begin with it.
+    /// Maximum number of tokens of a text. With -1, the default, only the graph's limit applies. With 0, the prompt is only computed, for later requests that
+    /// begin with it.
     #[schemars(schema_with = "shapes::limit::<0>")]
     pub n_predict: Option<i64>,
-    /// Tells the log probability of each token, under the model itself, with those of that many likeliest tokens at each place.
+    /// Returns the log probability of each token under the model itself, and those of this many most likely tokens at each position.
     #[schemars(range(min = 0, max = 20))]
     pub n_probs: u8,
-    /// Tells the tokens of the text. Streams do in any case.
+    /// Returns the tokens of the text. Streams always do.
     pub return_tokens: bool,
-    /// Fields that the answer has, instead of all. `timings/prompt_ms` is a field of a field, and has this name.
+    /// Fields to include in the answer; the default is all. `timings/prompt_ms` names a field inside another one and keeps this name.
     #[schemars(length(max = 64), inner(length(min = 1, max = 128)))]
     pub response_fields: Vec<String>,
-    /// Grammar in GBNF or Lark that the text follows; none if it is empty.
+    /// Grammar in GBNF or Lark that the text follows; none if empty.
     pub grammar: String,
 }
 
-/// The others of that kind.
+/// Generation fields that need no reading.
 pub const GENERATION: &[Plain] = &plain! {
-    /// Another name for `n_predict`, which goes before it.
+    /// Alternative name of `n_predict`, which wins if both are given.
     "max_tokens": Alias("n_predict"),
-    /// The same as `n`.
+    /// Alternative name of `n`, the number of choices.
     "n_cmpl": Alias("n"),
-    /// Use `n_probs`.
+    /// Use `n_probs` for log probabilities.
     "logprobs": Only(&[]),
     /// Answers do not repeat the prompt.
     "echo": Only(&["false"]),
-    /// Use `/infill`.
+    /// Use `/infill` for text with a gap.
     "suffix": Only(&[r#""""#]),
     /// Probabilities are those of the model, before sampling.
     "post_sampling_probs": Only(&["false"]),
 };
 
-/// The field of adapters.
+/// The field that selects adapters for one request.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Adapters {
-    /// Adapters by their numbers in `GET /lora-adapters`, each with its `scale`: that of the graph, or 0. One adapter at most has another than 0. `model` can name it instead: `graph:adapter`.
+    /// Adapters by their numbers in `GET /lora-adapters`, each with its `scale`: that of the graph, or 0. At most one adapter may have a scale other than 0.
+    /// `model` can name it instead: `graph:adapter`.
     #[schemars(length(max = 64))]
     pub lora: Vec<Adapter>,
 }
@@ -60,68 +61,68 @@ pub struct Adapters {
 /// An adapter and its scale.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Adapter {
-    /// Its number.
+    /// Number in `GET /lora-adapters`.
     pub id: u32,
-    /// Its scale.
+    /// Scale: that of the graph, or 0.
     pub scale: f32,
 }
 
-/// Fields of `/completion`.
+/// Fields of `/completion`, which continues prompts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Completion {
-    /// Beginnings that the text goes on from. Spellings of special tokens are these tokens.
+    /// Texts to continue. The spelling of a special token is read as the token.
     #[schemars(schema_with = "shapes::prompts")]
     pub prompt: ReadApart,
 }
 
-/// Fields of `/infill`.
+/// Fields of `/infill`, which fills a gap in a text.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Infill {
-    /// Text before the gap.
+    /// Text before the gap, followed by that of `prompt`.
     pub input_prefix: Option<String>,
-    /// Text behind it.
+    /// Text after the gap to fill.
     pub input_suffix: Option<String>,
-    /// Other texts, such as files, each with a `text` and perhaps a `filename`.
+    /// Other texts, such as files, each with a `text` and an optional `filename`.
     #[schemars(length(max = MAX_PROMPTS))]
     pub input_extra: Vec<Extra>,
-    /// More of the text before the gap, such as the beginning of the line.
+    /// Further text before the gap, such as the start of the line.
     pub prompt: String,
 }
 
 /// A text beside the one with the gap.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Extra {
-    /// The text.
+    /// Contents of the text, such as those of a file.
     pub text: String,
-    /// Its name.
+    /// File name of the text.
     pub filename: Option<String>,
 }
 
-/// Fields of `/embedding`.
+/// Fields of `/embedding`, which makes vectors.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Embedding {
-    /// The name of the graph that answers; it may be left out where there is one that embeds.
+    /// Name of the graph that answers. Optional if only one graph embeds.
     #[schemars(length(min = 1))]
     pub model: Option<String>,
-    /// The texts, as `input` of `embeddings`.
+    /// Texts to embed, as in `input` of `embeddings`.
     #[schemars(schema_with = "shapes::texts")]
     pub content: ReadApart,
-    /// Another name for `content`.
+    /// Alternative name of `content`, the texts.
     #[schemars(schema_with = "shapes::texts")]
     pub input: ReadApart,
-    /// 2 makes each vector's length 1, and -1 leaves it as the model has it; as the node has it (`normalize_embeddings`) when left out.
+    /// Scales each vector to length 1 with 2, and leaves it unchanged with -1; the default is the node's `normalize_embeddings`.
     #[schemars(extend("enum" = [-1, 2]))]
     pub embd_normalize: Option<i64>,
-    /// As `dimensions` of `embeddings`.
+    /// Number of dimensions, as in `embeddings`.
     #[schemars(range(min = 1), extend("x-beyond" = true))]
     pub dimensions: Option<u32>,
 }
 
-/// The others of `/embedding`.
+/// Fields of `/embedding` that need no reading.
 pub const EMBEDDING: &[Plain] = &plain! {
-    /// Vectors are numbers.
+    /// Vectors are returned as numbers.
     "encoding_format": Only(&[r#""float""#]),
 };

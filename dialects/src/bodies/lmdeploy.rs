@@ -1,4 +1,4 @@
-//! Fields of LMDeploy: conversations that the server keeps, and tokens of texts.
+//! Fields of LMDeploy: conversations kept by the server, and tokens of texts.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -7,23 +7,23 @@ use serde_json::{Map, Value, json};
 use super::{Text, chat, shapes};
 use crate::{limits::MAX_PROMPTS, schema::Plain};
 
-/// Fields of `chat/interactive`.
+/// Fields of `chat/interactive`, a conversation that the server keeps.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Interactive {
-    /// Text of the user, or messages as in chats. They go on from the conversation of `session_id`.
+    /// Text of the user, or messages as in chats. They continue the conversation of `session_id`.
     #[schemars(schema_with = "prompt")]
     pub prompt: Option<chat::Conversation>,
-    /// Number of the conversation; with -1, as without it, there is none, and nothing is kept.
+    /// Number of the conversation. With -1, the default, nothing is kept.
     pub session_id: Option<i64>,
-    /// Keeps the conversation with the answer, for the next request of the same `session_id`. Without it, the conversation ends with the answer.
+    /// Keeps the conversation with the answer, for the next request with this `session_id`. Without it, the conversation ends with the answer.
     pub interactive_mode: bool,
-    /// Maximum number of tokens of the answer. 0, without `interactive_mode`, ends a conversation and generates nothing.
+    /// Maximum number of tokens of the answer. 0 without `interactive_mode` ends a conversation and generates nothing.
     #[schemars(schema_with = "shapes::limit::<1>")]
     pub request_output_len: Option<i64>,
 }
 
-/// Fields of chat that are listed here, too.
+/// Fields of chat that are also listed here.
 pub const LISTED: &[&str] = &[
     "stream",
     "temperature",
@@ -34,43 +34,43 @@ pub const LISTED: &[&str] = &[
     "ignore_eos",
 ];
 
-/// The others of that kind.
+/// Fields of `chat/interactive` that need no reading.
 pub const INTERACTIVE: &[Plain] = &plain! {
-    /// There is one answer.
+    /// Only one answer is generated.
     "n": Only(&["1"]),
-    /// There is one answer.
+    /// Only one answer is generated.
     "best_of": Only(&["1"]),
     /// Images are parts of messages in `prompt`.
     "image_url": Only(&[]),
-    /// `model` names an adapter: `graph:adapter`.
+    /// Name an adapter in `model`: `graph:adapter`.
     "adapter_name": Only(&[]),
-    /// A session ends when its client leaves.
+    /// A session ends when its client disconnects.
     "cancel": Only(&["false"]),
 };
 
-/// Fields that the server puts in: what was said before.
+/// Fields that the server adds: the earlier part of the conversation.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct History {
-    /// The messages so far.
+    /// Earlier messages of the conversation, in order.
     pub history: Vec<Map<String, Value>>,
-    /// Their tokens.
+    /// Number of tokens of the earlier messages.
     pub history_tokens: u32,
 }
 
-/// Fields of `encode`.
+/// Fields of `encode`, which returns tokens.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Encode {
-    /// The name of the graph that answers; it may be left out where there is one that generates.
+    /// Name of the graph that answers. Optional if only one graph generates.
     #[schemars(length(min = 1))]
     pub model: String,
-    /// The texts.
+    /// Texts to tokenize: a string or an array.
     #[schemars(schema_with = "input")]
     pub input: Option<Text<String>>,
-    /// Makes the prompt of a conversation of the text, which is one.
+    /// Tokenizes the prompt of a chat whose only message is the text.
     pub do_preprocess: bool,
-    /// Adds the model's begin token; true when left out. A prompt of a conversation has what the template writes.
+    /// Adds the model's begin token; the default is true. In the prompt of a chat, the template decides.
     pub add_bos: Option<bool>,
 }
 

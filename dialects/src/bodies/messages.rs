@@ -1,4 +1,4 @@
-//! Fields of Anthropic's messages, beside which those of chat can be used.
+//! Fields of Anthropic's messages. Fields of chat can be used, too.
 
 use std::collections::BTreeMap;
 
@@ -15,51 +15,52 @@ use crate::{
     schema::Plain,
 };
 
-/// Fields of messages.
+/// Fields of requests to `messages`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Messages {
-    /// The conversation. Content is a string or an array of blocks: `text`, `image`, `document`, `search_result`, `thinking`, `tool_use`, `tool_result`, `compaction`. A last message of the assistant is continued.
+    /// Conversation. Content is a string or an array of blocks: `text`, `image`, `document`, `search_result`, `thinking`, `tool_use`, `tool_result`,
+    /// `compaction`. If the last message is the assistant's, it is continued.
     #[schemars(length(min = 1, max = MAX_MESSAGES), extend("x-entries" = "messages", "x-shown" = shapes::messages(&["user", "assistant"], "MessagePart")))]
     pub messages: Option<Vec<Message>>,
-    /// The system message before the conversation.
+    /// System message before the conversation.
     #[schemars(extend("x-shown" = json!({ "type": "string" })))]
     pub system: Option<Text<SystemBlock>>,
-    /// End the text where they appear; the answer says which. Each has at most 1024 characters.
+    /// Texts that end the answer where they appear; the answer names the one. Each has at most 1024 characters.
     #[schemars(length(max = MAX_STOPS), inner(length(min = 1, max = MAX_STOP_CHARS)))]
     pub stop_sequences: Option<Vec<String>>,
-    /// The client's tools that the model may call. Those of the provider are left out, and named in the header `x-ignored-fields`.
+    /// Tools of the client that the model may call. Tools of the provider are left out and named in the header `x-ignored-fields`.
     #[schemars(schema_with = "client_tools")]
     pub tools: Option<Vec<Map<String, Value>>>,
-    /// Choice of a call: `auto`, `any`, `tool` or `none`.
+    /// Choice of a tool: `auto`, `any`, `tool` or `none`.
     #[schemars(extend("x-shown" = json!({ "type": "object", "required": ["type"], "properties": { "type": { "enum": ["auto", "none"] } } })))]
     pub tool_choice: Option<Choice>,
-    /// Its `format` is a JSON schema that the answer has to match; `effort` is the template's `reasoning_effort`.
+    /// Output settings: `format` is a JSON schema that the answer must match; `effort` is the template's `reasoning_effort`.
     #[schemars(extend("x-beyond" = true))]
     pub output_config: OutputConfig,
-    /// The name that `format` of `output_config` had before.
+    /// Earlier name of `format` in `output_config`.
     #[schemars(extend("x-beyond" = true))]
     pub output_format: Option<Format>,
-    /// Its `edits` are not made, as what does not fit is refused: the header `x-ignored-fields` names them.
+    /// Changes of earlier messages. They are not made, because input that is too long is refused; the header `x-ignored-fields` names them.
     #[schemars(extend("x-beyond" = true))]
     pub context_management: ContextManagement,
 }
 
-/// The others of that kind.
+/// Fields of `messages` that need no reading.
 pub const PLAIN: &[Plain] = &plain! {
-    /// There is one answer.
+    /// Only one answer is generated.
     "n": Only(&["1"]),
-    /// Chat has log probabilities.
+    /// Log probabilities are available in `chat/completions`.
     "logprobs": Only(&["false"]),
-    /// There are no tools of the server.
+    /// The server has no tools.
     "mcp_servers": Only(&["[]"]),
-    /// There are no tools of the server.
+    /// The server has no tools.
     "container": Only(&[]),
-    /// Without effect.
+    /// Has no effect; accepted for compatibility.
     "service_tier": Idle("string"),
 };
 
-/// Fields of chat that are listed here, too.
+/// Fields of chat that are also listed here.
 pub const LISTED: &[&str] = &[
     "max_tokens",
     "stream",
@@ -69,7 +70,7 @@ pub const LISTED: &[&str] = &[
     "thinking",
 ];
 
-/// The tools of the client; the others are run by the provider.
+/// Makes the schema of the client's tools; the provider's tools run elsewhere.
 fn client_tools(_: &mut SchemaGenerator) -> Schema {
     let tool = shapes::tool("custom", "input_schema", &["name", "input_schema"]);
     let of_provider = [
@@ -89,14 +90,14 @@ fn client_tools(_: &mut SchemaGenerator) -> Schema {
     Schema::try_from(tools).unwrap_or_default()
 }
 
-/// Changes of earlier messages.
+/// Changes of earlier messages, which this server never makes.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ContextManagement {
-    /// The changes.
+    /// Changes in order; all of them are ignored.
     #[schemars(length(max = 64))]
     pub edits: Vec<Edit>,
-    /// All that is not known.
+    /// Unknown fields, which are named in the header `x-ignored-fields`.
     #[serde(flatten)]
     #[schemars(skip)]
     #[expect(clippy::zero_sized_map_values, reason = "a set reads no map")]
@@ -106,7 +107,7 @@ pub struct ContextManagement {
 /// A change of earlier messages.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Edit {
-    /// Its kind.
+    /// Kind of the change, for the header `x-ignored-fields`.
     #[serde(rename = "type")]
     pub kind: String,
 }
@@ -114,54 +115,54 @@ pub struct Edit {
 /// A message of a conversation.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Message {
-    /// Its author.
+    /// Role of the author, `user` for results of tools.
     #[schemars(extend("enum" = ["user", "assistant", "system"]))]
     pub role: String,
-    /// Its content.
+    /// Text or blocks of the message.
     pub content: Text<Block>,
 }
 
-/// A part of a message.
+/// A block of a message.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[schemars(extend("x-unsupported" = "messages are text, images, documents of text, thoughts, calls and results"))]
 pub enum Block {
-    /// A text.
+    /// Text of a message, from any author.
     Text(Said),
-    /// An image of the user.
+    /// An image from the user.
     Image(Image),
-    /// A thought of the assistant.
+    /// Reasoning of the assistant before its answer.
     Thinking {
-        /// The thought.
+        /// Text of the reasoning, which the template gets.
         thinking: String,
     },
-    /// Somebody else's thought, in a form that only they can read.
+    /// Reasoning in encrypted form, which only its provider can read.
     RedactedThinking,
-    /// A call of the assistant.
+    /// A tool call of the assistant.
     ToolUse {
-        /// Names the call.
+        /// Identifier of the call, which its result repeats.
         id: String,
-        /// The tool.
+        /// Name of the tool to call.
         name: String,
-        /// The arguments.
+        /// Arguments of the call as an object; the default is empty.
         input: Option<Map<String, Value>>,
     },
-    /// The result of a call.
+    /// The result of a tool call.
     ToolResult {
-        /// The call.
+        /// Identifier of the call that led to the result.
         tool_use_id: String,
-        /// The result.
+        /// Result as text or blocks.
         content: Option<Text<ResultBlock>>,
-        /// Without effect: the result says why.
+        /// Has no effect: the result itself describes the error.
         is_error: Option<bool>,
     },
-    /// A document of the user.
+    /// A document from the user.
     Document(Document),
-    /// A page that a search of the user found.
+    /// A page found by a search of the user.
     SearchResult(SearchResult),
-    /// Sums up the conversation before it.
+    /// A summary of the conversation before it.
     Compaction {
-        /// The summary.
+        /// Text of the summary; without one, the block is ignored.
         content: Option<String>,
     },
     /// Calls of the provider's tools and their results, which are left out.
@@ -174,14 +175,14 @@ pub enum Block {
     OfProvider,
 }
 
-/// A document.
+/// A document, which the prompt contains as text.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Document {
-    /// Text of the document.
+    /// Source of the document's text.
     pub source: DocumentSource,
-    /// Its title.
+    /// Title of the document, written before its text.
     pub title: Option<String>,
-    /// Remarks about the document.
+    /// Remarks about the document, written before its text.
     pub context: Option<String>,
 }
 
@@ -190,54 +191,54 @@ pub struct Document {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[schemars(extend("x-unsupported" = "documents are text"))]
 pub enum DocumentSource {
-    /// A file.
+    /// A text file with its contents inline.
     Text {
-        /// Its text.
+        /// Contents of the file as text.
         data: String,
     },
-    /// Parts of a message.
+    /// Text blocks instead of a file.
     Content {
-        /// The parts.
+        /// Text, as a string or in blocks.
         content: Text<Said>,
     },
 }
 
-/// Texts that a search found at a place.
+/// Texts that a search found in one source.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct SearchResult {
-    /// The place.
+    /// Address or name of the source.
     pub source: String,
-    /// Its title.
+    /// Title of the source, written before the texts.
     pub title: String,
-    /// The texts there.
+    /// Texts that were found in the source.
     pub content: Vec<Said>,
 }
 
-/// A part of a system message.
+/// A block of a system message.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[schemars(extend("x-unsupported" = "system messages are text"))]
 pub enum SystemBlock {
-    /// A text.
+    /// Text of the system message.
     Text(Said),
 }
 
-/// A part of the result of a call.
+/// A block of a tool's result.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[schemars(extend("x-unsupported" = "results are text, images, documents of text and tools"))]
 pub enum ResultBlock {
-    /// A text.
+    /// Text of the result for the model.
     Text(Said),
-    /// An image.
+    /// An image in the result.
     Image(Image),
-    /// A document.
+    /// A document in the result.
     Document(Document),
-    /// A page that a search found.
+    /// A page found by a search.
     SearchResult(SearchResult),
-    /// A tool that was found.
+    /// A tool found by a search.
     ToolReference {
-        /// Its name.
+        /// Name of the tool that can be called.
         tool_name: String,
     },
 }
@@ -245,60 +246,60 @@ pub enum ResultBlock {
 /// An image of a message.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Image {
-    /// The file.
+    /// Source of the image file.
     pub source: Source,
 }
 
-/// The file of an image.
+/// The source of an image file.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[schemars(extend("x-unsupported" = "`base64` is"))]
 pub enum Source {
-    /// The file itself.
+    /// The file itself in Base64.
     Base64 {
-        /// The kind of file.
+        /// Media type of the file.
         media_type: String,
-        /// Its bytes.
+        /// Contents of the file in Base64.
         data: String,
     },
-    /// The place of the file.
+    /// The URL of the file.
     Url {
-        /// The place.
+        /// URL of the image: a remote or a data URL.
         url: String,
     },
 }
 
-/// A choice of calls.
+/// A choice about calls of tools.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Choice {
-    /// Demands a call, forbids it, or leaves it to the model.
+    /// Decision about a call: required (`any`, `tool`), forbidden (`none`) or left to the model (`auto`).
     #[serde(rename = "type")]
     #[schemars(extend("enum" = ["auto", "any", "tool", "none"]))]
     pub kind: String,
-    /// The tool to call.
+    /// Name of the tool to call.
     pub name: Option<String>,
-    /// Allows one call at most.
+    /// Allows at most one call.
     pub disable_parallel_tool_use: Option<bool>,
 }
 
-/// Form and effort of an answer.
+/// Format and effort of an answer.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct OutputConfig {
-    /// The form.
+    /// Format that the answer must match.
     pub format: Option<Format>,
-    /// The effort.
+    /// Effort of reasoning, such as `high`.
     #[schemars(extend("enum" = EFFORTS))]
     pub effort: Option<String>,
 }
 
-/// The form of an answer.
+/// The format of an answer.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Format {
-    /// JSON that fits a schema.
+    /// JSON that matches a schema.
     JsonSchema {
-        /// The schema.
+        /// JSON schema that the answer must match.
         #[schemars(schema_with = "shapes::schema")]
         schema: Value,
     },

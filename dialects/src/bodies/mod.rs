@@ -1,7 +1,6 @@
-//! Bodies of requests: the fields of each endpoint, and groups of fields that several have.
+//! Bodies of requests: the fields of each endpoint, and groups of fields that several endpoints share.
 
-/// Makes a list of fields that no struct holds. Their comments are their documentation, as in
-/// structs.
+/// Makes a list of fields that no struct holds. Their comments are their documentation, as in structs.
 macro_rules! plain {
     ($($(#[doc = $about:literal])+ $name:literal: $kind:ident($meaning:expr),)+) => {
         [$($crate::schema::Plain::$kind($name, $meaning, concat!($($about),+)),)+]
@@ -35,102 +34,102 @@ use serde::Deserialize;
 
 use crate::schema::{Endpoint, Plain};
 
-/// The endpoint of conversations.
+/// OpenAI's endpoint for conversations of messages.
 pub const CHAT: &str = "chat/completions";
-/// The endpoint of prompts.
+/// OpenAI's endpoint for the continuation of prompts.
 pub const COMPLETIONS: &str = "completions";
-/// OpenAI's endpoint of items.
+/// OpenAI's endpoint for conversations of items.
 pub const RESPONSES: &str = "responses";
-/// OpenAI's endpoint that sums up items.
+/// OpenAI's endpoint for summaries of items.
 pub const COMPACT: &str = "responses/compact";
-/// Anthropic's endpoint of content blocks.
+/// Anthropic's endpoint for conversations of content blocks.
 pub const MESSAGES: &str = "messages";
-/// OpenAI's endpoint that writes down what is said.
+/// OpenAI's endpoint for transcripts of speech.
 pub const TRANSCRIPTIONS: &str = "audio/transcriptions";
-/// Triton's endpoint that continues a text.
+/// Triton's endpoint for the continuation of a text.
 pub const GENERATE: &str = "generate";
-/// The same as a stream.
+/// Triton's endpoint for the continuation of a text as a stream.
 pub const GENERATE_STREAM: &str = "generate_stream";
-/// OpenLLM's endpoint that continues a text: its path is `generate`, as another one's is.
+/// OpenLLM's endpoint for the continuation of a text. Its path is `generate`, like Triton's.
 pub const OPENLLM: &str = "openllm/generate";
-/// The same as a stream.
+/// OpenLLM's endpoint for the continuation of a text as a stream.
 pub const OPENLLM_STREAM: &str = "openllm/generate_stream";
-/// TGI's endpoint that continues a text.
+/// TGI's endpoint for the continuation of a text.
 pub const TGI: &str = "/generate";
-/// The same as a stream.
+/// TGI's endpoint for the continuation of a text as a stream.
 pub const TGI_STREAM: &str = "/generate_stream";
-/// The same where the body says whether the answer is a stream.
+/// TGI's endpoint for the continuation of a text, whose body decides about a stream.
 pub const TGI_EITHER: &str = "/";
-/// LMDeploy's endpoint of conversations that the server keeps.
+/// LMDeploy's endpoint for conversations kept by the server.
 pub const INTERACTIVE: &str = "chat/interactive";
-/// LMDeploy's endpoint that shows the tokens of a text.
+/// LMDeploy's endpoint for the tokens of a text.
 pub const ENCODE: &str = "encode";
-/// The endpoint that shows the tokens of a text.
+/// Endpoint for the tokens of a text.
 pub const TOKENIZE: &str = "tokenize";
-/// The endpoint that shows the text of tokens.
+/// Endpoint for the text of tokens.
 pub const DETOKENIZE: &str = "detokenize";
-/// The endpoint that makes vectors of texts.
+/// OpenAI's endpoint for vectors of texts.
 pub const EMBEDDINGS: &str = "embeddings";
-/// Cohere's endpoint that makes vectors of texts.
+/// Cohere's endpoint for vectors of texts.
 pub const EMBED: &str = "embed";
-/// The endpoint that says how well documents answer a query.
+/// Endpoint that rates how well documents answer a query.
 pub const RERANK: &str = "rerank";
-/// TEI's endpoint that makes vectors of texts.
+/// TEI's endpoint for vectors of texts.
 pub const TEI_EMBED: &str = "/embed";
-/// TEI's endpoint that compares texts.
+/// TEI's endpoint for the comparison of texts.
 pub const SIMILARITY: &str = "/similarity";
-/// The fields that TEI has at the endpoint of [`RERANK`].
+/// TEI's fields at the endpoint of [`RERANK`].
 pub const TEI_RERANK: &str = "/rerank";
-/// vLLM's endpoint that makes vectors of texts.
+/// vLLM's endpoint for vectors of texts.
 pub const POOLING: &str = "pooling";
-/// vLLM's endpoint that compares texts.
+/// vLLM's endpoint for the comparison of texts.
 pub const SCORE: &str = "score";
-/// Ollama's endpoint of conversations.
+/// Ollama's endpoint for conversations of messages.
 pub const OLLAMA_CHAT: &str = "api/chat";
-/// Ollama's endpoint of prompts.
+/// Ollama's endpoint for the continuation of prompts.
 pub const OLLAMA_GENERATE: &str = "api/generate";
-/// Ollama's endpoint that makes vectors of texts.
+/// Ollama's endpoint for vectors of texts.
 pub const OLLAMA_EMBED: &str = "api/embed";
-/// Ollama's endpoint that makes a vector of a text.
+/// Ollama's endpoint for the vector of one text.
 pub const OLLAMA_EMBEDDINGS: &str = "api/embeddings";
-/// llama-server's endpoint that continues prompts.
+/// llama-server's endpoint for the continuation of prompts.
 pub const LLAMA_COMPLETION: &str = "/completion";
-/// llama-server's endpoint that fills the gap between two texts.
+/// llama-server's endpoint for the gap between two texts.
 pub const LLAMA_INFILL: &str = "/infill";
-/// llama-server's endpoint that makes vectors of texts.
+/// llama-server's endpoint for vectors of texts.
 pub const LLAMA_EMBEDDING: &str = "/embedding";
 
-/// Sampling fields that nothing reads.
+/// Sampling fields that need no reading.
 const SAMPLING: &[Plain] = &plain! {
-    /// The same, where there is no `repetition_penalty`.
+    /// Alternative name of `repetition_penalty`, which wins if both are given.
     "repeat_penalty": Alias("repetition_penalty"),
-    /// Tokens are sampled, one text a choice.
+    /// Beam search is not supported: tokens are sampled.
     "use_beam_search": Only(&["false"]),
-    /// Tokens are sampled, one text a choice.
+    /// Beam search is not supported: tokens are sampled.
     "num_beams": Only(&["1"]),
-    /// Use `n`.
+    /// Use `n` for the number of choices.
     "num_return_sequences": Only(&["1"]),
-    /// Use `dry_multiplier`.
+    /// Use `dry_multiplier` to prevent repetition.
     "no_repeat_ngram_size": Only(&["0"]),
-    /// Only beams have it.
+    /// Beam search is not supported.
     "diversity_penalty": Only(&["0"]),
-    /// Only beams have one.
+    /// Beam search is not supported.
     "length_penalty": Only(&["1"]),
-    /// Only beams have it.
+    /// Beam search is not supported.
     "early_stopping": Only(&["false"]),
-    /// The order of sampling is fixed.
+    /// The order of samplers is fixed.
     "logits_processors": Only(&["[]"]),
-    /// The order of sampling is fixed.
+    /// The order of samplers is fixed.
     "samplers": Only(&[]),
     /// Prompts are texts or tokens.
     "prompt_embeds": Only(&[]),
     /// Prompts are texts or tokens.
     "inputs_embeds": Only(&[]),
-    /// Use `mirostat`.
+    /// Use `mirostat` for adaptive sampling.
     "adaptive_target": Only(&["-1"]),
 };
 
-/// Adds the fields of everything that generates.
+/// Adds the fields of all endpoints that generate text.
 fn generating(endpoint: Endpoint) -> Endpoint {
     let endpoint = endpoint.with::<length::Length>();
     let endpoint = endpoint.with::<SamplingParams>().and(SAMPLING);
@@ -270,23 +269,23 @@ pub(crate) fn all() -> Vec<Endpoint> {
     ]
 }
 
-/// Stands for a field that its own reader reads, from the text of the body.
+/// Stands for a field with its own reader, which reads the text of the body.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub struct ReadApart;
 
-/// A text, or the parts of one.
+/// A text, or its parts.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Text<T> {
-    /// A text.
+    /// Text given as one string.
     Whole(String),
-    /// Its parts.
+    /// Text given in several parts.
     Parts(Vec<T>),
 }
 
-/// A part that is a text.
+/// A part that consists of text.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Said {
-    /// The text.
+    /// Text of the part, never `null`.
     pub text: String,
 }

@@ -1,5 +1,5 @@
-//! Fields of Ollama's API, beside which those of chat can be used where a text is generated. Most of
-//! chat's fields about sampling are in `options` there, some under other names.
+//! Fields of Ollama's API. Endpoints that generate text also take the fields of chat. Most of chat's sampling fields are in `options` there, some under other
+//! names.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -11,10 +11,10 @@ use crate::{
     schema::Plain::{self, Only},
 };
 
-/// The field that says how long a graph stays in memory.
+/// Field with the time that a graph stays in memory.
 pub const KEEP_ALIVE: &str = "keep_alive";
 
-/// Options that are fields of a request here; the others are those of a load.
+/// Options that are fields of a request here. All others concern the loading of a model.
 pub const OPTIONS: &[&str] = &[
     "num_predict",
     "temperature",
@@ -32,10 +32,10 @@ pub const OPTIONS: &[&str] = &[
     "mirostat_eta",
 ];
 
-/// Fields of chat that are listed here, too.
+/// Fields of chat that are also listed here.
 pub const LISTED: &[&str] = &["tools", "logprobs", "top_logprobs"];
 
-/// Fields of chat that ask for what no answer can tell here.
+/// Fields of chat whose results Ollama's answers cannot contain.
 pub const WITHOUT: &[&str] = &[
     "messages",
     "n",
@@ -45,159 +45,163 @@ pub const WITHOUT: &[&str] = &[
     "function_call",
 ];
 
-/// The same, of what has no calls.
+/// Fields of chat that need tool calls, for endpoints without them.
 pub const WITHOUT_TOOLS: &[&str] = &["tools", "tool_choice", "parallel_tool_calls"];
 
 /// Fields of all requests for text.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Common {
-    /// Sends the answer as lines of JSON (`application/x-ndjson`); true when left out.
+    /// Sends the answer as lines of JSON (`application/x-ndjson`); the default is true.
     pub stream: Option<bool>,
-    /// Form of the answer: `json`, or a JSON schema.
+    /// Format of the answer: `json`, or a JSON schema.
     #[schemars(schema_with = "format")]
     pub format: Option<Value>,
-    /// Sampling and length: `num_predict`, `temperature`, `top_k`, `top_p`, `min_p`, `typical_p`, `seed`, `stop`, `repeat_penalty`, `presence_penalty`, `frequency_penalty`, `mirostat`, `mirostat_tau`, `mirostat_eta`. Others, such as `num_ctx`, have no effect, and the header `x-ignored-fields` names them.
+    /// Sampling and length: `num_predict`, `temperature`, `top_k`, `top_p`, `min_p`, `typical_p`, `seed`, `stop`, `repeat_penalty`, `presence_penalty`,
+    /// `frequency_penalty`, `mirostat`, `mirostat_tau`, `mirostat_eta`. Others, such as `num_ctx`, have no effect, and the header `x-ignored-fields` names
+    /// them.
     pub options: Map<String, Value>,
-    /// True if the model reasons before it answers, or how much; `reasoning_effort` and `enable_thinking` of chat.
+    /// Reasoning before the answer: a switch, or an effort. Sets chat's `reasoning_effort` and `enable_thinking`.
     #[schemars(schema_with = "think")]
     pub think: Option<Think>,
-    /// 0 has the graph unloaded behind the answer, where requests have it loaded and the sender is an operator. Other times have no effect, and the header `x-ignored-fields` names the field.
+    /// Time that the graph stays in memory. 0 unloads the graph after the answer, if requests loaded it and the sender is an operator. Other times have no
+    /// effect, and the header `x-ignored-fields` names the field.
     #[schemars(schema_with = "keep_alive")]
     pub keep_alive: ReadApart,
 }
 
-/// The option of a name of its own.
+/// An option with a name of its own.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Limit {
-    /// In `options`: maximum number of tokens of the answer, at most the graph's `max_tokens_limit`; 0, -1 and -2 are no limit.
+    /// Maximum number of tokens of the answer, in `options`. At most the graph's `max_tokens_limit`; 0, -1 and -2 are no limit.
     #[schemars(range(min = -2, max = u32::MAX))]
     pub num_predict: Option<i64>,
 }
 
-/// Wish for reasoning.
+/// A request for reasoning: a switch, or an effort.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Think {
-    /// Whether the model reasons.
+    /// Switches reasoning on or off.
     Switch(bool),
-    /// The effort.
+    /// Effort of reasoning, such as `high`.
     Effort(String),
 }
 
-/// Fields of a conversation.
+/// Fields of `api/chat`, for conversations.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Chat {
-    /// The conversation: each message has a `role`, and `content`, `images` (Base64), `thinking`, `tool_calls`, `tool_name` or `tool_call_id`. A last message of the assistant is continued. Without messages, the graph is loaded.
+    /// Conversation. Each message has a `role`, and `content`, `images` (Base64), `thinking`, `tool_calls`, `tool_name` or `tool_call_id`. If the last message
+    /// is the assistant's, it is continued. Without messages, the graph is only loaded.
     #[schemars(length(max = MAX_MESSAGES), extend("x-entries" = "messages"))]
     pub messages: Vec<Message>,
 }
 
-/// A message.
+/// A message of a conversation.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Message {
-    /// Its author.
+    /// Role of the author, such as `user`.
     #[schemars(length(min = 1))]
     pub role: String,
-    /// Its text.
+    /// Text of the message; may be missing beside images or calls.
     pub content: Option<String>,
-    /// Thoughts of the assistant before it.
+    /// Reasoning of the assistant before the text.
     pub thinking: Option<String>,
     /// Images before the text, in Base64.
     pub images: Option<Vec<String>>,
-    /// Calls of the assistant.
+    /// Tool calls of the assistant.
     pub tool_calls: Option<Vec<Call>>,
-    /// The tool whose result it is.
+    /// Name of the tool whose result this is.
     pub tool_name: Option<String>,
-    /// The call whose result it is.
+    /// Identifier of the call whose result this is.
     pub tool_call_id: Option<String>,
 }
 
-/// A call of a tool.
+/// A call of a tool by the assistant.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Call {
-    /// Names the call.
+    /// Identifier of the call; results may refer to it.
     pub id: Option<String>,
-    /// The call itself.
+    /// Tool and arguments of the call.
     pub function: Function,
 }
 
-/// A tool and what it is called with.
+/// A tool and the arguments of its call.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Function {
-    /// The tool.
+    /// Name of the tool to call.
     pub name: String,
-    /// The arguments.
+    /// Arguments of the call as an object; the default is empty.
     pub arguments: Option<Map<String, Value>>,
 }
 
-/// Fields of a prompt.
+/// Fields of `api/generate`, for single prompts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Generate {
-    /// The message of a user; with `raw` or `suffix`, a beginning that the text goes on from. Without it, the graph is loaded.
+    /// User message; with `raw` or `suffix`, a text to continue. Without it, the graph is only loaded.
     pub prompt: String,
-    /// Text behind the answer, for models that fill in; others refuse it.
+    /// Text after the answer, for models with fill-in-the-middle. Other models refuse it.
     #[schemars(extend("x-beyond" = true))]
     pub suffix: String,
-    /// The system message before the prompt.
+    /// System message before the prompt.
     pub system: String,
     /// Images before the prompt, in Base64.
     pub images: Vec<String>,
-    /// Takes the prompt as it is, without the chat template; spellings of special tokens are these tokens.
+    /// Uses the prompt unchanged, without the chat template. The spelling of a special token is read as the token.
     pub raw: bool,
 }
 
-/// The others of a prompt.
+/// Fields of `api/generate` that need no reading.
 pub const GENERATE: &[Plain] = &[
     Only(
         "template",
         &[r#""""#],
-        "A request cannot bring its own template; a graph can (`chat_template_file`), and `raw` takes prompts as they are.",
+        "A request cannot set a template. A graph can (`chat_template_file`), and `raw` uses prompts without one.",
     ),
     Only(
         "context",
         &["[]"],
-        "Answers have no context: send the conversation to `api/chat`.",
+        "Answers contain no context: send the conversation to `api/chat`.",
     ),
 ];
 
-/// Fields of a request for vectors.
+/// Fields of `api/embed`, for vectors of several texts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Embed {
-    /// The name of the graph that answers.
+    /// Name of the graph that answers.
     #[schemars(length(min = 1))]
     pub model: Option<String>,
-    /// The texts, as `input` of `embeddings`.
+    /// Texts to embed, as in `input` of `embeddings`.
     #[schemars(schema_with = "shapes::texts")]
     pub input: ReadApart,
-    /// Cuts a text that is too long at its end, or refuses it; true when left out.
+    /// Cuts the end of a text that is too long instead of refusing it; the default is true.
     pub truncate: Option<bool>,
-    /// As `dimensions` of `embeddings`.
+    /// Number of dimensions, as in `embeddings`.
     #[schemars(range(min = 1), extend("x-beyond" = true))]
     pub dimensions: Option<u32>,
-    /// Without effect: the header `x-ignored-fields` names them.
+    /// Options without effect. The header `x-ignored-fields` names them.
     pub options: Map<String, Value>,
-    /// As `keep_alive` of `api/chat`.
+    /// Time that the graph stays in memory, as in `api/chat`.
     #[schemars(schema_with = "keep_alive")]
     pub keep_alive: ReadApart,
 }
 
-/// Fields of a request for one vector.
+/// Fields of `api/embeddings`, for the vector of one text.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Embeddings {
-    /// The name of the graph that answers.
+    /// Name of the graph that answers.
     #[schemars(length(min = 1))]
     pub model: Option<String>,
-    /// The text. One that is too long is cut at its end.
+    /// Text to embed. The end of a text that is too long is cut.
     pub prompt: Option<String>,
-    /// Without effect: the header `x-ignored-fields` names them.
+    /// Options without effect. The header `x-ignored-fields` names them.
     pub options: Map<String, Value>,
-    /// As `keep_alive` of `api/chat`.
+    /// Time that the graph stays in memory, as in `api/chat`.
     #[schemars(schema_with = "keep_alive")]
     pub keep_alive: ReadApart,
 }

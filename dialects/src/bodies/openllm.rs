@@ -1,5 +1,4 @@
-//! Fields of OpenLLM's `generate`. Its parameters, which are those of completions, are in
-//! `llm_config`, of which clients send all that they know.
+//! Fields of OpenLLM's `generate`. Its parameters, which are fields of completions, are in `llm_config`. Clients send all parameters that they know.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,20 +7,20 @@ use serde_json::{Map, Value};
 use super::shapes;
 use crate::schema::Plain;
 
-/// Fields that are beside each other.
+/// Fields at the top level of the body.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct OpenLlm {
-    /// Beginning that the text goes on from.
+    /// Text to continue, as in `prompt` of completions.
     #[schemars(length(min = 1))]
     pub prompt: Option<String>,
-    /// Holds `max_new_tokens` and any other field of completions. Of a field with two names, the last one counts.
+    /// Object with `max_new_tokens` and any other field of completions. If a field is given under two names, the last one wins.
     pub llm_config: Map<String, Value>,
-    /// Is repeated in the answer.
+    /// Identifier that the answer repeats.
     pub request_id: Option<String>,
 }
 
-/// Fields that are those of completions, but for what they can be.
+/// Fields of completions with other limits.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Parameters {
@@ -30,36 +29,36 @@ pub struct Parameters {
     pub max_tokens: Option<i64>,
 }
 
-/// The others; `stream` says if the answer is one.
+/// Returns the fields that need no reading. `stream` has the allowed values of that field.
 pub(super) fn plain(stream: &'static [&'static str]) -> [Plain; 14] {
     plain! {
-        /// The same as `max_tokens`.
+        /// Alternative name of `max_tokens`, the limit.
         "max_new_tokens": Alias("max_tokens"),
-        /// The same as `min_tokens`.
+        /// Alternative name of `min_tokens`, the minimum.
         "min_new_tokens": Alias("min_tokens"),
-        /// Adapters have names of their own in `model` of other dialects.
+        /// Adapters are selected by name in `model` of other dialects.
         "adapter_name": Only(&[]),
         /// The prompt is in `prompt`.
         "prompt_token_ids": Only(&[]),
-        /// There is one text.
+        /// Only one text is generated.
         "n": Only(&["1"]),
-        /// There is one text.
+        /// Only one text is generated.
         "best_of": Only(&["1"]),
-        /// There is one text.
+        /// Only one text is generated.
         "num_return_sequences": Only(&["1"]),
-        /// Tokens are sampled, one text a choice.
+        /// Beam search is not supported: tokens are sampled.
         "num_beams": Only(&["1"]),
-        /// Tokens are sampled, one text a choice.
+        /// Beam search is not supported: tokens are sampled.
         "num_beam_groups": Only(&["1"]),
         /// There is always a cache.
         "use_cache": Only(&["true"]),
-        /// Prompts have no penalty of their own.
+        /// Prompts have no separate penalty.
         "encoder_repetition_penalty": Only(&["1"]),
-        /// The answer is a text.
+        /// The answer is always text.
         "detokenize": Only(&["true"]),
-        /// The answer tells the sum alone, in `cumulative_logprob`.
+        /// The answer contains only the sum, in `cumulative_logprob`.
         "logprobs": Only(&[]),
-        /// The path says whether the answer is a stream.
+        /// The path decides whether the answer is a stream.
         "stream": Only(stream),
     }
 }

@@ -1,6 +1,5 @@
-//! Fields that say what the answer has to look like: OpenAI's `response_format`, the `guided_*`
-//! fields of OVMS and vLLM, vLLM's `structured_outputs`, llama-server's `grammar` and `json_schema`,
-//! `SGLang`'s `regex` and `ebnf`.
+//! Fields with the required form of the answer: OpenAI's `response_format`, the `guided_*` fields of OVMS and vLLM, vLLM's `structured_outputs`, llama-server's
+//! `grammar` and `json_schema`, `SGLang`'s `regex` and `ebnf`.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -9,50 +8,50 @@ use serde_json::{Value, json};
 use super::{shapes, structural_tag::StructuralTag};
 use crate::schema::{NAME, Plain};
 
-/// Form of the answer. One field at most says what it has to match.
+/// Form of the answer. At most one of the fields may set it.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Output {
-    /// Form that the answer has.
+    /// Form that the answer must have.
     #[schemars(extend("x-words" = "an object with a `type`: `text`, `json_object`, `json_schema` or `structural_tag`", "x-kind" = "an object"))]
     pub response_format: Option<ResponseFormat>,
-    /// The schema that the answer fits.
+    /// JSON schema that the answer must match.
     #[schemars(schema_with = "shapes::schema", extend("x-beyond" = true))]
     pub guided_json: Option<Value>,
-    /// The expression that the whole answer matches.
+    /// Regular expression that the whole answer must match.
     #[schemars(schema_with = "shapes::some_text", extend("x-beyond" = true, "x-words" = "a regular expression"))]
     pub guided_regex: Option<String>,
-    /// The texts of which the answer is one.
+    /// Texts from which the answer is chosen.
     #[schemars(length(min = 1), extend("x-beyond" = true, "x-words" = "an array of strings"))]
     pub guided_choice: Option<Vec<String>>,
-    /// The grammar that the answer follows.
+    /// Grammar that the answer must follow.
     #[schemars(schema_with = "shapes::some_text", extend("x-beyond" = true, "x-words" = "a grammar in GBNF or Lark"))]
     pub guided_grammar: Option<String>,
-    /// The same as `guided_grammar`.
+    /// Alternative name of `guided_grammar`, the grammar.
     #[schemars(schema_with = "shapes::some_text", extend("x-beyond" = true, "x-words" = "a grammar in GBNF or Lark"))]
     pub grammar: Option<String>,
-    /// The same as `guided_json`.
+    /// Alternative name of `guided_json`, the schema.
     #[schemars(schema_with = "shapes::schema", extend("x-beyond" = true))]
     pub json_schema: Option<Value>,
-    /// One of these in one field.
+    /// Object with one of the constraints above.
     #[schemars(extend("x-beyond" = true, "x-words" = "an object with one of `json`, `json_object`, `regex`, `choice`, `grammar`, `structural_tag`"))]
     pub structured_outputs: Option<StructuredOutputs>,
-    /// Words that the answer does not have: the last token of one is barred where it would complete the word.
+    /// Words that the answer must not contain. The last token of a word is forbidden where it would complete the word.
     #[schemars(schema_with = "shapes::bad_words")]
     pub bad_words: Vec<String>,
-    /// Leaves special tokens out of the text; true when left out.
+    /// Leaves special tokens out of the text; the default is true.
     pub skip_special_tokens: Option<bool>,
 }
 
-/// The others of that kind.
+/// Output fields that need no reading.
 pub const PLAIN: &[Plain] = &plain! {
-    /// The same, where there is no `guided_regex`.
+    /// Alternative name of `guided_regex`, which wins if both are given.
     "regex": Alias("guided_regex"),
-    /// The same, where there is no `guided_grammar`.
+    /// Alternative name of `guided_grammar`, which wins if both are given.
     "ebnf": Alias("guided_grammar"),
-    /// White space in JSON is a space, or a new line and its indentation.
+    /// White space in JSON is always a space, or a line break with its indentation.
     "guided_whitespace_pattern": Only(&[]),
-    /// Without effect: tokens are written as the model's vocabulary has them.
+    /// Has no effect: tokens are written as in the model's vocabulary.
     "spaces_between_special_tokens": Only(&["true", "false"]),
 };
 
@@ -60,33 +59,33 @@ pub const PLAIN: &[Plain] = &plain! {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ResponseFormat {
-    /// Any text.
+    /// Text without any constraint; the default.
     Text,
-    /// A JSON object.
+    /// A JSON object of any kind.
     JsonObject {
-        /// The schema that it fits. TGI's clients have it as `value`.
+        /// JSON schema to match. TGI's clients call it `value`.
         #[serde(default, alias = "value")]
         #[schemars(schema_with = "shapes::schema")]
         schema: Option<Value>,
     },
-    /// JSON that fits a schema.
+    /// JSON that matches a schema.
     JsonSchema {
-        /// The schema and its name.
+        /// JSON schema with its name.
         json_schema: NamedSchema,
     },
-    /// Text with parts that match something.
+    /// Text of which some parts are constrained.
     StructuralTag(StructuralTag),
 }
 
-/// A schema as OpenAI has it.
+/// A schema in OpenAI's form.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct NamedSchema {
-    /// Its name.
+    /// Name of the schema, without effect on the answer.
     #[schemars(extend("pattern" = NAME))]
     pub name: Option<String>,
-    /// Without effect: every schema is kept to.
+    /// Has no effect: answers always match the schema.
     pub strict: Option<bool>,
-    /// The schema.
+    /// JSON schema that the answer must match.
     #[schemars(schema_with = "shapes::schema")]
     pub schema: Value,
 }
@@ -96,24 +95,24 @@ pub struct NamedSchema {
 #[serde(default)]
 #[schemars(transform = others_are_false)]
 pub struct StructuredOutputs {
-    /// As `guided_json`.
+    /// JSON schema, as in `guided_json`.
     #[schemars(schema_with = "shapes::schema")]
     pub json: Option<Value>,
-    /// As `guided_regex`.
+    /// Regular expression, as in `guided_regex`.
     #[schemars(schema_with = "shapes::some_text")]
     pub regex: Option<String>,
-    /// As `guided_choice`.
+    /// Texts to choose from, as in `guided_choice`.
     #[schemars(length(min = 1))]
     pub choice: Option<Vec<String>>,
-    /// As `guided_grammar`.
+    /// Grammar in GBNF or Lark, as in `guided_grammar`.
     #[schemars(schema_with = "shapes::some_text")]
     pub grammar: Option<String>,
-    /// A structural tag, or a string of one.
+    /// Structural tag, as an object or a string.
     #[schemars(schema_with = "structural_tag")]
     pub structural_tag: Option<Value>,
-    /// Asks for a JSON object.
+    /// Requires a JSON object of any kind.
     pub json_object: bool,
-    /// Without effect: there is nothing to fall back to.
+    /// Has no effect: there is no fallback.
     pub disable_fallback: bool,
 }
 
@@ -121,7 +120,7 @@ fn structural_tag(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": ["object", "string"], "x-kind": "a structural tag, or a string of one" })
 }
 
-/// Other fields may say nothing but no.
+/// Allows other fields only with the value `false`.
 fn others_are_false(schema: &mut Schema) {
     schema.insert("additionalProperties".to_owned(), json!({ "const": false }));
 }

@@ -1,4 +1,4 @@
-//! Fields of questions about prompts.
+//! Fields of requests about prompts.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -10,54 +10,54 @@ use crate::{
     schema::Plain,
 };
 
-/// Fields of `tokenize`.
+/// Fields of `tokenize`, which returns tokens of texts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Tokenize {
-    /// The name of the graph that answers.
+    /// Name of the graph that answers.
     #[schemars(length(min = 1))]
     pub model: String,
-    /// Text to tokenize; a conversation in `messages`, and other fields of chats, can be there instead.
+    /// Text to tokenize. A conversation in `messages`, with other fields of chats, can replace it.
     #[schemars(schema_with = "texts")]
     pub text: Option<Text<String>>,
-    /// Another name for `text`.
+    /// Alternative name of `text`, as in vLLM.
     #[schemars(schema_with = "texts", extend("x-beyond" = true))]
     pub prompt: Option<Text<String>>,
-    /// Another name for `text`.
+    /// Alternative name of `text`, as in llama-server.
     #[schemars(schema_with = "texts", extend("x-beyond" = true))]
     pub content: Option<Text<String>>,
-    /// Adds the model's begin token: true, but with `content` false.
+    /// Adds the model's begin token; the default is false with `content` and true otherwise.
     pub add_special_tokens: Option<bool>,
-    /// Reads the spelling of a special token as the token: true with `content` and `prompt`, false with `text`.
+    /// Reads the spelling of a special token as the token; the default is false with `text` and true otherwise.
     pub parse_special: Option<bool>,
-    /// Longer lists are cut.
+    /// Maximum number of tokens; longer lists are cut.
     #[schemars(range(min = 1))]
     pub max_length: Option<u32>,
-    /// Fills shorter lists.
+    /// Fills shorter lists up to `max_length`.
     pub pad_to_max_length: bool,
-    /// Side on which they are filled.
+    /// Side of a list that is filled.
     #[schemars(extend("enum" = ["left", "right"]))]
     pub padding_side: Option<String>,
-    /// Lists the text of each token, too.
+    /// Adds the text of each token.
     pub return_token_strs: bool,
-    /// Lists tokens as objects of `id` and `piece`.
+    /// Lists tokens as objects with `id` and `piece`.
     pub with_pieces: bool,
 }
 
-/// The others of `tokenize`.
+/// Fields of `tokenize` that need no reading.
 pub const PLAIN: &[Plain] = &plain! {
-    /// The same, as llama-server has it.
+    /// Alternative name of `add_special_tokens` in llama-server.
     "add_special": Alias("add_special_tokens"),
 };
 
-/// Fields of `detokenize`.
+/// Fields of `detokenize`, which returns the text of tokens.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Detokenize {
-    /// The name of the graph that answers.
+    /// Name of the graph that answers.
     #[schemars(length(min = 1))]
     pub model: String,
-    /// The tokens of the text.
+    /// Tokens whose text is returned.
     #[schemars(schema_with = "tokens")]
     pub tokens: ReadApart,
 }

@@ -1,4 +1,4 @@
-//! Fields of OpenAI's responses, beside which those of chat can be used.
+//! Fields of OpenAI's responses. Fields of chat can be used, too.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -13,61 +13,64 @@ use crate::{
     schema::{NAME, Plain},
 };
 
-/// Fields of responses.
+/// Fields of requests to `responses`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Responses {
-    /// The conversation. An item is a message of text, images and sounds, a `function_call`, a `custom_tool_call`, an output of one of these, `reasoning`, `additional_tools` or a `compaction` of this server. Calls of the provider's tools are left out, and named in the header `x-ignored-fields`.
+    /// Conversation. An item is a message of text, images and sounds, a `function_call`, a `custom_tool_call`, an output of one of these, `reasoning`,
+    /// `additional_tools` or a `compaction` of this server. Calls of the provider's tools are left out and named in the header `x-ignored-fields`.
     #[schemars(schema_with = "input")]
     pub input: Option<Text<Item>>,
-    /// The system message before the input.
+    /// System message before the input.
     pub instructions: Option<String>,
-    /// Its `format` says what the answer has to be.
+    /// Text settings: `format` is the required form of the answer.
     #[schemars(extend("x-beyond" = true))]
     pub text: TextConfig,
-    /// Its `effort` is the template's `reasoning_effort`.
+    /// Reasoning settings: `effort` is the template's `reasoning_effort`.
     #[schemars(extend("x-beyond" = true))]
     pub reasoning: Reasoning,
-    /// Tools that the model may call: `function`, `custom`, and a `namespace` of these. Those of the provider are left out, and named in the header `x-ignored-fields`.
+    /// Tools that the model may call: `function`, `custom`, and a `namespace` of these. Tools of the provider are left out and named in the header
+    /// `x-ignored-fields`.
     #[schemars(schema_with = "client_tools")]
     pub tools: Option<Vec<Map<String, Value>>>,
-    /// Choice of a call.
+    /// Choice of a tool: a mode, one tool, or a list of allowed tools.
     #[schemars(schema_with = "tools::choice", extend("x-unsupported" = "`function`, `custom` and `allowed_tools` are"))]
     pub tool_choice: Option<Value>,
-    /// Changes nothing: what is thought is sent as it is (`reasoning.encrypted_content`), and there are no calls of the provider's tools whose parts it could ask for.
+    /// Has no effect: reasoning is always sent unencrypted (`reasoning.encrypted_content`), and there are no calls of the provider's tools that could have
+    /// further parts.
     #[schemars(schema_with = "include")]
     pub include: Option<Vec<String>>,
-    /// `include_obfuscation` changes nothing: the last event has the counts, and nothing is obscured.
+    /// Stream settings. `include_obfuscation` has no effect: the last event has the token counts, and nothing is obfuscated.
     pub stream_options: Option<StreamOptions>,
 }
 
-/// The others of that kind.
+/// Fields of `responses` that need no reading.
 pub const PLAIN: &[Plain] = &plain! {
     /// Maximum number of tokens of the answer.
     "max_output_tokens": Alias("max_completion_tokens"),
-    /// Answers are never stored.
+    /// Has no effect: answers are never stored.
     "store": Idle("boolean"),
-    /// Without effect.
+    /// Has no effect; accepted for compatibility.
     "service_tier": Idle("string"),
-    /// There is one answer.
+    /// Only one answer is generated.
     "n": Only(&["1"]),
-    /// Nothing is stored.
+    /// Answers and conversations are not stored.
     "previous_response_id": Only(&[]),
-    /// Nothing is stored.
+    /// Answers and conversations are not stored.
     "conversation": Only(&[]),
-    /// Nothing is stored.
+    /// Answers and conversations are not stored.
     "background": Only(&["false"]),
-    /// There are no stored prompts.
+    /// Prompts are not stored: send `input` and `instructions`.
     "prompt": Only(&[]),
-    /// There are no tools of the server.
+    /// The server has no tools.
     "max_tool_calls": Only(&[]),
-    /// Input that does not fit is refused.
+    /// Input that is too long is refused.
     "truncation": Only(&["\"disabled\""]),
-    /// Chat has log probabilities.
+    /// Log probabilities are available in `chat/completions`.
     "top_logprobs": Only(&["0"]),
 };
 
-/// Fields of chat that are listed here, too.
+/// Fields of chat that are also listed here.
 pub const LISTED: &[&str] = &["parallel_tool_calls", "stream", "temperature", "top_p"];
 
 /// An item of the input.
@@ -75,72 +78,72 @@ pub const LISTED: &[&str] = &["parallel_tool_calls", "stream", "temperature", "t
 #[serde(tag = "type", rename_all = "snake_case")]
 #[schemars(extend("x-usual" = "message", "x-unsupported" = "items are messages, calls, their outputs, tools, reasoning and compactions"))]
 pub enum Item {
-    /// A message.
+    /// A message of the conversation.
     Message {
-        /// Its author.
+        /// Role of the author; `developer` is read as `system`.
         #[schemars(extend("enum" = ROLES))]
         role: String,
-        /// Its content.
+        /// Text or parts of the message.
         content: Text<Part>,
     },
-    /// A call of the assistant.
+    /// A function call of the assistant.
     FunctionCall {
-        /// Names the call.
+        /// Identifier of the call, which its result repeats.
         call_id: String,
-        /// The namespace of the function.
+        /// Namespace that contains the function, if any.
         namespace: Option<String>,
-        /// The function.
+        /// Name of the function in its namespace.
         name: String,
-        /// JSON.
+        /// Arguments as the text of a JSON object.
         arguments: String,
     },
-    /// The result of a call.
+    /// The result of a function call.
     FunctionCallOutput {
-        /// The call.
+        /// Identifier of the call that led to the result.
         call_id: String,
-        /// The result.
+        /// Result as text or parts.
         output: Text<Part>,
     },
     /// A call of a tool that takes a text.
     CustomToolCall {
-        /// Names the call.
+        /// Identifier of the call, which its result repeats.
         call_id: String,
-        /// The namespace of the tool.
+        /// Namespace that contains the tool, if any.
         namespace: Option<String>,
-        /// The tool.
+        /// Name of the tool in its namespace.
         name: String,
-        /// The text.
+        /// Text that the tool receives.
         input: String,
     },
-    /// The result of such a call.
+    /// The result of a call of a tool that takes a text.
     CustomToolCallOutput {
-        /// The call.
+        /// Identifier of the call that led to the result.
         call_id: String,
-        /// The result.
+        /// Result as text or parts.
         output: Text<Part>,
     },
-    /// More tools.
+    /// Tools in addition to those of the request.
     AdditionalTools {
-        /// The tools.
+        /// Tools in the form of the request's `tools`.
         #[schemars(schema_with = "client_tools")]
         tools: Vec<Map<String, Value>>,
     },
-    /// Tools that were found.
+    /// Tools found by a search.
     ToolSearchOutput {
-        /// The tools.
+        /// Tools in the form of the request's `tools`.
         #[schemars(schema_with = "client_tools")]
         tools: Vec<Map<String, Value>>,
     },
-    /// Sums up the conversation before it.
+    /// A summary of the conversation before it.
     Compaction {
-        /// The summary, where this server wrote it.
+        /// Summary, if this server wrote it.
         encrypted_content: String,
     },
-    /// Thoughts of the assistant.
+    /// Reasoning of the assistant before its answer.
     Reasoning {
-        /// The thoughts.
+        /// Reasoning in parts of text, which the template gets.
         content: Option<Vec<Said>>,
-        /// Summary of the thoughts, which stands in the place of thoughts that are not there.
+        /// Summary of the reasoning, which replaces missing reasoning.
         summary: Option<Vec<Said>>,
     },
     /// Calls of the provider's tools and their results, which are left out.
@@ -153,7 +156,7 @@ pub enum Item {
     OfProvider,
 }
 
-/// The tools of the client; the others are run by the provider.
+/// Makes the schema of the client's tools; the provider's tools run elsewhere.
 fn client_tools(_: &mut SchemaGenerator) -> Schema {
     let function = shapes::tool("function", "parameters", &["type", "name"]);
     let text = json!({ "type": "string" });
@@ -208,91 +211,91 @@ const ROLES: [&str; 4] = ["user", "assistant", "system", "developer"];
 #[serde(tag = "type", rename_all = "snake_case")]
 #[schemars(extend("x-unsupported" = "messages are text, images and sounds"))]
 pub enum Part {
-    /// A text.
+    /// Text of a user or system message.
     InputText(Said),
-    /// A text of the assistant.
+    /// Text of an earlier answer of the assistant.
     OutputText(Said),
-    /// A text.
+    /// Text of a message, whoever wrote it.
     Text(Said),
-    /// An answer that was denied.
+    /// A refusal of the assistant.
     Refusal {
-        /// Text of the refusal.
+        /// Text of the refusal, which is read like any other text.
         refusal: String,
     },
-    /// An image.
+    /// An image from the user.
     InputImage {
-        /// Refused: no files are stored.
+        /// Files are not stored, so they cannot be named by an id.
         #[schemars(extend("enum" = [], "x-only" = true))]
         file_id: Option<String>,
-        /// Without effect: each model decides itself how closely it looks.
+        /// Has no effect: each model decides about the resolution.
         #[schemars(extend("enum" = ["auto", "low", "high", "original"]))]
         detail: Option<String>,
-        /// Place of the image, or its bytes as a data URL.
+        /// URL of the image, or a data URL with its contents.
         image_url: String,
     },
-    /// A sound.
+    /// A sound from the user.
     InputAudio {
-        /// The file.
+        /// File with the sound and its format.
         input_audio: Sound,
     },
 }
 
-/// The file of a sound.
+/// A sound file with its contents inline.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Sound {
-    /// Its bytes as Base64.
+    /// Contents of the file in Base64.
     pub data: String,
-    /// Its kind, which the file itself tells, too.
+    /// Format of the file, which the file itself contains, too.
     #[schemars(extend("enum" = ["wav", "mp3", "flac"]))]
     pub format: Option<String>,
 }
 
-/// The form of an answer.
+/// Settings of an answer's text.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TextConfig {
-    /// The form.
+    /// Format that the answer must match.
     pub format: Option<Format>,
-    /// Without effect: verbosity cannot be controlled.
+    /// Has no effect: verbosity cannot be controlled.
     #[schemars(extend("enum" = ["low", "medium", "high"]))]
     pub verbosity: Option<String>,
 }
 
-/// OpenAI's form of an answer, without an object for the schema.
+/// OpenAI's form of an answer, with the schema's fields directly inside.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Format {
-    /// Any text.
+    /// Text without any constraint; the default.
     Text,
-    /// A JSON object.
+    /// A JSON object of any kind.
     JsonObject,
-    /// JSON that fits a schema.
+    /// JSON that matches a schema.
     JsonSchema {
-        /// Its name.
+        /// Name of the schema, without effect on the answer.
         #[schemars(extend("pattern" = NAME))]
         name: String,
-        /// Without effect: every schema is kept to.
+        /// Has no effect: answers always match the schema.
         strict: Option<bool>,
-        /// The schema.
+        /// JSON schema that the answer must match.
         #[schemars(schema_with = "shapes::schema")]
         schema: Value,
     },
 }
 
-/// Reasoning before an answer.
+/// Settings of the reasoning before an answer.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Reasoning {
-    /// The effort.
+    /// Effort of reasoning, such as `high`.
     #[schemars(extend("enum" = EFFORTS))]
     pub effort: Option<String>,
 }
 
-/// The events of a stream.
+/// Settings of a stream's events.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = false))]
 pub struct StreamOptions {
-    /// Without effect: nothing is obscured.
+    /// Has no effect: nothing is obfuscated.
     pub include_obfuscation: Option<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! Schemas that several endpoints have.
+//! Schemas that several endpoints share.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::{
     schema::NOT_BLANK,
 };
 
-/// A number of tokens from `LEAST` on, or -1.
+/// Makes the schema of a number of tokens: at least `LEAST`, or -1.
 pub(crate) fn limit<const LEAST: i64>(_: &mut SchemaGenerator) -> Schema {
     let mut shown = json!({ "type": "integer", "minimum": -1, "maximum": u32::MAX });
     if LEAST > 0 {
@@ -19,22 +19,22 @@ pub(crate) fn limit<const LEAST: i64>(_: &mut SchemaGenerator) -> Schema {
     }
     json_schema!({
         "x-shown": shown,
-        "x-words": format!("an integer of at least {LEAST}, or -1, which is no limit"),
+        "x-words": format!("an integer of at least {LEAST}, or -1 for no limit"),
         "anyOf": [{ "type": "integer", "minimum": LEAST, "maximum": u32::MAX }, { "type": "integer", "const": -1 }],
     })
 }
 
-/// A text of 1 to so many characters.
+/// Makes the schema of a text of 1 to `most` characters.
 pub(crate) fn short_text(most: usize) -> Value {
     json!({ "type": "string", "minLength": 1, "maxLength": most })
 }
 
-/// A token id.
+/// Makes the schema of a token id.
 pub(crate) fn token() -> Value {
     json!({ "type": "integer", "format": "token", "minimum": 0, "maximum": i32::MAX, "x-kind": "a token id" })
 }
 
-/// Texts that end an answer.
+/// Makes the schema of texts that end an answer.
 pub(crate) fn stop(_: &mut SchemaGenerator) -> Schema {
     let text = short_text(MAX_STOP_CHARS);
     json_schema!({
@@ -44,7 +44,7 @@ pub(crate) fn stop(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Words that an answer does not have.
+/// Makes the schema of words that an answer must not contain.
 pub(crate) fn bad_words(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "x-words": format!("an array of at most {MAX_BAD_WORDS} strings, each of at most {MAX_BAD_WORD_CHARS} characters"),
@@ -52,20 +52,20 @@ pub(crate) fn bad_words(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// A number of tokens that a prompt is cut to.
+/// Makes the schema of the number of tokens to which a prompt is cut.
 pub(crate) fn truncation(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "x-words": "an integer of at least 1, or -1, which is the model's context",
+        "x-words": "an integer of at least 1, or -1 for the model's context",
         "anyOf": [{ "type": "integer", "minimum": 1, "maximum": u32::MAX }, { "type": "integer", "const": -1 }],
     })
 }
 
-/// A text that is not blank.
+/// Makes the schema of a text that is not blank.
 pub(crate) fn some_text(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "pattern": NOT_BLANK })
 }
 
-/// A JSON schema, or a string of one.
+/// Makes the schema of a JSON schema, or of a string with one.
 pub(crate) fn schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": ["object", "boolean", "string"],
@@ -74,7 +74,7 @@ pub(crate) fn schema(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// The schema of a function's arguments, which are an object.
+/// Makes the schema of the JSON schema of a function's arguments, which are an object.
 pub(crate) fn parameters() -> Value {
     json!({
         "type": "object",
@@ -85,12 +85,12 @@ pub(crate) fn parameters() -> Value {
     })
 }
 
-/// The prompts of a completion.
+/// Makes the schema of the prompts of a completion.
 pub(crate) fn prompts(_: &mut SchemaGenerator) -> Schema {
     texts_or_tokens(1, MAX_PROMPTS, "prompts")
 }
 
-/// The texts of a request for vectors.
+/// Makes the schema of the texts of a request for vectors.
 pub(crate) fn texts(_: &mut SchemaGenerator) -> Schema {
     texts_or_tokens(0, MAX_TEXTS, "texts")
 }
@@ -108,12 +108,12 @@ fn texts_or_tokens(shortest: usize, most: usize, what: &str) -> Schema {
         "x-own": true,
         "x-words": format!("a string, an array of strings, an array of token ids, or an array of such arrays; at most {most} {what}, and {MAX_TOKENS} token ids together"),
         "anyOf": [text, tokens, list(&each)],
-        // Lists of both kinds are taken, too, which no generated client can write.
+        // Lists that mix both kinds are accepted, too, but generated clients cannot write them.
         "x-shown": { "oneOf": [text, tokens, list(&text), list(&tokens)] },
     })
 }
 
-/// A tool whose function is not in an object of its own; its arguments have a schema of this name.
+/// Makes the schema of a tool whose function has no object of its own. Its arguments have a schema with the given name.
 pub(crate) fn tool(kind: &str, parameters: &str, required: &[&str]) -> Value {
     json!({
         "type": "object", "required": required,
@@ -127,7 +127,7 @@ pub(crate) fn tool(kind: &str, parameters: &str, required: &[&str]) -> Value {
     })
 }
 
-/// Messages that every model takes, of text or of parts that are described elsewhere.
+/// Makes the schema of messages that every model takes, of text or of parts described elsewhere.
 pub(crate) fn messages(roles: &[&str], part: &str) -> Value {
     let role = json!({ "type": "string", "enum": roles });
     json!({ "type": "array", "minItems": 1, "items": {

@@ -1,4 +1,4 @@
-//! Structural tags: what parts of a text have to match, and where these are.
+//! Structural tags: constraints on parts of a text, and the positions of these parts.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -6,27 +6,27 @@ use serde_json::{Value, json};
 
 use super::shapes::short_text;
 
-/// Maximum number of tags, or of triggers: each is an alternative of a grammar.
+/// Maximum number of tags, and of triggers. Each is an alternative of a grammar.
 pub const MAX_TAGS: usize = 128;
 
-/// Longest format, in bytes of JSON.
+/// Maximum size of a format in bytes of JSON.
 pub const MAX_FORMAT_BYTES: usize = 1 << 16;
 
-/// Longest text that a tag begins or ends with.
+/// Maximum number of characters of the text before or after a tag.
 const MAX_TAG_CHARS: usize = 1_024;
 
-/// A structural tag: either a format, or its older form.
+/// A structural tag: a format, or its older form.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("x-shown" = shown()))]
 pub struct StructuralTag {
-    /// Parts of the text.
+    /// Constrained parts of the text.
     #[schemars(length(min = 1, max = MAX_TAGS))]
     pub structures: Option<Vec<Structure>>,
-    /// Texts behind which one of these parts has to come: the beginnings of their `begin`.
+    /// Texts after which one of these parts must follow: prefixes of their `begin`.
     #[schemars(schema_with = "triggers")]
     pub triggers: Option<Vec<String>>,
-    /// What the text is: a [`Format`].
+    /// Format of the text: a [`Format`].
     #[schemars(schema_with = "any")]
     pub format: Option<Value>,
 }
@@ -34,96 +34,96 @@ pub struct StructuralTag {
 /// A part of a text that is JSON.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Structure {
-    /// The text before the JSON.
+    /// Text that comes before the JSON.
     #[schemars(schema_with = "mark")]
     pub begin: String,
-    /// The schema that it fits; any JSON without one.
+    /// JSON schema to match; any JSON without one.
     #[serde(default)]
     #[schemars(schema_with = "any")]
     pub schema: Option<Value>,
-    /// The text behind it.
+    /// Text that comes after the JSON; none if absent.
     #[schemars(length(max = MAX_TAG_CHARS))]
     pub end: Option<String>,
 }
 
-/// A form of a text.
+/// The format of a text.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Format {
-    /// This text.
+    /// A fixed text, which must appear exactly.
     ConstString {
-        /// The text.
+        /// Text that the answer must contain here.
         value: String,
     },
-    /// JSON.
+    /// JSON that matches a schema.
     JsonSchema {
-        /// The schema that it fits.
+        /// JSON schema that this part must match.
         json_schema: Value,
     },
-    /// A text that an expression matches.
+    /// Text that matches a regular expression.
     Regex {
-        /// The expression.
+        /// Regular expression that this part must match as a whole.
         pattern: String,
     },
-    /// A text that follows a grammar.
+    /// Text that follows a grammar.
     Grammar {
-        /// The grammar, in GBNF.
+        /// Grammar of this part in GBNF.
         grammar: String,
     },
-    /// Any text.
+    /// Text without any constraint, of any length.
     AnyText,
-    /// Several, one after the other.
+    /// Several formats, one after the other.
     Sequence {
-        /// What they are.
+        /// Formats in the order of the text.
         elements: Vec<Format>,
     },
-    /// One of several.
+    /// Exactly one of several formats.
     Or {
-        /// What they are.
+        /// Formats from which one is chosen.
         elements: Vec<Format>,
     },
-    /// Something between two texts.
+    /// A format between two texts.
     Tag(Tag),
-    /// Free text with tags in it.
+    /// Free text that contains tags.
     TriggeredTags {
-        /// Texts behind which one of the tags has to come: their beginnings.
+        /// Texts after which one of the tags must follow: prefixes of their `begin`.
         triggers: Vec<String>,
-        /// The tags.
+        /// Tags that may follow a trigger.
         tags: Vec<Tag>,
-        /// Asks for one tag or more.
+        /// Requires at least one tag.
         #[serde(default)]
         at_least_one: bool,
-        /// Ends the text with the first tag.
+        /// Ends the text after the first tag.
         #[serde(default)]
         stop_after_first: bool,
     },
-    /// Tags and nothing else.
+    /// Tags without free text between them.
     TagsWithSeparator {
-        /// The tags.
+        /// Tags of which each occurrence is one.
         tags: Vec<Tag>,
-        /// The text between two of them.
+        /// Text that separates two tags.
         separator: String,
-        /// Asks for one tag or more.
+        /// Requires at least one tag.
         #[serde(default)]
         at_least_one: bool,
-        /// Ends the text with the first tag.
+        /// Ends the text after the first tag.
         #[serde(default)]
         stop_after_first: bool,
     },
 }
 
-/// Something between two texts.
+/// A format between two texts.
 #[derive(Debug, Deserialize)]
 pub struct Tag {
-    /// The text before it.
+    /// Text that comes before the format.
     pub begin: String,
-    /// What it is.
+    /// Format of the text between them.
     pub content: Box<Format>,
-    /// The text behind it.
+    /// Text that comes after the format.
     pub end: String,
 }
 
-/// The schema of one whose parts fit to its triggers.
+/// Makes the schema of a structural tag whose parts fit its triggers.
 fn shown() -> Value {
     let part = json!({
         "type": "object", "required": ["begin"],

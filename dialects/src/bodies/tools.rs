@@ -11,52 +11,52 @@ use crate::{limits::MAX_TOOLS, schema::Plain};
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Tools {
-    /// The functions that the model may call, for the template and the tool parser.
+    /// Functions that the model may call. The template and the tool parser read them.
     #[schemars(schema_with = "tools")]
     pub tools: Option<Vec<Value>>,
-    /// Decides if the model calls a function, and which.
+    /// Choice of a function: whether the model calls one, and which.
     #[schemars(schema_with = "choice")]
     pub tool_choice: Option<Value>,
-    /// Allows several calls in one answer; true when left out.
+    /// Allows several calls in one answer; the default is true.
     pub parallel_tool_calls: Option<bool>,
-    /// The form that `tools` had before: functions without the object around them. The answer has a `function_call`, and at most one.
+    /// Earlier form of `tools`: functions without an object around them. The answer has at most one `function_call`.
     #[schemars(length(max = MAX_TOOLS), extend("items" = function(), "x-beyond" = true))]
     pub functions: Option<Vec<Value>>,
-    /// The form that `tool_choice` had before.
+    /// Earlier form of `tool_choice`, for `functions`.
     #[schemars(schema_with = "call", extend("x-beyond" = true))]
     pub function_call: Option<Value>,
-    /// The template's variable of this name; `none` also sets its `enable_thinking` to false, and the others to true.
+    /// Variable `reasoning_effort` of the template. `none` also sets its `enable_thinking` to false, other efforts to true.
     #[schemars(extend("enum" = EFFORTS))]
     pub reasoning_effort: Option<String>,
-    /// The template's variable of this name.
+    /// Variable `enable_thinking` of the template.
     pub enable_thinking: Option<bool>,
-    /// `type` is `enabled`, `disabled` or `adaptive`; `budget_tokens` is the same as `thinking_token_budget`.
+    /// Reasoning in Anthropic's form: `type` is `enabled`, `disabled` or `adaptive`; `budget_tokens` sets `thinking_token_budget`.
     #[schemars(extend("x-words" = "an object"))]
     pub thinking: Option<Thinking>,
-    /// Maximum number of tokens of reasoning; -1 is without bound.
+    /// Maximum number of tokens of reasoning; -1 is no limit.
     #[schemars(range(min = -1, max = u32::MAX))]
     pub thinking_token_budget: Option<i64>,
 }
 
-/// Efforts of reasoning.
+/// Names of reasoning efforts, in ascending order.
 pub(crate) const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
-/// Names that clients of different servers know the budget under.
+/// Names of the reasoning budget in clients of other servers.
 pub const PLAIN: &[Plain] = &plain! {
-    /// The same.
+    /// Alternative name of `thinking_token_budget`, the reasoning limit.
     "thinking_budget_tokens": Alias("thinking_token_budget"),
-    /// The same.
+    /// Alternative name of `thinking_token_budget`, the reasoning limit.
     "thinking_budget": Alias("thinking_token_budget"),
-    /// The same.
+    /// Alternative name of `thinking_token_budget`, the reasoning limit.
     "reasoning_budget_tokens": Alias("thinking_token_budget"),
-    /// The same.
+    /// Alternative name of `thinking_token_budget`, the reasoning limit.
     "reasoning_budget": Alias("thinking_token_budget"),
 };
 
-/// Reasoning as Anthropic has it.
+/// Settings of reasoning in Anthropic's form.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Thinking {
-    /// Value of the template's `enable_thinking`; `adaptive` leaves it.
+    /// Value of the template's `enable_thinking`; `adaptive` does not set it.
     #[serde(rename = "type")]
     #[schemars(with = "String", extend("enum" = ["enabled", "disabled", "adaptive"]))]
     pub kind: ThinkingKind,
@@ -64,15 +64,15 @@ pub struct Thinking {
     pub budget_tokens: Option<u32>,
 }
 
-/// Kinds of reasoning.
+/// The kinds of reasoning in Anthropic's form.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThinkingKind {
-    /// The model reasons.
+    /// Reasoning is on: `enable_thinking` is true.
     Enabled,
-    /// It does not.
+    /// Reasoning is off: `enable_thinking` is false.
     Disabled,
-    /// The other fields.
+    /// Other fields decide about reasoning.
     Adaptive,
 }
 
@@ -86,8 +86,8 @@ fn function() -> Value {
     })
 }
 
-/// A list of tools of which the model is offered those of these forms. Those of the provider, whose
-/// types these are or begin like these, are left out.
+/// Makes the schema of a list of tools, from which the model gets those of the given forms. Tools of the provider are left out; `of_provider` has their types
+/// or the prefixes of these.
 pub(crate) fn offered(mut forms: Vec<Value>, types: &str, of_provider: &[&str]) -> Value {
     let shown = alone(&forms[0]);
     forms.push(json!({ "type": "object", "x-tags": of_provider }));
@@ -99,7 +99,7 @@ pub(crate) fn offered(mut forms: Vec<Value>, types: &str, of_provider: &[&str]) 
     })
 }
 
-/// A list of at most one tool: no schema says that the names of several differ.
+/// Makes the schema of a list of at most one tool. No schema can require that the names of several differ.
 fn alone(tool: &Value) -> Value {
     json!({ "type": "array", "maxItems": 1, "items": tool })
 }
@@ -122,7 +122,7 @@ pub(crate) fn choice(_: &mut SchemaGenerator) -> Schema {
     } });
     json_schema!({
         "x-words": "`none`, `auto`, `required`, or an object that names a function or lists those that are allowed",
-        // A call can be demanded, too, if the request has the tool.
+        // A call can also be required, but only if the request has the tool.
         "x-shown": { "type": "string", "enum": ["none", "auto"] },
         "anyOf": [
             { "type": "string", "enum": ["none", "auto", "required"] },

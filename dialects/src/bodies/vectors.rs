@@ -10,146 +10,146 @@ use crate::{
     schema::Plain,
 };
 
-/// Fields of embeddings.
+/// Fields of OpenAI's `embeddings`, which makes vectors.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Embeddings {
-    /// The name of the graph that answers.
+    /// Name of the graph that answers.
     #[schemars(length(min = 1))]
     pub model: Option<String>,
-    /// The texts. One that is too long for the model is refused with its count of tokens, unless the node has `truncate: true`.
+    /// Texts to embed. A text that is too long for the model is refused with its number of tokens, unless the node has `truncate: true`.
     #[schemars(schema_with = "shapes::texts")]
     pub input: ReadApart,
-    /// Form of vectors: numbers, or base64 of 32-bit floats, the lowest byte first.
+    /// Form of vectors: numbers, or Base64 of little-endian 32-bit floats.
     #[schemars(extend("enum" = ["float", "base64"]))]
     pub encoding_format: Option<String>,
-    /// The first so many numbers of each vector, made of length 1 again, where the node has `allow_dimensions: true`. The model's own number is always right.
+    /// Number of values that each vector keeps from its start; it is then scaled to length 1 again. Requires `allow_dimensions: true` on the node. The model's
+    /// own number is always allowed.
     #[schemars(range(min = 1), extend("x-beyond" = true))]
     pub dimensions: Option<u32>,
-    /// Cuts each text to its first so many tokens, with the one that ends every text; with -1 to those that the model reads.
+    /// Number of tokens that each text keeps from its start, including the one that ends every text; -1 is the model's maximum.
     #[schemars(schema_with = "shapes::truncation", extend("x-beyond" = true))]
     pub truncate_prompt_tokens: Option<i64>,
 }
 
-/// The others of embeddings.
+/// Fields of `embeddings` that need no reading.
 pub const EMBEDDINGS: &[Plain] = &plain! {
     /// Texts are cut at their end.
     "truncation_side": Only(&[r#""right""#]),
-    /// Without effect.
+    /// Has no effect; accepted for compatibility.
     "user": Idle("string"),
 };
 
-/// Fields of embeddings that pooling has, too.
+/// Fields of embeddings that pooling also lists.
 pub const LISTED: &[&str] = &["model", "input", "encoding_format", "dimensions"];
 
-/// The others of pooling.
+/// Fields of `pooling` that need no reading.
 pub const POOLING: &[Plain] = &plain! {
-    /// Each text has one vector.
+    /// Each text has exactly one vector.
     "task": Only(&[r#""embed""#]),
 };
 
-/// Fields of vLLM's score.
+/// Fields of vLLM's `score` requests.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Score {
-    /// The name of the graph that answers.
+    /// Name of the graph that answers.
     #[schemars(length(min = 1))]
     pub model: Option<String>,
-    /// The question, or one for each text of `text_2`.
+    /// Question, or one question for each text of `text_2`.
     #[schemars(schema_with = "compared", extend("x-shown" = json!({ "type": "string" })))]
     pub text_1: Option<Text<String>>,
-    /// The texts that should answer it.
+    /// Texts that should answer the question.
     #[schemars(schema_with = "compared")]
     pub text_2: Option<Text<String>>,
-    /// As in rerank.
+    /// Number of tokens that each text keeps, as in `rerank`.
     #[schemars(schema_with = "shapes::truncation", extend("x-beyond" = true))]
     pub truncate_prompt_tokens: Option<i64>,
 }
 
-/// The others of score.
+/// Fields of `score` that need no reading.
 pub const SCORE: &[Plain] = &plain! {
-    /// The same as `text_1`.
+    /// Alternative name of `text_1`, the question.
     "data_1": Alias("text_1"),
-    /// The same as `text_1`.
+    /// Alternative name of `text_1`, the question.
     "queries": Alias("text_1"),
-    /// The same as `text_2`.
+    /// Alternative name of `text_2`, the texts.
     "data_2": Alias("text_2"),
-    /// The same as `text_2`.
+    /// Alternative name of `text_2`, the texts.
     "documents": Alias("text_2"),
-    /// The same as `text_2`.
+    /// Alternative name of `text_2`, the texts.
     "items": Alias("text_2"),
     /// Texts are cut at their end.
     "truncation_side": Only(&[r#""right""#]),
-    /// Scores are from 0 to 1.
+    /// Scores are always from 0 to 1.
     "use_activation": Only(&["true"]),
 };
 
-/// The texts of a comparison.
+/// Makes the schema of the texts of a comparison.
 fn compared(_: &mut SchemaGenerator) -> Schema {
     let text = json!({ "type": "string" });
     let texts = json!({ "type": "array", "items": text, "minItems": 1, "maxItems": MAX_DOCUMENTS, "x-entries": "texts" });
     json_schema!({ "x-kind": "a string or an array of strings", "anyOf": [text, texts] })
 }
 
-/// Fields of Cohere's embed.
+/// Fields of Cohere's `embed` requests.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Embed {
-    /// The name of the graph that answers.
+    /// Name of the graph that answers.
     #[schemars(length(min = 1))]
     pub model: Option<String>,
-    /// The texts, as `input` of `embeddings`.
+    /// Texts to embed, as in `input` of `embeddings`.
     #[schemars(length(min = 1, max = MAX_TEXTS))]
     pub texts: Option<Vec<String>>,
-    /// Form of vectors, each under its name: `float`, which is meant where nothing is said, and `base64`.
+    /// Forms of vectors, each under its own name in the answer: `float`, the default, and `base64`.
     #[schemars(schema_with = "types")]
     pub embedding_types: Vec<String>,
-    /// As `dimensions` of `embeddings`.
+    /// Number of dimensions, as in `embeddings`.
     #[schemars(range(min = 1), extend("x-beyond" = true))]
     pub output_dimension: Option<u32>,
-    /// Cuts a text that is too long at its end, or refuses it; without it as the node has it.
+    /// Cuts the end of a text that is too long, or refuses the text; the default is the node's setting.
     #[schemars(extend("enum" = ["NONE", "END"]))]
     pub truncate: Option<String>,
-    /// Without effect: texts are read as they are.
+    /// Has no effect: texts are embedded unchanged.
     #[schemars(extend("enum" = ["search_document", "search_query", "classification", "clustering"]))]
     pub input_type: Option<String>,
 }
 
-/// The others of embed.
+/// Fields of Cohere's `embed` that need no reading.
 pub const EMBED: &[Plain] = &plain! {
-    /// Inputs are text.
+    /// Only texts can be embedded.
     "images": Only(&["[]"]),
-    /// Texts are in `texts`.
+    /// The texts are in `texts`.
     "inputs": Only(&["[]"]),
 };
 
-/// Fields of rerank.
+/// Fields of `rerank`, which ranks documents.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Rerank {
-    /// The name of the graph that answers.
+    /// Name of the graph that answers.
     #[schemars(length(min = 1))]
     pub model: Option<String>,
     /// Question that the documents should answer.
     pub query: Option<String>,
-    /// Strings, or objects with a `text`; all of one kind.
+    /// Documents: strings, or objects with a `text`, all of the same kind.
     #[schemars(length(min = 1, max = MAX_DOCUMENTS), extend("x-shown" = documents()))]
     pub documents: Option<Vec<Document>>,
-    /// Maximum number of results; all without it.
+    /// Maximum number of results; the default is all.
     #[schemars(range(min = 1))]
     pub top_n: Option<u32>,
-    /// Adds each result's document.
+    /// Adds the document of each result.
     pub return_documents: bool,
-    /// Maximum number of pieces of a document that is too long for the model beside the query; all
-    /// without it.
+    /// Maximum number of pieces into which a document is split that is too long beside the query; the default is no limit.
     #[schemars(range(min = 1))]
     pub max_chunks_per_doc: Option<u32>,
-    /// Cuts each document, so that it takes at most so many tokens beside the query; with -1 those that the model reads.
+    /// Number of tokens to which each document is cut beside the query; -1 is the model's maximum.
     #[schemars(schema_with = "shapes::truncation", extend("x-beyond" = true))]
     pub truncate_prompt_tokens: Option<i64>,
 }
 
-/// The others of rerank.
+/// Fields of `rerank` that need no reading.
 pub const RERANK: &[Plain] = &plain! {
     /// Documents are cut at their end.
     "truncation_side": Only(&[r#""right""#]),
@@ -165,20 +165,20 @@ fn types(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// A document to rank.
+/// A document to rank, as a string or in an object.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Document {
-    /// Its text.
+    /// Text of the document as a string.
     Text(String),
-    /// Its text in an object.
+    /// Text of the document in an object.
     Object {
-        /// The text.
+        /// Text of the document; other fields are ignored.
         text: String,
     },
 }
 
-/// The schema of documents of one kind.
+/// Makes the schema of documents of one kind.
 fn documents() -> Value {
     let text = json!({ "type": "string" });
     let object = json!({ "type": "object", "required": ["text"], "properties": { "text": text } });

@@ -1,5 +1,5 @@
-//! A body that is a JSON object, scanned once: where its fields are, and what is in those that were
-//! asked for.
+//! A body that is a JSON object, scanned once: the positions of its fields, and the values of
+//! requested fields.
 
 use std::{
     fmt,
@@ -14,23 +14,23 @@ use serde_json::{Value, value::RawValue};
 
 use super::{Allowance, INVALID_JSON, value::unreadable, without_mark};
 
-/// Maximum number of fields of a body, a hundred times as many as any endpoint knows: each takes
-/// some 200 bytes.
+/// Maximum number of fields of a body, a hundred times as many as any endpoint knows. Each takes
+/// about 200 bytes.
 pub const MAX_FIELDS: usize = 16_384;
 
-/// The part of a longer name that is kept: no field that means something is called so.
+/// Number of bytes that are kept of a longer name. No known field has such a name.
 const MAX_NAME_BYTES: usize = 128;
 
-/// Number of names in the `Debug` form.
+/// Maximum number of names in the `Debug` form.
 const MAX_SHOWN_NAMES: usize = 16;
 
-/// Longest text of a field that is read as a short one.
+/// Maximum size in bytes of the text of a short field.
 const MAX_SHORT_BYTES: usize = 256;
 
-/// The fields of a JSON object. A field becomes a value when it is first asked for; one that nobody
-/// asks for is only checked for being JSON. Of fields of one name, the last counts.
+/// The fields of a JSON object. A field becomes a value on first request. A field that nobody
+/// requests is only checked for valid JSON. If a name occurs several times, the last field wins.
 ///
-/// What is made of all fields is bounded by [`MAX_VALUES`](super::MAX_VALUES) and
+/// The values made of all fields together are bounded by [`MAX_VALUES`](super::MAX_VALUES) and
 /// [`MAX_DEPTH`](super::MAX_DEPTH).
 pub struct JsonBody {
     text: Bytes,
@@ -38,13 +38,13 @@ pub struct JsonBody {
     allowance: Arc<Allowance>,
 }
 
-/// A field's text, JSON in UTF-8, and the value of that once it was asked for.
+/// A field's text, JSON in UTF-8, and its value once requested.
 struct Field {
     text: Bytes,
     value: OnceLock<Value>,
 }
 
-/// Without what is in it: it can be long, and is a stranger's.
+/// Writes names only, because the contents can be long and come from a stranger.
 impl fmt::Debug for JsonBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.fields.keys().take(MAX_SHOWN_NAMES);
@@ -53,10 +53,10 @@ impl fmt::Debug for JsonBody {
 }
 
 impl JsonBody {
-    /// Scans a body once, without making values of what is in it.
+    /// Scans a body once, without making values of its contents.
     ///
     /// # Errors
-    /// If it is no JSON object, or one of more than [`MAX_FIELDS`] fields.
+    /// If it is not a JSON object, or has more than [`MAX_FIELDS`] fields.
     pub fn scan(mut text: Bytes) -> Result<Self> {
         let refused = |why: String| Error::invalid(why).with_code(INVALID_JSON);
         text.advance(text.len() - without_mark(&text).len());
@@ -70,7 +70,7 @@ impl JsonBody {
                 (false, ignored.map(|_| IndexMap::new()))
             }
             None => {
-                let why = "the body is empty; it has to be a JSON object";
+                let why = "the body is empty; it must be a JSON object";
                 return Err(refused(why.to_owned()));
             }
         };
@@ -81,7 +81,7 @@ impl JsonBody {
                 allowance: Arc::default(),
             }),
             Ok(_) => Err(refused("the body is not a JSON object".to_owned())),
-            // The one error that is not about the JSON.
+            // The only error that does not concern the JSON.
             Err(error) if error.is_data() => {
                 let why = format!("the body has more than {MAX_FIELDS} fields");
                 Err(Error::invalid(why).with_code("too_many_fields"))
@@ -90,18 +90,18 @@ impl JsonBody {
         }
     }
 
-    /// The body that a value is when it is written.
+    /// Makes a body from a value.
     ///
     /// # Errors
-    /// As [`scan`](Self::scan).
+    /// Those of [`scan`](Self::scan).
     pub fn of_value(value: &Value) -> Result<Self> {
         Self::scan(value.to_string().into())
     }
 
-    /// A field's value, unless there is none or it is `null`.
+    /// Returns a field's value; `None` if there is none or it is `null`.
     ///
     /// # Errors
-    /// If the field is nested too deep or has too many values.
+    /// If the field is nested too deeply or has too many values.
     pub fn get(&self, name: &str) -> Result<Option<&Value>> {
         let Some(field) = self.field(name) else {
             return Ok(None);
@@ -114,35 +114,35 @@ impl JsonBody {
         Ok(Some(field.value.get_or_init(|| value)))
     }
 
-    /// A field's value where its text is short: for fields that are numbers, names or switches if
-    /// they are right.
+    /// Returns a field's value if its text is short, as valid numbers, names and switches are.
     pub fn short(&self, name: &str) -> Option<&Value> {
         self.text(name)
             .filter(|text| text.len() <= MAX_SHORT_BYTES)?;
         self.get(name).ok()?
     }
 
-    /// Returns true if there is a field of this name that is not `null`.
+    /// Returns `true` if there is a field with this name that is not `null`.
     pub fn has(&self, name: &str) -> bool {
         self.field(name).is_some()
     }
 
-    /// The names of all fields, in the order of the body. Those of more than 128 bytes are cut.
+    /// Iterates over the names of all fields, in the order of the body. Names of more than 128
+    /// bytes are cut.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.fields.keys().map(|name| &**name)
     }
 
-    /// Allowance for values that are still to be made of the request's text.
+    /// Returns the allowance for further values made from the request's text.
     pub fn allowance(&self) -> Arc<Allowance> {
         Arc::clone(&self.allowance)
     }
 
-    /// The text of a field, JSON in UTF-8, unless there is none or it is `null`.
+    /// Returns the text of a field, JSON in UTF-8; `None` if there is no field or it is `null`.
     pub fn text(&self, name: &str) -> Option<&[u8]> {
         self.field(name).map(|field| &*field.text)
     }
 
-    /// The same body, without what was made of it. Both draw on one allowance.
+    /// Returns the same body without its values. Both share one allowance.
     #[must_use]
     pub fn as_sent(&self) -> Self {
         let fields = self.fields.iter();
@@ -155,14 +155,14 @@ impl JsonBody {
         }
     }
 
-    /// Puts a field in, or in the place of the one of its name.
+    /// Sets a field. It replaces one with the same name.
     pub fn insert(&mut self, name: &str, value: Value) {
         let text = value.to_string().into();
         let value = value.into();
         self.fields.insert(name.into(), Field { text, value });
     }
 
-    /// Puts a field in by its text, which is JSON. What is made of it draws on the allowance.
+    /// Sets a field by its text, which must be JSON. Its values count against the allowance.
     pub fn insert_text(&mut self, name: &str, text: Bytes) {
         self.fields.insert(name.into(), Field::from(text));
     }
@@ -171,12 +171,12 @@ impl JsonBody {
         self.fields.get(name).filter(|field| field.text != "null")
     }
 
-    /// The error of a text in a field that could not be read.
+    /// Makes the error of a text in a field that could not be read.
     pub fn unreadable(&self, name: &str, text: &[u8], error: &serde_json::Error) -> Error {
         unreadable(self.before(text), name, error)
     }
 
-    /// The text of the body before a part of it; nothing for another text.
+    /// Returns the text of the body before a part of it; empty for another text.
     fn before(&self, text: &[u8]) -> &[u8] {
         let begins = (text.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
         self.text.get(..begins).unwrap_or_default()
@@ -190,7 +190,7 @@ impl From<Bytes> for Field {
     }
 }
 
-/// Finds the fields of an object in the text that it is read from.
+/// Finds the fields of an object in its text.
 struct Fields<'a>(&'a Bytes);
 
 impl<'de> Visitor<'de> for Fields<'_> {
@@ -202,7 +202,7 @@ impl<'de> Visitor<'de> for Fields<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut fields = IndexMap::new();
-        // Those of one name included.
+        // Counts repeated names, too.
         let mut count = 0;
         while let Some(name) = map.next_key::<String>()? {
             let value: &'de RawValue = map.next_value()?;
@@ -242,8 +242,8 @@ mod tests {
     #[test]
     fn what_is_no_object_is_refused() {
         for (text, why) in [
-            ("", "the body is empty; it has to be a JSON object"),
-            (" \n", "the body is empty; it has to be a JSON object"),
+            ("", "the body is empty; it must be a JSON object"),
+            (" \n", "the body is empty; it must be a JSON object"),
             ("[1]", "the body is not a JSON object"),
             (
                 "5 6",

@@ -1,7 +1,7 @@
 //! Untrusted JSON: the body of a request, whose fields are parsed on demand, and bounded values.
 //!
-//! A `serde_json::Value` takes up to a hundred times the memory of its text. So none is made of a
-//! whole body, and what is made of one request's fields draws on one [`Allowance`].
+//! A `serde_json::Value` takes up to a hundred times the memory of its text. So no value is made of
+//! a whole body, and all values of one request's fields count against one [`Allowance`].
 
 mod body;
 mod value;
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 
 pub use value::{Allowance, MAX_DEPTH, MAX_VALUES};
 
-/// JSON without the byte order mark that some programs begin their files with.
+/// Removes the byte order mark with which some programs begin files.
 pub fn without_mark(json: &[u8]) -> &[u8] {
     json.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(json)
 }
 
-/// The value of a text that is JSON, without what is inside of it: no value is made of that.
+/// Returns the value of a JSON text without its contents, which are not read.
 ///
 /// # Errors
 /// If the text is a number that cannot be read.
@@ -29,5 +29,5 @@ pub fn outline(text: &[u8]) -> serde_json::Result<Value> {
     }
 }
 
-/// Code of errors about a text that is no JSON.
+/// Code of errors about text that is not JSON.
 pub const INVALID_JSON: &str = "invalid_json";

@@ -1,4 +1,4 @@
-//! Values of any shape, as many as a request may have.
+//! Values of any shape, limited in number for each request.
 
 use std::{
     fmt,
@@ -11,36 +11,36 @@ use serde_json::{Map, Value};
 
 use super::INVALID_JSON;
 
-/// Maximum number of JSON values that are made of the fields of one request, all together: a
-/// conversation of ten thousand messages has fewer. The smallest objects take 500 bytes, so they
-/// are bounded by some 16 MiB.
+/// Maximum number of JSON values made of the fields of one request together. A conversation of ten
+/// thousand messages has fewer. The smallest objects take 500 bytes, so the values take at most
+/// about 16 MiB.
 pub const MAX_VALUES: usize = 1 << 16;
 
-/// Deepest nesting of a field: what reads values goes down by recursion.
+/// Maximum nesting of a field. Readers of values are recursive.
 pub const MAX_DEPTH: usize = 100;
 
-/// Number of JSON values that a request may still have; below 0 once it has had too many.
+/// Number of JSON values that a request may still have. Negative after it has had too many.
 #[derive(Debug)]
 pub struct Allowance(AtomicIsize);
 
 impl Default for Allowance {
-    /// The allowance of a whole request.
+    /// Makes the allowance of a whole request.
     fn default() -> Self {
         Self(AtomicIsize::new(MAX_VALUES as isize))
     }
 }
 
 impl Allowance {
-    /// Reads a value whose text is that of the request's `field`, or inside of it.
+    /// Reads a value from text inside the request's `field`.
     ///
     /// # Errors
-    /// If the text cannot be read, is nested too deep or has too many values, each named with the
+    /// If the text cannot be read, is nested too deeply or has too many values. The error names the
     /// field.
     pub fn parse(&self, text: &[u8], field: &str) -> Result<Value> {
         self.parse_behind(&[], text, field)
     }
 
-    /// The same for a text that stands behind another one: errors tell places in both together.
+    /// Reads a value like [`Self::parse`]. Positions in errors count `before` and `text` together.
     pub(super) fn parse_behind(&self, before: &[u8], text: &[u8], field: &str) -> Result<Value> {
         let mut deserializer = serde_json::Deserializer::from_slice(text);
         let seed = Bounded {
@@ -51,7 +51,7 @@ impl Allowance {
             .deserialize(&mut deserializer)
             .and_then(|value| deserializer.end().map(|()| value));
         value.map_err(|error| {
-            // Other errors than those of `Bounded` are about the JSON.
+            // All errors except those of `Bounded` concern the JSON.
             let (why, code) = if !error.is_data() {
                 return unreadable(before, field, &error);
             } else if self.0.load(Relaxed) < 0 {
@@ -72,8 +72,8 @@ impl Allowance {
     }
 }
 
-/// The error of a field whose text, behind another one, could not be read. JSON has numbers and
-/// characters that no reader takes, so the text may well be JSON.
+/// Makes the error of a field whose text, after another one, could not be read. The text may be
+/// valid JSON, because JSON has numbers and characters that no reader accepts.
 pub(super) fn unreadable(before: &[u8], field: &str, error: &serde_json::Error) -> Error {
     let (mut line, mut column) = (error.line(), error.column());
     let said = error.to_string();
@@ -91,7 +91,7 @@ pub(super) fn unreadable(before: &[u8], field: &str, error: &serde_json::Error) 
         .with_code(INVALID_JSON)
 }
 
-/// Reads one value and what is inside of it, so many levels deep.
+/// Reads one value with its contents, to a limited number of levels.
 #[derive(Copy, Clone)]
 struct Bounded<'a> {
     allowance: &'a Allowance,
@@ -110,7 +110,8 @@ impl<'de> DeserializeSeed<'de> for Bounded<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        // Fields are read one after the other; nothing else depends on the order.
+        // Relaxed suffices: fields are read one after the other, and nothing else depends on the
+        // order.
         if self.allowance.0.fetch_sub(1, Relaxed) <= 0 {
             return Err(D::Error::custom("too many values"));
         }
@@ -162,7 +163,7 @@ impl<'de> Visitor<'de> for Bounded<'_> {
         let inner = self.inner()?;
         let mut fields = Map::new();
         while let Some(name) = map.next_key::<String>()? {
-            // Of fields of one name, the last counts.
+            // If a name occurs several times, the last field wins.
             fields.insert(name, map.next_value_seed(inner)?);
         }
         Ok(Value::Object(fields))

@@ -1,4 +1,4 @@
-//! Checks values against the schema of their field.
+//! Checks of values against the schema of their field.
 
 use std::fmt::Display;
 
@@ -10,14 +10,14 @@ use crate::error::{
     at_most, code, invalid, missing, shown, unsupported, whole, written, wrong_type,
 };
 
-/// The pattern of a name.
+/// Pattern of a tool's or schema's name.
 pub const NAME: &str = "^[a-zA-Z0-9_-]{1,64}$";
-/// The pattern of a text that is not white space alone.
+/// Pattern of a text that is not only white space.
 pub const NOT_BLANK: &str = "\\S";
-/// The pattern of a token id as a key.
+/// Pattern of a token id as a key.
 pub const ID: &str = "^[0-9]+$";
 
-/// Checks a value, and writes whole numbers without a fraction where the schema has integers.
+/// Checks a value. Writes whole numbers without a fraction if the schema has integers.
 ///
 /// # Errors
 /// Names the place that is wrong.
@@ -54,8 +54,8 @@ fn not_allowed(schema: &Value, value: &Value, path: &dyn Display) -> graphmill_e
     invalid(path, message)
 }
 
-/// Checks a value of which there are several forms: against the one that it is, or else that has its
-/// type, or its `type`.
+/// Checks a value that may have several forms: against the form that it has, or else the one with
+/// its type or `type`.
 fn check_branches(
     value: &mut Value,
     branches: &[Value],
@@ -81,15 +81,15 @@ fn check_branches(
         }
     }
     let form = tagged(value, branches, schema, path)?;
-    // Nothing of an object that is left out is checked.
+    // An object that is left out is not checked.
     match form.get("x-tags") {
         Some(_) => Ok(()),
         None => check(value, form, path),
     }
 }
 
-/// The values of `type` that an object of this form has. One that ends in `*` stands for all that
-/// begin like it.
+/// Returns the values of `type` for objects of this form. A value that ends in `*` means all types
+/// with this prefix.
 fn tags(branch: &Value) -> Option<impl Iterator<Item = &str>> {
     let tag = &branch["properties"]["type"];
     let only = tag.get("const").map(std::slice::from_ref);
@@ -99,7 +99,7 @@ fn tags(branch: &Value) -> Option<impl Iterator<Item = &str>> {
     Some(tags.iter().filter_map(Value::as_str))
 }
 
-/// The form that the `type` of an object names.
+/// Returns the form that the `type` of an object names.
 fn tagged<'a>(
     value: &Value,
     branches: &'a [Value],
@@ -132,7 +132,7 @@ fn tagged<'a>(
     })
 }
 
-/// Returns true if a value has the type of a schema, however large it is.
+/// Returns `true` if a value has the type of a schema, whatever its size.
 pub(crate) fn has_type(value: &Value, schema: &Value) -> bool {
     let is = |kind: &Value| match kind.as_str() {
         Some("null") => value.is_null(),
@@ -151,7 +151,7 @@ pub(crate) fn has_type(value: &Value, schema: &Value) -> bool {
     }
 }
 
-/// Equal, where 1 and 1.0 are.
+/// Returns `true` if two values are equal; 1 equals 1.0.
 fn equal(left: &Value, right: &Value) -> bool {
     left == right || (left.is_number() && left.as_f64() == right.as_f64())
 }
@@ -216,7 +216,7 @@ fn check_list(list: &mut [Value], schema: &Value, path: &dyn Display) -> Result<
             return Err(wrong_type(path, &kinds(schema), &list));
         }
         let mut both = list.iter_mut().zip(pair);
-        // What is wrong in a pair is wrong with the pair.
+        // A mistake in a pair is reported for the whole pair.
         return both.try_for_each(|(value, schema)| check(value, schema, path));
     }
     let Some(item) = schema.get("items") else {
@@ -251,7 +251,7 @@ fn check_object(fields: &mut Map<String, Value>, schema: &Value, path: &dyn Disp
         }
         let path = format_args!("{path}.{name}");
         if schema["propertyNames"]["pattern"] == ID && name.parse::<i32>().is_err() {
-            return Err(invalid(path, "must have a token id for a key"));
+            return Err(invalid(path, "must have token ids as keys"));
         }
         match other.get("const") {
             Some(only) if equal(only, value) => {}

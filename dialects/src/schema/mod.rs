@@ -1,11 +1,11 @@
-//! Bodies of endpoints: a schema for each field, made of the structs that hold
-//! what was read, and of lists of fields that need no reading.
+//! Bodies of endpoints: a schema for each field, made from the structs that hold the values and
+//! from lists of fields that need no reading.
 //!
-//! Beside the words of JSON Schema, these have a meaning here: `x-words` describes a field to a
-//! person, `x-own` leaves reading and checking it to its own reader, `x-shown` is the schema of the
-//! values that are accepted whatever the model, `x-beyond` says that no schema describes these,
-//! `x-usual` is the `type` of an object that has none, `x-needs` is the switch without which a field
-//! is refused, `x-tags` lists the `type`s of objects that are left out.
+//! Schemas have additional keywords: `x-words` describes a field for people; `x-own` leaves the
+//! field to its own reader; `x-shown` is the schema of values that are accepted whatever the model;
+//! `x-beyond` means that no schema describes these; `x-usual` is the `type` of an object without
+//! one; `x-needs` is the switch that a field requires; `x-tags` lists the `type`s of objects that
+//! are left out.
 
 mod check;
 mod words;
@@ -26,32 +26,32 @@ use crate::bodies;
 /// The fields of an endpoint, each with its schema.
 #[derive(Debug, Default)]
 pub struct Endpoint {
-    /// The end of its path, which is its name: `chat/completions`.
+    /// Name of the endpoint, the end of its path: `chat/completions`.
     pub name: &'static str,
-    /// Its fields, in the order of the documentation.
+    /// Fields in the order of the documentation.
     pub fields: IndexMap<String, Value>,
-    /// Fields that it has in common with another endpoint, which documents them.
+    /// Fields shared with another endpoint, which documents them.
     others: IndexMap<String, Value>,
-    /// Other names of fields, each with the field that it means.
+    /// Alternative names of fields, each with the name of the field.
     pub(crate) aliases: Vec<(&'static str, &'static str)>,
-    /// An endpoint whose fields are refused rather than ignored.
+    /// Endpoint whose fields are refused instead of ignored.
     pub(crate) akin: Option<&'static str>,
 }
 
-/// A field that no struct holds.
+/// A field that no struct holds. Its last text is its documentation.
 #[derive(Clone, Copy, Debug)]
 pub enum Plain {
     /// Another name of a field.
     Alias(&'static str, &'static str, &'static str),
-    /// One of these values, written in JSON, which ask for what is done anyway; others ask for what
-    /// cannot be done.
+    /// Some allowed values, written in JSON, which ask for the standard behavior. Other values are
+    /// not supported.
     Only(&'static str, &'static [&'static str], &'static str),
     /// A value of this type, without effect.
     Idle(&'static str, &'static str, &'static str),
 }
 
 impl Endpoint {
-    /// An endpoint without fields.
+    /// Makes an endpoint without fields.
     pub fn new(name: &'static str) -> Self {
         Self {
             name,
@@ -72,8 +72,8 @@ impl Endpoint {
         self
     }
 
-    /// Adds the fields of another endpoint but those that are already there and some others. Those
-    /// to list are documented here, too.
+    /// Adds the fields of another endpoint, except those already there and those in `without`. The
+    /// fields in `listed` are documented here, too.
     #[must_use]
     pub fn beside(mut self, other: &Self, listed: &[&str], without: &[&str]) -> Self {
         for (name, schema) in other.fields.iter().chain(&other.others) {
@@ -116,7 +116,7 @@ impl Endpoint {
         self
     }
 
-    /// Refuses the fields of another endpoint where they ask for something.
+    /// Refuses the fields of another endpoint, unless their values ask for nothing.
     pub(crate) fn akin(self, other: &'static str) -> Self {
         Self {
             akin: Some(other),
@@ -124,19 +124,19 @@ impl Endpoint {
         }
     }
 
-    /// The schema of a field.
+    /// Returns the schema of a field.
     pub(crate) fn field(&self, name: &str) -> Option<&Value> {
         self.fields.get(name).or_else(|| self.others.get(name))
     }
 
-    /// The names of its fields.
+    /// Iterates over the names of the documented fields.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.fields.keys().map(String::as_str)
     }
 }
 
-/// Makes a derived schema that of a value: without null, which is the same as no field, and with the
-/// bounds of its type.
+/// Converts a derived schema to that of a value: without null, which equals a missing field, and
+/// with the bounds of its type.
 fn tidy(schema: &mut Schema) {
     let Some(fields) = schema.as_object_mut() else {
         return;
@@ -176,19 +176,19 @@ fn without_null(fields: &mut Map<String, Value>) {
     }
 }
 
-/// All endpoints, in the order of the documentation.
+/// Iterates over all endpoints in the order of the documentation.
 pub fn endpoints() -> impl Iterator<Item = &'static Endpoint> {
     static ALL: LazyLock<Vec<Endpoint>> = LazyLock::new(bodies::all);
     ALL.iter()
 }
 
-/// The endpoint of this name.
+/// Returns the endpoint with this name.
 pub fn endpoint(name: &str) -> Option<&'static Endpoint> {
     endpoints().find(|endpoint| endpoint.name == name)
 }
 
-/// Returns true if a field of this name is a number, or true or false, where that is not told by
-/// how it is written: in a form.
+/// Returns `true` if a field with this name is a number or boolean, which a form does not show by
+/// its notation.
 pub fn is_value(name: &str) -> bool {
     let is = |schema: &Value| {
         let can = |value: Value| has_type(&value, schema);

@@ -1,8 +1,8 @@
-//! Schemas in words, for errors and for the reference.
+//! Descriptions of schemas, for errors and for the reference.
 
 use serde_json::Value;
 
-/// Describes what a field takes: `between 0 and 2`.
+/// Describes the values of a field: `between 0 and 2`.
 pub fn words(schema: &Value) -> String {
     if let Some(words) = schema["x-words"].as_str() {
         return words.to_owned();
@@ -53,7 +53,7 @@ pub fn words(schema: &Value) -> String {
     }
 }
 
-/// The types of a schema: `a string or an array`.
+/// Describes the types of a schema: `a string or an array`.
 pub(crate) fn kinds(schema: &Value) -> String {
     if let Some(words) = schema["x-kind"].as_str() {
         return words.to_owned();
@@ -79,7 +79,7 @@ pub(crate) fn kinds(schema: &Value) -> String {
     }
 }
 
-/// The forms of a value that has several.
+/// Returns the forms of a value that may have several.
 pub(super) fn branches(schema: &Value) -> Option<&Vec<Value>> {
     schema["anyOf"].as_array().or(schema["oneOf"].as_array())
 }

@@ -1,4 +1,4 @@
-//! A node of a graph that is being built, as far as it is known.
+//! A node under construction.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use super::{
     wire::Name,
 };
 
-/// A port of a node or graph and what is connected to it.
+/// A port of a node or graph, with the stream or side packet connected to it.
 #[derive(Debug)]
 pub(super) struct Port {
     pub(super) tag: String,
@@ -20,7 +20,7 @@ pub(super) struct Port {
 }
 
 impl Port {
-    /// The port `TAG`, `TAG:1`, `:1` or, without a tag, the empty text.
+    /// Parses `TAG`, `TAG:1`, `:1` or, for a port without a tag, the empty text.
     pub(super) fn new(port: &str, name: Rc<Name>) -> Self {
         let (tag, index) = port.split_once(':').unwrap_or((port, "0"));
         Self {
@@ -30,7 +30,7 @@ impl Port {
         }
     }
 
-    /// The name as a graph file writes it.
+    /// Returns the port with its stream, as a graph file writes it.
     pub(super) fn text(&self) -> String {
         match (self.tag.as_str(), self.index) {
             ("", _) => self.name.to_string(),
@@ -44,17 +44,17 @@ impl Port {
     }
 }
 
-/// What is known of a node so far.
+/// A node under construction: the fields that have been set so far.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) calculator: String,
     pub(super) name: Option<String>,
-    /// By group.
+    /// Connected ports, indexed by [`Group`].
     pub(super) ports: [Vec<Port>; 4],
-    /// The inputs that close a loop.
+    /// Inputs that close a loop.
     pub(super) back_edges: Vec<String>,
     pub(super) options: Option<Field>,
-    /// The other fields of the node.
+    /// Fields other than those above.
     pub(super) settings: Vec<Field>,
 }
 
@@ -70,12 +70,12 @@ impl Draft {
         }
     }
 
-    /// What to call it in messages.
+    /// Returns the node's name for messages: its own or its calculator's.
     pub(super) fn label(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.calculator)
     }
 
-    /// The fields of the node, as a file has them.
+    /// Writes the node's fields in the order of a graph file.
     pub(super) fn fields(&mut self) -> Vec<Field> {
         let mut fields = Vec::new();
         fields.extend(self.name.as_ref().map(|name| field("name", text(name))));
@@ -104,7 +104,9 @@ impl Draft {
         fields
     }
 
-    /// Ports without a tag are numbered by their order in a file, which a gap would shift.
+    /// Finds a gap in the numbers of ports without a tag. A file numbers these ports by their
+    /// order, so a
+    /// gap would shift them. Returns the message.
     pub(super) fn gap(&self) -> Option<String> {
         self.ports.iter().find_map(|ports| {
             let untagged = || ports.iter().filter(|port| port.tag.is_empty());
@@ -118,7 +120,7 @@ impl Draft {
     }
 }
 
-/// What to call the output of a node: after the node and the port.
+/// Derives a name for an output from its node and port.
 pub(super) fn base(node: &str, port: &Port) -> String {
     let node = node.strip_suffix("Calculator").unwrap_or(node);
     let mut name = String::new();

@@ -5,18 +5,18 @@ use graphmill_grammar::ast::{
     Field, Literal, Message, Name, NameKind, Number, Radix, StringValue, ValueKind,
 };
 
-/// A field with a plain name.
+/// Makes a field with a plain name.
 pub(super) fn field(name: impl Into<String>, value: ValueKind) -> Field {
     named(NameKind::Plain(name.into()), value)
 }
 
-/// `[mediapipe.<type_name>.ext] { .. }`.
+/// Makes a field of the form `[mediapipe.<type_name>.ext] { .. }`.
 pub(super) fn extension(type_name: &str, fields: Vec<Field>) -> Field {
     let name = NameKind::Extension(format!("mediapipe.{type_name}.ext"));
     named(name, message(fields))
 }
 
-/// `[type.googleapis.com/<type_name>] { .. }`.
+/// Makes a field of the form `[type.googleapis.com/<type_name>] { .. }`.
 pub(super) fn any(type_name: String, fields: Vec<Field>) -> Field {
     let prefix = "type.googleapis.com".to_owned();
     named(NameKind::Any { prefix, type_name }, message(fields))
@@ -37,7 +37,7 @@ pub(super) fn message(fields: Vec<Field>) -> ValueKind {
     ValueKind::Message(root(fields))
 }
 
-/// The message that a file is.
+/// Makes the top-level message of a file.
 pub(super) fn root(fields: Vec<Field>) -> Message {
     Message {
         fields,
@@ -87,13 +87,13 @@ pub(super) fn float(value: f64) -> ValueKind {
     }
 }
 
-/// Several values of one name, which the format writes one after the other.
+/// Makes one field per value, all with this name: the format writes repeated fields this way.
 pub(super) fn repeated(name: &str, values: impl IntoIterator<Item = ValueKind>) -> Vec<Field> {
     let fields = values.into_iter().map(|value| field(name, value));
     fields.collect()
 }
 
-/// Whether the format can write a field of this name.
+/// Returns `true` if the format can write a field of this name.
 pub(super) fn is_field_name(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes

@@ -1,8 +1,8 @@
 //! Graphs made by a program instead of a file.
 //!
-//! A [`GraphBuilder`] is told nodes and connections and writes the graph as a file would say it.
-//! Plans are compiled from that text, so that a graph means the same whether it was written or
-//! built, and diagnostics show the part they are about.
+//! A [`GraphBuilder`] collects nodes and connections and writes them as the text of a graph file.
+//! Plans are compiled from that text. So a graph means the same whether it was written or built,
+//! and diagnostics show the part at fault.
 //!
 //! ```
 //! use graphmill_engine::{
@@ -74,14 +74,14 @@ use draft::{Draft, Port};
 use message::{boolean, field, integer, repeated, root, text};
 use wire::Name;
 
-/// What the text of a built graph is called in diagnostics.
+/// File name of a built graph in diagnostics.
 const FILE: &str = "built.pbtxt";
 
-/// A graph in the making. Its methods take `&self`, so that nodes and wires can be held and
+/// A graph under construction. Its methods take `&self`, so that nodes and wires can be held and
 /// connected in any order.
 ///
-/// Streams and side packets get the name that the graph's border gives them, or one after the
-/// output they come from.
+/// A stream or side packet is named by the graph's inputs and outputs, or else after the node
+/// output that produces it.
 #[derive(Debug, Default)]
 pub struct GraphBuilder {
     state: RefCell<State>,
@@ -94,11 +94,11 @@ struct State {
     sides: Vec<Port>,
     output_sides: Vec<Port>,
     nodes: Vec<Draft>,
-    /// The names of all streams and side packets.
+    /// Names of all streams and side packets.
     names: Vec<Rc<Name>>,
-    /// The graph's other fields.
+    /// Fields of the graph itself, such as its executors.
     settings: Vec<Field>,
-    /// The calculators that were named by their types.
+    /// Calculators named by their Rust types.
     registrations: Vec<Registration>,
     problems: Vec<String>,
 }
@@ -110,7 +110,7 @@ impl fmt::Debug for State {
 }
 
 impl GraphBuilder {
-    /// A graph of nothing.
+    /// Makes a graph without nodes, inputs and outputs.
     pub fn new() -> Self {
         Self::default()
     }
@@ -120,17 +120,17 @@ impl GraphBuilder {
         Wire::new(self.border(|state| &mut state.inputs, port))
     }
 
-    /// Declares an input side packet, written as that of [`Self::input`].
+    /// Declares an input side packet, in the same form as [`Self::input`].
     pub fn side<T: ?Sized + PortType>(&self, port: &str) -> SideWire<T> {
         SideWire::new(self.border(|state| &mut state.sides, port))
     }
 
-    /// Declares that a stream is an output of the graph, and names it.
+    /// Declares a stream as an output of the graph and names it.
     pub fn output<T: ?Sized>(&self, port: &str, wire: &Wire<T>) {
         self.give_out(|state| &mut state.outputs, port, &wire.name);
     }
 
-    /// Declares that a side packet is an output of the graph, and names it.
+    /// Declares a side packet as an output of the graph and names it.
     pub fn output_side<T: ?Sized>(&self, port: &str, wire: &SideWire<T>) {
         self.give_out(|state| &mut state.output_sides, port, &wire.name);
     }
@@ -142,20 +142,20 @@ impl GraphBuilder {
         self.typed(Registration::of::<C>(), ports, &contract)
     }
 
-    /// Adds a node of an async calculator, which need not be registered.
+    /// Adds a node of an async calculator. The calculator need not be registered.
     pub fn async_node<C: AsyncCalculator>(&self) -> NodeBuilder<'_, C::Ports> {
         let mut contract = Contract::describing();
         let ports = C::contract(&mut contract, &C::Options::default());
         self.typed(Registration::of_async::<C>(), ports, &contract)
     }
 
-    /// Adds a node of a registered calculator or subgraph, by its name in graph files.
+    /// Adds a node by the name of a registered calculator or subgraph.
     pub fn node_named(&self, calculator: &str) -> NodeBuilder<'_> {
         let index = self.add(calculator);
         NodeBuilder::new(self, index, (), Default::default())
     }
 
-    /// Declares an executor with so many threads, for [`NodeBuilder::executor`].
+    /// Declares an executor with this many threads, for [`NodeBuilder::executor`].
     pub fn executor(&self, name: &str, threads: i32) {
         let options = message::extension(
             "ThreadPoolExecutorOptions",
@@ -169,22 +169,22 @@ impl GraphBuilder {
         self.set(field("executor", executor));
     }
 
-    /// Sets how many packets a queue takes before its producer waits; -1 is no limit.
+    /// Sets the number of packets in a queue at which its producer waits; -1 is no limit.
     pub fn max_queue_size(&self, packets: i32) {
         self.set(field("max_queue_size", integer(packets.into())));
     }
 
-    /// Says whether a deadlock by full queues is an error instead of a reason to let them grow.
+    /// Sets whether a deadlock caused by full queues is an error. By default the queues grow.
     pub fn report_deadlock(&self, report: bool) {
         self.set(field("report_deadlock", boolean(report)));
     }
 
-    /// Sets the name under which the graph can be a node of another.
+    /// Sets the name by which other graphs use this graph as a node.
     pub fn type_name(&self, name: &str) {
         self.set(field("type", text(name)));
     }
 
-    /// The graph as a file says it.
+    /// Writes the graph as the text of a graph file.
     pub fn text(&self) -> String {
         let mut state = self.state.borrow_mut();
         state.name_all();
@@ -202,8 +202,8 @@ impl GraphBuilder {
         format::print(&root(fields))
     }
 
-    /// Compiles the graph. Calculators that were named by their types are known, whatever the
-    /// environment's registry has. Warnings are logged.
+    /// Compiles the graph. Calculators named by their types need not be in the environment's
+    /// registry. Warnings are logged.
     pub fn compile(&self, environment: &Environment) -> Result<Arc<Plan>, BuildError> {
         let text = self.text();
         let state = self.state.borrow();
@@ -277,7 +277,7 @@ impl GraphBuilder {
         let mut state = self.state.borrow_mut();
         if let Err(known) = name.give(wanted) {
             let problem = format!(
-                "output `{wanted}` is called `{known}` already: what goes in or out twice passes a node in between"
+                "output `{wanted}` is already named `{known}`: a stream or side packet can be an input or output of the graph only once; put a node in between"
             );
             state.problems.push(problem);
         }
@@ -286,7 +286,7 @@ impl GraphBuilder {
 }
 
 impl State {
-    /// Gives a name to each stream and side packet that has none.
+    /// Names each stream and side packet that has no name yet.
     fn name_all(&mut self) {
         let mut taken: HashSet<String> = HashSet::new();
         let given = self.names.iter().filter(|name| name.is_given());
@@ -302,13 +302,13 @@ fn split(port: &str) -> (&str, &str) {
     port.rsplit_once(':').unwrap_or(("", port))
 }
 
-/// Why a built graph does not compile.
+/// The reasons why a built graph does not compile.
 pub struct BuildError {
-    /// What was wrong with the calls that built it.
+    /// Mistakes in the calls that built the graph.
     pub problems: Vec<String>,
-    /// The graph as text, and the files of its subgraphs.
+    /// Text of the graph and the files of its subgraphs.
     pub sources: SourceMap,
-    /// What is wrong with the graph.
+    /// Errors and warnings about the graph itself.
     pub diagnostics: Vec<Diagnostic>,
 }
 

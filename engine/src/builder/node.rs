@@ -1,4 +1,4 @@
-//! A node of a graph that is being built: its ports, options and settings.
+//! A node under construction: its ports, options and settings.
 
 use std::rc::Rc;
 
@@ -18,26 +18,26 @@ use super::{
     wire::{Fits, Name, SideWire, Wire},
 };
 
-/// A node of a [`GraphBuilder`]: connects its ports and says how it runs.
+/// A node of a [`GraphBuilder`]: connects ports and sets options, executor and other fields.
 ///
-/// Ports are named in one of two ways. A node made from its Rust type, of port handles `P`, has
-/// [`Self::input`], [`Self::output`] and the like, which pick a handle, `|ports| ports.text`, and
-/// whose types the Rust compiler checks. Every node has [`Self::input_at`], [`Self::output_at`] and
-/// the like, which take a tag as graph files write it, `"TAG"`, `"TAG:1"`, `":1"` or `""`, and
-/// whose types the plan checks.
+/// Ports are named in one of two ways. A node added by its Rust type, with port handles `P`, has
+/// [`Self::input`], [`Self::output`] and similar methods. They pick a handle, as in
+/// `|ports| ports.text`, and the Rust compiler checks the types. Every node has
+/// [`Self::input_at`], [`Self::output_at`] and similar methods. They take a tag as in graph files,
+/// `"TAG"`, `"TAG:1"`, `":1"` or `""`, and compilation checks the types.
 #[derive(Debug)]
 pub struct NodeBuilder<'g, P = ()> {
     graph: &'g GraphBuilder,
-    /// Position among the graph's nodes.
+    /// Index of the node in the graph.
     index: usize,
-    /// The handles of a contract that was asked for no graph in particular, where a handle is the
-    /// position of a declaration.
+    /// Handles from a contract with default options, where a handle is the position of a
+    /// declaration.
     ports: P,
-    /// By group: the tags that were declared.
+    /// Declared tags, indexed by [`Group`].
     tags: [Vec<String>; 4],
 }
 
-/// By group: the tags that a contract declares, in order.
+/// Returns the tags that a contract declares, in order, indexed by [`Group`].
 pub(super) fn tags(contract: &Contract) -> [Vec<String>; 4] {
     let mut tags: [Vec<String>; 4] = Default::default();
     for declared in &contract.declared {
@@ -61,7 +61,7 @@ impl<'g, P> NodeBuilder<'g, P> {
         }
     }
 
-    /// Connects an input stream.
+    /// Connects an input stream, picked by its handle.
     pub fn input<T, W>(&self, port: impl FnOnce(&P) -> In<T>, wire: &Wire<W>) -> &Self
     where
         T: ?Sized + PortType,
@@ -71,7 +71,7 @@ impl<'g, P> NodeBuilder<'g, P> {
         self
     }
 
-    /// Connects the input streams of one tag, in order.
+    /// Connects the input streams of one tag: the first wire to index 0.
     pub fn inputs<'w, T, W>(
         &self,
         ports: impl FnOnce(&P) -> Ins<T>,
@@ -102,12 +102,12 @@ impl<'g, P> NodeBuilder<'g, P> {
         self
     }
 
-    /// The stream that an output makes.
+    /// Returns the stream of an output.
     pub fn output<T: ?Sized + PortType>(&self, port: impl FnOnce(&P) -> Out<T>) -> Wire<T> {
         Wire::new(self.made(Group::Outputs, port(&self.ports).index()))
     }
 
-    /// Connects an input side packet.
+    /// Connects an input side packet, picked by its handle.
     pub fn side<T, W>(&self, port: impl FnOnce(&P) -> Side<T>, wire: &SideWire<W>) -> &Self
     where
         T: ?Sized + PortType,
@@ -117,13 +117,13 @@ impl<'g, P> NodeBuilder<'g, P> {
         self
     }
 
-    /// Connects the side packet that names a resource.
+    /// Connects the side packet that names a resource of the node.
     pub fn resource<R: Resource>(&self, port: impl FnOnce(&P) -> Res<R>, wire: &SideWire) -> &Self {
         self.connect(Group::InputSides, port(&self.ports).index(), 0, &wire.name);
         self
     }
 
-    /// The side packet that an output makes.
+    /// Returns the side packet of an output.
     pub fn output_side<T: ?Sized + PortType>(
         &self,
         port: impl FnOnce(&P) -> OutSide<T>,
@@ -131,43 +131,43 @@ impl<'g, P> NodeBuilder<'g, P> {
         SideWire::new(self.made(Group::OutputSides, port(&self.ports).index()))
     }
 
-    /// Connects an input stream, named by its tag.
+    /// Connects an input stream by its tag.
     pub fn input_at<W: ?Sized>(&self, tag: &str, wire: &Wire<W>) -> &Self {
         self.put(Group::Inputs, tag, &wire.name);
         self
     }
 
-    /// Connects an input stream that closes a loop, named by its tag.
+    /// Connects an input stream that closes a loop, by its tag.
     pub fn back_edge_at<W: ?Sized>(&self, tag: &str, wire: &Wire<W>) -> &Self {
         self.put(Group::Inputs, tag, &wire.name);
         self.mark_back_edge(tag);
         self
     }
 
-    /// The stream that an output makes, named by its tag.
+    /// Returns the stream of an output by its tag.
     pub fn output_at(&self, tag: &str) -> Wire {
         Wire::new(self.get_or_put(Group::Outputs, tag))
     }
 
-    /// Connects an input side packet, named by its tag.
+    /// Connects an input side packet by its tag.
     pub fn side_at<W: ?Sized>(&self, tag: &str, wire: &SideWire<W>) -> &Self {
         self.put(Group::InputSides, tag, &wire.name);
         self
     }
 
-    /// The side packet that an output makes, named by its tag.
+    /// Returns the side packet of an output by its tag.
     pub fn output_side_at(&self, tag: &str) -> SideWire {
         SideWire::new(self.get_or_put(Group::OutputSides, tag))
     }
 
-    /// Names the node; otherwise it is called after its calculator.
+    /// Sets the node's name. The default is the name of its calculator.
     pub fn named(&self, name: &str) -> &Self {
         self.edit(|node| node.name = Some(name.to_owned()))
     }
 
-    /// Sets the options: a struct, or a map such as `serde_json::json!({..})`, whose fields are
-    /// those of the calculator's options. A word of an enum is a variant without content; in a map
-    /// there are none.
+    /// Sets the options from a struct or a map such as `serde_json::json!({..})`. The fields are
+    /// those of the calculator's options. Write an enum's word as a variant without content; maps
+    /// cannot hold such words.
     pub fn options(&self, options: &impl Serialize) -> &Self {
         match options::fields(options) {
             Ok(fields) => self.edit(|node| {
@@ -175,11 +175,11 @@ impl<'g, P> NodeBuilder<'g, P> {
                 let content = message::message(vec![message::any(type_name, fields)]);
                 node.options = Some(field("node_options", content));
             }),
-            Err(error) => self.problem(&format!("its options cannot be written: {error}")),
+            Err(error) => self.problem(&format!("invalid options: {error}")),
         }
     }
 
-    /// Sets the input policy by the name that graph files use: `"ImmediateInputStreamHandler"`.
+    /// Sets the input policy by its name in graph files, such as `"ImmediateInputStreamHandler"`.
     pub fn policy(&self, handler: &str) -> &Self {
         self.policy_with(handler, &())
     }
@@ -197,23 +197,23 @@ impl<'g, P> NodeBuilder<'g, P> {
                 node.settings.push(handler);
             }),
             Err(error) => self.problem(&format!(
-                "the options of its policy cannot be written: {error}"
+                "invalid options of the node's input policy: {error}"
             )),
         }
     }
 
-    /// Runs the node on an executor: one of [`GraphBuilder::executor`] or of the environment.
+    /// Sets the executor: one of [`GraphBuilder::executor`] or of the environment.
     pub fn executor(&self, name: &str) -> &Self {
         self.edit(|node| node.settings.push(field("executor", text(name))))
     }
 
-    /// Sets how many calls may run at once.
+    /// Sets the number of calls that may run at once.
     pub fn max_in_flight(&self, calls: i32) -> &Self {
         let value = integer(calls.into());
         self.edit(|node| node.settings.push(field("max_in_flight", value)))
     }
 
-    /// Sets the layer of a source: it starts when the sources of all lower layers are closed.
+    /// Sets the layer of a source. It starts once the sources of all lower layers are closed.
     pub fn source_layer(&self, layer: i32) -> &Self {
         let value = integer(layer.into());
         self.edit(|node| node.settings.push(field("source_layer", value)))
@@ -232,12 +232,12 @@ impl<'g, P> NodeBuilder<'g, P> {
         self
     }
 
-    /// The tag of the declaration that a handle stands for.
+    /// Returns the tag of the declaration behind a handle.
     fn tag(&self, group: Group, index: Option<usize>) -> Option<String> {
         let tag = index.and_then(|index| self.tags[group as usize].get(index));
         if tag.is_none() {
             self.problem(&format!(
-                "an {} was asked for that its contract declares only with some options; name it by its tag",
+                "its contract with default options does not declare this {}; name the port by its tag",
                 group.noun()
             ));
         }
@@ -292,7 +292,7 @@ impl<'g, P> NodeBuilder<'g, P> {
     }
 }
 
-/// The port `nth` after the one with this tag.
+/// Returns the port `nth` after the one with this tag.
 fn nth_of(tag: &str, nth: u32) -> String {
     let first = Port::new(tag, Rc::default());
     format!("{}:{}", first.tag, first.index + nth)

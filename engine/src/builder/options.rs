@@ -1,7 +1,9 @@
-//! Options as messages of the text format: whatever serde can serialize to fields and values.
+//! Conversion of options to messages of the text format, from any type that serde can serialize to
+//! fields and
+//! values.
 //!
-//! A struct or map becomes a message, a sequence a repeated field, a variant without content an
-//! enum's word. What is absent, `None` and `()`, is left out.
+//! A struct or map becomes a message, a sequence becomes a repeated field, and a variant without
+//! content becomes a word of an enum. `None`, `()` and absent fields are left out.
 
 use std::fmt::Display;
 
@@ -10,7 +12,7 @@ use serde::ser::{self, Impossible, Serialize, Serializer};
 
 use super::message;
 
-/// Why a value cannot be the options of a node.
+/// The reason why a value cannot be the options of a node.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Unwritable(String);
@@ -21,7 +23,7 @@ impl ser::Error for Unwritable {
     }
 }
 
-/// What a value becomes: any number of values of one field.
+/// The field values that one Rust value becomes: none, one or several.
 pub(super) struct Values(Vec<ValueKind>);
 
 impl Values {
@@ -34,17 +36,17 @@ impl Values {
     }
 }
 
-/// The fields of an options message.
+/// Converts options to the fields of their message.
 pub(super) fn fields<T: Serialize + ?Sized>(options: &T) -> Result<Vec<Field>, Unwritable> {
     let mut values = options.serialize(Writer)?.0;
     match (values.pop(), values.is_empty()) {
         (None, _) => Ok(Vec::new()),
         (Some(ValueKind::Message(message)), true) => Ok(message.fields),
-        _ => Err(Unwritable("options are a struct or a map".to_owned())),
+        _ => Err(Unwritable("options must be a struct or a map".to_owned())),
     }
 }
 
-/// Turns values into [`Values`].
+/// A serde serializer that produces [`Values`].
 struct Writer;
 
 macro_rules! scalars {
@@ -149,7 +151,7 @@ impl Serializer for Writer {
         _: usize,
     ) -> Result<Self::SerializeTupleVariant, Unwritable> {
         Err(Unwritable(format!(
-            "`{variant}` holds several values without names"
+            "`{variant}` holds several unnamed values; use a variant with named fields"
         )))
     }
 
@@ -187,26 +189,25 @@ impl Sequence {
                 Ok(())
             }
             _ => Err(Unwritable(
-                "an element of a repeated field is one value".to_owned(),
+                "an element of a repeated field must be exactly one value".to_owned(),
             )),
         }
     }
 }
 
-/// The fields of a message.
 #[derive(Default)]
 struct Body {
     fields: Vec<Field>,
-    /// The name of the next field of a map.
+    /// Name of the map entry whose value comes next.
     key: String,
-    /// The variant that the message is the content of.
+    /// Variant that has this message as its content.
     within: Option<&'static str>,
 }
 
 impl Body {
     fn add<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Unwritable> {
         if !message::is_field_name(name) {
-            return Err(Unwritable(format!("`{name}` is no name of a field")));
+            return Err(Unwritable(format!("`{name}` is not a valid field name")));
         }
         self.fields
             .extend(message::repeated(name, value.serialize(Writer)?.0));
@@ -269,7 +270,7 @@ impl ser::SerializeMap for Body {
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Unwritable> {
         let key = key.serialize(Writer)?.0.pop();
         let Some(ValueKind::String(name)) = key else {
-            return Err(Unwritable("the keys of a map are text".to_owned()));
+            return Err(Unwritable("map keys must be strings".to_owned()));
         };
         self.key = String::from_utf8_lossy(&name.bytes).into_owned();
         Ok(())

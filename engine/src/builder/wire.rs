@@ -1,4 +1,4 @@
-//! Wires: streams and side packets of a graph that is being built, with the type that they carry.
+//! Wires: streams and side packets of a graph under construction, with the types that they carry.
 
 use std::{
     cell::{OnceCell, RefCell},
@@ -9,12 +9,12 @@ use std::{
 
 use crate::{packet::Payload, port::PortType};
 
-/// What a stream or side packet is called: as somebody said, or, once the graph is written, after
-/// where it comes from.
+/// The name of a stream or side packet. A name that was given wins. Otherwise one is derived from
+/// its origin when the graph is written.
 #[derive(Debug, Default)]
 pub(super) struct Name {
     given: OnceCell<String>,
-    /// What a made-up name begins with.
+    /// Start of a derived name.
     base: String,
     made_up: RefCell<String>,
 }
@@ -34,7 +34,7 @@ impl Name {
         })
     }
 
-    /// Gives the name, unless another was given.
+    /// Sets the name. Returns the earlier name if a different one was set.
     pub(super) fn give(&self, name: &str) -> Result<(), &str> {
         let known = self.given.get_or_init(|| name.to_owned());
         if known == name { Ok(()) } else { Err(known) }
@@ -44,7 +44,7 @@ impl Name {
         self.given.get().is_some()
     }
 
-    /// Makes a name up that is not taken.
+    /// Derives a name that is not taken yet.
     pub(super) fn make_up(&self, mut taken: impl FnMut(&str) -> bool) {
         let mut name = self.base.clone();
         let mut number = 1;
@@ -65,8 +65,8 @@ impl fmt::Display for Name {
     }
 }
 
-/// Says that what carries `Self` may be connected to a port of `T`: the types are the same, or one
-/// of them is any type, `dyn Payload`, and the plan finds out.
+/// Allows a wire of type `Self` on a port of type `T`. The types are the same, or one of them is
+/// `dyn Payload`, which is any type: then compilation checks the match.
 pub trait Fits<T: ?Sized> {}
 
 impl<T: Payload> Fits<T> for T {}
@@ -87,7 +87,7 @@ macro_rules! wire {
                 Self { name, of: PhantomData }
             }
 
-            /// The same wire without its type.
+            /// Returns the same wire without its type.
             #[must_use]
             pub fn any(&self) -> $name {
                 $name::new(Rc::clone(&self.name))
@@ -95,7 +95,7 @@ macro_rules! wire {
         }
 
         impl $name {
-            /// The same wire with type `T`. Where a port says otherwise, the graph does not
+            /// Returns the same wire with type `T`. If a port has another type, the graph does not
             /// compile.
             #[must_use]
             pub fn of<T: Payload>(&self) -> $name<T> {
@@ -118,11 +118,11 @@ macro_rules! wire {
 }
 
 wire! {
-    /// A stream of a graph that is being built, carrying `T`; without a type, anything. Cloning it
-    /// names the same stream.
+    /// A stream of a graph under construction with packets of type `T`, or of any type. A clone is
+    /// the same stream.
     Wire
 }
 wire! {
-    /// A side packet of a graph that is being built. Cloning it names the same side packet.
+    /// A side packet of a graph under construction. A clone is the same side packet.
     SideWire
 }

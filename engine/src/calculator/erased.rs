@@ -1,4 +1,4 @@
-//! Calculators with their types erased: what a plan keeps of one, and what a session calls.
+//! Calculators with their types erased, as plans hold them and sessions call them.
 
 use std::{future::Future, pin::Pin};
 
@@ -10,16 +10,16 @@ use crate::{
     input::InputSet,
 };
 
-/// Makes the node of one session; part of the plan.
+/// Makes the node of one session. A plan has one factory per node.
 pub(crate) type Factory = Box<dyn Fn(&mut OpenCx<'_>) -> Result<Instance> + Send + Sync>;
 
-/// A node of one session.
+/// Node of one session, with its calls either plain or futures.
 pub(crate) enum Instance {
     Sync(Box<dyn Node>),
     Async(Box<dyn AsyncNode>),
 }
 
-/// The answer of a call. Errors are large: boxed, they leave the usual answer small enough for a
+/// Result of a call. Errors are large; a boxed one keeps the usual result small enough for a
 /// register.
 pub(crate) type Answer<T> = Result<T, Box<Error>>;
 
@@ -31,7 +31,7 @@ pub(crate) trait Node: Send {
 }
 
 pub(crate) trait AsyncNode: Send {
-    /// Moves the node into the future of one call; it comes back with the outcome.
+    /// Moves the node into the future of one call. The future returns it with the outcome.
     fn process(
         self: Box<Self>,
         set: InputSet,
@@ -40,14 +40,14 @@ pub(crate) trait AsyncNode: Send {
     fn close(&mut self, cx: &mut Cx<'_>) -> Answer<()>;
 }
 
-/// What an async call gives back.
+/// The result of an async call, together with the node.
 pub(crate) struct Returned {
     pub(crate) node: Box<dyn AsyncNode>,
     pub(crate) out: Emits,
     pub(crate) flow: Result<Flow>,
 }
 
-/// The factory of a calculator.
+/// Makes the factory of a calculator.
 pub(crate) fn factory<C: Calculator>(options: C::Options, io: C::Ports) -> Factory {
     Box::new(move |cx: &mut OpenCx<'_>| {
         let calculator = C::open(&options, io.clone(), cx)?;
@@ -81,7 +81,7 @@ impl<C: Calculator> Node for Bound<C> {
     }
 }
 
-/// The factory of an async calculator.
+/// Makes the factory of an async calculator.
 pub(crate) fn async_factory<C: AsyncCalculator>(options: C::Options, io: C::Ports) -> Factory {
     Box::new(move |cx: &mut OpenCx<'_>| {
         let calculator = C::open(&options, io.clone(), cx)?;

@@ -1,7 +1,7 @@
-//! Calculators: what a node does, as its author writes it.
+//! Calculators: the code of nodes, as their authors write it.
 //!
-//! A calculator is made afresh for every session, so its fields are the state of one request. It is
-//! never called by two threads at once, and after it failed only to be closed.
+//! Each session makes its own calculators, so their fields hold the state of one request. Two
+//! threads never call a calculator at the same time. After a failure only `close` is called.
 
 pub(crate) mod erased;
 
@@ -18,20 +18,20 @@ use crate::{
     input::InputSet,
 };
 
-/// What a node wants after a call.
+/// The way in which a node goes on after a call.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// Go on.
+    /// The node is called again for further inputs.
     Continue,
-    /// The inputs no longer matter: the node is closed and with it its output streams, and so are
-    /// the graph's sources.
+    /// The node needs no more input. It is closed with its output streams, and so are the graph's
+    /// sources.
     Stop,
 }
 
-/// The default of all calculators' `DOC`.
+/// Default of `DOC` of all calculators.
 const NO_DOC: &str = "";
 
-/// A node that computes.
+/// A node whose calls compute and return.
 ///
 /// ```
 /// use graphmill_engine::{Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Result, register};
@@ -63,80 +63,80 @@ const NO_DOC: &str = "";
 /// register!(RunningSum);
 /// ```
 pub trait Calculator: Sized + Send + 'static {
-    /// The name in graph files; ends in `Calculator`.
+    /// Name of the calculator in graph files. It ends in `Calculator`.
     const NAME: &'static str;
-    /// One or a few sentences for `graphmill describe`.
+    /// Description for `graphmill describe`: one or a few sentences.
     const DOC: &'static str = NO_DOC;
-    /// The message types that may carry the options, such as `mediapipe.LLMCalculatorOptions`;
-    /// `<NAME>Options` always may.
+    /// Message types that may carry the options, such as `mediapipe.LLMCalculatorOptions`.
+    /// `<NAME>Options` is always accepted.
     const OPTION_NAMES: &'static [&'static str] = &[];
-    /// What the graph file can set.
+    /// Options of a node in a graph file.
     type Options: DeserializeOwned + JsonSchema + Default + Send + Sync + 'static;
-    /// The handles of the ports. Cloned for each call, so a table of them stands behind an `Arc`.
+    /// Handles of the ports. Each call gets a clone; wrap a large table of handles in an `Arc`.
     type Ports: Clone + Send + Sync + 'static;
 
-    /// Declares the node's ports and behavior. Called when a plan is compiled, with the node's
-    /// actual ports and options.
+    /// Declares the node's ports and behavior. Called at compile time, with the ports and options
+    /// of the actual node.
     fn contract(c: &mut Contract, options: &Self::Options) -> Self::Ports;
 
-    /// Makes the calculator for one session.
+    /// Makes the calculator of one session.
     fn open(options: &Self::Options, io: Self::Ports, cx: &mut OpenCx<'_>) -> Result<Self>;
 
-    /// Handles one input set, one event, or, in a source, makes the next output.
+    /// Handles one input set or one event; in a source, makes the next output.
     fn process(&mut self, io: Self::Ports, cx: &mut Cx<'_>) -> Result<Flow>;
 
-    /// Returns true for an input set that takes less than 100 microseconds: a node of an executor
-    /// ([`Run::Offload`](crate::Run::Offload)) then handles it in the session's own task, as the
-    /// way there and back would cost more. Not asked of nodes that handle several sets at a time.
+    /// Returns `true` for an input set that takes less than 100 microseconds. A node of an executor
+    /// ([`Run::Offload`](crate::Run::Offload)) then handles it in the session's own task, because a
+    /// switch to the executor and back would cost more. Never called for nodes that handle several
+    /// sets at a time.
     fn is_light(&self, _io: Self::Ports, _set: &InputSet) -> bool {
         false
     }
 
-    /// Called once after the last `process`; may still emit. Also called when the session fails or
-    /// is cancelled while the node is open, as [`Cx::status`] tells; not after a panic of the node,
-    /// and not when the session is dropped.
+    /// Finishes the node: called once after the last `process`, and may still emit. Also called
+    /// while the node is open and the session fails or is cancelled ([`Cx::status`] has the
+    /// reason). Not called after a panic of the node or when the session is dropped.
     fn close(&mut self, _io: Self::Ports, _cx: &mut Cx<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// Describes the node's wait for something outside of its graph, in words that can follow
-    /// "waits for", such as "tokens of engine `x`: slot 3". `None` if only its inputs can bring it
-    /// on.
+    /// Describes an event outside the graph that the node waits for, in words that can follow
+    /// "waits for", such as "tokens of engine `x`: slot 3". Returns `None` if only its inputs can
+    /// make it continue.
     ///
-    /// Asked only when somebody looks at the session, and only of a node that a
-    /// [`Hold`](crate::Hold) or an [`EventSender`](crate::EventSender) keeps open, between two of
-    /// its calls. Must not block.
+    /// Called between two calls of the node, only while somebody looks at the session, and only if
+    /// a [`Hold`](crate::Hold) or an [`EventSender`](crate::EventSender) keeps the node open. Must
+    /// not block.
     fn waits_for(&self) -> Option<String> {
         Some(ANY_EVENT.to_owned())
     }
 }
 
-/// Wait of a node that is kept open and says no more about it.
+/// Description of the wait of a node that is kept open and does not describe it.
 pub(crate) const ANY_EVENT: &str = "an event, or the release of its holds";
 
-/// A node that waits: its calls are futures, polled by the session, which runs other nodes
-/// meanwhile.
+/// A node whose calls wait: they are futures, which the session polls while it runs other nodes.
 ///
-/// The inputs of a call are owned, and what it emits leaves the node when the future is ready.
-/// [`Emits::waits_for`] tells those who look at the session what a pending call waits for. The next
-/// call starts after that, so calls of one node never overlap, unless its contract says that
-/// they may ([`Contract::parallel`]).
+/// A call owns its inputs, and its output leaves the node when the future is ready.
+/// [`Emits::waits_for`] describes a pending call to observers of the session. The next call starts
+/// after the previous one has ended, unless the contract allows overlapping calls
+/// ([`Contract::parallel`]).
 pub trait AsyncCalculator: Sized + Send + 'static {
-    /// The name in graph files; ends in `Calculator`.
+    /// Name of the calculator in graph files. It ends in `Calculator`.
     const NAME: &'static str;
-    /// One or a few sentences for `graphmill describe`.
+    /// Description for `graphmill describe`: one or a few sentences.
     const DOC: &'static str = NO_DOC;
-    /// The message types that may carry the options; `<NAME>Options` always may.
+    /// Message types that may carry the options. `<NAME>Options` is always accepted.
     const OPTION_NAMES: &'static [&'static str] = &[];
-    /// What the graph file can set.
+    /// Options of a node in a graph file.
     type Options: DeserializeOwned + JsonSchema + Default + Send + Sync + 'static;
-    /// The handles of the ports. Cloned for each call, so a table of them stands behind an `Arc`.
+    /// Handles of the ports. Each call gets a clone; wrap a large table of handles in an `Arc`.
     type Ports: Clone + Send + Sync + 'static;
 
-    /// Declares the node's ports and behavior.
+    /// Declares the node's ports and behavior. Called at compile time.
     fn contract(c: &mut Contract, options: &Self::Options) -> Self::Ports;
 
-    /// Makes the calculator for one session.
+    /// Makes the calculator of one session.
     fn open(options: &Self::Options, io: Self::Ports, cx: &mut OpenCx<'_>) -> Result<Self>;
 
     /// Handles one input set or one event.
@@ -147,15 +147,15 @@ pub trait AsyncCalculator: Sized + Send + 'static {
         out: &mut Emits,
     ) -> impl Future<Output = Result<Flow>> + Send;
 
-    /// Called once after the last `process`; may still emit. Also called when the session fails or
-    /// is cancelled while the node is open, as [`Cx::status`] tells; not after a panic of the node,
-    /// and not when the session is dropped.
+    /// Finishes the node: called once after the last `process`, and may still emit. Also called
+    /// while the node is open and the session fails or is cancelled ([`Cx::status`] has the
+    /// reason). Not called after a panic of the node or when the session is dropped.
     fn close(&mut self, _io: Self::Ports, _cx: &mut Cx<'_>) -> Result<()> {
         Ok(())
     }
 }
 
-/// The options of a calculator that has none.
+/// Options of a calculator that has none.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, serde::Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NoOptions {}

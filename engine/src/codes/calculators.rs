@@ -45,7 +45,7 @@ node { calculator: "GateCalculator" input_stream: "in" output_stream: "out" node
 pub static RECURSION: Code = Code {
     number: 803,
     title: "subgraph that contains itself",
-    explanation: "A subgraph is replaced by its nodes; one that contains itself, directly or through others, never ends.",
+    explanation: "A subgraph is replaced by its nodes; if it contains itself, directly or through others, this never ends.",
     wrong: r#"type: "EchoSubgraph"
 input_stream: "in"
 output_stream: "out"
@@ -60,7 +60,7 @@ node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "ou
 pub static SUBGRAPH_FIELD: Code = Code {
     number: 804,
     title: "field that only calculators have",
-    explanation: "A subgraph stands for several nodes, and it is not said which of them the field is for.",
+    explanation: "A subgraph consists of several nodes, and the field could be meant for any of them.",
     wrong: r#"input_stream: "HTTP_REQUEST_PAYLOAD:in"
 output_stream: "HTTP_RESPONSE_PAYLOAD:out"
 node {
@@ -153,7 +153,7 @@ node { calculator: "StringToIntCalculator" input_side_packet: "text" output_side
 pub static TOO_LARGE: Code = Code {
     number: 807,
     title: "graph too large",
-    explanation: "A graph has at most 65534 nodes and graph inputs, and a node at most 65534 ports of each kind. Subgraphs count with all the nodes that they stand for.",
+    explanation: "A graph has at most 65534 nodes and graph inputs, and a node at most 65534 ports of each kind. The nodes inside subgraphs count, too.",
     wrong: "",
     right: "",
 };
@@ -162,7 +162,7 @@ pub static TOO_LARGE: Code = Code {
 pub static NO_EFFECT: Code = Code {
     number: 808,
     title: "field without effect",
-    explanation: "The field is part of the format, but in this place, or in this engine, it changes nothing: the graph does the same without it.",
+    explanation: "The field is part of the format, but it has no effect in this place or in this engine.",
     wrong: r#"profiler_config { trace_enabled: true }
 input_stream: "in"
 output_stream: "out"
@@ -176,7 +176,7 @@ node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "ou
 pub static DUPLICATE_NAME: Code = Code {
     number: 809,
     title: "two nodes of one name",
-    explanation: "Messages, metrics and traces name nodes. Where several have one name, a number is added: `name_1`, `name_2`, in the order of the file.",
+    explanation: "Messages, metrics and traces name nodes. If several have the same name, a number is added: `name_1`, `name_2`, in the order of the file.",
     wrong: r#"input_stream: "in"
 output_stream: "out"
 node { name: "pass" calculator: "PassThroughCalculator" input_stream: "in" output_stream: "middle" }

@@ -16,7 +16,7 @@ pub const ALL: &[&Code] = &[
 pub static CYCLE: Code = Code {
     number: 601,
     title: "cycle without a back edge",
-    explanation: "Each of these nodes needs what the next one makes. In a loop, one input has to be marked with `input_stream_info { tag_index: \"..\" back_edge: true }`: the one that brings back what an earlier round made.",
+    explanation: "Each of these nodes needs the output of the next one. In a loop, one input must be marked with `input_stream_info { tag_index: \"..\" back_edge: true }`: the one that returns the output of an earlier round.",
     wrong: r#"input_stream: "in"
 output_stream: "out"
 node {
@@ -38,11 +38,11 @@ node {
 node { calculator: "PassThroughCalculator" input_stream: "previous" output_stream: "out" }"#,
 };
 
-/// `input_stream_info` names no input.
+/// An `input_stream_info` that names no input of its node.
 pub static BACK_EDGE_NOT_INPUT: Code = Code {
     number: 602,
     title: "`input_stream_info` names no input of the node",
-    explanation: "`tag_index` has to be the tag and index of one of the node's inputs, not the name of a stream.",
+    explanation: "`tag_index` must be the tag and index of one of the node's inputs, not the name of a stream.",
     wrong: r#"input_stream: "in"
 output_stream: "out"
 node {
@@ -98,7 +98,7 @@ node { calculator: "PassThroughCalculator" input_stream: "previous" output_strea
 pub static BACK_EDGE_UNNEEDED: Code = Code {
     number: 604,
     title: "back edge that closes no loop",
-    explanation: "The stream does not depend on the node that reads it. Marked as a back edge it is left out when nodes are put in order and when queues fill up.",
+    explanation: "The stream does not depend on the node that reads it. As a back edge it is ignored in the order of nodes and in the limits of queues.",
     wrong: r#"input_stream: "in"
 output_stream: "out"
 node {

@@ -57,7 +57,7 @@ output_stream: "out"
 node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" executor: "pool" }"#,
 };
 
-/// A reserved executor name.
+/// A name that executors of a graph cannot have.
 pub static RESERVED_EXECUTOR: Code = Code {
     number: 703,
     title: "reserved executor name",

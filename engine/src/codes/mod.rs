@@ -1,4 +1,4 @@
-//! The engine's part of the registry of diagnostic codes: `GM03xx` to `GM08xx`, one theme a file.
+//! The engine's diagnostic codes, `GM03xx` to `GM08xx`. Each theme has a file.
 
 pub mod calculators;
 pub mod cycles;
@@ -10,7 +10,7 @@ pub mod types;
 
 use graphmill_grammar::Code;
 
-/// All codes of this crate, by number.
+/// Iterates over all codes of this crate by number.
 pub fn all() -> impl Iterator<Item = &'static Code> {
     [
         streams::ALL,

@@ -19,7 +19,7 @@ pub const ALL: &[&Code] = &[
 pub static TWO_SIDE_PRODUCERS: Code = Code {
     number: 501,
     title: "side packet produced twice",
-    explanation: "A side packet has exactly one producer: one output of one node, or whoever starts the graph.",
+    explanation: "A side packet has exactly one producer: one output of one node, or the caller that starts the graph.",
     wrong: r#"input_side_packet: "text"
 output_side_packet: "number"
 node { calculator: "StringToIntCalculator" input_side_packet: "text" output_side_packet: "number" }
@@ -49,7 +49,7 @@ node { calculator: "StringToIntCalculator" input_side_packet: "text" output_side
 pub static NO_RESOURCE: Code = Code {
     number: 503,
     title: "resource that no node defines",
-    explanation: "The node uses a shared resource by the name of a side packet, but no node of the graph says what that resource is. Give this side packet the name that it has at the node with the options that define it.",
+    explanation: "The node uses a shared resource by the name of a side packet, but no node of the graph defines that resource. Use the side packet name of the node whose options define it.",
     wrong: r#"input_stream: "prompt"
 input_stream: "params"
 output_stream: "answer"
@@ -137,7 +137,7 @@ node {
 pub static RESOURCE_FAILED: Code = Code {
     number: 505,
     title: "resource that cannot be loaded",
-    explanation: "The node's options are well-formed, but what they describe cannot be loaded, or is not what a node asks for: the message says why. Paths are relative to the folder of the graph file. `graphmill check` does not load, but tells of files that are not there; `--skip_models` leaves that out.",
+    explanation: "The node's options are valid, but the resource cannot be loaded, or it does not meet the needs of a node; the message says why. Paths are relative to the folder of the graph file. `graphmill check` loads nothing, but reports missing files; `--skip_models` skips this check.",
     wrong: r#"input_stream: "tokens"
 input_stream: "params"
 output_stream: "answer"
@@ -166,7 +166,7 @@ node {
 pub static UNUSED_SIDE: Code = Code {
     number: 506,
     title: "side packet that nothing reads",
-    explanation: "The side packet is made, or asked for, and nothing depends on it.",
+    explanation: "The side packet is produced or declared, but no node reads it.",
     wrong: r#"input_side_packet: "text"
 node { calculator: "StringToIntCalculator" input_side_packet: "text" output_side_packet: "number" }"#,
     right: r#"input_side_packet: "text"
@@ -178,7 +178,7 @@ node { calculator: "StringToIntCalculator" input_side_packet: "text" output_side
 pub static NO_GRAPH_SIDE: Code = Code {
     number: 507,
     title: "output side packet of the graph without a producer",
-    explanation: "The graph lists an `output_side_packet` that no node makes, so it will never be there.",
+    explanation: "The graph lists an `output_side_packet` that no node sets, so it will never exist.",
     wrong: r#"input_side_packet: "text"
 output_side_packet: "number"
 output_side_packet: "numbre"
@@ -192,7 +192,7 @@ node { calculator: "StringToIntCalculator" input_side_packet: "text" output_side
 pub static UNKNOWN_SIDE: Code = Code {
     number: 508,
     title: "side packet that nothing makes or declares",
-    explanation: "Side packets may be given when a graph is started, whether or not the graph lists them as `input_side_packet`. This one is not listed and has nearly the name of one that is listed or made, so it is probably misspelt. If it is not, list it.",
+    explanation: "Side packets may be given when a graph is started, whether or not the graph lists them as `input_side_packet`. This one is not listed and has nearly the name of one that is, or of one that a node sets. It is probably misspelled. If it is not, list it.",
     wrong: r#"input_side_packet: "prefix"
 output_side_packet: "number"
 output_side_packet: "other"
@@ -208,8 +208,8 @@ node { calculator: "StringToIntCalculator" input_side_packet: "prefix" output_si
 /// A resource whose files can never be loaded.
 pub static RESOURCE_INVALID: Code = Code {
     number: 509,
-    title: "resource that is wrong",
-    explanation: "The files that the node's options name are there in full, and what they say cannot be loaded: a script with a field that scripts do not have. A server that waits for the files of models does not wait for these.",
+    title: "invalid resource",
+    explanation: "The files named by the node's options are complete but invalid, such as a script with an unknown field. A server that waits for missing model files does not wait for these.",
     wrong: "",
     right: "",
 };

@@ -22,7 +22,7 @@ pub const ALL: &[&Code] = &[
 pub static NO_PRODUCER: Code = Code {
     number: 301,
     title: "stream without a producer",
-    explanation: "A node reads a stream that no node writes and that is no `input_stream` of the graph.",
+    explanation: "A node reads a stream that no node writes and that is not an `input_stream` of the graph.",
     wrong: r#"input_stream: "in"
 output_stream: "out"
 output_stream: "other"
@@ -53,7 +53,7 @@ node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "ou
 pub static UNUSED_STREAM: Code = Code {
     number: 303,
     title: "stream that nothing reads",
-    explanation: "The packets of this stream are made and thrown away. If that is meant, nothing has to be done. If not, let a node read the stream, list it as an `output_stream` of the graph, or leave the port out where it is optional.",
+    explanation: "The packets of this stream are discarded. If that is intended, ignore the warning. Otherwise let a node read the stream, list it as an `output_stream` of the graph, or leave out the port if it is optional.",
     wrong: r#"input_stream: "in"
 node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }"#,
     right: r#"input_stream: "in"
@@ -188,7 +188,7 @@ node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "ou
 pub static QUEUE_TOO_SMALL: Code = Code {
     number: 311,
     title: "queue that is full before its policy acts",
-    explanation: "The policy `FixedSizeInputStreamHandler` cuts a queue when it holds `trigger_queue_size` packets. A queue never holds more than `max_queue_size`: when it is full, whoever fills it waits, and the policy never acts. The graph stands still until its queues are made larger, or ends with an error where `report_deadlock` is set.",
+    explanation: "The policy `FixedSizeInputStreamHandler` cuts a queue when it holds `trigger_queue_size` packets. A queue never holds more than `max_queue_size`: when it is full, its producer waits, and the policy never acts. The graph stands still until its queues are made larger, or ends with an error if `report_deadlock` is set.",
     wrong: r#"max_queue_size: 5
 input_stream: "in"
 output_stream: "out"

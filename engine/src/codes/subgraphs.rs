@@ -9,7 +9,7 @@ pub const ALL: &[&Code] = &[&NESTING, &SETTING, &OPTION_PATH, &UNUSED_OPTION];
 pub static NESTING: Code = Code {
     number: 820,
     title: "subgraphs nested too deep",
-    explanation: "A subgraph may contain subgraphs, which may contain subgraphs, 64 deep.",
+    explanation: "Subgraphs may be nested up to 64 deep.",
     wrong: "",
     right: "",
 };
@@ -18,8 +18,8 @@ pub static NESTING: Code = Code {
 pub static SETTING: Code = Code {
     number: 821,
     title: "setting that has no effect in a subgraph",
-    explanation: "A graph that is used as a node has no run of its own: queues, threads, executors and the default input policy are \
-                  those of the graph that is run. The setting has an effect only where the file itself is run.",
+    explanation: "A graph that is used as a node does not run by itself: queues, threads, executors and the default input policy are \
+                  those of the graph that runs. The setting has an effect only if this file itself runs.",
     wrong: r#"# graph.pbtxt
 input_stream: "in"
 output_stream: "out"

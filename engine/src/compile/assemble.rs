@@ -1,4 +1,4 @@
-//! From a draft without errors to the plan.
+//! Assembly of the plan from a draft without errors.
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,7 +16,7 @@ use super::{
     explain, sides,
 };
 
-/// The format's default for `max_queue_size`: deep enough that bursts pass, small enough to notice
+/// Default of `max_queue_size` in the text format: large enough for bursts, small enough to notice
 /// a stuck consumer.
 const QUEUE_LIMIT: usize = 100;
 
@@ -34,7 +34,7 @@ pub(super) fn assemble(mut draft: Draft<'_>, sources: &SourceMap) -> Plan {
                 node: number as u16,
                 stream: stream.expect("every input of a plan without errors has a stream"),
                 back_edge: node.back_edges[input],
-                // What a batch waits for does not count.
+                // Packets that wait for the rest of their batch do not count.
                 limit: queue_limit.saturating_add(node.policy.batch() - 1),
             });
         }
@@ -156,7 +156,7 @@ pub(super) fn assemble(mut draft: Draft<'_>, sources: &SourceMap) -> Plan {
     }
 }
 
-/// The most packets of a queue; `usize::MAX` for no limit.
+/// Returns the limit of packets in each queue; `usize::MAX` for no limit.
 pub(super) fn queue_limit(draft: &Draft<'_>) -> usize {
     let limit = draft
         .graph

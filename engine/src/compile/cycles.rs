@@ -1,4 +1,4 @@
-//! Cycles: nodes that wait for each other, shown node by node.
+//! Cycles of nodes that wait for each other, reported node by node.
 
 use graphmill_grammar::Diagnostic;
 use petgraph::{
@@ -15,7 +15,7 @@ use super::{
     order::{Need, Needs},
 };
 
-/// Shows one cycle of each group of nodes that wait for each other.
+/// Reports one cycle for each group of nodes that wait for each other.
 pub(super) fn report(draft: &Draft<'_>, needs: &Needs<'_>) -> Vec<Diagnostic> {
     let first = |group: Vec<NodeIndex>| {
         let first = group.iter().copied().min()?;
@@ -28,10 +28,10 @@ pub(super) fn report(draft: &Draft<'_>, needs: &Needs<'_>) -> Vec<Diagnostic> {
     firsts.into_iter().map(shown).collect()
 }
 
-/// The steps of a shortest way from a node back to itself, in the direction in which packets flow.
-/// Each is the node that needs something, and what it needs; the last one is the step into `first`.
+/// Returns the steps of a shortest cycle through a node, in the direction of packets. Each step is
+/// a node and its need. The last step leads to `first`.
 fn shortest<'a>(needs: &'a Needs<'_>, first: NodeIndex) -> Vec<(NodeIndex, &'a Need<'a>)> {
-    // By node: when a search from `first`, against the flow, comes to it.
+    // Rank of each node in a search from `first` against the direction of packets.
     let mut rank = vec![usize::MAX; needs.node_bound()];
     for (at, node) in Bfs::new(needs, first).iter(needs).enumerate() {
         rank[node.index()] = at;
@@ -88,5 +88,5 @@ fn cycle(draft: &Draft<'_>, steps: &[(NodeIndex, &Need<'_>)]) -> Diagnostic {
     diagnostic.advise(advice, node.addition(&field))
 }
 
-/// How many nodes of a cycle are shown.
+/// Maximum number of nodes shown in a cycle.
 const MAX_SHOWN: usize = 12;

@@ -1,8 +1,8 @@
-//! Executors: the pools that the graph declares, and where each node runs.
+//! Executors: the pools that the graph declares, and the place of each node.
 //!
 //! A node runs in its session's own task unless the graph file or its contract names an executor.
-//! What the graph says about the default executor is for the nodes whose contract names one: its
-//! threads take the place of the shared `cpu`.
+//! The graph's default executor serves nodes whose contract names an executor: its threads replace
+//! the shared executor `cpu`.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -26,9 +26,9 @@ use crate::{
 
 use super::draft::{Draft, DraftNode, ports};
 
-/// The name of the default executor.
+/// Name of the default executor.
 const DEFAULT: &str = "";
-/// The type of the executors that this engine makes.
+/// Type of the executors that this engine makes.
 const THREAD_POOL: &str = "ThreadPoolExecutor";
 /// Maximum number of threads in all pools of a graph: more than most machines have cores.
 const MAX_THREADS: i32 = 256;
@@ -49,7 +49,7 @@ struct ThreadPoolExecutorOptions {
     thread_name_prefix: Option<String>,
 }
 
-/// The processors that the threads would run on.
+/// Kind of processors requested for the threads; has no effect.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 enum Performance {
@@ -58,22 +58,22 @@ enum Performance {
     High,
 }
 
-/// What an executor of the graph is.
+/// An executor of the graph.
 enum Declared {
-    /// A pool that starts when the first node needs it.
+    /// A pool whose threads start when the first node needs them.
     Pool {
-        /// Span for diagnostics: the number of threads, if it is written.
+        /// Location of the declaration, for diagnostics.
         place: Span,
         count: Span,
         prefix: String,
         threads: usize,
         stack_size: usize,
     },
-    /// Given by the program.
+    /// An executor that the surrounding program provides.
     Provided,
-    /// The session's own task.
+    /// The session's own task instead of a pool.
     Inline,
-    /// Declared wrongly, which has been reported.
+    /// A wrong declaration, which has been reported.
     Wrong,
 }
 
@@ -103,8 +103,7 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
                 known
             }
         };
-        // A node whose calls are futures runs them in the session; that its executor exists has
-        // been checked.
+        // Async calls run in the session, so only the existence of the executor was checked.
         if let Some(executor) = executor
             && !draft.nodes[at].is_async
         {
@@ -114,14 +113,14 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
             draft.nodes[at].place = Place::Executor(number);
         }
     }
-    // After a mistake, an executor may seem to be unused only because of it.
+    // After a mistake, an executor may only seem to be unused.
     if !draft.incomplete && !has_errors(&draft.diagnostics) && !has_errors(&found) {
         unused(&declared, &used, &mut found);
     }
     draft.diagnostics.extend(found);
 }
 
-/// The executor that a node runs on, and what to point to.
+/// Returns the executor of a node, with the location for diagnostics.
 fn wanted(
     node: &DraftNode,
     declared: &HashMap<String, Declared>,
@@ -132,7 +131,7 @@ fn wanted(
     {
         if is_reserved(name) {
             let diagnostic = reserved(name, name.span);
-            found.push(diagnostic.hint("leave out `executor` for the default one"));
+            found.push(diagnostic.hint("leave out `executor` to use the default one"));
             return None;
         }
         return Some((name.value.clone(), name.span));
@@ -215,7 +214,7 @@ fn unknown(
     }
 }
 
-/// Pools that no node runs on.
+/// Reports pools that no node runs on.
 fn unused(
     declared: &HashMap<String, Declared>,
     used: &HashSet<String>,
@@ -230,7 +229,7 @@ fn unused(
             let message = format!("no node runs on {}", noun(name));
             let diagnostic = Diagnostic::warning(&calculators::NO_EFFECT, *place, message);
             found.push(if name == DEFAULT {
-                diagnostic.hint("it is for nodes that compute for long; the others run in the session's own task")
+                diagnostic.hint("only nodes with long computations run on it; the others run in the session's own task")
             } else {
                 diagnostic.hint(format!("name it in a node: `executor: \"{name}\"`"))
             });
@@ -285,7 +284,7 @@ fn declarations(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) -> HashMap<Strin
     declared
 }
 
-/// Reports the pool with which the graph has more threads than it can have.
+/// Reports the pool that exceeds the limit of threads per graph.
 fn too_many_threads(declared: &HashMap<String, Declared>, found: &mut Vec<Diagnostic>) {
     let mut pools: Vec<_> = declared.values().filter_map(Declared::size).collect();
     pools.sort_unstable_by_key(|(count, _)| *count);
@@ -302,7 +301,7 @@ fn too_many_threads(declared: &HashMap<String, Declared>, found: &mut Vec<Diagno
 }
 
 impl Declared {
-    /// Returns the number of a pool's threads, with its span.
+    /// Returns the number of a pool's threads, with its location.
     fn size(&self) -> Option<(Span, usize)> {
         match self {
             Self::Pool { count, threads, .. } => Some((*count, *threads)),
@@ -311,7 +310,7 @@ impl Declared {
     }
 }
 
-/// What one declaration says; none if it leaves the default executor as it is.
+/// Reads one declaration. Returns `None` if the default executor stays as it is.
 fn declared(
     config: &ExecutorConfig,
     name: &str,
@@ -362,7 +361,7 @@ fn declared(
         // An untyped default executor leaves the choice to the engine.
         None | Some(0 | -1) if kind.is_empty() => None,
         None => {
-            let message = format!("{} does not say how many threads it has", noun(name));
+            let message = format!("{} has no number of threads", noun(name));
             found.push(
                 Diagnostic::error(&executors::BAD_THREADS, place, message)
                     .hint("add `options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: 2 } }`"),
@@ -386,7 +385,7 @@ fn declared(
     }
 }
 
-/// Returns the span of an executor's number of threads.
+/// Returns the location of an executor's number of threads.
 fn count(config: &ExecutorConfig) -> Option<Span> {
     let messages = &config.options.as_ref()?.messages;
     let mut bodies = messages.iter().map(|message| &message.body);
@@ -394,7 +393,7 @@ fn count(config: &ExecutorConfig) -> Option<Span> {
 }
 
 fn bad_threads(threads: i32, place: Span) -> Diagnostic {
-    let message = format!("a pool of {threads} threads runs nothing");
+    let message = format!("a pool has at least one thread, not {threads}");
     Diagnostic::error(&executors::BAD_THREADS, place, message)
         .hint("give `num_threads` a number above 0")
 }
@@ -433,7 +432,7 @@ fn options(
     Some(read)
 }
 
-/// What a pool of threads cannot promise on every machine.
+/// Reports options that have no effect on a thread pool.
 fn without_effect(message: &OptionsMessage, found: &mut Vec<Diagnostic>) {
     for field in &message.body.fields {
         let name = field.name.as_plain().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What compilation resolved, for people and tools.
+//! The results of compilation, for people and tools.
 
 use graphmill_grammar::{SourceMap, fmt};
 

@@ -1,6 +1,6 @@
-//! Fields of the format that no other phase looks at: refused where ignoring them would change what
-//! the graph does, with a warning where they change nothing. `docs/reference/graph-fields.md` lists
-//! what becomes of every field.
+//! Fields of the text format that no other phase reads. They are refused if ignoring them would
+//! change the graph's behavior, and otherwise reported as warnings.
+//! `docs/reference/graph-fields.md` lists all fields.
 
 use graphmill_grammar::{
     Diagnostic, GraphConfig, PortSpec, Span, Spanned,
@@ -31,7 +31,7 @@ fn no_effect(span: Span, field: &str) -> Diagnostic {
     Diagnostic::warning(&calculators::NO_EFFECT, span, message)
 }
 
-/// The predecessors of nodes with side packets.
+/// Reports obsolete fields that nodes with side packets have replaced.
 fn legacy(graph: &GraphConfig, found: &mut Vec<Diagnostic>) {
     for part in &graph.packet_generator {
         found.push(
@@ -52,13 +52,13 @@ fn legacy(graph: &GraphConfig, found: &mut Vec<Diagnostic>) {
     for part in &graph.status_handler {
         found.push(
             refused(part.head, "`status_handler` is not supported").hint(
-                "the program that runs the graph gets the status as the outcome of its session",
+                "the program that runs the graph receives the status at the end of the session",
             ),
         );
     }
 }
 
-/// A packet generator as a node that does the same.
+/// Writes a packet generator as an equivalent node.
 fn as_node(part: &PacketGeneratorConfig) -> String {
     let name = part.packet_generator.as_ref().map_or("..", |name| name);
     let list = |field: &str, ports: &[PortSpec]| -> String {
@@ -103,14 +103,14 @@ fn graph(graph: &GraphConfig, found: &mut Vec<Diagnostic>) {
         for (field, span) in fields.into_iter().flatten() {
             found.push(
                 no_effect(span, field)
-                    .hint("a session says at any time what it waits for: `Handle::why`"),
+                    .hint("`Handle::why` describes the current wait of a session at any time"),
             );
         }
     }
 }
 
-/// Calls are counted and timed in every session, which is all that `enable_profiler` asks for;
-/// there are no trace files.
+/// Reports profiler settings without effect. Every session counts and times calls, as
+/// `enable_profiler` asks for. There are no trace files.
 fn profiler(config: &ProfilerConfig, found: &mut Vec<Diagnostic>) {
     let fields = [
         place(
@@ -158,12 +158,12 @@ fn profiler(config: &ProfilerConfig, found: &mut Vec<Diagnostic>) {
     ];
     for (field, span) in fields.into_iter().flatten() {
         found.push(no_effect(span, field).hint(
-            "the calls of all nodes are counted and timed in every session, without being asked for: `Summary`",
+            "every session counts and times the calls of its nodes in any case: see `Summary`",
         ));
     }
 }
 
-/// A field that is given, with its place.
+/// Returns the name and location of a field, if it is given.
 fn place<T>(field: &'static str, value: Option<&Spanned<T>>) -> Option<(&'static str, Span)> {
     value.map(|value| (field, value.span))
 }
@@ -180,7 +180,7 @@ fn node(node: &DraftNode, found: &mut Vec<Diagnostic>) {
     if let Some(merge) = merge {
         found.push(no_effect(merge.span, "merge_fields"));
     }
-    // Without a factory the contract is not known, and says nothing about what the node is.
+    // Without a factory the contract is unknown, and so is whether the node is a source.
     if node.factory.is_none() {
         return;
     }
@@ -216,7 +216,8 @@ fn output_handler(handler: &OutputStreamHandlerConfig, found: &mut Vec<Diagnosti
     }
 }
 
-/// How many calls of each node may go on at once. To be decided when it is known where nodes run.
+/// Sets the number of calls of each node that may run at once. Must run after the places of nodes
+/// are known.
 pub(super) fn lanes(draft: &mut Draft<'_>) {
     let mut found = Vec::new();
     for node in &mut draft.nodes {
@@ -224,10 +225,10 @@ pub(super) fn lanes(draft: &mut Draft<'_>) {
             continue;
         };
         if limit.value < 0 {
-            let message = format!("{} calls at once are none", limit.value);
+            let message = format!("`max_in_flight` must be above 0, not {}", limit.value);
             found.push(
                 Diagnostic::error(&fields::INVALID_VALUE, limit.span, message)
-                    .hint("give a number above 0, or leave `max_in_flight` out"),
+                    .hint("give a number above 0, or leave out `max_in_flight`"),
             );
         } else if limit.value > 1 && node.factory.is_some() {
             match one_at_a_time(node) {
@@ -241,7 +242,7 @@ pub(super) fn lanes(draft: &mut Draft<'_>) {
     draft.diagnostics.extend(found);
 }
 
-/// Why calls of a node do not overlap, if so.
+/// Returns the reason why calls of a node cannot overlap; `None` if they can.
 fn one_at_a_time(node: &DraftNode) -> Option<&'static str> {
     if node.config.input_stream.is_empty() {
         Some("calls of a source follow each other")

@@ -1,9 +1,9 @@
-//! Loops: what is odd about back edges, and nodes that nothing ever starts.
+//! Loops: problems with back edges, and nodes that nothing can start.
 //!
-//! A node under the default policy runs at a timestamp once all its inputs are settled at it. If
-//! one of them comes back from the node's own output, through nodes of the same kind that emit at
-//! the timestamps of their inputs, it cannot be settled before the node has run, unless a node of
-//! the loop emits when it opens.
+//! A node under the default policy runs at a timestamp once all its inputs are settled at it.
+//! Suppose one input comes from the node's own output, through nodes of the same kind that emit at
+//! the timestamps of their inputs. Then it cannot be settled before the node has run, unless a node
+//! of the loop emits when it opens.
 
 use graphmill_grammar::Diagnostic;
 use petgraph::{
@@ -24,8 +24,8 @@ use crate::{
 
 use super::draft::{Draft, DraftNode};
 
-/// The number of each node's strongly connected component: two nodes have the same if each can be
-/// reached from the other.
+/// Returns the number of each node's strongly connected component. Two nodes have the same number
+/// if each can be reached from the other.
 fn components<G>(graph: G) -> Vec<usize>
 where
     G: IntoNeighborsDirected<NodeId = NodeIndex> + IntoNodeIdentifiers + Visitable + NodeIndexable,
@@ -39,8 +39,8 @@ where
     numbers
 }
 
-/// Warns of back edges that close no loop or that their node waits for, and of loops that nothing
-/// starts. The loops of a graph that is itself a subgraph may go through the graph that uses it.
+/// Warns about back edges that close no loop, back edges that their own node waits for, and loops
+/// that nothing starts. Loops of a subgraph may go through the graph that uses it.
 pub(super) fn check(draft: &mut Draft<'_>) {
     let is_subgraph = draft.graph.r#type.is_some();
     let links = links(draft);
@@ -79,12 +79,12 @@ pub(super) fn check(draft: &mut Draft<'_>) {
 struct Link {
     input: usize,
     back_edge: bool,
-    /// The consumer runs at no timestamp before this input is settled at it, and the producer
-    /// settles it at none before it has run at that timestamp itself.
+    /// Set if the consumer runs at a timestamp only after this input is settled at it, and the
+    /// producer settles it only after running at that timestamp.
     waits: bool,
 }
 
-/// All nodes, and the streams between them in the direction in which packets flow.
+/// Makes a graph of all nodes and the streams between them, in the direction of packets.
 fn links(draft: &Draft<'_>) -> DiGraph<(), Link> {
     let mut links = DiGraph::new();
     for _ in &draft.nodes {
@@ -112,8 +112,8 @@ fn links(draft: &Draft<'_>) -> DiGraph<(), Link> {
     links
 }
 
-/// Whether a node runs at a timestamp only when all of its inputs are settled at it, and its author
-/// left it at that.
+/// Returns `true` if a node runs at a timestamp only when all inputs are settled at it, and if its
+/// author has not chosen a policy.
 fn waits_for_all(draft: &Draft<'_>, node: &DraftNode) -> bool {
     let chosen = node.handler(draft.graph).is_some();
     let authors_own = !chosen && node.contract.policy.is_some();
@@ -125,7 +125,7 @@ fn waits_for_all(draft: &Draft<'_>, node: &DraftNode) -> bool {
     one_set && !authors_own
 }
 
-/// The timestamp offset of a node's output.
+/// Returns the timestamp offset of a node's output.
 fn offset(node: &DraftNode, stream: &str) -> Option<i64> {
     let entries = node.contract.tag_map(Group::Outputs).entries();
     let own = node.contract.output_offsets.iter().rev();
@@ -160,7 +160,7 @@ fn closes_no_loop(node: &DraftNode, input: usize) -> Diagnostic {
 fn waits_for_itself(node: &DraftNode, input: usize) -> Diagnostic {
     let port = node.port(Group::Inputs, input);
     let message = format!(
-        "`{}` waits for what it has not made yet: `{}` comes back from its own output",
+        "`{}` waits for its own output: `{}` depends on it",
         node.name, port.name
     );
     let diagnostic = Diagnostic::warning(&cycles::BACK_EDGE_WAITS, port.span, message)
@@ -177,7 +177,7 @@ fn waits_for_itself(node: &DraftNode, input: usize) -> Diagnostic {
     diagnostic.advise(advice, edit)
 }
 
-/// Loops of which every input comes from another such loop: no packet ever gets in.
+/// Reports loops that get input only from other such loops, so that no packet can ever arrive.
 fn never_started(draft: &Draft<'_>, links: &DiGraph<(), Link>, loops: &[usize]) -> Vec<Diagnostic> {
     let starts = |node: &DraftNode| {
         let of_graph =
@@ -207,7 +207,7 @@ fn never_started(draft: &Draft<'_>, links: &DiGraph<(), Link>, loops: &[usize]) 
         found.push(
             Diagnostic::warning(&cycles::NEVER_STARTED, node.config.place(), message)
                 .label("never called, unless a node of the loop emits when it opens")
-                .hint("connect an input of the loop to a stream from outside of it"),
+                .hint("connect an input of the loop to a stream from outside it"),
         );
     }
     found

@@ -1,6 +1,6 @@
-//! From a graph to a plan: one phase a file.
+//! Compilation of a graph to a plan. Each phase has a file.
 //!
-//! Compilation continues after an error as long as later diagnostics would still be correct.
+//! After an error, compilation continues as long as later diagnostics are correct.
 
 mod assemble;
 mod cycles;
@@ -28,8 +28,7 @@ use draft::{Draft, contracts};
 
 impl Plan {
     /// Compiles a graph. Files of subgraphs are added to `sources`, so that diagnostics can point
-    /// into them. There is a plan if the graph could be read as a whole and there is no error among
-    /// the diagnostics.
+    /// into them. Returns a plan if the whole graph could be read and no diagnostic is an error.
     pub fn compile(
         graph: &GraphConfig,
         sources: &mut SourceMap,
@@ -46,7 +45,8 @@ impl Plan {
         executors::resolve(&mut draft);
         fields::lanes(&mut draft);
         sides::connect(&mut draft);
-        // What could not be read has been reported by the grammar, and is no graph to run.
+        // Unreadable parts have been reported by the grammar, and the rest is not the graph that
+        // was meant.
         if !draft.incomplete && !diag::has_errors(&draft.diagnostics) {
             warnings::check(&mut draft);
             loops::check(&mut draft);
@@ -59,7 +59,7 @@ impl Plan {
         let complete = !draft.incomplete && !diag::has_errors(&diagnostics);
         let plan = complete.then(|| Arc::new(assemble::assemble(draft, sources)));
         diag::sort(&mut diagnostics);
-        // What is wrong in a subgraph is wrong once, however often the subgraph is used.
+        // A mistake in a subgraph is reported once, however often the subgraph is used.
         diagnostics.dedup();
         if plan.is_none() {
             diag::truncate(&mut diagnostics);

@@ -1,5 +1,5 @@
-//! Order: nodes are numbered so that each comes after all it depends on. The order of the file is
-//! kept where it will do.
+//! The order of nodes: each is numbered after all nodes that it depends on. A valid order of the
+//! file is kept.
 
 use std::collections::HashMap;
 
@@ -17,20 +17,20 @@ use crate::{
 
 use super::{cycles, draft::Draft};
 
-/// Why one node needs another.
+/// A dependency of one node on another.
 pub(super) struct Need<'a> {
-    /// The needing node's port, which names the stream or side packet.
+    /// Port of the dependent node, which names the stream or side packet.
     pub(super) port: &'a TagEntry,
-    /// Which input it is; none for a side packet.
+    /// Position of the input; `None` for a side packet.
     pub(super) input: Option<usize>,
 }
 
-/// All nodes, with an edge from each to every node that makes something it needs.
+/// All nodes, each with edges to the nodes that it depends on.
 pub(super) type Needs<'a> = StableDiGraph<(), Need<'a>>;
 
 pub(super) fn sort(draft: &mut Draft<'_>) {
     let mut needs = needs(draft);
-    // The order of the file counts where it is valid: then nodes keep their numbers.
+    // If the order of the file is valid, nodes keep their numbers.
     if needs
         .edge_references()
         .all(|need| need.target() < need.source())
@@ -62,8 +62,8 @@ fn needs<'a>(draft: &'a Draft<'_>) -> Needs<'a> {
         graph.add_node(());
     }
     for (at, node) in draft.nodes.iter().enumerate() {
-        // Its loops are inside of it, and nobody knows how they are closed: an unknown calculator
-        // may be a subgraph that is missing.
+        // Its loops are inside and may be closed there: an unknown calculator may be a missing
+        // subgraph.
         if node.is_wrong || node.is_unknown {
             continue;
         }
@@ -88,7 +88,7 @@ fn needs<'a>(draft: &'a Draft<'_>) -> Needs<'a> {
                 needs.push((from, Need { port, input: None }));
             }
         }
-        // Walks take the edges of a node from the last to the first.
+        // Walks visit the edges of a node from the last to the first.
         for (from, need) in needs.into_iter().rev() {
             graph.add_edge(NodeIndex::new(at), NodeIndex::new(from), need);
         }
@@ -96,7 +96,7 @@ fn needs<'a>(draft: &'a Draft<'_>) -> Needs<'a> {
     graph
 }
 
-/// Renumbers the nodes; `order` lists old numbers.
+/// Renumbers the nodes. `order` lists their old numbers.
 fn apply(draft: &mut Draft<'_>, order: &[usize]) {
     let mut new_number = vec![0u16; order.len()];
     for (new, &old) in order.iter().enumerate() {

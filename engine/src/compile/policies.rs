@@ -88,7 +88,7 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
         let inherited = node.config.input_stream_handler.is_none();
         policies.push(match node.handler(draft.graph) {
             Some(_) if node.is_wrong => declared(),
-            // A graph's policy is for nodes that have inputs to wait for.
+            // A graph's policy applies only to nodes with inputs.
             Some(_) if inherited && node.inputs.is_empty() => declared(),
             Some(handler) => from_config(node, handler, &mut found).unwrap_or_else(declared),
             None => declared(),
@@ -193,14 +193,14 @@ fn from_config(
                     span,
                     format!("\"{near}\""),
                 ),
-                None => diagnostic.hint(format!("there are {}", NAMES.join(", "))),
+                None => diagnostic.hint(format!("the input policies are {}", NAMES.join(", "))),
             });
             None
         }
     }
 }
 
-/// The default policy, one input set at a time or several.
+/// Makes the default policy, with one input set per call or in batches.
 fn batches(
     node: &DraftNode,
     options: &DefaultOptions,
@@ -210,12 +210,12 @@ fn batches(
     let size = options.batch_size;
     let message = match &node.config.max_in_flight {
         _ if size == 1 => return Some(Policy::Default),
-        _ if size < 1 => format!("a batch of {size} input sets is none"),
+        _ if size < 1 => format!("`batch_size` must be at least 1, not {size}"),
         Some(limit) if limit.value > 1 => {
-            "batches do not go together with `max_in_flight` above 1".to_owned()
+            "`batch_size` cannot be combined with `max_in_flight` above 1".to_owned()
         }
         _ if node.contract.bounds => format!(
-            "`{}` is also called without packets, and that cannot be batched",
+            "`{}` is also called without packets, and such calls cannot be batched",
             node.calculator()
         ),
         _ => return Some(Policy::Batch(size as usize)),
@@ -284,7 +284,8 @@ fn sync_sets(
     Some(Policy::SyncSet(sets))
 }
 
-/// Where a string with this content is written in a message; the message itself if nowhere.
+/// Returns the location of a string with this content in a message; the message itself if there is
+/// none.
 fn find(message: &Message, text: &str) -> Span {
     fn search(value: &ValueKind, span: Span, text: &str) -> Option<Span> {
         match value {

@@ -1,5 +1,5 @@
-//! Queues that fill up before their node can run: graphs that deadlock, or whose queues have to
-//! grow beyond their limit.
+//! Queues that fill up before their node can run. Such graphs deadlock, or their queues exceed the
+//! limit.
 
 use graphmill_grammar::Diagnostic;
 
@@ -13,7 +13,7 @@ use super::{
     draft::{Draft, DraftNode},
 };
 
-/// Warns of what is sure to fill a queue up.
+/// Warns about queues that are certain to fill up.
 pub(super) fn check(draft: &mut Draft<'_>) {
     let limit = assemble::queue_limit(draft);
     if limit == usize::MAX {
@@ -59,11 +59,11 @@ fn trigger_beyond_limit(draft: &Draft<'_>, node: &DraftNode, limit: usize) -> Op
     )))
 }
 
-/// The lowest and the highest layer of the sources that a node's packets come from; none if there
-/// is no source among them.
+/// Lowest and highest layer of the sources of a node's packets; `None` without a source.
 type Layers = Option<(i32, i32)>;
 
-/// By node. Back edges bring nothing new: what comes around has passed the node before.
+/// Returns the layers of each node. Back edges are left out: their packets come from the same
+/// sources.
 fn layers(draft: &Draft<'_>) -> Vec<Layers> {
     let mut layers: Vec<Layers> = Vec::with_capacity(draft.nodes.len());
     for node in &draft.nodes {
@@ -92,7 +92,8 @@ fn of_input(draft: &Draft<'_>, node: &DraftNode, input: usize, layers: &[Layers]
     }
 }
 
-/// A join of a source with one of a higher layer, which starts only when the first has ended.
+/// Reports a join of a source with one of a higher layer, which starts only after the first has
+/// ended.
 fn joined_layers(
     draft: &Draft<'_>,
     node: &DraftNode,
@@ -118,7 +119,7 @@ fn joined_layers(
         }
         let (early, late) = (node.port(Group::Inputs, early), node.port(Group::Inputs, late));
         let message = format!(
-            "all packets of `{}` have to wait for `{}`: source layer {begins} starts when layer {ends} has ended",
+            "all packets of `{}` must wait for `{}`: source layer {begins} starts when layer {ends} has ended",
             early.name, late.name
         );
         Some(

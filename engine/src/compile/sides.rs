@@ -1,5 +1,5 @@
-//! Side packets and resources: every input side packet finds its producer, its resource, or waits
-//! for the session's start.
+//! Side packets and resources: connects each input side packet to its producer or resource. The
+//! others must be given when a session starts.
 
 use std::collections::HashSet;
 
@@ -77,7 +77,7 @@ fn consume(draft: &mut Draft<'_>) {
     }
 }
 
-/// Whether the contract declares the input side packet without allowing that it is missing.
+/// Returns `true` if the contract requires the input side packet.
 fn is_required(node: &DraftNode, input: usize) -> bool {
     let port = node.port(Group::InputSides, input);
     let declared = node.contract.declared.iter();
@@ -136,7 +136,7 @@ fn check_types(draft: &mut Draft<'_>) {
     draft.diagnostics.extend(found);
 }
 
-/// Finds for each resource the node that defines it.
+/// Finds the node that defines each resource.
 fn define_resources(draft: &mut Draft<'_>) {
     let mut found = Vec::new();
     for node in 0..draft.nodes.len() {
@@ -173,7 +173,7 @@ fn define_resources(draft: &mut Draft<'_>) {
             }
         }
     }
-    // A node whose options could not be read may be the one that defines it.
+    // A node with unreadable options may define the resource.
     let unread: HashSet<&str> = draft
         .nodes
         .iter()
@@ -217,7 +217,7 @@ fn no_resource(draft: &Draft<'_>, side: &DraftSide, resource: &DraftResource) ->
     });
     let Some((other, span)) = defined.next() else {
         return diagnostic.hint(
-            "give this side packet the name that the node which loads the resource gives it",
+            "give this side packet the same name as it has at the node that loads the resource",
         );
     };
     let diagnostic = diagnostic.also(span, format!("`{}` is defined here", other.name));
@@ -237,8 +237,8 @@ fn definition<'b>(draft: &'b Draft<'_>, (node, at): (u16, u16)) -> (&'b Resource
     (need, node.port(need.group, usize::from(need.side)).span)
 }
 
-/// Loads the resources, or checks whether they exist. The last phase, because it is the only
-/// expensive one.
+/// Loads the resources, or checks that they can be loaded. This is the last phase, because only it
+/// is expensive.
 pub(super) fn load(draft: &mut Draft<'_>) {
     look(draft);
     for id in 0..draft.sides.len() {
@@ -277,7 +277,7 @@ pub(super) fn load(draft: &mut Draft<'_>) {
     fit(draft);
 }
 
-/// Reports loaded resources that do not have what a node asks of them.
+/// Reports loaded resources that fail a node's check.
 fn fit(draft: &mut Draft<'_>) {
     let mut found = Vec::new();
     for node in &draft.nodes {
@@ -299,8 +299,8 @@ fn fit(draft: &mut Draft<'_>) {
     draft.diagnostics.extend(found);
 }
 
-/// Reports resources that are not there, where that is asked for. It is worth knowing beside other
-/// mistakes too.
+/// Reports resources that cannot be loaded, if the environment asks for that check. Done even after
+/// other mistakes.
 pub(super) fn look(draft: &mut Draft<'_>) {
     let environment = draft.environment;
     if environment.loading != Loading::Look {
@@ -326,7 +326,7 @@ pub(super) fn look(draft: &mut Draft<'_>) {
     draft.diagnostics.extend(found);
 }
 
-/// Says that a resource cannot be loaded, at the option that is at fault if the error names one.
+/// Reports a resource that cannot be loaded, at the option that the error names, if any.
 fn failed(
     draft: &Draft<'_>,
     side: &DraftSide,
@@ -345,18 +345,19 @@ fn failed(
     Diagnostic::error(code, place, message)
 }
 
-/// The option that an error names.
+/// Returns the location of the option that an error names.
 fn place_of(error: &Error, node: &DraftNode) -> Option<Span> {
     option_place(&node.config, error.field.as_deref()?)
 }
 
-/// Whether an output side packet of a node names a resource, which is nothing that sessions make.
+/// Returns `true` if an output side packet of a node only names a resource, so that sessions do not
+/// set it.
 fn is_output_resource(node: &DraftNode, output: usize) -> bool {
     let mut needs = node.contract.resources.iter();
     needs.any(|need| need.group == Group::OutputSides && usize::from(need.side) == output)
 }
 
-/// Whether an input side packet of a node is one of its resources.
+/// Returns `true` if an input side packet of a node is one of its resources.
 pub(super) fn is_resource(node: &DraftNode, input: usize) -> bool {
     let needs = &node.contract.resources;
     needs

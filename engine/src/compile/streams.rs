@@ -1,4 +1,4 @@
-//! Streams: every input finds its producer.
+//! Streams: connects each input to its producer.
 
 use graphmill_grammar::{Diagnostic, Span};
 

@@ -1,8 +1,8 @@
-//! Types: what each stream carries, by unification.
+//! Types of streams, found by unification.
 //!
-//! Every port of every node and every stream has a type variable. A contract gives some of them a
-//! type or makes two of them the same; a connection makes the producer's and the consumer's the
-//! same. Where that fails, the two ends disagree.
+//! Every port and every stream has a type variable. A contract gives some variables a type or makes
+//! two of them equal. A connection makes the variables of producer and consumer equal. If this
+//! fails, the two ends have different types.
 
 use graphmill_grammar::{Diagnostic, Span};
 use petgraph::unionfind::UnionFind;
@@ -19,23 +19,24 @@ use super::{
     streams::producer_name,
 };
 
-/// What is known of a variable: nothing, or the types it may have and where that is said.
+/// Possible types of a variable, and the location that decides them. `None` if every type is
+/// possible.
 #[derive(Clone, Default)]
 struct Known {
     types: Option<Vec<TypeInfo>>,
     origin: Option<Span>,
 }
 
-/// Type variables, and which of them are the same.
+/// Type variables, and the equalities between them.
 #[derive(Default)]
 pub(super) struct Types {
     same: UnionFind<usize>,
-    /// By the variable that stands for those that are the same as it.
+    /// Knowledge about each variable, valid for the representative of equal variables.
     known: Vec<Known>,
 }
 
 impl Types {
-    /// A variable of which nothing is known.
+    /// Makes a variable of any type.
     pub(super) fn fresh(&mut self) -> usize {
         self.variable(Known::default())
     }
@@ -45,19 +46,19 @@ impl Types {
         self.same.new_set()
     }
 
-    /// The types that a variable may have; empty if any will do.
+    /// Returns the possible types of a variable; empty if every type is possible.
     pub(super) fn known(&mut self, variable: usize) -> Vec<TypeInfo> {
         let root = self.same.find_mut(variable);
         self.known[root].types.clone().unwrap_or_default()
     }
 
-    /// The port that decided the type of a variable.
+    /// Returns the location of the port that decided the type of a variable.
     pub(super) fn origin(&mut self, variable: usize) -> Option<Span> {
         let root = self.same.find_mut(variable);
         self.known[root].origin
     }
 
-    /// Makes two variables the same; false, and nothing done, if no type fits both.
+    /// Makes two variables equal. If no type fits both, changes nothing and returns `false`.
     pub(super) fn unify(&mut self, a: usize, b: usize) -> bool {
         let (a, b) = (self.same.find_mut(a), self.same.find_mut(b));
         if a == b {
@@ -88,8 +89,8 @@ impl Types {
         true
     }
 
-    /// Makes one variable for each port of a group of a node; ports that are the same as another
-    /// follow later.
+    /// Makes one variable for each port of a group of a node. Ports that must equal others are
+    /// unified later.
     pub(super) fn ports(&mut self, draft: &Draft<'_>, node: usize, group: Group) -> Vec<usize> {
         let contract = &draft.nodes[node].contract;
         (0..contract.tag_map(group).len())
@@ -107,7 +108,7 @@ impl Types {
             .collect()
     }
 
-    /// Unifies the ports of `group` that are the same as a port of `with`.
+    /// Unifies the ports of `group` that have the type of a port of `with`.
     pub(super) fn same(
         &mut self,
         draft: &Draft<'_>,
@@ -162,7 +163,7 @@ pub(super) fn check(draft: &mut Draft<'_>) {
         stream.types = types.known(variable);
         stream.check = true;
     }
-    // What a port of one type writes needs no look.
+    // Packets from a port of exactly one type need no check.
     for node in &draft.nodes {
         for (output, &stream) in node.outputs.iter().enumerate() {
             let spec = node.contract.spec(Group::Outputs, output);
@@ -220,7 +221,7 @@ fn mismatch(
         )
 }
 
-/// Shows where the types come from that the two ends disagree about, if that is not shown already.
+/// Shows the locations that decided the conflicting types, if they are not shown already.
 fn with_origins(
     mut diagnostic: Diagnostic,
     origins: [Option<Span>; 2],
@@ -236,7 +237,7 @@ fn with_origins(
     diagnostic
 }
 
-/// The calculator and the input that decided what a stream without a producer in the graph carries.
+/// Returns the calculator and input that decided the type of a stream that enters the graph.
 fn first_reader<'b>(
     draft: &'b Draft<'_>,
     stream: &DraftStream,

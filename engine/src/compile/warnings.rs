@@ -1,7 +1,7 @@
-//! Warnings: what is allowed, but probably not intended.
+//! Warnings: allowed, but probably not intended.
 //!
-//! They are given only where there are no errors: after a mistake, a stream may seem to be unused
-//! only because of it.
+//! They are reported only if there are no errors: after a mistake, a stream may only seem to be
+//! unused.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,7 +24,7 @@ pub(super) fn check(draft: &mut Draft<'_>) {
     draft.diagnostics.extend(found);
 }
 
-/// Two nodes with one name, which messages and metrics tell apart by a number.
+/// Reports nodes with equal names. Messages and metrics tell them apart by a number.
 fn names(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) {
     let mut seen = HashMap::new();
     for node in &draft.graph.node {
@@ -35,14 +35,14 @@ fn names(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) {
             let message = format!("two nodes are called `{}`", name.value);
             found.push(
                 Diagnostic::warning(&calculators::DUPLICATE_NAME, name.span, message)
-                    .label("given again here; messages will speak of them by number")
+                    .label("given again here; messages add a number to each name")
                     .also(first, "first given here"),
             );
         }
     }
 }
 
-/// Proposes the name that a port at the border of the graph is probably meant to have.
+/// Suggests the name that a port at the border of the graph is probably meant to have.
 fn did_you_mean<'a>(
     diagnostic: Diagnostic,
     port: &PortSpec,
@@ -95,7 +95,7 @@ fn unread_streams(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) {
                 &streams::UNUSED_INPUT,
                 format!("no node reads graph input `{}`", stream.name),
             ),
-            // What a subgraph leaves unread is not for its user to change.
+            // The user of a subgraph cannot change its unread streams.
             Producer::Node(node) if !draft.nodes[usize::from(node)].is_top_level() => continue,
             Producer::Node(_) => (
                 &streams::UNUSED_STREAM,
@@ -131,13 +131,13 @@ fn side_packets(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) {
             if is_known || !first || !node.is_top_level() {
                 continue;
             }
-            // The caller may provide it, but if another one has nearly this name, that is unlikely.
+            // The caller may provide it, but that is unlikely if another one has nearly this name.
             let Some(near) = suggest::slip(&port.name, known()) else {
                 continue;
             };
             let message = format!("nothing makes or declares side packet `{}`", port.name);
             let diagnostic = Diagnostic::warning(&sides::UNKNOWN_SIDE, port.span, message)
-                .label("has to be given when the graph is started");
+                .label("must be given when the graph starts");
             let edit = port.name_span().map(|span| (span, near.to_owned()));
             found.push(diagnostic.did_you_mean(near, edit));
         }

@@ -1,8 +1,7 @@
-//! Contracts: what a node declares about its ports and behavior when a plan is compiled.
+//! Contracts: declarations of a node's ports and behavior, made when a plan is compiled.
 //!
-//! The declarations are checked against the ports that the graph really connects. Nothing here
-//! fails: what does not fit is noted, and the plan turns all notes of all nodes into diagnostics
-//! with spans.
+//! The declarations are checked against the ports that the graph connects. Nothing here fails.
+//! Problems are recorded, and compilation turns those of all nodes into diagnostics with spans.
 
 use std::any::TypeId;
 
@@ -34,21 +33,21 @@ impl Ports {
     }
 }
 
-/// What a calculator says is wrong with a node.
+/// A problem with a node that its calculator reports.
 #[derive(Clone, Debug)]
 pub(crate) enum Problem {
-    /// Ports or options do not go together.
+    /// The ports or options do not fit together.
     Combination(String),
-    /// The value of the option at this path is not allowed.
+    /// The value of an option is not allowed; `path` leads to the option.
     Option { path: String, message: String },
-    /// An option has to be given: its name, and a value as a graph file may write it.
+    /// A required option is missing. `example` is a value in the form of a graph file.
     MissingOption { name: String, example: String },
 }
 
-/// What a node declares. Passed to `contract` of its calculator.
+/// Declarations of a node, made by `contract` of its calculator.
 pub struct Contract {
     ports: [Ports; 4],
-    /// True while a calculator is only described: every declared port exists then.
+    /// Set while a calculator is described without a node. Every declared port then exists.
     describing: bool,
     pub(crate) declared: Vec<Declared>,
     pub(crate) missing: Vec<Declared>,
@@ -88,48 +87,48 @@ impl Contract {
         contract
     }
 
-    /// The input policy, unless the graph file sets one. The default is [`Policy::Default`].
+    /// Sets the input policy, unless the graph file names one. The default is [`Policy::Default`].
     pub fn policy(&mut self, policy: Policy) {
         self.policy = Some(policy);
     }
 
-    /// The timestamp offset of all outputs. The default is [`Offset::Same`].
+    /// Sets the timestamp offset of all outputs. The default is [`Offset::Same`].
     pub fn offset(&mut self, offset: Offset) {
         self.offset = offset;
     }
 
-    /// The timestamp offset of one output.
+    /// Sets the timestamp offset of one output.
     pub fn output_offset<T: ?Sized + PortType>(&mut self, output: Out<T>, offset: Offset) {
         if let Some(index) = output.index() {
             self.output_offsets.push((index as u16, offset));
         }
     }
 
-    /// Asks for a call also at timestamps that are settled without a packet on any input.
+    /// Asks for calls also at settled timestamps without a packet on any input.
     pub fn process_timestamp_bounds(&mut self) {
         self.bounds = true;
     }
 
-    /// Where the node runs, unless the graph file says so. The default is [`Run::Inline`].
+    /// Sets where the node runs, unless the graph file does. The default is [`Run::Inline`].
     pub fn run(&mut self, run: Run) {
         self.run = Some(run);
     }
 
-    /// Says that calls of the node do not depend on each other, so that `max_in_flight` of them may
-    /// be made at once, on an executor or as futures. Each is made by an instance of its own: all
-    /// are opened alike, what the first one emits while it opens counts, and one is closed. What
-    /// calls put out leaves the node in the order of the calls.
+    /// Declares that calls of the node are independent. Up to `max_in_flight` of them may then run
+    /// at once, on an executor or as futures. Each concurrent call uses its own instance. All
+    /// instances are opened; only the output of the first `open` counts, and only one instance is
+    /// closed. The output of calls leaves the node in the order of the calls.
     pub fn parallel(&mut self) {
         self.parallel = true;
     }
 
-    /// Says that the combination of ports or options is wrong.
+    /// Reports a wrong combination of ports or options.
     pub fn error(&mut self, message: impl Into<String>) {
         self.problem(Problem::Combination(message.into()));
     }
 
-    /// Says that the value of an option is wrong. The option is named as in a graph file, `field`
-    /// or `message.field`, and is pointed to where the graph gives it.
+    /// Reports a wrong value of an option. `path` names it as in a graph file, `field` or
+    /// `message.field`. The diagnostic points to the value in the graph.
     pub fn option_error(&mut self, path: &str, message: impl Into<String>) {
         self.problem(Problem::Option {
             path: path.to_owned(),
@@ -137,8 +136,7 @@ impl Contract {
         });
     }
 
-    /// Says that an option has to be given. `example` is a value as a graph file writes it, quotes
-    /// included.
+    /// Reports a missing option. `example` is a value in the form of a graph file, with quotes.
     pub fn missing_option(&mut self, name: &str, example: &str) {
         self.problem(Problem::MissingOption {
             name: name.to_owned(),
@@ -152,8 +150,8 @@ impl Contract {
         }
     }
 
-    /// The tags of one group's connected ports, sorted, each once. While the calculator is only
-    /// described: the empty tag.
+    /// Returns the tags of a group's connected ports, sorted, each once. Returns the empty tag
+    /// while the calculator is only described.
     pub fn tags(&self, group: Group) -> Vec<String> {
         if self.describing {
             return vec![String::new()];
@@ -165,7 +163,7 @@ impl Contract {
             .collect()
     }
 
-    /// How many ports of a tag the graph connects.
+    /// Returns the number of connected ports with a tag.
     pub fn count(&self, group: Group, tag: &str) -> usize {
         self.ports[group as usize].tags.range(tag).len()
     }

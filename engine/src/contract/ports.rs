@@ -1,4 +1,4 @@
-//! The ports that a contract declares.
+//! Declarations of ports.
 
 use std::{
     any::{Any, TypeId},
@@ -26,33 +26,33 @@ use super::{
 };
 
 impl Contract {
-    /// A required input stream. A tag may carry an index: `"TAG:1"`, `":1"`; the empty tag is the
-    /// untagged stream. `In<dyn Payload>` takes any type.
+    /// Declares a required input stream. A tag may carry an index: `"TAG:1"`, `":1"`. The empty tag
+    /// is the stream without a tag. `In<dyn Payload>` takes any type.
     pub fn input<T: ?Sized + PortType>(&mut self, tag: &str) -> In<T> {
         In::at(self.one(Inputs, tag, Required, PortSpec::of::<T>()))
     }
 
-    /// An input stream that may be left unconnected.
+    /// Declares an input stream that may be left unconnected.
     pub fn optional<T: ?Sized + PortType>(&mut self, tag: &str) -> In<T> {
         In::at(self.one(Inputs, tag, Optional, PortSpec::of::<T>()))
     }
 
-    /// One or more input streams: `TAG:0`, `TAG:1`, ..., or the untagged ones.
+    /// Declares one or more input streams: `TAG:0`, `TAG:1`, ..., or those without a tag.
     pub fn inputs<T: ?Sized + PortType>(&mut self, tag: &str) -> Ins<T> {
         Ins::new(self.many(Inputs, tag, Repeated, PortSpec::of::<T>()))
     }
 
-    /// Any number of input streams, zero included.
+    /// Declares any number of input streams, including none.
     pub fn optional_inputs<T: ?Sized + PortType>(&mut self, tag: &str) -> Ins<T> {
         Ins::new(self.many(Inputs, tag, OptionalRepeated, PortSpec::of::<T>()))
     }
 
-    /// A required input stream of any type; the same as `input::<dyn Payload>`.
+    /// Declares a required input stream of any type, like `input::<dyn Payload>`.
     pub fn any(&mut self, tag: &str) -> In<dyn Payload> {
         self.input(tag)
     }
 
-    /// One or more input streams that all carry the same.
+    /// Declares one or more input streams that all have the same type.
     pub fn inputs_alike(&mut self, tag: &str) -> Ins<dyn Payload> {
         let inputs: Ins<dyn Payload> = self.inputs(tag);
         if let Some(first) = inputs.get(0) {
@@ -64,13 +64,13 @@ impl Contract {
         inputs
     }
 
-    /// Input streams of which each carries what the one of `others` with its index carries. Their
-    /// number has to be the same.
+    /// Declares input streams, each with the type of the stream in `others` with the same index.
+    /// The numbers of streams must be equal.
     pub fn inputs_same_as(&mut self, tag: &str, others: Ins<dyn Payload>) -> Ins<dyn Payload> {
         let inputs: Ins<dyn Payload> = self.inputs(tag);
         if inputs.len() != others.len() && !self.describing {
             self.error(format!(
-                "the number of input streams `{tag}` has to be {}, but is {}",
+                "expected {} input streams `{tag}`, found {}",
                 others.len(),
                 inputs.len()
             ));
@@ -80,48 +80,48 @@ impl Contract {
         inputs
     }
 
-    /// A required input stream of one of these types.
+    /// Declares a required input stream of one of these types.
     pub fn one_of(&mut self, tag: &str, types: &[TypeInfo]) -> In<dyn Payload> {
         In::at(self.one(Inputs, tag, Required, PortSpec::OneOf(types.to_vec())))
     }
 
-    /// An input stream of one of these types that may be left unconnected.
+    /// Declares an input stream of one of these types that may be left unconnected.
     pub fn optional_one_of(&mut self, tag: &str, types: &[TypeInfo]) -> In<dyn Payload> {
         In::at(self.one(Inputs, tag, Optional, PortSpec::OneOf(types.to_vec())))
     }
 
-    /// One or more input streams, each of one of these types.
+    /// Declares one or more input streams, each of one of these types.
     pub fn inputs_one_of(&mut self, tag: &str, types: &[TypeInfo]) -> Ins<dyn Payload> {
         Ins::new(self.many(Inputs, tag, Repeated, PortSpec::OneOf(types.to_vec())))
     }
 
-    /// A required output stream.
+    /// Declares a required output stream of type `T`.
     pub fn output<T: ?Sized + PortType>(&mut self, tag: &str) -> Out<T> {
         Out::at(self.one(Outputs, tag, Required, PortSpec::of::<T>()))
     }
 
-    /// An output stream that may be left unconnected.
+    /// Declares an output stream that may be left unconnected.
     pub fn optional_output<T: ?Sized + PortType>(&mut self, tag: &str) -> Out<T> {
         Out::at(self.one(Outputs, tag, Optional, PortSpec::of::<T>()))
     }
 
-    /// One or more output streams.
+    /// Declares one or more output streams: `TAG:0`, `TAG:1`, ..., or those without a tag.
     pub fn outputs<T: ?Sized + PortType>(&mut self, tag: &str) -> Outs<T> {
         Outs::new(self.many(Outputs, tag, Repeated, PortSpec::of::<T>()))
     }
 
-    /// Any number of output streams, zero included.
+    /// Declares any number of output streams, including none.
     pub fn optional_outputs<T: ?Sized + PortType>(&mut self, tag: &str) -> Outs<T> {
         Outs::new(self.many(Outputs, tag, OptionalRepeated, PortSpec::of::<T>()))
     }
 
-    /// A required output stream that carries what `input` carries.
+    /// Declares a required output stream with the type of `input`.
     pub fn same_as(&mut self, tag: &str, input: In<dyn Payload>) -> Out<dyn Payload> {
         Out::at(self.one(Outputs, tag, Required, same_as(input)))
     }
 
-    /// Every input stream that the graph connects, whatever its tag, and as many outputs: the one
-    /// of the same tag and index, which carries the same. Both in the same order.
+    /// Declares all connected input streams, whatever their tags, and for each an output stream
+    /// with the same tag, index and type. Both are in the same order.
     pub fn mirrored(&mut self) -> (Ins<dyn Payload>, Outs<dyn Payload>) {
         let mut length = 0;
         for tag in self.tags(Inputs) {
@@ -132,8 +132,8 @@ impl Contract {
         (Ins::new(0..length), Outs::new(0..length))
     }
 
-    /// Output streams of which each carries what the input with its index carries. Their number has
-    /// to be that of `inputs`.
+    /// Declares output streams, each with the type of the input with the same index. The numbers of
+    /// streams must be equal.
     pub fn outputs_same_as(&mut self, tag: &str, inputs: Ins<dyn Payload>) -> Outs<dyn Payload> {
         let arity = if inputs.is_empty() || self.may_lack(inputs) {
             OptionalRepeated
@@ -143,7 +143,7 @@ impl Contract {
         let outputs: Outs<dyn Payload> = Outs::new(self.many(Outputs, tag, arity, PortSpec::Any));
         if outputs.len() != inputs.len() && !self.describing {
             self.error(format!(
-                "the number of output streams has to be the number of input streams, {}, but is {}",
+                "expected as many output streams as input streams, {}, found {}",
                 inputs.len(),
                 outputs.len()
             ));
@@ -156,13 +156,13 @@ impl Contract {
         outputs
     }
 
-    /// One or more output streams that all carry what `input` carries.
+    /// Declares one or more output streams that all have the type of `input`.
     pub fn outputs_all_same_as(&mut self, tag: &str, input: In<dyn Payload>) -> Outs<dyn Payload> {
         Outs::new(self.many(Outputs, tag, Repeated, same_as(input)))
     }
 
-    /// All input side packets, and, if there are output side packets at all, one of the same tag
-    /// and index for each, which carries what the input does.
+    /// Declares all input side packets. If there are output side packets at all, declares one for
+    /// each input, with its tag, index and type.
     pub fn mirrored_sides(&mut self) -> (Sides<dyn Payload>, OutSides<dyn Payload>) {
         let has_outputs = !self.tags(OutputSides).is_empty() && !self.describing;
         let mut length = 0;
@@ -185,17 +185,17 @@ impl Contract {
         (Sides::new(0..length), OutSides::new(0..outputs))
     }
 
-    /// A required input side packet.
+    /// Declares a required input side packet.
     pub fn side<T: ?Sized + PortType>(&mut self, tag: &str) -> Side<T> {
         Side::at(self.one(InputSides, tag, Required, PortSpec::of::<T>()))
     }
 
-    /// An input side packet that may be left unconnected.
+    /// Declares an input side packet that may be left unconnected.
     pub fn optional_side<T: ?Sized + PortType>(&mut self, tag: &str) -> Side<T> {
         Side::at(self.one(InputSides, tag, Optional, PortSpec::of::<T>()))
     }
 
-    /// An input side packet that carries what `side` carries and may be left unconnected.
+    /// Declares an input side packet with the type of `side` that may be left unconnected.
     pub fn optional_side_same_as(
         &mut self,
         tag: &str,
@@ -204,45 +204,44 @@ impl Contract {
         Side::at(self.one(InputSides, tag, Optional, same_as_side(side)))
     }
 
-    /// One or more input side packets.
+    /// Declares one or more input side packets.
     pub fn sides<T: ?Sized + PortType>(&mut self, tag: &str) -> Sides<T> {
         Sides::new(self.many(InputSides, tag, Repeated, PortSpec::of::<T>()))
     }
 
-    /// Any number of input side packets.
+    /// Declares any number of input side packets, including none.
     pub fn optional_sides<T: ?Sized + PortType>(&mut self, tag: &str) -> Sides<T> {
         Sides::new(self.many(InputSides, tag, OptionalRepeated, PortSpec::of::<T>()))
     }
 
-    /// A required output side packet.
+    /// Declares a required output side packet.
     pub fn output_side<T: ?Sized + PortType>(&mut self, tag: &str) -> OutSide<T> {
         OutSide::at(self.one(OutputSides, tag, Required, PortSpec::of::<T>()))
     }
 
-    /// Any number of output side packets.
+    /// Declares any number of output side packets, including none.
     pub fn optional_output_sides<T: ?Sized + PortType>(&mut self, tag: &str) -> OutSides<T> {
         OutSides::new(self.many(OutputSides, tag, OptionalRepeated, PortSpec::of::<T>()))
     }
 
-    /// A required output side packet that carries what `side` carries.
+    /// Declares a required output side packet with the type of `side`.
     pub fn side_same_as(&mut self, tag: &str, side: Side<dyn Payload>) -> OutSide<dyn Payload> {
         OutSide::at(self.one(OutputSides, tag, Required, same_as_side(side)))
     }
 
-    /// A required shared resource, named by an input side packet. With `Some(spec)` the node
-    /// defines what the resource of that name is; with `None` it uses the one that another node of
-    /// the graph defines.
+    /// Declares a required resource, named by an input side packet. With `Some(spec)` this node
+    /// defines the resource of that name. With `None` another node of the graph defines it.
     pub fn resource<R: Resource>(&mut self, tag: &str, spec: Option<R::Spec>) -> Res<R> {
         self.need_resource(tag, Required, spec)
     }
 
-    /// A shared resource whose side packet may be left unconnected.
+    /// Declares a resource whose side packet may be left unconnected.
     pub fn optional_resource<R: Resource>(&mut self, tag: &str, spec: Option<R::Spec>) -> Res<R> {
         self.need_resource(tag, Optional, spec)
     }
 
-    /// Defines a shared resource by an output side packet: nodes that have the side packet as an
-    /// input use it. The node itself emits nothing there.
+    /// Defines a resource through an output side packet: nodes that have the side packet as an
+    /// input use the resource. The node itself emits nothing there.
     pub fn output_resource<R: Resource>(&mut self, tag: &str, spec: R::Spec) {
         let declared = PortSpec::Exact(TypeInfo::of::<R>());
         if let Some(side) = self.one(OutputSides, tag, Required, declared) {
@@ -251,9 +250,8 @@ impl Contract {
         }
     }
 
-    /// Says what the node asks of a resource besides its type. The graph is refused if the loaded
-    /// resource does not have it. An error that is about an option names it as its field, as in
-    /// [`Resource::check`].
+    /// Adds a check of a loaded resource, beyond its type. The graph is refused if the check fails.
+    /// An error about an option names the option as its field, as in [`Resource::check`].
     pub fn check_resource<R: Resource>(
         &mut self,
         port: Res<R>,
@@ -284,14 +282,14 @@ impl Contract {
         Res::new(side)
     }
 
-    /// A port for things of type `T` that arrive from outside the graph; `OpenCx::sender` makes the
-    /// sending end.
+    /// Declares an event port for values of type `T` from outside the graph. `OpenCx::sender` makes
+    /// a sender.
     pub fn events<T: Any + Send>(&mut self) -> Events<T> {
         self.event_types.push(TypeId::of::<T>());
         Events::new(self.event_types.len() as u16 - 1)
     }
 
-    /// Returns true if a contract that is described declares inputs that a node need not have.
+    /// Returns `true` if a calculator is only described and these inputs are optional.
     fn may_lack(&self, inputs: Ins<dyn Payload>) -> bool {
         let mut declared = self.declared.iter().filter(|it| it.group == Inputs);
         let first = inputs.iter().next().and_then(In::index);
@@ -300,7 +298,7 @@ impl Contract {
             && declared.is_some_and(|it| matches!(it.arity, Optional | OptionalRepeated))
     }
 
-    /// Makes each of the ports carry what the input beside it carries.
+    /// Gives each port the type of the input with the same index.
     fn carry(
         &mut self,
         group: Group,
@@ -317,7 +315,7 @@ impl Contract {
         self.many(group, tag, arity, spec).next()
     }
 
-    /// Declares ports, and gives those of them that are connected.
+    /// Declares ports and returns the range of those that are connected.
     fn many(&mut self, group: Group, tag: &str, arity: Arity, spec: PortSpec) -> Range<u16> {
         let declared = Declared {
             group,
@@ -361,7 +359,7 @@ fn same_as_side(side: Side<dyn Payload>) -> PortSpec {
     })
 }
 
-/// Splits `TAG:2` into `TAG` and 2; a tag without an index has index 0.
+/// Splits `TAG:2` into `TAG` and 2. The default index is 0.
 fn split_index(tag: &str) -> (&str, usize) {
     match tag.split_once(':') {
         Some((tag, index)) => (tag, index.parse().unwrap_or(0)),

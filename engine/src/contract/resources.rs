@@ -1,4 +1,4 @@
-//! What a contract says about resources.
+//! Resources in contracts.
 
 use std::{fmt, sync::Arc};
 
@@ -11,12 +11,12 @@ use crate::{
 /// A resource that a node needs or defines.
 #[derive(Clone, Debug)]
 pub(crate) struct ResourceNeed {
-    /// Whether an input side packet names it or an output side packet.
+    /// Group of the side packet that names the resource: input or output side packets.
     pub(crate) group: Group,
-    /// The side packet, by its position in the group.
+    /// Position of the side packet in the group.
     pub(crate) side: u16,
     pub(crate) kind: ResourceKind,
-    /// Present in the node that defines the resource.
+    /// Key of the resource; present in the node that defines it.
     pub(crate) key: Option<ResourceKey>,
     pub(crate) fits: Option<Fits>,
 }
@@ -33,7 +33,7 @@ impl ResourceNeed {
     }
 }
 
-/// What a node asks of a loaded resource besides its type.
+/// A check of a loaded resource, beyond its type.
 #[derive(Clone)]
 pub(crate) struct Fits(Arc<Fit>);
 

@@ -1,30 +1,30 @@
-//! The words of a contract: what it can say of a node and its ports.
+//! Values of declarations: executors, offsets, port types and numbers of connections.
 
 use crate::{
     packet::TypeInfo,
     port::{Group, PortType},
 };
 
-/// Where a calculator runs; `executor:` in the graph file overrides it.
+/// The place where a calculator runs. `executor:` in the graph file overrides it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Run {
-    /// In the session's own task. For work below 100 microseconds.
+    /// In the session's own task. For work that takes less than 100 microseconds.
     Inline,
-    /// On the executor of this name, `"cpu"` for instance, while the session's other nodes go on.
+    /// On the executor of this name, such as `"cpu"`. The session's other nodes continue meanwhile.
     Offload(&'static str),
 }
 
-/// How the timestamp bounds of a node's outputs follow from its inputs.
+/// The relation between the timestamp bounds of a node's inputs and outputs.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Offset {
-    /// An output at `t` comes from the input at `t`: bounds are passed on, whether or not a packet
+    /// Outputs have the timestamps of their inputs. Bounds are passed on, whether or not a packet
     /// is emitted. The default.
     #[default]
     Same,
-    /// An output comes this much later (or, negative, earlier) than its input.
+    /// Outputs come this much later than their inputs, or earlier if negative.
     By(i64),
-    /// Outputs are not tied to inputs: bounds move only with packets, explicit bounds and the
-    /// close.
+    /// Outputs are independent of inputs. Only packets, explicit bounds and the close move their
+    /// bounds.
     Unset,
 }
 
@@ -38,16 +38,16 @@ impl Offset {
     }
 }
 
-/// The type a contract gives to a port.
+/// The type that a contract gives to a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PortSpec {
-    /// Any type.
+    /// Packets of any type, even mixed.
     Any,
-    /// This type only.
+    /// Packets of this type only.
     Exact(TypeInfo),
-    /// One of these types.
+    /// Packets of any of these types.
     OneOf(Vec<TypeInfo>),
-    /// The type that another port of the same node has.
+    /// The type of another port of the same node.
     SameAs(Group, u16),
 }
 
@@ -57,20 +57,20 @@ impl PortSpec {
     }
 }
 
-/// How often a declared port may be connected.
+/// The number of connections that a declared port may have.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Arity {
-    /// Exactly once.
+    /// Exactly one connection; otherwise an error.
     Required,
-    /// Once or not at all.
+    /// At most one connection; an unconnected port carries nothing.
     Optional,
-    /// At least once, as `TAG:0`, `TAG:1`, ...
+    /// One or more connections, as `TAG:0`, `TAG:1`, ...
     Repeated,
-    /// Any number of times.
+    /// Any number of connections, including none.
     OptionalRepeated,
 }
 
-/// One declaration of a contract, as `describe` lists it.
+/// One declaration of a contract, as listed by `describe`.
 #[derive(Clone, Debug)]
 pub(crate) struct Declared {
     pub(crate) group: Group,

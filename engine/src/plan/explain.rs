@@ -1,69 +1,69 @@
-//! The expanded graph with all that compilation resolved, for people and tools.
+//! The expanded graph with everything that compilation resolved, for people and tools.
 
 use serde::Serialize;
 
-/// An expanded graph.
+/// An expanded graph: all subgraphs are replaced by their nodes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Explain {
-    /// The nodes, in the order in which packets pass them.
+    /// Nodes in topological order, sources first.
     pub nodes: Vec<ExplainNode>,
-    /// The graph's input streams.
+    /// Input streams of the graph, without tags.
     pub inputs: Vec<String>,
-    /// The graph's output streams.
+    /// Output streams of the graph, without tags.
     pub outputs: Vec<String>,
-    /// The side packets that the graph takes.
+    /// Input side packets of the graph.
     pub side_inputs: Vec<String>,
-    /// The side packets that the graph gives.
+    /// Output side packets of the graph.
     pub side_outputs: Vec<String>,
 }
 
 /// A node of an expanded graph.
 #[derive(Clone, Debug, Serialize)]
 pub struct ExplainNode {
-    /// Its name.
+    /// Name of the node, with the names of its subgraphs as prefix.
     pub name: String,
-    /// Its calculator.
+    /// Name of the calculator that the node runs.
     pub calculator: String,
-    /// The subgraphs it comes from, outermost first.
+    /// Subgraphs around the node, outermost first.
     pub within: Vec<String>,
-    /// Where it is written, as `file:line:column`; absent for a node that no file has.
+    /// Location as `file:line:column`; absent for a node that is in no file.
     pub place: Option<String>,
-    /// When it is called.
+    /// Name of the input policy.
     pub policy: String,
-    /// Whether it runs inline or on an executor.
+    /// Place of its calls: inline, or the name of the executor.
     pub runs: String,
-    /// Its options as they are written, in the text format; the calculator's description has those
-    /// that are not.
+    /// Options in the text format, only those that the graph sets. The calculator's description has
+    /// the defaults.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub options: String,
-    /// Its input streams.
+    /// Input streams in the order of their tags.
     pub inputs: Vec<ExplainPort>,
-    /// Its output streams.
+    /// Output streams in the order of their tags.
     pub outputs: Vec<ExplainPort>,
-    /// Its input side packets and resources.
+    /// Input side packets, including those that name resources.
     pub side_inputs: Vec<ExplainPort>,
-    /// Its output side packets.
+    /// Output side packets in the order of their tags.
     pub side_outputs: Vec<ExplainPort>,
 }
 
-/// A port of a node.
+/// A connected port of a node.
 #[derive(Clone, Debug, Serialize)]
 pub struct ExplainPort {
-    /// The tag and index as a graph file writes them.
+    /// Tag and index as graph files write them.
     pub port: String,
-    /// The stream, side packet or resource.
+    /// Name of the stream, side packet or resource.
     pub name: String,
-    /// What it carries; `any` if nothing decides it.
+    /// Type of the packets; `any` if nothing decides it.
     pub ty: String,
-    /// Whether it closes a loop.
+    /// Set if the input closes a loop.
     pub back_edge: bool,
 }
 
 impl ExplainPort {
-    /// The tag, which may be empty, and the index, both written out.
+    /// Returns the tag, which may be empty, and the index, as in `TAG:0`.
     pub(super) fn tag_and_index(&self) -> String {
         match self.port.as_str() {
-            // The only one without a tag is written as its stream.
+            // A single port without a tag is written as its stream.
             port if port == self.name => ":0".to_owned(),
             port if port.contains(':') => port.to_owned(),
             tag => format!("{tag}:0"),

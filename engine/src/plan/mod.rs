@@ -1,9 +1,9 @@
-//! Plans: a graph compiled once, run any number of times.
+//! Plans: graphs compiled once and run any number of times.
 //!
-//! A plan is immutable. Everything a session needs is resolved to an index here: which queue a
-//! stream feeds, which packet type it carries, which resource a side packet names. Nodes are
-//! numbered in topological order, so that a higher number is nearer to the outputs.
-//! [`Plan::compile`] makes one.
+//! A plan is immutable. It resolves everything that sessions need to indexes: the queues that a
+//! stream feeds, the packet type that it carries, the resource that a side packet names. Nodes are
+//! numbered in topological order, so a higher number is nearer to the outputs. [`Plan::compile`]
+//! makes plans.
 
 mod explain;
 mod totals;
@@ -31,14 +31,14 @@ use crate::{
     resource::{AnyResource, Resource},
 };
 
-/// A compiled graph.
+/// A compiled graph, shared by all of its sessions.
 pub struct Plan {
     pub(crate) nodes: Vec<PlanNode>,
-    /// The nodes that make packets by themselves.
+    /// Nodes without inputs that make packets.
     pub(crate) sources: Box<[u16]>,
-    /// The inputs of all nodes; those of one node are adjacent.
+    /// Inputs of all nodes. Those of one node are adjacent.
     pub(crate) inputs: Vec<PlanInput>,
-    /// The streams written by the outputs of all nodes; those of one node are adjacent.
+    /// Streams of the outputs of all nodes. Those of one node are adjacent.
     pub(crate) outputs: Vec<u32>,
     pub(crate) streams: Vec<PlanStream>,
     pub(crate) sides: Vec<PlanSide>,
@@ -47,14 +47,14 @@ pub struct Plan {
     pub(crate) executors: Vec<Lane>,
     pub(crate) report_deadlock: bool,
     pub(crate) explain: Explain,
-    /// A node needs a resource that was not loaded.
+    /// Set if a node needs a resource that was not loaded.
     pub(crate) unloaded: Option<String>,
-    /// What the program that serves the plan knows of it.
+    /// Data that the surrounding program keeps with the plan.
     pub(crate) attached: OnceLock<Arc<dyn Any + Send + Sync>>,
-    /// On a cache line of its own: every session changes it, and all read what is beside it for
-    /// every packet.
+    /// Number of open sessions. On its own cache line: every session changes it, while the fields
+    /// beside it are read for every packet.
     pub(crate) open_sessions: CachePadded<AtomicUsize>,
-    /// What its sessions did that have ended. Apart for the same reason.
+    /// Totals of ended sessions, on their own cache line for the same reason.
     pub(crate) ledger: CachePadded<Ledger>,
 }
 
@@ -64,38 +64,38 @@ pub(crate) struct PlanNode {
     pub(crate) factory: Factory,
     pub(crate) inputs: Range<usize>,
     pub(crate) outputs: Range<usize>,
-    /// By output: the timestamp offset.
+    /// Timestamp offsets of the outputs, in order.
     pub(crate) offsets: Box<[Option<i64>]>,
     pub(crate) policy: Policy,
-    /// Whether it is called for settled timestamps without packets.
+    /// Set if the node is also called at settled timestamps without packets.
     pub(crate) bounds: bool,
     pub(crate) place: Place,
-    /// How many of its calls may go on at once.
+    /// Number of calls that may run at once.
     pub(crate) lanes: u16,
-    /// Whether what comes behind the head of a queue can make it due.
+    /// Set if packets behind the head of a queue can make the node ready.
     pub(crate) batches: bool,
-    /// Whether a consumer can notice that one of its outputs comes before another.
+    /// Set if a consumer can notice the order of packets on two of the outputs.
     pub(crate) by_stream: bool,
     pub(crate) sides: Box<[SideSource]>,
     pub(crate) side_outputs: Box<[u32]>,
     pub(crate) layer: i32,
     pub(crate) has_events: bool,
-    /// The nodes whose outputs it reads, back edges left out: they open first.
+    /// Nodes whose outputs this node reads, without back edges. They open first.
     pub(crate) upstream: Box<[u16]>,
 }
 
 impl PlanNode {
-    /// Whether it makes packets by itself.
+    /// Returns `true` if the node makes packets without inputs or events.
     pub(crate) fn is_source(&self) -> bool {
         self.inputs.is_empty() && !self.outputs.is_empty() && !self.has_events
     }
 }
 
-/// Where a node runs.
+/// The place where a node runs.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Inline,
-    /// On an executor of the plan.
+    /// On the executor at this position of the plan.
     Executor(u16),
 }
 
@@ -104,8 +104,8 @@ pub(crate) struct PlanInput {
     pub(crate) node: u16,
     pub(crate) stream: u32,
     pub(crate) back_edge: bool,
-    /// The most packets its queue takes before the stream's producer has to wait; `usize::MAX` for
-    /// no limit.
+    /// Number of packets in the queue at which the stream's producer waits; `usize::MAX` for no
+    /// limit.
     pub(crate) limit: usize,
 }
 
@@ -113,15 +113,15 @@ pub(crate) struct PlanInput {
 pub(crate) struct PlanStream {
     pub(crate) name: Arc<str>,
     pub(crate) producer: Producer,
-    /// Positions in `Plan::inputs`.
+    /// Consumers, as positions in `Plan::inputs`.
     pub(crate) consumers: Box<[u32]>,
-    /// The types a packet may have, where the producer's port does not guarantee it; empty if any
-    /// is right.
+    /// Allowed types of packets, if the producer's port does not guarantee them. Empty if every
+    /// type is allowed.
     pub(crate) check: Box<[TypeInfo]>,
 }
 
 impl PlanStream {
-    /// An error if the stream cannot carry a packet of this type.
+    /// Checks the type of a packet. The error names the stream and the allowed types.
     pub(crate) fn check_type(&self, packet: &Packet) -> Result<()> {
         if self.check.is_empty() || self.check.contains(&packet.type_info()) {
             return Ok(());
@@ -140,45 +140,45 @@ impl PlanStream {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Producer {
     Node(u16),
-    /// Position in `Plan::graph_inputs`.
+    /// The input of the graph at this position of `Plan::graph_inputs`.
     Graph(u16),
 }
 
 /// A side packet of the graph.
 pub(crate) struct PlanSide {
     pub(crate) name: Arc<str>,
-    /// A node makes it.
+    /// Set if a node makes it.
     pub(crate) produced: bool,
-    /// It has to be given when a session starts.
+    /// Set if it must be given at the start of a session.
     pub(crate) required: bool,
-    /// The types it may have; empty if any is right.
+    /// Allowed types; empty if every type is allowed.
     pub(crate) check: Box<[TypeInfo]>,
 }
 
 impl PlanSide {
-    /// Whether the packet has one of its types.
+    /// Returns `true` if the packet has an allowed type.
     pub(crate) fn takes(&self, packet: &Packet) -> bool {
         self.check.is_empty() || self.check.contains(&packet.type_info())
     }
 }
 
-/// Where the value of a node's input side packet comes from.
+/// The source of an input side packet's value.
 #[derive(Clone)]
 pub(crate) enum SideSource {
-    /// Position in `Plan::sides`.
+    /// The side packet at this position of `Plan::sides`.
     Packet(u32),
     Resource(AnyResource),
     Unloaded,
 }
 
-/// A stream at the border of the graph.
+/// An input or output stream of the graph.
 #[derive(Clone, Debug)]
 pub(crate) struct GraphPort {
     pub(crate) tag: String,
     pub(crate) index: u32,
     pub(crate) name: Arc<str>,
     pub(crate) stream: u32,
-    /// The types that its packets can have; empty if any.
+    /// Possible types of its packets; empty if every type is possible.
     pub(crate) types: Box<[TypeInfo]>,
 }
 
@@ -189,66 +189,65 @@ impl GraphPort {
 }
 
 impl Plan {
-    /// The streams that the graph takes in, in order.
+    /// Iterates over the names of the graph's input streams, in order.
     pub fn graph_inputs(&self) -> impl Iterator<Item = &str> {
         self.graph_inputs.iter().map(|port| &*port.name)
     }
 
-    /// The streams that the graph gives out, in order.
+    /// Iterates over the names of the graph's output streams, in order.
     pub fn graph_outputs(&self) -> impl Iterator<Item = &str> {
         self.graph_outputs.iter().map(|port| &*port.name)
     }
 
-    /// The graph's input streams with their tags, which may be empty, in order.
+    /// Iterates over the graph's input streams as pairs of tag, which may be empty, and name.
     pub fn tagged_inputs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.graph_inputs.iter().map(GraphPort::tagged)
     }
 
-    /// The graph's output streams with their tags, which may be empty, in order.
+    /// Iterates over the graph's output streams as pairs of tag, which may be empty, and name.
     pub fn tagged_outputs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.graph_outputs.iter().map(GraphPort::tagged)
     }
 
-    /// Keeps with the plan what the program that serves it knows of it. What is attached first
-    /// stays.
+    /// Attaches data of the surrounding program to the plan. Only the first call has an effect.
     pub fn attach<T: Any + Send + Sync>(&self, value: T) {
         self.attached.get_or_init(|| Arc::new(value));
     }
 
-    /// What was attached, if it is a `T`.
+    /// Returns the attached data, if it is a `T`.
     pub fn attached<T: Any + Send + Sync>(&self) -> Option<&T> {
         self.attached.get()?.downcast_ref()
     }
 
-    /// The graph's input stream with this tag and index 0.
+    /// Returns the name of the graph's input stream with this tag and index 0.
     pub fn input_with_tag(&self, tag: &str) -> Option<&str> {
         with_tag(&self.graph_inputs, tag)
     }
 
-    /// The graph's output stream with this tag and index 0.
+    /// Returns the name of the graph's output stream with this tag and index 0.
     pub fn output_with_tag(&self, tag: &str) -> Option<&str> {
         with_tag(&self.graph_outputs, tag)
     }
 
-    /// The types that the graph takes on an input stream, empty if any; `None` if it has no such
-    /// input.
+    /// Returns the types that an input stream of the graph takes, empty if any. `None` if there is
+    /// no such input.
     pub fn input_types(&self, stream: &str) -> Option<&[TypeInfo]> {
         types_of(&self.graph_inputs, stream)
     }
 
-    /// The types that the graph gives on an output stream, empty if any; `None` if it has no such
-    /// output.
+    /// Returns the possible types of an output stream of the graph, empty if any. `None` if there
+    /// is no such output.
     pub fn output_types(&self, stream: &str) -> Option<&[TypeInfo]> {
         types_of(&self.graph_outputs, stream)
     }
 
-    /// The types that a side packet may have, empty if any; `None` if nothing in the graph has it.
+    /// Returns the allowed types of a side packet, empty if any. `None` if no node has it.
     pub fn side_types(&self, name: &str) -> Option<&[TypeInfo]> {
         let side = self.sides.iter().find(|side| &*side.name == name)?;
         Some(&side.check)
     }
 
-    /// The resources of one type that the graph's nodes use, each once.
+    /// Returns the resources of type `R` that nodes of the graph use, each once.
     pub fn resources<R: Resource>(&self) -> Vec<Arc<R>> {
         let mut found: Vec<Arc<R>> = Vec::new();
         for node in &self.nodes {
@@ -267,19 +266,19 @@ impl Plan {
         found
     }
 
-    /// How many sessions of the plan exist now.
+    /// Returns the number of sessions of the plan that exist now.
     pub fn open_sessions(&self) -> usize {
         self.open_sessions.load(Ordering::Relaxed)
     }
 
-    /// What its sessions did that have ended.
+    /// Returns the totals of the plan's ended sessions.
     pub fn totals(&self) -> Totals {
         self.ledger.read()
     }
 
-    /// Returns true if a run with one packet of each input gives at most one of each output: the
-    /// outputs of all nodes have the timestamps that follow from their inputs, in no loop, and no
-    /// node makes packets by itself.
+    /// Returns `true` if one packet on each input leads to at most one packet on each output. This
+    /// is so if all output timestamps follow from the inputs, the graph has no loop, and no node is
+    /// a source.
     pub fn answers_once(&self) -> bool {
         let is_tied = |node: &PlanNode| node.offsets.iter().all(Option::is_some);
         self.sources.is_empty()
@@ -287,17 +286,17 @@ impl Plan {
             && !self.inputs.iter().any(|input| input.back_edge)
     }
 
-    /// The names of its nodes, in the order in which packets pass them.
+    /// Iterates over the names of the nodes, in topological order.
     pub fn node_names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.nodes.iter().map(|node| &*node.name)
     }
 
-    /// The names of its streams.
+    /// Iterates over the names of all streams.
     pub fn streams(&self) -> impl ExactSizeIterator<Item = &str> {
         self.streams.iter().map(|stream| &*stream.name)
     }
 
-    /// The inputs of its nodes, each with the stream that it reads.
+    /// Iterates over all inputs of nodes, each with the stream that it reads.
     pub fn edges(&self) -> impl ExactSizeIterator<Item = Edge> {
         self.inputs.iter().enumerate().map(|(number, input)| {
             let node = usize::from(input.node);
@@ -311,17 +310,17 @@ impl Plan {
         })
     }
 
-    /// How many jobs of its sessions wait for an executor.
+    /// Returns the number of jobs of the plan's sessions that wait for an executor.
     pub fn jobs_waiting(&self) -> usize {
         self.executors.iter().map(Lane::waiting).sum()
     }
 
-    /// How many sessions were refused because too many jobs waited for an executor.
+    /// Returns the number of sessions that were refused because too many jobs waited.
     pub fn sessions_refused(&self) -> u64 {
         self.executors.iter().map(Lane::refused).sum()
     }
 
-    /// The expanded graph with everything the plan resolved, for people and tools.
+    /// Returns the expanded graph with everything that compilation resolved.
     pub fn explain(&self) -> &Explain {
         &self.explain
     }
@@ -334,7 +333,7 @@ impl Plan {
         Some(found as u32)
     }
 
-    /// The stream of this name, or an error that it does not exist.
+    /// Returns the position of the stream with this name.
     pub(crate) fn find_stream(&self, name: &str) -> Result<u32> {
         self.stream(name)
             .ok_or_else(|| Error::not_found(format!("the graph has no stream `{name}`")))
@@ -349,16 +348,16 @@ impl Plan {
     }
 }
 
-/// An input of a node, with the stream that it reads.
+/// An input of a node and the stream that it reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edge {
-    /// The position of the stream among [`Plan::streams`].
+    /// Position of the stream in [`Plan::streams`].
     pub stream: usize,
-    /// The position of the node among [`Plan::node_names`].
+    /// Position of the node in [`Plan::node_names`].
     pub node: usize,
-    /// The tag and index of the input: `TAG:0`, and `:0` without a tag.
+    /// Tag and index of the input: `TAG:0`, or `:0` without a tag.
     pub port: String,
-    /// How many packets its queue takes at first; none where nothing limits it.
+    /// Initial limit of packets in its queue; `None` for no limit.
     pub bound: Option<usize>,
 }
 

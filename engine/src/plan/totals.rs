@@ -1,38 +1,39 @@
-//! What the sessions of a plan did, added up when each has ended.
+//! Totals of a plan's ended sessions.
 
 use std::{
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
-/// The sum over the sessions of a plan that have ended.
+/// Sums over the ended sessions of a plan.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
-    /// How many there were.
+    /// Number of sessions that have ended.
     pub sessions: u64,
-    /// By node, in the order of the plan; empty before the first has ended.
+    /// Totals of each node, in the order of the plan. Empty before the first session has ended.
     pub nodes: Vec<NodeTotals>,
-    /// By stream, in the order of the plan: its packets; empty before the first has ended.
+    /// Number of packets of each stream, in the order of the plan. Empty before the first session
+    /// has ended.
     pub packets: Vec<u64>,
 }
 
-/// What a node did.
+/// Totals of one node over all ended sessions.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeTotals {
-    /// How often it was called.
+    /// Number of calls: `process` and `close`.
     pub calls: u64,
-    /// How many sessions failed in it.
+    /// Number of sessions in which the node failed.
     pub errors: u64,
-    /// The time that its calls took.
+    /// Total duration of the calls.
     pub busy: Duration,
 }
 
-/// The sum, shared by all sessions: each takes the lock once, when it ends.
+/// Totals shared by all sessions. Each session locks them once, when it ends.
 #[derive(Default)]
 pub(crate) struct Ledger(Mutex<Totals>);
 
 impl Ledger {
-    /// Adds a session: what each node did, and how many packets each stream had.
+    /// Adds the counts of a session: its nodes' calls and its streams' packets.
     pub(crate) fn add(
         &self,
         nodes: impl ExactSizeIterator<Item = NodeTotals>,

@@ -1,5 +1,4 @@
-//! Barrier: one packet of each input, whatever their timestamps. The call's timestamp is the
-//! smallest of them.
+//! Barrier: one packet of each input, whatever their timestamps. The call has the smallest of them.
 
 use crate::{
     input::{InputQueue, InputSet},
@@ -16,7 +15,7 @@ impl InputPolicy for Barrier {
             return Readiness::Close;
         }
         if let Some(stream) = queues.iter().position(InputQueue::is_empty) {
-            // Timestamps say nothing here, so nothing is settled.
+            // Timestamps have no meaning here, so nothing is settled.
             return Readiness::Waiting(Waiting {
                 stream: stream as u16,
                 until: Timestamp::UNSET,

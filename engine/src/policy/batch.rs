@@ -1,6 +1,6 @@
-//! Batches: the default policy, but a call waits until a number of input sets is there; then they
-//! are delivered one after the other. What is left of a batch is delivered when the inputs are
-//! done.
+//! Batches: like the default policy, but input sets are delivered in batches. The node waits until
+//! a batch is complete and then gets one set per call. An incomplete batch is delivered when the
+//! inputs are done.
 
 use smallvec::SmallVec;
 
@@ -13,7 +13,7 @@ use super::{InputPolicy, Readiness, Waiting, default::fill};
 
 pub(super) struct Batches {
     size: usize,
-    /// Sets of the current batch that are still to be delivered.
+    /// Number of sets of the current batch that are not delivered yet.
     left: usize,
 }
 
@@ -22,7 +22,7 @@ impl Batches {
         Self { size, left: 0 }
     }
 
-    /// Whether `size` timestamps with packets are settled.
+    /// Returns `true` if `size` timestamps with packets are settled.
     fn is_complete(&self, queues: &[InputQueue], settled: Timestamp) -> bool {
         if queues.iter().map(InputQueue::len).sum::<usize>() < self.size {
             return false;

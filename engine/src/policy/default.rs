@@ -1,7 +1,7 @@
-//! The default policy: all inputs form one set, delivered timestamp by timestamp, each once it is
-//! settled.
+//! The default policy: all inputs form one set, delivered in the order of timestamps, each when it
+//! is settled.
 //!
-//! Deterministic: what a node sees does not depend on the order in which packets arrive on
+//! It is deterministic: a node's input does not depend on the order in which packets arrive on
 //! different streams.
 
 use crate::{
@@ -45,7 +45,7 @@ impl InputPolicy for WithBounds {
     }
 }
 
-/// Delivers what every queue has at `at`.
+/// Takes the packets that the queues have at `at`.
 pub(super) fn fill(at: Timestamp, queues: &mut [InputQueue], set: &mut InputSet) {
     for (input, queue) in queues.iter_mut().enumerate() {
         set.fill(input, queue, at);

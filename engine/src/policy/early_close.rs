@@ -1,5 +1,5 @@
-//! Early close: the default policy, but the node closes as soon as any of its inputs is done and
-//! empty. For loops, where the looped input cannot close before the node does.
+//! Early close: like the default policy, but the node closes as soon as any input is done and
+//! empty. For loops, in which the looped input cannot close before the node does.
 
 use crate::{
     input::{InputQueue, InputSet},

@@ -1,5 +1,5 @@
-//! Fixed size: the default policy, but queues that grow are cut to their newest packets, all at the
-//! same timestamp. What a node sees depends on how fast it is.
+//! Fixed size: like the default policy, but long queues are cut to their newest packets, all at the
+//! same timestamp. The node's input depends on its speed.
 
 use crate::{
     input::{InputQueue, InputSet},
@@ -8,21 +8,21 @@ use crate::{
 
 use super::{InputPolicy, Readiness, default::fill, settle::Settled};
 
-/// When queues are cut, and to what.
+/// Limits of the queues, in packets.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct FixedSize {
-    /// A queue of this length is cut.
+    /// Number of packets at which a queue is cut.
     pub trigger: usize,
-    /// To this length, or, if that is more than `trigger`, not at all before it is longer than
-    /// this.
+    /// Number of packets that remain. If it is more than `trigger`, a queue is cut only when it is
+    /// longer than this.
     pub target: usize,
-    /// Cut only when every queue has grown to `trigger`, and leave `target` packets in each.
+    /// Cuts only when every queue has reached `trigger`, and leaves `target` packets in each.
     pub min: bool,
 }
 
 pub(super) struct Truncating {
     sizes: FixedSize,
-    /// Everything before this is dropped, also if it comes late.
+    /// Packets before this timestamp are dropped, even if they arrive later.
     kept: Timestamp,
     settled: Settled,
 }
@@ -36,20 +36,20 @@ impl Truncating {
         }
     }
 
-    /// Where to cut so that `queue` by itself is short enough; none if it is.
+    /// Returns the timestamp at which to cut `queue`; `None` if it is short enough.
     fn cut(&self, queue: &InputQueue) -> Option<Timestamp> {
         let allowed = if queue.len() >= self.sizes.trigger {
             self.sizes.target
         } else {
-            // Shorter than the trigger.
+            // Below the trigger.
             queue.len()
         };
         let last_dropped = queue.times().rev().nth(allowed)?;
         Some(last_dropped.next())
     }
 
-    /// Where to cut so that `queue` keeps its newest packets, as many as wanted; before everything
-    /// if it is empty.
+    /// Returns the timestamp at which to cut `queue` so that the newest `target` packets remain. It
+    /// is the smallest one if the queue is empty.
     fn newest(&self, queue: &InputQueue) -> Timestamp {
         let kept = queue.times().rev().take(self.sizes.target).last();
         kept.unwrap_or(Timestamp::UNSET)

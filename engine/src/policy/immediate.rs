@@ -1,7 +1,7 @@
-//! The immediate policy: each input is a set of its own, so a packet is delivered when it arrives.
+//! The immediate policy: each input is a set of its own, so a packet is delivered on arrival.
 //!
-//! Inputs that are ready at the same timestamp are delivered together. Timestamps of calls may go
-//! back. When one input becomes done while others go on, there is one more call, without packets,
+//! Inputs that are ready at the same timestamp are delivered together. The timestamps of calls may
+//! decrease. When one input is done while others continue, there is one more call without packets,
 //! so that the node can notice.
 
 use crate::{
@@ -17,7 +17,7 @@ pub(super) struct Immediate {
 
 struct Input {
     settled: Settled,
-    /// The node has been called since the input became done.
+    /// Set once the node has been called after the input was done.
     done_seen: bool,
 }
 
@@ -32,8 +32,8 @@ impl Immediate {
         }
     }
 
-    /// When an input makes a call; an input that is done makes one, in bounds mode at the end of
-    /// its time line.
+    /// Decides from one input whether the node can be called. An input that is done leads to a
+    /// call; in bounds mode this call is at the end of its timeline.
     fn input_readiness(&self, input: usize, queues: &[InputQueue]) -> Readiness {
         let state = &self.inputs[input];
         match state.settled.readiness(queues, std::iter::once(input)) {

@@ -1,9 +1,10 @@
-//! Input policies: when may a node be called, and with which packets? One policy a file.
+//! Input policies, which decide when a node is called and with which packets. Each policy has a
+//! file.
 //!
-//! A policy answers two questions. `readiness` looks at the queues of a node and changes nothing,
-//! so it may be asked at any time and any number of times; `fill` takes the packets of the
-//! timestamp it announced. A timestamp is *settled* on a stream when the stream has a packet at it
-//! or its bound is past it.
+//! A policy answers two questions. `readiness` reads the queues of a node without changing them, so
+//! it may be called any number of times. `fill` takes the packets of the timestamp that `readiness`
+//! announced. A timestamp is *settled* on a stream if the stream has a packet at it or its bound is
+//! past it.
 
 mod barrier;
 mod batch;
@@ -25,19 +26,19 @@ use crate::{
     timestamp::Timestamp,
 };
 
-/// What a policy says about a node's queues.
+/// A policy's decision about a node.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// Not yet.
+    /// The node cannot be called yet.
     Waiting(Waiting),
-    /// Now, at this timestamp.
+    /// The node can be called now, at this timestamp.
     Process(Timestamp),
-    /// Nothing can come any more.
+    /// The node can be closed: no call can follow.
     Close,
 }
 
 impl Readiness {
-    /// Returns the node's wait, if it waits.
+    /// Returns the reason of the wait, if the node waits.
     pub(crate) fn waiting(self) -> Option<Waiting> {
         match self {
             Self::Waiting(waiting) => Some(waiting),
@@ -46,69 +47,69 @@ impl Readiness {
     }
 }
 
-/// What a node waits for.
+/// The input and time that a node waits for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// The input whose bound has to move, counted within the node.
+    /// Position of the input whose bound must move.
     pub stream: u16,
-    /// No call can come for a timestamp below this one: the node's outputs are settled up to it.
+    /// No call can follow for an earlier timestamp: the node's outputs are settled up to it.
     pub until: Timestamp,
 }
 
-/// Decides when a node is called.
+/// A rule that decides when a node is called.
 pub trait InputPolicy: Send {
-    /// Whether the node can be called. Changes nothing.
+    /// Decides whether the node can be called. Changes nothing.
     fn readiness(&self, queues: &[InputQueue]) -> Readiness;
 
     /// Takes the inputs of the call at `at`, which `readiness` has just announced.
     fn fill(&mut self, at: Timestamp, queues: &mut [InputQueue], set: &mut InputSet);
 
-    /// Everything that a node waits for which waits, where any of it can bring about a call. For
-    /// those who look at a session.
+    /// Returns all waits of which any one can lead to a call. Used to describe sessions.
     fn waits_for(&self, queues: &[InputQueue]) -> Vec<Waiting> {
         self.readiness(queues).waiting().into_iter().collect()
     }
 
-    /// Called when a packet has arrived: a policy that drops packets does it here, and says that it
-    /// may have.
+    /// Handles the arrival of a packet. A policy that drops packets does it here and returns `true`
+    /// if it may have dropped some.
     fn arrived(&mut self, _queues: &mut [InputQueue]) -> bool {
         false
     }
 
-    /// Whether packets have to arrive in the order of their timestamps.
+    /// Returns `true` if packets must arrive in the order of their timestamps.
     fn timed(&self) -> bool {
         true
     }
 }
 
-/// The input policies a contract or graph file can name. Inputs are given by position within the
+/// The input policies that contracts and graph files can name. Inputs are positions within the
 /// node.
 #[derive(Clone, Default)]
 pub enum Policy {
-    /// One call for each timestamp, in order, once all inputs are settled at it.
+    /// One call for each timestamp, in order, when all inputs are settled at it.
     #[default]
     Default,
-    /// The default policy, but calls come this many at a time; what is left of a batch comes when
-    /// the inputs are done.
+    /// The default policy in batches of this many calls. An incomplete batch is delivered when the
+    /// inputs are done.
     Batch(usize),
-    /// The default policy within each set of inputs, independently of the other sets; inputs in no
-    /// set form one more.
+    /// The default policy within each set of inputs, independently of the other sets. Inputs in no
+    /// set form a further set.
     SyncSet(Vec<Vec<u16>>),
-    /// Each input by itself: a packet is delivered when it arrives. So packets at one timestamp
-    /// come in one call only if they were there together when the node was free.
+    /// Each input by itself: a packet is delivered on arrival. Packets with equal timestamps share
+    /// a call only if all have arrived when the node is free.
     Immediate,
-    /// The default policy, but queues that grow are cut to their newest packets.
+    /// The default policy with queues that are cut to their newest packets.
     FixedSize(FixedSize),
     /// One packet of each input, whatever their timestamps.
     Barrier,
-    /// The last input says, at each of its timestamps, which other input is delivered with it.
+    /// The last input selects, at each of its timestamps, the other input that is delivered with
+    /// it.
     Mux,
     /// The default policy, but the node closes as soon as any input is done.
     EarlyClose,
-    /// The default policy on time lines that are shifted so that the first packets meet; this input
-    /// gives the time.
+    /// The default policy on timelines that are shifted so that their first packets meet. This
+    /// input has the reference timeline.
     TimestampAlign(u16),
-    /// A policy of the calculator's own.
+    /// A policy that the calculator implements.
     Custom(Arc<dyn Fn() -> Box<dyn InputPolicy> + Send + Sync>),
 }
 
@@ -130,7 +131,7 @@ impl std::fmt::Debug for Policy {
 }
 
 impl Policy {
-    /// How many input sets have to be there before the first of them is delivered.
+    /// Returns the number of complete input sets that the node waits for.
     pub(crate) fn batch(&self) -> usize {
         match self {
             Self::Batch(size) => *size,
@@ -138,8 +139,8 @@ impl Policy {
         }
     }
 
-    /// The policy of one node of one session. With `bounds`, settled timestamps without packets are
-    /// delivered too.
+    /// Makes the policy of one node of one session. With `bounds`, settled timestamps without
+    /// packets are delivered too.
     pub(crate) fn build(&self, inputs: usize, bounds: bool) -> Rule {
         let policy: Box<dyn InputPolicy> = match self {
             Self::Default if bounds => Box::new(default::WithBounds::default()),
@@ -162,13 +163,13 @@ impl Policy {
 
 /// The policy of one node of one session.
 pub(crate) enum Rule {
-    /// The default policy without bounds, which nearly all nodes have, is called directly.
+    /// The default policy without bounds. Nearly all nodes have it, so it is called directly.
     Packets,
     Other(Box<dyn InputPolicy>),
 }
 
 impl Rule {
-    /// Whether a node that waits for one input can only become ready through that input.
+    /// Returns `true` if a node that waits for one input can become ready only through that input.
     pub(crate) fn waits_for_laggard(&self) -> bool {
         matches!(self, Self::Packets)
     }

@@ -1,7 +1,8 @@
-//! Mux: the last input says, at each of its timestamps, which of the others is delivered with it.
+//! Mux: the last input selects, at each of its timestamps, the other input that is delivered with
+//! it.
 //!
-//! Packets of the other inputs up to that timestamp are dropped. A number that is no input selects
-//! none; it is the calculator's to complain.
+//! Packets of the other inputs up to that timestamp are dropped. A number out of range selects no
+//! input; the calculator reports it.
 
 use crate::{
     input::{InputQueue, InputSet},

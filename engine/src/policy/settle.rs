@@ -1,11 +1,10 @@
-//! When a set of streams is settled: the rule that most policies share.
+//! The rule that decides when a set of streams is settled. Most policies use it.
 
 use crate::{input::InputQueue, timestamp::Timestamp};
 
 use super::{Readiness, Waiting};
 
-/// Remembers up to which timestamp calls without packets have been made. Absent where only packets
-/// are delivered.
+/// Timestamp up to which calls without packets were made. `None` if only packets are delivered.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Settled(Option<Timestamp>);
 
@@ -24,15 +23,14 @@ impl Settled {
         self.0.is_some()
     }
 
-    /// Whether the streams `members` of `queues` make a call, as one set.
+    /// Decides whether the streams `members` of `queues`, as one set, lead to a call.
     #[inline]
     pub(super) fn readiness(
         self,
         queues: &[InputQueue],
         members: impl Iterator<Item = usize>,
     ) -> Readiness {
-        // Of the streams without a packet the smallest bound, of those with one the smallest
-        // timestamp.
+        // The smallest bound of streams without a packet, and the smallest timestamp of the others.
         let (mut bound, mut packet) = (Timestamp::DONE, Timestamp::DONE);
         let mut laggard = 0;
         for member in members {

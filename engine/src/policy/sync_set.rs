@@ -1,9 +1,9 @@
 //! Sync sets: the default policy within each set of inputs, independently of the other sets.
 //!
-//! One set is delivered per call, the one with the smallest timestamp that is ready; among equals,
-//! the first. Timestamps ascend within a set only. The node closes when every set is done. In bounds
-//! mode, when one set becomes done while others go on, there is one more call, without packets, so
-//! that the node can notice.
+//! Each call delivers one set: the first of those with the smallest ready timestamp. Timestamps
+//! ascend within a set only. The node closes when all sets are done. In bounds mode, when one set
+//! is done while others continue, there is one more call without packets, so that the node can
+//! notice.
 
 use crate::{
     input::{InputQueue, InputSet},
@@ -19,12 +19,12 @@ pub(super) struct SyncSets {
 struct Set {
     members: Vec<u16>,
     settled: Settled,
-    /// Set once the node has been called since the set became done.
+    /// Set once the node has been called after the set was done.
     done_seen: bool,
 }
 
 impl SyncSets {
-    /// Inputs in no set form one more.
+    /// Makes the policy. Inputs in no set form a further set.
     pub(super) fn new(sets: &[Vec<u16>], inputs: usize, bounds: bool) -> Self {
         let mut all: Vec<Vec<u16>> = sets.to_vec();
         let listed = |input: &u16| sets.iter().any(|set| set.contains(input));

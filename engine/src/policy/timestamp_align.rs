@@ -1,9 +1,9 @@
-//! Timestamp alignment: time lines that began at different moments are shifted so that the first
-//! packets meet.
+//! Timestamp alignment: timelines with different starts are shifted so that their first packets
+//! meet.
 //!
 //! Until every other input has a packet, packets of the base input are delivered alone. The first
-//! call with all inputs fixes each one's shift; from then on it is the default policy on shifted
-//! time, and packets carry the base's time.
+//! call with all inputs fixes the shift of each input. Later calls follow the default policy on
+//! shifted time, and packets carry the base's time.
 
 use crate::{
     input::{InputQueue, InputSet},
@@ -14,7 +14,7 @@ use super::{InputPolicy, Readiness, Waiting};
 
 pub(super) struct TimestampAlign {
     base: usize,
-    /// By input: what to add to get the base's time.
+    /// Difference between the base's time and that of each input, once known.
     shifts: Option<Vec<i64>>,
 }
 

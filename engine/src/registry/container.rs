@@ -1,9 +1,10 @@
-//! Containers: nodes that stand for a graph which is made from what the node itself says, such as
-//! nodes in its options.
+//! Containers: nodes that are replaced by a graph made from their own options and ports, such as
+//! nodes in their
+//! options.
 //!
-//! A subgraph is a file and always the same; a container makes its graph when the plan is compiled,
-//! from its ports and options. What it makes is expanded like a subgraph: names inside get the
-//! node's name as a prefix, names at the border those of the node's streams.
+//! A subgraph is a fixed file. A container makes its graph when the plan is compiled. The graph is
+//! expanded like a subgraph: inner names get the node's name as a prefix, and names at the border
+//! become those of the node's streams.
 
 use graphmill_grammar::{Diagnostic, GraphConfig, Node, OptionsMessage};
 use schemars::JsonSchema;
@@ -13,27 +14,25 @@ use crate::contract::Contract;
 
 use super::{Description, read_options};
 
-/// A node that is replaced by a graph of its own making.
+/// A node that makes the graph which replaces it.
 pub trait Container: 'static {
-    /// The name in graph files.
+    /// Name in graph files; unique in a registry.
     const NAME: &'static str;
-    /// One or a few sentences for `graphmill describe`.
+    /// Description for `graphmill describe`: one or a few sentences.
     const DOC: &'static str;
-    /// The message types that may carry the options; `<NAME>Options` always may.
+    /// Message types that may carry the options. `<NAME>Options` is always accepted.
     const OPTION_NAMES: &'static [&'static str] = &[];
-    /// What the graph file can set.
+    /// Options of a node in a graph file.
     type Options: DeserializeOwned + JsonSchema + Default;
 
-    /// Declares the ports, for those who ask what the container takes.
+    /// Declares the ports, for descriptions of the container.
     fn contract(c: &mut Contract);
 
-    /// Makes the graph that takes the node's place, and tells all that is wrong with the node; no
-    /// graph if what is wrong leaves nothing to be made. Its inputs, outputs and side packets are
-    /// matched with those of the node by tag and index. `given` is the message that `options` were
-    /// read from.
+    /// Makes the graph that replaces the node, and reports all problems of the node. There is no
+    /// graph if the problems prevent it. Its inputs, outputs and side packets are matched with
+    /// those of the node by tag and index. `given` is the message that `options` were read from.
     ///
-    /// Places in the node's file can be reused for the parts of the graph, so that diagnostics
-    /// about them point there.
+    /// Parts of the graph can reuse locations in the node's file, so that diagnostics point there.
     fn graph(
         node: &Node,
         options: &Self::Options,
@@ -41,23 +40,23 @@ pub trait Container: 'static {
     ) -> (Option<GraphConfig>, Vec<Diagnostic>);
 }
 
-/// Makes the graph of one node.
+/// A function that makes the graph of one node.
 type Expand = fn(&Node, Option<&OptionsMessage>) -> (Option<GraphConfig>, Vec<Diagnostic>);
 
-/// A container that can be named in a graph.
+/// The registration of a container.
 #[derive(Copy, Clone)]
 pub struct ContainerRegistration {
-    /// Its name in graph files.
+    /// Name of the container in graph files.
     pub name: &'static str,
     pub(crate) option_names: &'static [&'static str],
     pub(crate) expand: Expand,
-    /// The path of the module that registers it.
+    /// Path of the module that registers it.
     module: &'static str,
     describe: fn() -> Description,
 }
 
 impl ContainerRegistration {
-    /// The registration of a container.
+    /// Makes the registration of a container.
     pub const fn of<C: Container>() -> Self {
         Self {
             name: C::NAME,
@@ -77,7 +76,7 @@ impl ContainerRegistration {
         }
     }
 
-    /// The registration with the path of the module that makes it.
+    /// Returns the registration with the path of its module.
     #[must_use]
     pub const fn in_module(self, module: &'static str) -> Self {
         Self { module, ..self }

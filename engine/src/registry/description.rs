@@ -1,31 +1,31 @@
-//! What a calculator is, told from its contract for default options.
+//! Descriptions of calculators, derived from their contracts for default options.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::contract::{Arity, Contract, Group, PortSpec, Run};
 
-/// What is known about a calculator without a graph.
+/// Everything known about a calculator without a graph.
 #[derive(Clone, Debug, Serialize)]
 pub struct Description {
-    /// Its name in graph files.
+    /// Name of the calculator in graph files.
     pub name: &'static str,
-    /// The path of the Rust module that registers it; empty if it was added by hand.
+    /// Path of the Rust module that registers it; empty if it was added by hand.
     #[serde(skip)]
     pub module: &'static str,
-    /// What it does.
+    /// Description by the author: one or a few sentences.
     pub doc: &'static str,
-    /// Its ports, as the contract declares them for default options.
+    /// Ports that the contract declares for default options.
     pub ports: Vec<PortDescription>,
-    /// The input policy that calls it, unless a graph file names another; absent for a container.
+    /// Default input policy; absent for a container.
     pub policy: Option<String>,
-    /// Whether it runs inline or on an executor, unless a graph file says otherwise.
+    /// Default place: inline or an executor.
     pub runs: String,
-    /// Whether it is also called for settled timestamps without packets.
+    /// Set if the node is also called at settled timestamps without packets.
     pub bounds: bool,
-    /// The message types that may carry its options.
+    /// Message types that may carry the options.
     pub option_names: Vec<String>,
-    /// The JSON schema of its options.
+    /// JSON schema of the options.
     pub options: schemars::Schema,
 }
 
@@ -34,18 +34,18 @@ pub struct Description {
 pub struct PortDescription {
     /// `input_stream`, `output_stream`, `input_side_packet` or `output_side_packet`.
     pub kind: &'static str,
-    /// The tag; empty for untagged ports.
+    /// Tag; empty for ports without one.
     pub tag: String,
-    /// The type's name, `any`, or `same as TAG`.
+    /// Name of the type, `any`, or `same as TAG`.
     pub ty: String,
-    /// Whether it may be left unconnected.
+    /// Set if the port may be left unconnected.
     pub optional: bool,
-    /// Whether there may be several: `TAG:0`, `TAG:1`, ...
+    /// Set if there may be several such ports: `TAG:0`, `TAG:1`, ...
     pub repeated: bool,
 }
 
 impl Description {
-    /// Describes what declares its contract, for default options, with `declare`.
+    /// Makes the description from the contract that `declare` makes for default options.
     pub(crate) fn of<O: JsonSchema + Default>(
         name: &'static str,
         doc: &'static str,

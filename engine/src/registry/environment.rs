@@ -1,4 +1,4 @@
-//! Everything a graph is compiled against.
+//! The environment of a compilation.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -11,8 +11,8 @@ use crate::{
 
 use super::Registry;
 
-/// What a plan is compiled against: calculators, files, shared resources, executors. Cheap to
-/// clone.
+/// Everything that plans are compiled against: calculators, files, resources and executors. Cheap
+/// to clone.
 #[derive(Clone)]
 pub struct Environment {
     pub(crate) registry: Arc<Registry>,
@@ -23,22 +23,22 @@ pub struct Environment {
     pub(crate) loading: Loading,
 }
 
-/// What becomes of the resources of a graph.
+/// The treatment of a graph's resources.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) enum Loading {
-    /// They are loaded.
+    /// Loads resources that are not loaded yet.
     All,
-    /// Those that are loaded already are taken; others are errors.
+    /// Uses only resources that are already loaded. A missing one is an error.
     Shared,
-    /// Only whether they are there is looked at.
+    /// Checks that resources can be loaded, without loading them.
     Look,
-    /// Nobody asks for them.
+    /// Ignores resources, even missing ones.
     Nothing,
 }
 
 impl Environment {
-    /// With the file system as seen from the current folder, no resources loaded, and the executor
-    /// `cpu`.
+    /// Makes an environment with the file system relative to the current folder, no loaded
+    /// resources, and the executor `cpu`.
     pub fn new(registry: Registry) -> Self {
         Self {
             registry: Arc::new(registry),
@@ -50,50 +50,50 @@ impl Environment {
         }
     }
 
-    /// The registry.
+    /// Returns the calculators and subgraphs that graphs can name.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// The cache of loaded resources.
+    /// Returns the cache of loaded resources.
     pub fn resources(&self) -> &Arc<ResourceCache> {
         &self.resources
     }
 
-    /// The executors that graphs share.
+    /// Returns the executors that graphs share.
     pub fn executors(&self) -> &Executors {
         &self.executors
     }
 
-    /// Uses another registry.
+    /// Replaces the calculators and subgraphs.
     #[must_use]
     pub fn with_registry(mut self, registry: Registry) -> Self {
         self.registry = Arc::new(registry);
         self
     }
 
-    /// Reads files through this source: usually [`Files`] seen from the graph's folder.
+    /// Replaces the source of files, usually by [`Files`] with the graph's folder as base.
     #[must_use]
     pub fn with_files(mut self, files: impl FileSource + 'static) -> Self {
         self.files = Arc::new(files);
         self
     }
 
-    /// Uses these executors.
+    /// Replaces the executors that graphs share.
     #[must_use]
     pub fn with_executors(mut self, executors: Arc<Executors>) -> Self {
         self.executors = executors;
         self
     }
 
-    /// Uses `resource` wherever a graph names a resource `name`, whatever its nodes define.
+    /// Uses `resource` for each resource `name` of a graph, whatever its nodes define.
     #[must_use]
     pub fn with_resource<R: Resource>(self, name: impl Into<String>, resource: Arc<R>) -> Self {
         self.with_resource_from(name, move |_, _| Ok(Arc::clone(&resource)))
     }
 
-    /// Uses what `load` gives wherever a graph names a resource `name`. It gets the spec that a node
-    /// defines, not resolved, if one does.
+    /// Uses the result of `load` for each resource `name` of a graph. `load` gets the unresolved
+    /// spec, if a node defines one.
     #[must_use]
     pub fn with_resource_from<R: Resource>(
         mut self,
@@ -104,23 +104,24 @@ impl Environment {
         self
     }
 
-    /// Checks graphs without loading resources; sessions of such a plan are refused if a node needs
-    /// one.
+    /// Compiles graphs without loading resources. Sessions of such a plan are refused if a node
+    /// needs a resource.
     #[must_use]
     pub fn without_loading(mut self) -> Self {
         self.loading = Loading::Nothing;
         self
     }
 
-    /// Uses only resources that are already loaded, and loads none: a missing one is an error.
+    /// Uses only resources that are already loaded. A missing one is an error.
     #[must_use]
     pub fn sharing_only(mut self) -> Self {
         self.loading = Loading::Shared;
         self
     }
 
-    /// As [`Environment::without_loading`], unless that is what is asked for already, but tells of
-    /// resources that are not there ([`Resource::check`]).
+    /// Compiles graphs without loading resources, but reports resources that cannot be loaded
+    /// ([`Resource::check`]). Has no effect after [`Environment::without_loading`] or
+    /// [`Environment::sharing_only`].
     #[must_use]
     pub fn looking_only(mut self) -> Self {
         if self.loading == Loading::All {

@@ -1,8 +1,8 @@
-//! The calculators and subgraphs that graphs can name.
+//! Calculators and subgraphs that graphs can name.
 //!
-//! `register!(MyNode);` puts a calculator into every registry made by [`Registry::global`] in a
-//! program that links the crate it is written in; a crate that nothing names links to nothing, so a
-//! server names its node crates with `use my_nodes as _;`.
+//! `register!(MyNode);` adds a calculator to every registry made by [`Registry::global`]. The
+//! program must link the calculator's crate. A crate that nothing names is not linked, so servers
+//! name their node crates with `use my_nodes as _;`.
 
 pub mod container;
 mod description;
@@ -33,29 +33,28 @@ pub use description::{Description, PortDescription};
 use container::{Container, ContainerRegistration};
 use subgraph::{Subgraph, SubgraphRegistration};
 
-/// Reads a node's options and lets its calculator declare its contract.
+/// A function that reads a node's options and calls `contract` of its calculator.
 type Compile = fn(&mut Contract, Option<&OptionsMessage>) -> Result<Factory, Vec<Diagnostic>>;
 
-/// A calculator that can be named in a graph.
+/// The registration of a calculator.
 #[derive(Copy, Clone)]
 pub struct Registration {
-    /// Its name in graph files.
+    /// Name of the calculator in graph files.
     pub name: &'static str,
-    /// The calculator's own name: the same for all names that one generic calculator is registered
-    /// under.
+    /// Name that the calculator itself has. All registrations of a generic calculator share it.
     pub family: &'static str,
-    /// The Rust type.
+    /// Rust type of the calculator.
     of: TypeInfo,
     pub(crate) option_names: &'static [&'static str],
     pub(crate) compile: Compile,
     pub(crate) is_async: bool,
-    /// The path of the module that registers it.
+    /// Path of the module that registers it.
     module: &'static str,
     describe: fn(&'static str) -> Description,
 }
 
 impl Registration {
-    /// The registration of a calculator.
+    /// Makes the registration of a calculator.
     pub const fn of<C: Calculator>() -> Self {
         Self {
             name: C::NAME,
@@ -78,7 +77,7 @@ impl Registration {
         }
     }
 
-    /// The registration of an async calculator.
+    /// Makes the registration of an async calculator.
     pub const fn of_async<C: AsyncCalculator>() -> Self {
         Self {
             name: C::NAME,
@@ -101,20 +100,22 @@ impl Registration {
         }
     }
 
-    /// The same calculator under another name: one of several for a generic calculator's types.
+    /// Returns the registration under another name. A generic calculator has one name for each
+    /// type.
     #[must_use]
     pub const fn named(self, name: &'static str) -> Self {
         Self { name, ..self }
     }
 
-    /// The registration with the path of the module that makes it, which groups calculators.
+    /// Returns the registration with the path of its module. Documentation groups calculators by
+    /// module.
     #[must_use]
     pub const fn in_module(self, module: &'static str) -> Self {
         Self { module, ..self }
     }
 
-    /// The name that the calculator is registered under in this program, of several the first; its
-    /// own if it is not.
+    /// Returns the first name under which this program registers the calculator. Its own name if
+    /// there is none.
     pub(crate) fn registered_name(&self) -> &'static str {
         let same = |other: &&Registration| other.of == self.of;
         let registered = inventory::iter::<Self>.into_iter().filter(same);
@@ -124,7 +125,7 @@ impl Registration {
             .unwrap_or(self.name)
     }
 
-    /// What `graphmill describe` prints.
+    /// Describes the calculator for `graphmill describe`.
     pub fn describe(&self) -> Description {
         Description {
             module: self.module,
@@ -133,7 +134,7 @@ impl Registration {
     }
 }
 
-/// Reads options, whose numbers have to be in the ranges that the schema of `O` says.
+/// Reads options and checks that numbers are in the ranges of the schema of `O`.
 pub(crate) fn read_options<O: DeserializeOwned + Default + JsonSchema>(
     options: Option<&OptionsMessage>,
 ) -> Result<O, Vec<Diagnostic>> {
@@ -145,7 +146,7 @@ pub(crate) fn read_options<O: DeserializeOwned + Default + JsonSchema>(
         Ok(read) if found.is_empty() => return Ok(read),
         Ok(_) => {}
         Err(others) => {
-            // What is outside of its type is outside of its range, too.
+            // A value that does not fit its type is reported once, not also as out of range.
             let places: Vec<_> = found.iter().map(|known| known.primary.span).collect();
             let others = others.into_iter();
             found.extend(others.filter(|other| !places.contains(&other.primary.span)));
@@ -156,7 +157,7 @@ pub(crate) fn read_options<O: DeserializeOwned + Default + JsonSchema>(
 
 inventory::collect!(Registration);
 
-/// Makes a calculator known to [`Registry::global`], under its own name or another.
+/// Adds a calculator to [`Registry::global`], under its own name or another.
 ///
 /// `register!(BeginLoop<Detection> as "BeginLoopDetectionCalculator");`
 #[macro_export]
@@ -173,7 +174,7 @@ macro_rules! register {
     };
 }
 
-/// Makes an async calculator known to [`Registry::global`].
+/// Adds an async calculator to [`Registry::global`].
 #[macro_export]
 macro_rules! register_async {
     ($calculator:ty) => {
@@ -183,18 +184,18 @@ macro_rules! register_async {
     };
 }
 
-/// Calculators that a program was built without, so that a graph that names one is told why.
+/// Calculators that this build lacks. Graphs that name one get an error with the reason.
 pub struct LeftOut {
-    /// Their names.
+    /// Names of the calculators in graph files.
     pub names: &'static [&'static str],
-    /// The feature of the build that they need.
+    /// Feature of the build that they need.
     pub feature: &'static str,
 }
 
 inventory::collect!(LeftOut);
 
 impl LeftOut {
-    /// The feature of the build that a calculator needs, where the program was built without it.
+    /// Returns the feature that a calculator needs, if this build lacks it.
     pub(crate) fn feature_of(calculator: &str) -> Option<&'static str> {
         let left_out = inventory::iter::<Self>.into_iter();
         left_out
@@ -204,7 +205,7 @@ impl LeftOut {
     }
 }
 
-/// What a graph can name.
+/// All calculators, subgraphs and containers that a graph can name.
 #[derive(Clone, Default)]
 pub struct Registry {
     calculators: BTreeMap<&'static str, Arc<Registration>>,
@@ -213,12 +214,12 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry of nothing.
+    /// Makes a registry without calculators, subgraphs and containers.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// All that the linked crates register.
+    /// Makes a registry of everything that the linked crates register.
     pub fn global() -> Self {
         let mut registry = Self::new();
         for registration in inventory::iter::<Registration> {
@@ -233,7 +234,7 @@ impl Registry {
         registry
     }
 
-    /// Adds a calculator.
+    /// Returns the registry with one more calculator.
     #[must_use]
     pub fn with<C: Calculator>(mut self) -> Self {
         self.calculators
@@ -246,7 +247,7 @@ impl Registry {
             .insert(registration.name, Arc::new(registration));
     }
 
-    /// Adds an async calculator.
+    /// Returns the registry with one more async calculator.
     #[must_use]
     pub fn with_async<C: AsyncCalculator>(mut self) -> Self {
         self.calculators
@@ -254,7 +255,7 @@ impl Registry {
         self
     }
 
-    /// Adds a subgraph; one of the same name is replaced.
+    /// Returns the registry with one more subgraph. It replaces one of the same name.
     #[must_use]
     pub fn with_subgraph(mut self, subgraph: Subgraph) -> Self {
         self.subgraphs
@@ -262,7 +263,7 @@ impl Registry {
         self
     }
 
-    /// Adds a container.
+    /// Returns the registry with one more container.
     #[must_use]
     pub fn with_container<C: Container>(mut self) -> Self {
         self.containers
@@ -270,22 +271,22 @@ impl Registry {
         self
     }
 
-    /// All calculators, by name.
+    /// Iterates over the calculators in the order of their names.
     pub fn calculators(&self) -> impl Iterator<Item = &Registration> {
         self.calculators.values().map(AsRef::as_ref)
     }
 
-    /// All subgraphs, by name.
+    /// Iterates over the subgraphs in the order of their names.
     pub fn subgraphs(&self) -> impl Iterator<Item = &Subgraph> {
         self.subgraphs.values().map(AsRef::as_ref)
     }
 
-    /// All containers, by name.
+    /// Iterates over the containers in the order of their names.
     pub fn containers(&self) -> impl Iterator<Item = &ContainerRegistration> {
         self.containers.values()
     }
 
-    /// Describes every calculator and container, by name.
+    /// Describes every calculator and container, in the order of their names.
     pub fn describe(&self) -> Vec<Description> {
         let containers = self.containers().map(ContainerRegistration::describe);
         let calculators = self.calculators().map(Registration::describe);
@@ -294,22 +295,22 @@ impl Registry {
         all
     }
 
-    /// Looks a calculator up: `name` as it is written, seen from `package`.
+    /// Finds a calculator by a name that is written in `package`.
     pub(crate) fn calculator(&self, name: &str, package: &str) -> Option<&Arc<Registration>> {
         candidates(name, package).find_map(|name| self.calculators.get(name.as_str()))
     }
 
-    /// Looks a subgraph up.
+    /// Finds a subgraph by a name that is written in `package`.
     pub(crate) fn subgraph(&self, name: &str, package: &str) -> Option<&Arc<Subgraph>> {
         candidates(name, package).find_map(|name| self.subgraphs.get(&name))
     }
 
-    /// Looks a container up.
+    /// Finds a container by a name that is written in `package`.
     pub(crate) fn container(&self, name: &str, package: &str) -> Option<&ContainerRegistration> {
         candidates(name, package).find_map(|name| self.containers.get(name.as_str()))
     }
 
-    /// Everything a node's `calculator` can be.
+    /// Iterates over all names that a node's `calculator` can have.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let subgraphs = self.subgraphs.keys().map(String::as_str);
         let containers = self.containers.keys().copied();
@@ -327,9 +328,8 @@ impl std::fmt::Debug for Registry {
     }
 }
 
-/// The names a written name can stand for: in `package`, in the packages around it, at the top,
-/// and, for the namespace that graphs of other origin spell out, without it. `.` and `::` are the
-/// same.
+/// Returns the full names that a written name can mean: in `package`, in the packages around it,
+/// and at the top. A leading `mediapipe.` may also be missing there. `.` and `::` are equivalent.
 fn candidates(name: &str, package: &str) -> impl Iterator<Item = String> {
     let name = name.replace("::", ".");
     let absolute = name.strip_prefix('.').map(str::to_owned);

@@ -1,5 +1,4 @@
-//! Ranges of numbers in options: the `minimum` and `maximum` of their schema, which documents show,
-//! too.
+//! Ranges of numbers in options: `minimum` and `maximum` of the schema, which documents show too.
 
 use graphmill_grammar::{
     Diagnostic,
@@ -9,7 +8,7 @@ use graphmill_grammar::{
 use schemars::Schema;
 use serde_json::Value as Json;
 
-/// The numbers of a message that are outside of the ranges in its schema.
+/// Finds numbers of a message that are outside the ranges of its schema.
 pub(super) fn out_of_range(schema: &Schema, message: &Message) -> Vec<Diagnostic> {
     let root = schema.as_value();
     let mut found = Vec::new();
@@ -26,8 +25,8 @@ fn fields_of(root: &Json, schema: &Json, message: &Message, found: &mut Vec<Diag
     }
 }
 
-/// The schema of one value: of a repeated field that of an element, of an optional one that of its
-/// value.
+/// Returns the schema of a single value: that of an element for a repeated field, that of the value
+/// for an optional one.
 fn one_of<'s>(root: &'s Json, mut schema: &'s Json) -> &'s Json {
     loop {
         let reference = schema["$ref"].as_str();

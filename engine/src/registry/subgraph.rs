@@ -1,28 +1,28 @@
-//! Graphs that can be used as nodes.
+//! Graphs that other graphs use as nodes.
 
 use std::borrow::Cow;
 
 use graphmill_grammar::{SourceMap, parse_graph};
 
-/// A graph that can be used as a node.
+/// A graph that other graphs use as a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subgraph {
-    /// Its name in graph files.
+    /// Name in graph files; unique in a registry.
     pub name: Cow<'static, str>,
-    /// The name of its file, for diagnostics.
+    /// Name of its file, for diagnostics.
     pub file: Cow<'static, str>,
-    /// Its text.
+    /// Text of the graph file.
     pub text: Cow<'static, str>,
-    /// The name or calculator of the inner node that receives the outer node's options,
-    /// `input_stream_info`, `input_stream_handler` and `executor`. Without one, a node that has any
-    /// of these is refused, apart from options of the types that the graph declares.
+    /// Name or calculator of the inner node that receives the outer node's options,
+    /// `input_stream_info`, `input_stream_handler` and `executor`. Without one, a node with any of
+    /// these is refused, except for options of types that the graph declares.
     pub primary: Option<Cow<'static, str>>,
-    /// One or a few sentences for `graphmill describe`.
+    /// Description for `graphmill describe`: one or a few sentences.
     pub doc: Cow<'static, str>,
 }
 
 impl Subgraph {
-    /// The graph `text` of a file, as a node called `name`.
+    /// Makes a subgraph called `name` from the graph `text` of a file.
     pub fn new(
         name: impl Into<Cow<'static, str>>,
         file: impl Into<Cow<'static, str>>,
@@ -37,8 +37,8 @@ impl Subgraph {
         }
     }
 
-    /// The graph `text` of a file, under the name that its `type` gives it; none if it has no
-    /// `type`. What is wrong with the text is reported where the subgraph is used.
+    /// Makes a subgraph from the graph `text` of a file, named by its `type`. `None` if it has no
+    /// `type`. Mistakes in the text are reported where the subgraph is used.
     pub fn typed(
         file: impl Into<Cow<'static, str>>,
         text: impl Into<Cow<'static, str>>,
@@ -49,15 +49,15 @@ impl Subgraph {
         Some(Self::new(name.value, file, text))
     }
 
-    /// Gives what the outer node says about a calculator to the inner node of this name or
-    /// calculator.
+    /// Sets the primary node: the inner node, by name or calculator, that receives the options and
+    /// settings of the outer node.
     #[must_use]
     pub fn with_primary(mut self, node: impl Into<Cow<'static, str>>) -> Self {
         self.primary = Some(node.into());
         self
     }
 
-    /// Says what it does.
+    /// Sets the description for `graphmill describe`.
     #[must_use]
     pub fn with_doc(mut self, doc: impl Into<Cow<'static, str>>) -> Self {
         self.doc = doc.into();
@@ -65,13 +65,13 @@ impl Subgraph {
     }
 }
 
-/// A [`Subgraph`] known at compile time, as `register_subgraph!` makes it.
+/// A [`Subgraph`] known at compile time, made by `register_subgraph!`.
 pub struct SubgraphRegistration(pub fn() -> Subgraph);
 
 inventory::collect!(SubgraphRegistration);
 
-/// Makes a subgraph known to [`Registry::global`](crate::Registry::global): its name, its file
-/// beside the source file, and its primary inner node.
+/// Adds a subgraph to [`Registry::global`](crate::Registry::global). The arguments are its name,
+/// its file beside the source file, and its primary inner node.
 ///
 /// `register_subgraph!("HttpLLMCalculator", "http_llm.pbtxt", primary: "LLMCalculator", doc: "Serves chat");`
 #[macro_export]

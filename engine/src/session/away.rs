@@ -1,5 +1,4 @@
-//! Calls in progress outside of the session's task, on executors or as futures of async nodes: of a
-//! session, and of one node.
+//! Calls in progress outside the session's task: on executors, or as futures of async nodes.
 
 use std::{
     collections::VecDeque,
@@ -29,11 +28,11 @@ use super::{
     shared::Shared,
 };
 
-/// The calls of all nodes that go on elsewhere.
+/// Number of calls in progress outside the session's task, over all nodes.
 #[derive(Default)]
 pub(super) struct InFlight {
     calls: usize,
-    /// The session has been let in on an executor.
+    /// Set once an executor has admitted the session.
     admitted: bool,
 }
 
@@ -50,7 +49,8 @@ impl InFlight {
         self.calls > 0
     }
 
-    /// Has the session let in on an executor, once, whose threads are there then.
+    /// Admits the session to an executor and starts the executor's threads. Only the first call has
+    /// an effect.
     pub(super) fn admit(&mut self, executor: &Lane, tenant: Option<&Arc<str>>) -> Result<()> {
         executor.start()?;
         if !self.admitted {
@@ -61,12 +61,12 @@ impl InFlight {
     }
 }
 
-/// Asks the session to poll the future of one call of an async node.
+/// Waker of an async call. It asks the session to poll the call's future.
 pub(super) struct PollNode {
     shared: Arc<Shared>,
     node: u16,
     slot: u16,
-    /// A message is on its way.
+    /// Set while a message is on its way.
     asked: AtomicBool,
     /// Description of the call's wait, if it has given one.
     description: Mutex<Option<Description>>,
@@ -110,40 +110,39 @@ impl Wake for PollNode {
 
 pub(super) type NodeFuture = Pin<Box<dyn Future<Output = Returned> + Send>>;
 
-/// The calls of one node that go on elsewhere.
+/// Calls of one node in progress outside the session's task.
 #[derive(Default)]
 pub(super) struct Away {
-    /// There are as many slots as calls were ever away at once.
+    /// Slots for calls, as many as were ever in progress at once.
     slots: Vec<Slot>,
-    /// The slots in use, in the order in which their calls were made.
+    /// Slots in use, in the order of their calls.
     order: VecDeque<u16>,
     /// Free instances, besides that of the node itself.
     spare: Vec<Instance>,
-    /// The node has stopped: what later calls put out no longer matters.
+    /// Set once the node has stopped; the output of later calls is discarded.
     stopped: bool,
 }
 
-/// The place of one call.
+/// A slot for one call.
 struct Slot {
     call: Call,
-    /// When it was made.
     began: Instant,
     work: Work,
     poll: Option<Arc<PollNode>>,
 }
 
 enum Work {
-    /// In the hands of the session for a moment.
+    /// Taken out by the session for a moment.
     None,
-    /// A job of this number on an executor.
+    /// A job with this number on an executor.
     Job(u64),
     Future(NodeFuture),
-    /// Over, but an earlier one is not.
+    /// Ended, but an earlier call has not.
     Done(Answer<Flow>, Emits),
 }
 
 impl Away {
-    /// How many calls are away.
+    /// Returns the number of calls in progress.
     pub(super) fn calls(&self) -> usize {
         self.order.len()
     }
@@ -152,7 +151,7 @@ impl Away {
         self.stopped
     }
 
-    /// Lets the calls that are away end; after them the node is closed.
+    /// Lets the calls in progress end, after which the node is closed.
     pub(super) fn stop(&mut self) {
         self.stopped = true;
     }
@@ -165,7 +164,7 @@ impl Away {
         self.spare.push(instance);
     }
 
-    /// Takes a free slot for a call.
+    /// Takes a free slot for a call that starts at `now`.
     pub(super) fn begin(&mut self, call: Call, now: Instant) -> u16 {
         let free = (0..self.slots.len() as u16).find(|slot| !self.order.contains(slot));
         let slot = free.unwrap_or_else(|| {
@@ -183,13 +182,14 @@ impl Away {
         slot
     }
 
-    /// The call in a slot, and when it was made.
+    /// Returns the call in a slot and its start.
     pub(super) fn call(&self, slot: u16) -> (Call, Instant) {
         let slot = &self.slots[usize::from(slot)];
         (slot.call, slot.began)
     }
 
-    /// Returns the waker of the call in a slot, which also takes the description of its wait.
+    /// Returns the waker of the call in a slot. It also receives the description of the call's
+    /// wait.
     pub(super) fn async_call(
         &mut self,
         shared: &Arc<Shared>,
@@ -210,17 +210,17 @@ impl Away {
         Arc::clone(poll)
     }
 
-    /// Leaves the future of a call in its slot.
+    /// Stores the future of a call in its slot.
     pub(super) fn start(&mut self, slot: u16, future: NodeFuture) {
         self.slots[usize::from(slot)].work = Work::Future(future);
     }
 
-    /// Notes the job that a call has become.
+    /// Stores the number of the job of a call.
     pub(super) fn given(&mut self, slot: u16, job: u64) {
         self.slots[usize::from(slot)].work = Work::Job(job);
     }
 
-    /// The job of the earliest call, if it is on an executor.
+    /// Returns the job of the earliest call, if it is on an executor.
     pub(super) fn job(&self) -> Option<u64> {
         match self.slots[usize::from(*self.order.front()?)].work {
             Work::Job(job) => Some(job),
@@ -228,7 +228,7 @@ impl Away {
         }
     }
 
-    /// Describes the wait of the earliest call, if it is a future that has said so.
+    /// Describes the wait of the earliest call, if it is a future that has given a description.
     pub(super) fn waits_for(&self) -> Option<String> {
         let Slot { work, poll, .. } = &self.slots[usize::from(*self.order.front()?)];
         let Work::Future(_) = work else {
@@ -239,14 +239,15 @@ impl Away {
         catch(|| Ok::<_, Error>(describe())).ok()
     }
 
-    /// Polls the call in a slot. `None` if it is no future or is pending, an error if it panicked.
+    /// Polls the call in a slot. `None` if it is not a future or is pending; an error if it
+    /// panicked.
     pub(super) fn poll(&mut self, slot: u16) -> Option<Result<Returned, Error>> {
         let Slot { work, poll, .. } = &mut self.slots[usize::from(slot)];
         let (Work::Future(future), Some(poll)) = (&mut *work, poll) else {
             return None;
         };
-        // Acquire pairs with the Release in `wake_by_ref`. Cleared before the poll, so that a wake
-        // during it asks again.
+        // Acquire pairs with the Release in `wake_by_ref`. The flag is cleared before the poll, so
+        // that a wake during the poll asks again.
         poll.asked.swap(false, Ordering::Acquire);
         let waker = Waker::from(Arc::clone(poll));
         let polled = catch_unwind(AssertUnwindSafe(|| {
@@ -262,13 +263,13 @@ impl Away {
         }
     }
 
-    /// Keeps the answer of a call until those before it are over.
+    /// Stores the result of a call until earlier calls have ended.
     pub(super) fn finish(&mut self, slot: u16, flow: Answer<Flow>, emits: Emits) {
         self.slots[usize::from(slot)].work = Work::Done(flow, emits);
     }
 
-    /// The answer of the earliest call, once it is there; nothing that a node put out after it has
-    /// stopped.
+    /// Takes the result of the earliest call, if it has ended. Results from after the node has
+    /// stopped are dropped.
     pub(super) fn next(&mut self) -> Option<(Call, Answer<Flow>, Emits)> {
         loop {
             let slot = &mut self.slots[usize::from(*self.order.front()?)];

@@ -1,5 +1,5 @@
-//! Sessions in programs that are not async: run on the calling thread or one of their own, waited
-//! for by blocking.
+//! Sessions in programs that are not async. They run on the calling thread or on their own, and the
+//! program waits by blocking.
 
 use std::{
     future::{Future, poll_fn},
@@ -17,26 +17,25 @@ use crate::error::{Error, Result};
 use super::{Session, summary::Summary};
 
 impl Session {
-    /// Runs the session on the calling thread until it ends. Inside a runtime it is spawned or
-    /// awaited instead.
+    /// Runs the session on the calling thread until it ends. Inside a runtime, spawn or await it
+    /// instead.
     pub fn run(self) -> Result<Summary> {
         runtime()?.block_on(self)
     }
 
-    /// Runs the session on a thread of its own. How it ends is learned from its handle.
+    /// Runs the session on its own thread. The handle reports its outcome.
     pub fn run_on_thread(self) -> Result<()> {
         let thread = std::thread::Builder::new().name("graphmill-session".to_owned());
-        // The handle has the outcome, and also if there is no runtime to be had: the session is
-        // dropped then.
+        // The handle reports the outcome, also if there is no runtime: the session is then dropped.
         let started = thread.spawn(move || drop(self.run()));
         started.map(drop).map_err(|error| {
-            Error::unavailable("no thread can be started for the session").with_source(error)
+            Error::unavailable("cannot start a thread for the session").with_source(error)
         })
     }
 
-    /// Runs the session on the calling thread for as long as it has something to do: until it has
-    /// ended, with its summary, or until no call is under way and nothing can happen before the
-    /// outside acts. For programs that push, run and look at what came, step by step.
+    /// Runs the session on the calling thread until it has ended or waits. Returns its summary if
+    /// it has ended. It waits if no call is in progress and only an outside event can make it
+    /// continue. Use it in programs that push packets, run, and look at the output step by step.
     pub fn run_until_idle(&mut self) -> Result<Option<Summary>> {
         let runtime = runtime()?;
         let (answer, mut idle) = oneshot::channel();
@@ -49,21 +48,22 @@ impl Session {
     }
 }
 
-/// A runtime for one thread, which sessions need for timers only.
+/// Makes a runtime for one thread. Sessions need it only for timers.
 fn runtime() -> Result<tokio::runtime::Runtime> {
     if tokio::runtime::Handle::try_current().is_ok() {
         return Err(Error::precondition(
-            "a session cannot block a thread of an async runtime; spawn or await it",
+            "a session cannot block a thread of an async runtime; spawn or await it instead",
         ));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build();
-    runtime.map_err(|error| Error::unavailable("no timer can be made").with_source(error))
+    runtime.map_err(|error| Error::unavailable("cannot make a timer").with_source(error))
 }
 
-/// Waits for a future on the calling thread: for what a session's [`Handle`](super::Handle) and
-/// [`OutputStream`](super::OutputStream) promise, in a program that is not async.
+/// Waits for a future on the calling thread. Use it for the futures of a session's
+/// [`Handle`](super::Handle) and [`OutputStream`](super::OutputStream) in a program that is not
+/// async.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let parker = Parker::new();
@@ -76,8 +76,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Waits for a future on the calling thread, but not longer than `patience`; none if it takes
-/// longer.
+/// Waits for a future on the calling thread for at most `patience`. Returns `None` after that.
 pub fn block_on_for<F: Future>(future: F, patience: Duration) -> Option<F::Output> {
     let mut future = pin!(future);
     let parker = Parker::new();
@@ -91,7 +90,7 @@ pub fn block_on_for<F: Future>(future: F, patience: Duration) -> Option<F::Outpu
     }
 }
 
-/// Wakes a thread that is parked.
+/// Waker of a parked thread.
 struct Wakes(Unparker);
 
 impl Wake for Wakes {

@@ -1,6 +1,6 @@
-//! Calls of nodes: when a node is due, with what, and what follows from its answer.
+//! Calls of nodes: the decision that a node is ready, its inputs, and the effects of the call.
 //!
-//! An inline call is a plain function call; those that go on after it was made are in `in_flight`.
+//! An inline call is a plain function call. Other calls are in `in_flight`.
 
 use crate::{
     calculator::Flow,
@@ -15,7 +15,7 @@ use crate::{
 use super::{guard::Call, running::Running, shared::Frame, streams::free_time};
 
 impl Running {
-    /// Looks at a node and calls it if it is due. True if it was.
+    /// Checks a node and calls it if it is ready. Returns `true` if it was called.
     pub(super) fn visit(&mut self, frame: Frame<'_>, node: usize) -> bool {
         let plan = &frame.plan.nodes[node];
         let state = &mut self.nodes[node];
@@ -34,7 +34,7 @@ impl Running {
                 Readiness::Waiting(waiting) => {
                     close = false;
                     state.intake.wait_for(waiting.stream);
-                    // The outputs of calls that are away come first.
+                    // The output of calls in progress comes first.
                     if waiting.until.is_range() && !state.is_away() {
                         self.pass_bound(frame, node, |offset| waiting.until.shift(offset));
                     }
@@ -42,8 +42,8 @@ impl Running {
                 Readiness::Close => {}
             }
         } else if !plan.has_events {
-            // Sources are called when nothing else is due; nodes without streams only open and
-            // close.
+            // Sources are called only when nothing else can run. Nodes without streams only open
+            // and close.
             return false;
         }
         let state = &mut self.nodes[node];
@@ -74,7 +74,7 @@ impl Running {
         }
     }
 
-    /// Calls an open node whose input set is filled.
+    /// Calls an open node, whose input set is complete.
     pub(super) fn call(&mut self, frame: Frame<'_>, node: usize, call: Call) {
         let plan = &frame.plan.nodes[node];
         let free = match call {
@@ -102,7 +102,7 @@ impl Running {
             (Some(Instance::Sync(_)), Place::Executor(executor)) => {
                 self.offload(frame, node, usize::from(executor), call, free);
             }
-            // All instances are away, and the node may be called once more: another one is made.
+            // All instances are in use and another call may start: make another instance.
             (None, Place::Executor(executor)) if plan.lanes > 1 => {
                 self.offload(frame, node, usize::from(executor), call, free);
             }
@@ -128,7 +128,7 @@ impl Running {
         self.emits = emits;
     }
 
-    /// Draws the consequences of a call.
+    /// Applies the effects of a call that has ended.
     pub(super) fn finish(
         &mut self,
         frame: Frame<'_>,
@@ -220,8 +220,8 @@ impl Running {
     }
 }
 
-/// Lets what a call puts out leave one stream after the other, each with the bound that follows
-/// from the call.
+/// Sorts the output of a call by stream, and appends to each stream the bound that follows from the
+/// call.
 fn order_by_stream(plan: &PlanNode, call: Call, flow: Flow, emits: &mut Emits) {
     for (output, offset) in plan.offsets.iter().enumerate() {
         let output = output as u16;

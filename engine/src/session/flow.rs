@@ -1,4 +1,4 @@
-//! Packets and bounds on their way from producers to queues.
+//! The path of packets and bounds from producers to queues.
 
 use crate::{error::Result, packet::Packet, timestamp::Timestamp};
 
@@ -10,7 +10,7 @@ use super::{
 };
 
 impl Running {
-    /// Puts a packet into a stream.
+    /// Puts a packet into a stream and the queues of its consumers.
     #[inline]
     pub(super) fn put(&mut self, frame: Frame<'_>, stream: usize, packet: Packet) -> Result<()> {
         let plan = &frame.plan.streams[stream];
@@ -28,7 +28,7 @@ impl Running {
         Ok(())
     }
 
-    /// Tells those outside of a packet; `bound` is that of its stream before it.
+    /// Shows a packet to receivers outside the graph. `bound` is the bound of its stream before it.
     fn show(
         &mut self,
         frame: Frame<'_>,
@@ -55,7 +55,8 @@ impl Running {
         })
     }
 
-    /// Whether anybody still takes packets of a stream.
+    /// Returns `true` if a consumer or a receiver outside the graph still takes packets of a
+    /// stream.
     pub(super) fn has_takers(&self, frame: Frame<'_>, stream: usize) -> bool {
         let mut consumers = frame.plan.streams[stream].consumers.iter();
         self.streams[stream].is_tapped()
@@ -96,14 +97,14 @@ impl Running {
         Ok(())
     }
 
-    /// Notes that a node may be due, now that something has arrived.
+    /// Marks a node to be checked after an arrival.
     #[inline]
     fn due(&mut self, frame: Frame<'_>, node: u16) {
         self.nodes.look_at(node);
         self.fill_on_arrival(frame, usize::from(node));
     }
 
-    /// Moves the bound of a stream forward, as its producer asks for it.
+    /// Moves the bound of a stream forward at the request of its producer.
     pub(super) fn bound(&mut self, frame: Frame<'_>, stream: usize, at: Timestamp) -> Result<()> {
         let state = &self.streams[stream];
         if state.is_closed() {
@@ -113,7 +114,7 @@ impl Running {
         self.raise(frame, stream, at)
     }
 
-    /// Moves the bound of a stream forward, if it is not there yet.
+    /// Moves the bound of a stream forward, unless it is there already.
     #[inline]
     pub(super) fn raise(
         &mut self,
@@ -164,7 +165,7 @@ impl Running {
         }
     }
 
-    /// Something has arrived at a node: if it takes its inputs then, it does.
+    /// Lets a node that takes its inputs on arrival take them.
     #[inline]
     pub(super) fn fill_on_arrival(&mut self, frame: Frame<'_>, node: usize) {
         let inputs = &frame.plan.nodes[node].inputs;
@@ -178,7 +179,7 @@ impl Running {
         }
     }
 
-    /// Packets have left queues of a node: some that were full may have room now.
+    /// Checks which full queues of a node have room again after packets have left.
     #[inline]
     fn refresh_full(&mut self, frame: Frame<'_>, node: usize) {
         for input in frame.plan.nodes[node].inputs.clone() {
@@ -188,7 +189,7 @@ impl Running {
         }
     }
 
-    /// Notes whether a queue is full, and tells the node that feeds it.
+    /// Updates the record that a queue is full, and informs the node that feeds it.
     pub(super) fn refresh(&mut self, frame: Frame<'_>, input: usize) {
         if let Some(full) = self.queues.refresh(input) {
             let stream = frame.plan.inputs[input].stream;

@@ -1,4 +1,4 @@
-//! Guarded calls: an error or a panic of a node ends its session and nothing else.
+//! Guarded calls: an error or panic of a node ends its session and nothing else.
 
 use std::{
     any::Any,
@@ -15,18 +15,18 @@ use crate::{
     timestamp::Timestamp,
 };
 
-/// Why a node is called.
+/// The reason of a call.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Call {
-    /// An input set at this timestamp is complete.
+    /// The input set at this timestamp is complete.
     Inputs(Timestamp),
     Event,
-    /// The node is a source, and nothing else is to be done.
+    /// The node is a source, and nothing else can run.
     Source,
     Close,
 }
 
-/// Calls a node. After a panic, `out` says so.
+/// Calls a node. After a panic, the flag in `out` is set.
 pub(super) fn guarded(
     site: Site<'_>,
     node: &mut dyn Node,
@@ -53,7 +53,7 @@ pub(super) fn catch<T, E: From<Error>>(call: impl FnOnce() -> Result<T, E>) -> R
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(panicked(&*panic).into()))
 }
 
-/// Drops what a calculator made, whose destructor may panic.
+/// Drops a value of a calculator, whose destructor may panic.
 pub(super) fn catch_drop<T>(value: T) -> Result<()> {
     catch(move || {
         drop(value);

@@ -1,4 +1,4 @@
-//! The handle of a session: inputs, outputs, cancellation, queries.
+//! Handles of sessions: inputs, outputs, cancellation and queries.
 
 use std::{
     future::poll_fn,
@@ -22,7 +22,7 @@ use super::{
     viewer::Viewer, why::Why,
 };
 
-/// Talks to a session. Dropping it cancels the session, if it has not ended.
+/// The controls of a session. Dropping the handle cancels the session if it has not ended.
 pub struct Handle {
     plan: Arc<Plan>,
     shared: Arc<Shared>,
@@ -33,24 +33,24 @@ impl Handle {
         Self { plan, shared }
     }
 
-    /// The request the session works for.
+    /// Returns the context of the session's request.
     pub fn run(&self) -> &Arc<RunCx> {
         &self.shared.run
     }
 
-    /// A look into the session that does not keep it from ending.
+    /// Returns an observer, which does not keep the session from ending.
     pub fn viewer(&self) -> Viewer {
         Viewer::new(&self.plan, &self.shared)
     }
 
-    /// Takes the packets of a stream, of the graph's outputs or any other, through a queue of
-    /// [`OutputStream::CAPACITY`] packets. What nobody takes is thrown away. Only before the
-    /// session is first polled.
+    /// Takes the packets of any stream of the graph, through a queue of [`OutputStream::CAPACITY`]
+    /// packets. Packets of streams that nobody takes are discarded. Fails after the first poll of
+    /// the session.
     pub fn output(&self, stream: &str) -> Result<OutputStream> {
         let id = self.plan.find_stream(stream)?;
         let mut state = self.shared.lock();
         if state.started {
-            let message = format!("output `{stream}` has to be taken before the session starts");
+            let message = format!("output `{stream}` must be taken before the session starts");
             return Err(Error::precondition(message));
         }
         state.outputs.push(id);
@@ -59,12 +59,12 @@ impl Handle {
         Ok(OutputStream::new(Arc::clone(&self.shared), index))
     }
 
-    /// Sends a packet to a graph input, waiting while its queues are full.
+    /// Sends a packet to a graph input. Waits while its queues are full.
     ///
-    /// Fails at once if the packet's timestamp cannot stand in a stream; if its type is not the
-    /// stream's, which ends the session too; and if the session has ended with an error. A packet
-    /// for a closed input is dropped once nobody takes its packets any more; before, it ends the
-    /// session with an error.
+    /// Fails if the packet's timestamp is not allowed in a stream, if its type is not the stream's,
+    /// which also ends the session, or if the session has ended with an error. A packet for a
+    /// closed input ends the session with an error, unless nobody takes packets of this input any
+    /// more: then it is dropped.
     pub async fn push(&self, stream: &str, packet: Packet) -> Result<()> {
         let input = self.input(stream)?;
         check_time(stream, packet.time)?;
@@ -79,8 +79,8 @@ impl Handle {
         typed
     }
 
-    /// Sends a packet to a graph input as [`push`](Self::push) does, but fails with `Unavailable`
-    /// if its queues are full.
+    /// Sends a packet to a graph input like [`push`](Self::push), but fails with `Unavailable` if
+    /// its queues are full.
     pub fn try_push(&self, stream: &str, packet: Packet) -> Result<()> {
         let input = self.input(stream)?;
         check_time(stream, packet.time)?;
@@ -93,9 +93,9 @@ impl Handle {
         )))
     }
 
-    /// Drops `kept` once every node that reads a graph input has taken the packets up to `at` out of
-    /// its queue, or when the session ends. What is read of the outputs does not matter, unless a
-    /// full output keeps a node from taking packets.
+    /// Drops `kept` once every node that reads a graph input has taken the packets up to `at` from
+    /// its queue, or when the session ends. Readers of the outputs have no influence, unless a full
+    /// output keeps a node from taking packets.
     pub fn keep_until_taken(
         &self,
         stream: &str,
@@ -107,7 +107,7 @@ impl Handle {
         self.tell(Message::KeepUntilTaken { input, at, kept })
     }
 
-    /// Says that no packet before `at` will be sent to a graph input.
+    /// Promises that no packet before `at` will be sent to a graph input.
     pub fn bound(&self, stream: &str, at: Timestamp) -> Result<()> {
         let input = self.input(stream)?;
         self.tell(Message::Bound { input, at })
@@ -120,20 +120,20 @@ impl Handle {
         Ok(())
     }
 
-    /// Closes all graph inputs.
+    /// Closes all graph inputs that are still open.
     pub fn close_all(&self) {
         (0..self.plan.graph_inputs.len() as u16).for_each(|input| self.close_input(input));
     }
 
-    /// Closes all graph inputs and all sources: what is under way is worked off, and the session
-    /// ends well.
+    /// Closes all graph inputs and all sources. Packets in the graph are still processed, and the
+    /// session ends without an error.
     pub fn stop(&self) {
         self.close_all();
         // A session that has ended has no sources left.
         drop(self.shared.send(Message::StopSources));
     }
 
-    /// A side packet that a node of the graph has set; none while it has not.
+    /// Returns a side packet that a node sets. `None` before the node has set it.
     pub fn side_packet(&self, name: &str) -> Result<Option<Packet>> {
         let mut made = self
             .plan
@@ -143,7 +143,7 @@ impl Handle {
             .filter(|(_, side)| side.produced);
         let Some((id, _)) = made.find(|(_, side)| &*side.name == name) else {
             return Err(Error::not_found(format!(
-                "no node of the graph makes a side packet `{name}`"
+                "no node of the graph sets the side packet `{name}`"
             )));
         };
         let state = self.shared.lock();
@@ -156,7 +156,7 @@ impl Handle {
         self.shared.run.cancel.cancel();
     }
 
-    /// How the session ended, once it has.
+    /// Waits for the end of the session and returns its outcome.
     pub async fn outcome(&self) -> Result<Summary> {
         poll_fn(|cx| {
             let mut state = self.shared.lock();
@@ -175,17 +175,17 @@ impl Handle {
         .await
     }
 
-    /// Resolves when the session has nothing to do: all that was pushed before has been worked off
-    /// as far as it goes, no call is under way, and nothing can happen before the outside acts, a
-    /// client, a reader of an output or an event of a node. An error if the session has failed by
-    /// then, also if it was cancelled.
+    /// Waits until the session is idle: all packets pushed before have been processed as far as
+    /// possible, no call is in progress, and only an outside event can make it continue, such as a
+    /// packet of a client, a reader of an output, or an event of a node. Fails if the session has
+    /// failed or was cancelled by then.
     pub async fn wait_until_idle(&self) -> Result<()> {
         self.wait_until(false).await
     }
 
-    /// As [`wait_until_idle`](Self::wait_until_idle), but no node waits for an event either, such as
-    /// the tokens of a language model. A node that is held open for the whole session keeps this from
-    /// resolving before its end.
+    /// Waits like [`wait_until_idle`](Self::wait_until_idle), and until no node waits for an event,
+    /// such as tokens of a language model. If a node is held open for the whole session, this
+    /// resolves only at its end.
     pub async fn wait_until_settled(&self) -> Result<()> {
         self.wait_until(true).await
     }
@@ -205,7 +205,7 @@ impl Handle {
         }
     }
 
-    /// What the session waits for. Answered by the session itself, between two calls of nodes.
+    /// Describes the session's current wait. The session answers between two calls of nodes.
     pub async fn why(&self) -> Why {
         let (answer, answered) = oneshot::channel();
         if self.tell(Message::Why(answer)).is_err() {
@@ -230,8 +230,8 @@ impl Handle {
         self.plan.streams[stream as usize].check_type(packet)
     }
 
-    /// Takes the packet and sends it; false if there is no room. The task of `cx` is woken when
-    /// there is.
+    /// Takes the packet and sends it. Returns `false` if there is no room; the task of `cx` is then
+    /// woken later.
     fn send(
         &self,
         input: u16,

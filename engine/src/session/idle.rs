@@ -1,4 +1,4 @@
-//! When no node is ready: runs sources, finds queues that block themselves, and detects the end.
+//! Work when no node is ready: runs sources, finds deadlocks of full queues, and detects the end.
 
 use crate::{
     error::{Error, Kind},
@@ -45,7 +45,7 @@ impl Running {
         Idle::Finished
     }
 
-    /// Reports a source that waits for one of a lower layer, which never opens.
+    /// Reports a source that waits for a lower-layer source that never opens.
     fn never_starts(&mut self, frame: Frame<'_>) -> bool {
         let sources = || frame.plan.sources.iter().map(|&node| usize::from(node));
         let waiting = sources().find(|&node| self.nodes[node].status() == Status::Open);
@@ -62,7 +62,7 @@ impl Running {
         true
     }
 
-    /// Reports packets that a node will not take any more, because it has paused their stream and
+    /// Reports packets that a node cannot take any more, because it has paused their stream and
     /// will not be called again.
     fn stays_paused(&mut self, frame: Frame<'_>) -> bool {
         let mut inputs = frame.plan.inputs.iter().enumerate();
@@ -88,8 +88,8 @@ impl Running {
         true
     }
 
-    /// The source to call: of the lowest layer that is not done, the one that lags most, of equals
-    /// the first.
+    /// Returns the source to call, in the lowest layer with open sources: the one whose output lags
+    /// most. Among equals it is the first.
     fn next_source(&self, frame: Frame<'_>) -> Option<usize> {
         let sources = frame.plan.sources.iter().map(|&node| usize::from(node));
         let open = sources.filter(|&node| self.nodes[node].status() != Status::Closed);
@@ -110,7 +110,7 @@ impl Running {
         })
     }
 
-    /// Whether a node would run if no queue that it feeds were full.
+    /// Returns `true` if only full queues behind its outputs keep a node from running.
     fn is_blocked(&self, frame: Frame<'_>, node: usize) -> bool {
         let (plan, state) = (&frame.plan.nodes[node], &self.nodes[node]);
         state.status() == Status::Open
@@ -118,8 +118,9 @@ impl Running {
             && state.would_run(plan, self.queues.of(&plan.inputs))
     }
 
-    /// A full queue whose consumer waits for another stream never empties by itself. Lets it take
-    /// one more packet, or, if the graph wants that, reports it. True if a node can go on.
+    /// Resolves deadlocks of full queues. Such a queue never empties, because its consumer waits
+    /// for another stream. It gets room for one more packet, or, with `report_deadlock`, the
+    /// session fails. Returns `true` if a node can continue.
     fn grow(&mut self, frame: Frame<'_>) -> bool {
         if !self.queues.any_full() {
             return false;
@@ -134,7 +135,7 @@ impl Running {
             let producer = frame.plan.streams[plan_input.stream as usize].producer;
             let by_node = match producer {
                 Producer::Graph(_) => false,
-                // Its producer is not held up yet, but would be by the next packet from outside.
+                // The producer can still run, but the next packet from outside would stop it.
                 Producer::Node(_) if frame.plan.report_deadlock && self.has_open_inputs() => true,
                 Producer::Node(node) => {
                     if !self.is_blocked(frame, usize::from(node))
@@ -160,7 +161,7 @@ impl Running {
                     stream,
                     node,
                     limit,
-                    "a full queue blocked its graph; its limit was raised"
+                    "raised the limit of a full queue that blocked its graph"
                 );
             }
         }

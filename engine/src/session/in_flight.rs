@@ -1,9 +1,9 @@
-//! Calls that are not over when they have been made: on executors, and of async nodes.
+//! Calls that outlast the function that starts them: on executors, and of async nodes.
 //!
-//! A call on an executor takes the node along and brings it back through the inbox; the call of an
-//! async node is a future that the session polls when its own waker asks for it. A node whose calls
-//! are independent may be away on several at once, each with an instance of its own; what they put
-//! out leaves the node in the order in which they were made.
+//! A call on an executor takes the node with it and returns it through the inbox. A call of an
+//! async node is a future, which the session polls when its waker asks for it. A node with
+//! independent calls may have several in progress, each with its own instance. Their output leaves
+//! the node in the order of the calls.
 
 use std::{
     sync::Arc,
@@ -20,7 +20,7 @@ use super::{
 };
 
 impl Running {
-    /// Takes an instance of a node for a call that goes away, and a slot for the call.
+    /// Takes an instance of a node and a slot for a call outside the session's task.
     fn depart(&mut self, frame: Frame<'_>, node: usize, call: Call) -> Option<(Instance, u16)> {
         let instance = match self.nodes[node].take_instance() {
             Some(instance) => instance,
@@ -39,7 +39,7 @@ impl Running {
         Some((instance, slot))
     }
 
-    /// Draws the consequences of the calls that are over and have none before them.
+    /// Applies the effects of ended calls, up to the first call that has not ended.
     fn arrived(&mut self, frame: Frame<'_>, node: usize) {
         self.in_flight.arrived();
         while !self.has_failed()
@@ -84,7 +84,7 @@ impl Running {
         let job = executor.spawn(
             tenant.as_ref(),
             Box::new(move || {
-                // A session that is gone wants no answer.
+                // A session that is gone needs no result.
                 if shared.run.cancel.is_cancelled() {
                     return;
                 }
@@ -109,7 +109,7 @@ impl Running {
                     node: node as u16,
                     returned: Box::new(returned),
                 };
-                // If the session has ended meanwhile, the node is dropped here.
+                // If the session has ended meanwhile, this drops the node.
                 drop(shared.send(message));
             }),
         );
@@ -125,8 +125,7 @@ impl Running {
         self.arrived(frame, node);
     }
 
-    /// Writes down a call that was away and is over; `took` is what its node computed, where that is
-    /// known.
+    /// Records an ended call in the timeline. `took` is the node's computing time, if it is known.
     fn record_away(&mut self, node: usize, slot: u16, took: Option<Duration>) {
         if let Some(recorder) = &mut self.recorder
             && let Some((call, began)) = self.nodes[node].call_in(slot)
@@ -137,7 +136,7 @@ impl Running {
         }
     }
 
-    /// Starts the call of an async node.
+    /// Starts a call of an async node.
     pub(super) fn start_async(
         &mut self,
         frame: Frame<'_>,

@@ -1,4 +1,4 @@
-//! When a node takes packets out of its queues, and the input set of its next call.
+//! The intake of a node: when it takes packets from its queues, and the input set of its next call.
 
 use crate::{
     input::{InputQueue, InputSet},
@@ -7,34 +7,32 @@ use crate::{
     timestamp::Timestamp,
 };
 
-/// What one node takes in.
 pub(super) struct Intake {
     policy: Rule,
     time: Time,
     timed: bool,
-    /// The one input, counted within the node, that has to change before the node is due; [`ANY`]
-    /// if it is not known.
+    /// Position of the only input whose change can make the node ready; [`ANY`] if it is unknown.
     laggard: u16,
     pub(super) set: InputSet,
 }
 
-/// When a node takes the inputs of its next call out of the queues.
+/// The time at which a node takes the inputs of its next call from the queues.
 ///
-/// As a rule when it is called, but a node with the Immediate policy takes what is there as soon as
-/// something arrives. What arrives between that and its call comes with the next one.
+/// Nodes take them when they are called, with one exception: a node with the immediate policy takes
+/// them on arrival. Packets that arrive between this and the call are for the next call.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Time {
-    /// When it is called.
+    /// Inputs are taken when the node is called.
     Call,
-    /// When something arrives.
+    /// Inputs are taken on arrival.
     Arrival,
-    /// When something arrives, once the node is open and its call is over.
+    /// Inputs are taken on arrival, after the node has opened and its call has ended.
     Later,
-    /// They are in its input set, at this timestamp.
+    /// Inputs are in the input set, for this timestamp.
     Taken(Timestamp),
 }
 
-/// The laggard of a node that may be due after a change of any of its inputs.
+/// Laggard of a node that any of its inputs can make ready.
 const ANY: u16 = u16::MAX;
 
 impl Intake {
@@ -52,13 +50,13 @@ impl Intake {
         }
     }
 
-    /// Whether packets have to arrive in the order of their timestamps.
+    /// Returns `true` if packets must arrive in the order of their timestamps.
     #[inline]
     pub(super) fn is_timed(&self) -> bool {
         self.timed
     }
 
-    /// Whether the node can be called: that it can is settled once it has taken its inputs.
+    /// Decides whether the node can be called. Once it has taken its inputs, it can.
     #[inline]
     pub(super) fn readiness(&self, queues: &[InputQueue]) -> Readiness {
         match self.time {
@@ -67,12 +65,12 @@ impl Intake {
         }
     }
 
-    /// Lists the node's waits, any of which can bring about a call.
+    /// Returns the node's waits, any of which can lead to a call.
     pub(super) fn waits_for(&self, queues: &[InputQueue]) -> Vec<Waiting> {
         self.policy.waits_for(queues)
     }
 
-    /// Notes the input whose bound has to move before the node is due.
+    /// Records the input whose bound must move before the node can be ready.
     #[inline]
     pub(super) fn wait_for(&mut self, input: u16) {
         if self.policy.waits_for_laggard() {
@@ -80,15 +78,14 @@ impl Intake {
         }
     }
 
-    /// Whether a change of this input may make the node due.
+    /// Returns `true` if a change of this input can make the node ready.
     #[inline]
     pub(super) fn may_wait_for(&self, input: usize) -> bool {
         self.laggard == ANY || usize::from(self.laggard) == input
     }
 
-    /// Whether a node that was called for `at` can only be due again after its input changes.
-    /// Decided without a look at its policy for the nodes that make most of a graph, those with one
-    /// input.
+    /// Returns `true` if a node that was called for `at` can be ready again only after its input
+    /// changes. Decides without the policy for nodes with one input, which are the majority.
     #[inline]
     pub(super) fn is_exhausted(&self, queues: &[InputQueue], at: Timestamp) -> bool {
         let [queue] = queues else {
@@ -101,13 +98,13 @@ impl Intake {
             && next.is_range()
     }
 
-    /// Tells the policy that a packet has arrived. True if that may have changed any of the queues.
+    /// Informs the policy of a packet. Returns `true` if the policy may have changed the queues.
     #[inline]
     pub(super) fn arrived(&mut self, queues: &mut [InputQueue]) -> bool {
         self.policy.arrived(queues)
     }
 
-    /// Fills the input set for the call at `at`. False if that was done on arrival.
+    /// Fills the input set for the call at `at`. Returns `false` if that was done on arrival.
     #[inline]
     pub(super) fn fill(&mut self, at: Timestamp, queues: &mut [InputQueue]) -> bool {
         if let Time::Taken(_) = self.time {
@@ -119,13 +116,13 @@ impl Intake {
         true
     }
 
-    /// Whether the node takes its inputs as soon as something arrives.
+    /// Returns `true` if the node takes its inputs on the next arrival.
     #[inline]
     pub(super) fn is_on_arrival(&self) -> bool {
         self.time == Time::Arrival
     }
 
-    /// Fills the input set with what has arrived. False if there is no call in it.
+    /// Fills the input set on arrival. Returns `false` if the node is not ready.
     pub(super) fn fill_on_arrival(&mut self, queues: &mut [InputQueue]) -> bool {
         let Readiness::Process(at) = self.policy.readiness(queues) else {
             return false;
@@ -135,8 +132,8 @@ impl Intake {
         true
     }
 
-    /// The node has opened, or its call is over. True if from now on it takes its inputs on
-    /// arrival.
+    /// Prepares for the next call, after the node has opened or a call has ended. Returns `true` if
+    /// it takes its inputs on arrival from now on.
     #[inline]
     pub(super) fn resume(&mut self) -> bool {
         let resumes = self.time == Time::Later;

@@ -1,5 +1,5 @@
-//! The life of nodes: each opens once, after the nodes before it and when its side packets are
-//! there, and is closed once.
+//! The life of nodes. Each opens once, after the nodes before it and when its side packets are set,
+//! and is closed once.
 
 use crate::{
     calculator::erased::Instance,
@@ -19,7 +19,7 @@ use super::{
 };
 
 impl Running {
-    /// Opens what can be opened. Nodes are in topological order, so one pass suffices.
+    /// Opens all nodes that can be opened. Nodes are in topological order, so one pass suffices.
     pub(super) fn open_nodes(&mut self, frame: Frame<'_>) {
         for node in 0..self.nodes.len() {
             if self.nodes[node].status() != Status::Unopened || self.has_failed() {
@@ -38,10 +38,10 @@ impl Running {
         }
     }
 
-    /// The values of a node's input side packets; none while one of them is still to be made.
+    /// Returns the values of a node's input side packets; `None` while one of them is not set yet.
     fn side_values(&self, frame: Frame<'_>, node: usize) -> Option<Vec<SideValue>> {
         let sources = &frame.plan.nodes[node].sides;
-        // Most nodes have none.
+        // Most nodes have no side packets.
         if sources.is_empty() {
             return Some(Vec::new());
         }
@@ -71,8 +71,8 @@ impl Running {
         Ok(())
     }
 
-    /// Another instance of a node that is open, for calls at the same time. What it emits while it
-    /// opens the first one has emitted.
+    /// Opens another instance of a node for concurrent calls. Its output while opening is
+    /// discarded, because the first instance has emitted the same.
     pub(super) fn open_another(&mut self, frame: Frame<'_>, node: usize) -> Result<Instance> {
         let sides = self.side_values(frame, node).unwrap_or_default();
         let mut emits = Emits::default();
@@ -81,8 +81,8 @@ impl Running {
         Ok(instance)
     }
 
-    /// A node has opened, or its call is over: it takes its inputs on arrival again, if it does so
-    /// at all.
+    /// Lets a node take inputs on arrival, if that is its way, after it has opened or a call has
+    /// ended.
     #[inline]
     pub(super) fn resume(&mut self, frame: Frame<'_>, node: usize) {
         if self.nodes[node].intake.resume() {
@@ -90,14 +90,14 @@ impl Running {
         }
     }
 
-    /// Sets an output side packet of a node, for those outside and the nodes that wait for it.
+    /// Sets an output side packet of a node, for readers outside and nodes that wait for it.
     pub(super) fn set_side(&mut self, frame: Frame<'_>, side: usize, packet: Packet) -> Result<()> {
         let set = self.sides.set(frame.plan, side, packet)?;
         frame.shared.lock().sides.push((side, set.clone()));
         Ok(())
     }
 
-    /// A node is done: its outputs close and its queues are emptied.
+    /// Closes a node that is done: closes its outputs and empties its queues.
     pub(super) fn closed(&mut self, frame: Frame<'_>, node: usize) {
         let plan = &frame.plan.nodes[node];
         if let Err(error) = self.nodes[node].close() {
@@ -117,7 +117,7 @@ impl Running {
     /// Drops a node that must not be called any more.
     pub(super) fn give_up(&mut self, node: usize) {
         if let Err(error) = self.nodes[node].close() {
-            tracing::debug!(%error, "a node that failed could not be dropped");
+            tracing::debug!(%error, "cannot drop a failed node");
         }
     }
 
@@ -130,9 +130,9 @@ impl Running {
         }
     }
 
-    /// Closes what is open at the end of the session, in order; what is emitted then has nowhere to
-    /// go. After `error`, with which the session ends, nodes are told of it, and what goes wrong
-    /// while they close changes nothing; nodes that are away on a call are not waited for.
+    /// Closes open nodes at the end of the session, in order, and discards their output. If the
+    /// session ends with `error`, nodes can read it, errors of closing are only logged, and calls
+    /// in progress are not awaited.
     pub(super) fn close_rest(&mut self, frame: Frame<'_>, error: Option<&Error>) -> Result<()> {
         for node in 0..self.nodes.len() {
             if self.nodes[node].status() != Status::Open {
@@ -148,7 +148,7 @@ impl Running {
             if error.is_none() {
                 return Err(failed);
             }
-            tracing::warn!(request = %frame.shared.run.id, error = %failed, "a node of a failed session could not be closed");
+            tracing::warn!(request = %frame.shared.run.id, error = %failed, "cannot close a node of a failed session");
         }
         for stream in &mut self.streams {
             stream.close();

@@ -1,4 +1,4 @@
-//! How a view of a session is made.
+//! Views of a session.
 
 use crate::{
     plan::{Plan, PlanNode},
@@ -12,7 +12,7 @@ use super::{
 };
 
 impl Running {
-    /// The session as it is now; none once it has ended.
+    /// Makes a view of the session; `None` once it has ended.
     pub(super) fn view(&self, plan: &Plan) -> Option<View> {
         if self.nodes.len() < plan.nodes.len() {
             return None;
@@ -69,7 +69,7 @@ impl Running {
         }
     }
 
-    /// Whether a source of a lower layer is not done.
+    /// Returns `true` if a source of a lower layer is still open.
     fn waits_for_layer(&self, plan: &Plan, layer: i32) -> bool {
         let mut sources = plan.sources.iter().map(|&source| usize::from(source));
         sources.any(|source| {

@@ -1,12 +1,12 @@
-//! Exchange between a session and other threads: messages in, packets out, and wake-ups.
+//! Exchange between a session and other threads: messages in, packets out, and wakers.
 //!
 //! Each method is one critical section of the surrounding lock. It wakes no task itself, but
-//! returns the wakers to call once the lock is free. A message is stored and the waker taken in one
-//! section, and the session goes to sleep only in a section in which there is nothing for it to do.
-//! So no wake-up is lost, and a session that is awake is not woken again. The same holds for tasks
-//! that wait for room or for packets. A channel would not do: it knows of no room that changes, and
-//! would take a message and the waker that belongs to it in two sections. The file depends on
-//! nothing else of the engine, so that its test can run every interleaving of it.
+//! returns the wakers, which the caller uses after releasing the lock. A message is stored and the
+//! waker is taken in one section. The session goes to sleep only in a section that finds nothing to
+//! do. So no wake-up is lost, and a session that is awake is not woken again. The same holds for
+//! tasks that wait for room or packets. A channel would not suffice: its room is fixed, and it
+//! would store the message and take the waker in two sections. This file depends on no other file
+//! of the engine, so that a test can run every interleaving.
 
 use std::{
     collections::VecDeque,
@@ -15,24 +15,24 @@ use std::{
 
 use smallvec::SmallVec;
 
-/// The most packets that wait for a reader, unless the session hands over more at once.
+/// Maximum number of packets that wait for a reader, unless the session hands over more at once.
 pub(super) const CAPACITY: usize = 16;
 
-/// The two sides of one session: messages `M` come in, packets `P` go out.
+/// Both sides of a session's exchange: messages `M` come in, packets `P` go out.
 pub(super) struct Exchange<M, P> {
     inbox: VecDeque<M>,
-    /// Present while the session sleeps.
+    /// Waker of the session, present while it sleeps.
     waker: Option<Waker>,
-    /// By graph input.
+    /// State of each graph input.
     gates: SmallVec<[Gate; 2]>,
     outputs: SmallVec<[Output<P>; 2]>,
 }
 
-/// How much more a graph input takes.
+/// The room of a graph input.
 struct Gate {
-    /// Packets in the inbox.
+    /// Number of packets in the inbox.
     staged: usize,
-    /// How many more the queues of its consumers took when the session last looked.
+    /// Free room in the queues of its consumers, when the session last looked.
     room: usize,
     closed: bool,
     pushers: Vec<Waker>,
@@ -42,31 +42,31 @@ struct Gate {
 struct Output<P> {
     packets: VecDeque<P>,
     closed: bool,
-    /// The reader is gone.
+    /// Set if the reader is gone.
     abandoned: bool,
-    /// The session waits for room.
+    /// Set while the session waits for room.
     full: bool,
     reader: Option<Waker>,
 }
 
-/// What came of a packet for a graph input.
+/// The result of pushing a packet to a graph input.
 pub(super) enum Pushed<M> {
-    /// It is in the inbox; the caller must wake this waker.
+    /// The packet is in the inbox. The caller must wake this waker.
     Yes(Option<Waker>),
-    /// There is no room for it.
+    /// There is no room; the packet is returned.
     Full(M),
 }
 
-/// What a reader finds.
+/// The result of reading an output.
 pub(super) enum Next<P> {
-    /// A packet; the caller must wake this waker.
+    /// The next packet. The caller must wake this waker.
     Packet(P, Option<Waker>),
     Empty,
     Closed,
 }
 
 impl<M, P> Exchange<M, P> {
-    /// With a gate for each graph input, each with this much room.
+    /// Makes an exchange with a gate for each graph input, each with the given room.
     pub(super) fn new(rooms: impl Iterator<Item = usize>) -> Self {
         let gate = |room| Gate {
             staged: 0,
@@ -82,7 +82,7 @@ impl<M, P> Exchange<M, P> {
         }
     }
 
-    /// Adds an output and gives its number.
+    /// Adds an output and returns its number.
     pub(super) fn add_output(&mut self) -> usize {
         self.outputs.push(Output {
             packets: VecDeque::new(),
@@ -94,7 +94,7 @@ impl<M, P> Exchange<M, P> {
         self.outputs.len() - 1
     }
 
-    // The outside.
+    // Methods for other threads.
 
     /// Puts a message into the inbox.
     pub(super) fn post(&mut self, message: M) -> Option<Waker> {
@@ -102,8 +102,8 @@ impl<M, P> Exchange<M, P> {
         self.waker.take()
     }
 
-    /// Puts a packet, wrapped into a message, into the inbox. If there is no room and `cx` is
-    /// given, its task is woken when there is.
+    /// Puts a packet, wrapped in a message, into the inbox. If there is no room and `cx` is given,
+    /// its task is woken when there is.
     pub(super) fn push(&mut self, gate: usize, message: M, cx: Option<&Context<'_>>) -> Pushed<M> {
         let state = &mut self.gates[gate];
         if state.staged < state.room {
@@ -121,12 +121,13 @@ impl<M, P> Exchange<M, P> {
         Pushed::Full(message)
     }
 
-    /// Whether a graph input is closed. What is pushed nevertheless is the session's to judge.
+    /// Returns `true` if a graph input is closed. The session decides about packets pushed after
+    /// that.
     pub(super) fn is_closed(&self, gate: usize) -> bool {
         self.gates[gate].closed
     }
 
-    /// Closes a graph input, unless it is closed.
+    /// Closes a graph input, unless it is closed already.
     pub(super) fn close(&mut self, gate: usize, message: M) -> Option<Waker> {
         if std::mem::replace(&mut self.gates[gate].closed, true) {
             return None;
@@ -145,13 +146,13 @@ impl<M, P> Exchange<M, P> {
             state.reader = cx.map(|cx| cx.waker().clone());
             return Next::Empty;
         };
-        // Woken at half, the session fills the queue in one go instead of packet by packet.
+        // Waking the session at half lets it fill the queue at once instead of packet by packet.
         let wake = state.full && state.packets.len() <= CAPACITY / 2;
         state.full &= !wake;
         Next::Packet(packet, if wake { self.waker.take() } else { None })
     }
 
-    /// Abandons an output. Returns its untaken packets, and the waker to call.
+    /// Abandons an output. Returns its packets and the waker to call.
     pub(super) fn abandon(&mut self, output: usize) -> (VecDeque<P>, Option<Waker>) {
         let state = &mut self.outputs[output];
         state.abandoned = true;
@@ -160,9 +161,9 @@ impl<M, P> Exchange<M, P> {
         (packets, wake)
     }
 
-    // The session.
+    // Methods for the session.
 
-    /// Swaps the inbox for an empty one.
+    /// Swaps the inbox with an empty one.
     pub(super) fn receive(&mut self, inbox: &mut VecDeque<M>) {
         std::mem::swap(inbox, &mut self.inbox);
         for gate in &mut self.gates {
@@ -171,13 +172,14 @@ impl<M, P> Exchange<M, P> {
         }
     }
 
-    /// How many packets of an output wait for its reader; none if the reader is gone.
+    /// Returns the number of packets of an output that wait for its reader; `None` if the reader is
+    /// gone.
     pub(super) fn unread(&self, output: usize) -> Option<usize> {
         let state = &self.outputs[output];
         (!state.abandoned).then_some(state.packets.len())
     }
 
-    /// Notes how much more a graph input takes.
+    /// Sets the free room of a graph input.
     pub(super) fn open(&mut self, gate: usize, room: usize, wakers: &mut Vec<Waker>) {
         let state = &mut self.gates[gate];
         state.room = room;
@@ -186,7 +188,7 @@ impl<M, P> Exchange<M, P> {
         }
     }
 
-    /// Hands packets to a reader, and whether more can come.
+    /// Hands packets to a reader, and the information whether more can come.
     pub(super) fn hand_over(
         &mut self,
         output: usize,
@@ -204,8 +206,8 @@ impl<M, P> Exchange<M, P> {
         }
     }
 
-    /// Goes to sleep until a message comes or one of the `full` outputs has room. False if it has
-    /// come or has room already.
+    /// Puts the session to sleep until a message comes or one of the `full` outputs has room.
+    /// Returns `false` if that is the case already.
     pub(super) fn sleep(&mut self, full: impl Iterator<Item = usize>, cx: &Context<'_>) -> bool {
         let mut roomy = false;
         for output in full {
@@ -220,8 +222,8 @@ impl<M, P> Exchange<M, P> {
         asleep
     }
 
-    /// Closes everything: what nobody received, which is to be dropped without the lock, and all
-    /// who wait.
+    /// Closes everything. Collects all wakers and returns the unread messages, which the caller
+    /// drops after releasing the lock.
     pub(super) fn end(&mut self, wakers: &mut Vec<Waker>) -> VecDeque<M> {
         wakers.extend(self.waker.take());
         for output in &mut self.outputs {

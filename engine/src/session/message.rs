@@ -15,46 +15,46 @@ use crate::{
 
 use super::{timeline::Timeline, view::View, watch::Watcher, why::Why};
 
-/// One thing in the inbox of a session.
+/// A message in the inbox of a session.
 pub(super) enum Message {
     /// A packet for a graph input.
     Packet { input: u16, packet: Packet },
-    /// No packet before this will come on a graph input.
+    /// A bound: no packet before `at` will come on a graph input.
     Bound { input: u16, at: Timestamp },
-    /// Drops `kept` once the nodes have taken all packets up to `at` of a graph input.
+    /// A value to drop once the nodes have taken all packets up to `at` of a graph input.
     KeepUntilTaken {
         input: u16,
         at: Timestamp,
         kept: Box<dyn Send>,
     },
-    /// Nothing will come on a graph input.
+    /// The end of a graph input.
     CloseInput { input: u16 },
-    /// The graph's sources are to be closed.
+    /// The request to close the graph's sources.
     StopSources,
-    /// A thing for an event port of a node.
+    /// An event for an event port of a node.
     Event { node: u16, event: Event },
-    /// A hold on a node was dropped.
+    /// The release of a hold on a node.
     Released { node: u16 },
-    /// The future of a call of an async node wants to be polled.
+    /// The request to poll a call of an async node.
     Poll { node: u16, slot: u16 },
-    /// A node is back from its executor.
+    /// The return of a node from its executor.
     Returned { node: u16, returned: Box<Returned> },
-    /// A query: what the session waits for.
+    /// A query for the session's current wait.
     Why(oneshot::Sender<Why>),
-    /// A query: what the session is doing.
+    /// A query for a view of the session.
     Look(oneshot::Sender<Option<View>>),
-    /// A query: the timeline of the session.
+    /// A query for the timeline of the session.
     Timeline(oneshot::Sender<Option<Timeline>>),
-    /// Adds a watcher of packets.
+    /// A new watcher of packets.
     Watch(Box<Watcher>),
-    /// Asks for a notification when the session is idle, or also no node waits for an event.
+    /// The request for a notification when the session is idle, or, also without events, settled.
     Idle {
         answer: oneshot::Sender<()>,
         without_events: bool,
     },
 }
 
-/// A node that was away on an executor, and what came of its call.
+/// A node back from an executor, with the result of its call.
 pub(super) struct Returned {
     pub(super) slot: u16,
     pub(super) node: Box<dyn Node>,

@@ -1,10 +1,9 @@
 //! Sessions: one run of a plan, for one request.
 //!
-//! A session is one future, owned by one task. Inside it everything is plain data reached by index:
-//! queues, policies, nodes. Its parts (nodes, queues, streams, taps, side packets, calls in flight)
-//! each own their state. Other threads meet it in `shared` only. Each poll runs what can run, nodes
-//! nearest to the outputs first, until nothing can, or until it has run so many nodes that other
-//! tasks should have their turn.
+//! A session is one future, owned by one task. All of its state is plain data reached by index:
+//! queues, policies, nodes. Each part (nodes, queues, streams, taps, side packets, calls in flight)
+//! owns its own state. Other threads access only `shared`. Each poll runs the nodes that can run,
+//! those nearest to the outputs first, until none can or until other tasks should get their turn.
 
 mod away;
 mod blocking;
@@ -69,11 +68,12 @@ use sides::SideValues;
 use timeline::Recorder;
 use watch::Watcher;
 
-/// One run of a plan. Spawn it; it resolves when all of it is done, or with the error that ended
-/// it.
+/// One run of a plan. Spawn this future; it resolves when all work is done, or with the error that
+/// ended the session.
 ///
-/// When it fails or is cancelled, its open nodes are closed and told why. Dropping it cancels too,
-/// but its nodes are only dropped, and with them all they hold.
+/// When a session fails or is cancelled, its open nodes are closed and can read the reason.
+/// Dropping the session also cancels it, but then its nodes are only dropped, with everything that
+/// they own.
 pub struct Session {
     plan: Arc<Plan>,
     shared: Arc<Shared>,
@@ -84,12 +84,12 @@ pub struct Session {
     ended: bool,
 }
 
-/// Told what a session did, and the error that ended it, if one did.
+/// A callback with the counts of a session and the error that ended it, if any.
 type Report = Box<dyn FnOnce(&Summary, Option<&Error>) + Send>;
 
 impl Session {
-    /// A session of `plan`, not started yet, and the handle to talk to it. Fails if a side packet
-    /// that the graph needs is missing or has the wrong type.
+    /// Makes a session of `plan`, not started yet, and its handle. Fails if a side packet that the
+    /// graph requires is missing or has the wrong type.
     pub fn new(plan: &Arc<Plan>, run: RunCx, sides: SidePackets) -> Result<(Self, Handle)> {
         let given = SideValues::given(plan, sides)?;
         let deadline = run.deadline.map(|at| run.clock.sleep_until(at));
@@ -107,9 +107,9 @@ impl Session {
         Ok((session, handle))
     }
 
-    /// Calls `observer` with every packet of a stream, inside the session. With `bounds`, also with
-    /// the timestamps up to which the stream is settled without one. Only before the session is
-    /// first polled.
+    /// Calls `observer` with every packet of a stream, inside the session. With `bounds`, also
+    /// calls it with the timestamps up to which the stream is settled without a packet. Must be
+    /// called before the first poll of the session.
     pub fn observe(
         &mut self,
         stream: &str,
@@ -122,8 +122,9 @@ impl Session {
     }
 
     /// Calls `sink` with each packet of some streams and the stream's position among them, until it
-    /// gives false. It cannot fail the session, and must not block: the session waits for it. Only
-    /// before the session is first polled; later, a [`Viewer`] does the same.
+    /// returns `false`. It cannot fail the session. It must not block, because the session waits
+    /// for it. Must be called before the first poll of the session; a [`Viewer`] does the same
+    /// later.
     pub fn watch(
         &mut self,
         streams: &[&str],
@@ -134,9 +135,9 @@ impl Session {
         Ok(())
     }
 
-    /// Keeps a timeline of the last `events` calls and packets, and gives it to `done` when the
-    /// session has ended, with the error that ended it, if one did. `done` must not block. Only
-    /// before the session is first polled.
+    /// Keeps a timeline of the last `events` calls and packets. When the session has ended, passes
+    /// it to `done` with the error that ended it, if any. `done` must not block. Must be called
+    /// before the first poll of the session.
     pub fn keep_timeline(
         &mut self,
         events: usize,
@@ -145,24 +146,24 @@ impl Session {
         self.running.record(Recorder::new(events, Box::new(done)));
     }
 
-    /// Calls `report` once, when the session has ended, however it does, with what its nodes did. It
-    /// must not block: the session's task is still busy with it.
+    /// Calls `report` once with the counts of the session, however it ends. `report` must not
+    /// block, because it runs in the session's task.
     pub fn on_end(&mut self, report: impl FnOnce(&Summary, Option<&Error>) + Send + 'static) {
         self.report = Some(Box::new(report));
     }
 
-    /// Lets every queue of a stream hold `packets` packets, in place of what the graph says;
-    /// `usize::MAX` is no limit. Only before the session is first polled.
+    /// Sets the limit of every queue of a stream to `packets`, instead of the graph's limit;
+    /// `usize::MAX` is no limit. Must be called before the first poll of the session.
     pub fn limit_queues(&mut self, stream: &str, packets: usize) -> Result<()> {
         let id = self.plan.find_stream(stream)?;
         if packets == 0 {
-            let message = format!("a queue of stream `{stream}` has to hold at least one packet");
+            let message = format!("queues of stream `{stream}` must hold at least one packet");
             return Err(Error::invalid(message));
         }
         let mut state = self.shared.lock();
         if state.started {
             let message =
-                format!("queues of `{stream}` have to be limited before the session starts");
+                format!("queues of stream `{stream}` must be limited before the session starts");
             return Err(Error::precondition(message));
         }
         let input = self
@@ -184,7 +185,7 @@ impl Session {
         Ok(())
     }
 
-    /// What the session waits for.
+    /// Describes the session's current wait.
     pub fn why(&self) -> Why {
         self.running.why(&self.plan)
     }
@@ -217,13 +218,13 @@ impl Session {
         let error = outcome.as_ref().err();
         self.running.settle(&self.plan, error);
         let recorder = self.running.recorder.take();
-        // The nodes go first: what they hold may still send, and is told that the session has
+        // The nodes go first: their senders may still be used, and then report that the session has
         // ended.
         if let Err(error) = guard::catch(|| {
             self.running.clear();
             Ok::<_, Error>(())
         }) {
-            tracing::error!(request = %self.shared.run.id, %error, "a node could not be dropped");
+            tracing::error!(request = %self.shared.run.id, %error, "cannot drop a node");
         }
         if let (Some(report), Some(summary)) = (self.report.take(), summary)
             && let Err(error) = guard::catch(|| {
@@ -231,7 +232,7 @@ impl Session {
                 Ok::<_, Error>(())
             })
         {
-            tracing::error!(request = %self.shared.run.id, %error, "the report of a session failed");
+            tracing::error!(request = %self.shared.run.id, %error, "the report function of a session panicked");
         }
         if let Some(recorder) = recorder
             && let Err(error) = guard::catch(|| {
@@ -239,7 +240,7 @@ impl Session {
                 Ok::<_, Error>(())
             })
         {
-            tracing::error!(request = %self.shared.run.id, %error, "the timeline of a session was lost");
+            tracing::error!(request = %self.shared.run.id, %error, "the timeline function of a session panicked");
         }
         self.shared.end(outcome);
         self.running.forget_idle_waiters();
@@ -263,7 +264,7 @@ impl Future for Session {
                     plan: &session.plan,
                     shared: &session.shared,
                 };
-                // What goes wrong while nodes of a failed session close is not its outcome.
+                // Errors of closing the nodes of a failed session do not change its outcome.
                 let _ = session.running.close_rest(frame, Some(error));
             }
             session.end(outcome.clone());

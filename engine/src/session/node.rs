@@ -1,4 +1,4 @@
-//! One node of a session: where it is in its life, what it waits for, and what its calls cost.
+//! One node of a session: its state, its wait, and the cost of its calls.
 
 use std::{
     collections::VecDeque,
@@ -28,35 +28,35 @@ use super::{
     timer::Timer,
 };
 
-/// Where a node is in its life.
+/// The state of a node.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Status {
-    /// Waits for its side packets or for the nodes before it.
+    /// Waiting for its side packets or for the nodes before it.
     Unopened,
     Open,
-    /// In as many calls that go on elsewhere as it may be.
+    /// In the maximum number of calls outside the session's task.
     Busy,
     Closed,
 }
 
 pub(super) struct NodeState {
     status: Status,
-    /// Present while the node is open and not away on a call.
+    /// The node itself; absent before it opens, after it closes, and during calls on an executor.
     instance: Option<Instance>,
     pub(super) intake: Intake,
     events: VecDeque<Event>,
-    /// Holds that exist. May be below zero for a moment: a hold that a call on an executor made and
-    /// dropped is reported before the call's end is.
+    /// Number of holds. Briefly negative if a call on an executor makes and drops a hold, because
+    /// the drop is reported before the end of the call.
     holds: i32,
-    /// How many queues that it feeds are full; while there is one, it does not run.
+    /// Number of full queues that its outputs feed. It does not run while there is one.
     full_edges: u16,
-    /// Calls that go on elsewhere; present since the first.
+    /// Calls outside the session's task; present since the first one.
     away: Option<Box<Away>>,
     runs: u64,
     time: Duration,
-    /// When its first call began.
+    /// Start of the first call.
     first: Option<Instant>,
-    /// When its last call ended, or the poll in which it did began.
+    /// End of the last call, or start of the poll that contained the end.
     since: Option<Instant>,
 }
 
@@ -82,7 +82,7 @@ impl NodeState {
         self.status
     }
 
-    /// Whether the session may call the node if it is due.
+    /// Returns `true` if the session may call the node once it is ready.
     #[inline]
     pub(super) fn is_callable(&self) -> bool {
         self.status == Status::Open && !self.away.as_ref().is_some_and(|away| away.is_stopped())
@@ -92,7 +92,7 @@ impl NodeState {
         self.instance.as_ref()
     }
 
-    /// How often it was called, how long that took, and when it was.
+    /// Returns the number of calls, their duration, and the time of the first and last one.
     pub(super) fn counts(&self) -> Counts {
         Counts {
             runs: self.runs,
@@ -106,20 +106,20 @@ impl NodeState {
     }
 }
 
-/// Opening and closing.
+/// Methods for opening and closing.
 impl NodeState {
     pub(super) fn open(&mut self, instance: Instance) {
         self.instance = Some(instance);
         self.status = Status::Open;
     }
 
-    /// Drops the node. The error is that of a destructor that panicked.
+    /// Drops the node. Fails if a destructor panics.
     pub(super) fn close(&mut self) -> Result<()> {
         self.status = Status::Closed;
         catch_drop((std::mem::take(&mut self.events), self.instance.take()))
     }
 
-    /// Closes an open node at the end of the session. It goes without a call if it is away.
+    /// Closes an open node at the end of the session. A node on an executor is not called.
     pub(super) fn close_at_end(&mut self, site: Site<'_>, out: &mut Emits) -> Answer<()> {
         self.status = Status::Closed;
         let Some(mut instance) = self.instance.take() else {
@@ -138,7 +138,7 @@ impl NodeState {
         })
     }
 
-    /// Adds holds that a call has made.
+    /// Adds the holds made by a call.
     #[inline]
     pub(super) fn hold(&mut self, holds: u32) {
         self.holds += holds as i32;
@@ -153,8 +153,8 @@ impl NodeState {
         self.holds > 0
     }
 
-    /// Describes the wait of an open, held node for something outside of the graph; `None` if only
-    /// its inputs can bring it on.
+    /// Describes the outside event that an open, held node waits for; `None` if only its inputs can
+    /// make it continue.
     pub(super) fn waits_for(&self) -> Option<String> {
         let said = match &self.instance {
             Some(Instance::Sync(node)) => catch(|| Ok::<_, Error>(node.waits_for())).ok(),
@@ -164,9 +164,9 @@ impl NodeState {
     }
 }
 
-/// What it is called for, and whether it may be.
+/// Methods that decide whether and for what the node is called.
 impl NodeState {
-    /// A queue that it feeds has become full or has room again.
+    /// Updates the number of full queues after one has become full or has room again.
     pub(super) fn edge_changed(&mut self, full: bool) {
         if full {
             self.full_edges += 1;
@@ -175,13 +175,13 @@ impl NodeState {
         }
     }
 
-    /// Whether no queue that it feeds is full.
+    /// Returns `true` if no queue that it feeds is full.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
         self.full_edges == 0
     }
 
-    /// Keeps an event for the next call. False if the node is closed.
+    /// Queues an event for the next call. Returns `false` if the node is closed.
     pub(super) fn add_event(&mut self, event: Event) -> bool {
         let open = self.status != Status::Closed;
         if open {
@@ -190,7 +190,8 @@ impl NodeState {
         open
     }
 
-    /// Puts the next event, if there is one, into the input set, with how far the inputs are known.
+    /// Moves the next event, if any, and the settled timestamps of the inputs into the input set.
+    /// Returns `true` if there was an event.
     #[inline]
     pub(super) fn take_event(&mut self, queues: &[InputQueue]) -> bool {
         let event = self.events.pop_front();
@@ -209,7 +210,7 @@ impl NodeState {
         !self.events.is_empty()
     }
 
-    /// Whether it would run if no queue that it feeds were full.
+    /// Returns `true` if at most full queues keep the node from running.
     pub(super) fn would_run(&self, plan: &PlanNode, queues: &[InputQueue]) -> bool {
         plan.is_source()
             || self.has_events()
@@ -218,9 +219,9 @@ impl NodeState {
     }
 }
 
-/// Calls in the session's own task.
+/// Methods for calls in the session's own task.
 impl NodeState {
-    /// Gives the input set the time that the call has; `free` is the first free timestamp of the
+    /// Sets the timestamp of the input set for a call. `free` is the first free timestamp of the
     /// outputs.
     #[inline]
     pub(super) fn set_time(&mut self, call: Call, free: Timestamp) {
@@ -232,7 +233,7 @@ impl NodeState {
         });
     }
 
-    /// Calls the node here, and charges it with the call. Async nodes are only closed this way.
+    /// Calls the node here and counts the call. Async nodes are only closed this way.
     #[inline]
     pub(super) fn call(
         &mut self,
@@ -255,7 +256,7 @@ impl NodeState {
         flow
     }
 
-    /// Charges the node with a call, which has ended now.
+    /// Adds the duration of a call that has just ended.
     #[inline]
     fn charge(&mut self, timer: &mut Timer) {
         if let Some(time) = timer.after(self.runs) {
@@ -267,7 +268,7 @@ impl NodeState {
         self.since = Some(timer.read());
     }
 
-    /// Empties the input set of a call that is over, and adds the holds that it made.
+    /// Empties the input set after a call and adds the holds that the call made.
     #[inline]
     pub(super) fn call_over(&mut self, holds: u32) {
         self.intake.set.clear();
@@ -275,20 +276,20 @@ impl NodeState {
     }
 }
 
-/// Calls that go on elsewhere.
+/// Methods for calls outside the session's task.
 impl NodeState {
     #[inline]
     pub(super) fn is_away(&self) -> bool {
         self.away.as_ref().is_some_and(|away| away.calls() > 0)
     }
 
-    /// Takes a free instance for a call that goes away.
+    /// Takes a free instance for a call.
     pub(super) fn take_instance(&mut self) -> Option<Instance> {
         let away = self.away.get_or_insert_default();
         self.instance.take().or_else(|| away.take_spare())
     }
 
-    /// Takes a slot for a call that goes away now.
+    /// Takes a slot for a call that starts at `now`.
     pub(super) fn depart(&mut self, plan: &PlanNode, call: Call, now: Instant) -> u16 {
         let away = self.away.get_or_insert_default();
         let slot = away.begin(call, now);
@@ -301,17 +302,17 @@ impl NodeState {
         slot
     }
 
-    /// The call in a slot, and when it was made.
+    /// Returns the call in a slot and its start.
     pub(super) fn call_in(&self, slot: u16) -> Option<(Call, Instant)> {
         Some(self.away.as_ref()?.call(slot))
     }
 
-    /// Takes the input set for a call that goes away, and leaves one of this size.
+    /// Takes the input set for a call and replaces it with an empty one for `inputs` inputs.
     pub(super) fn take_set(&mut self, inputs: usize) -> InputSet {
         std::mem::replace(&mut self.intake.set, InputSet::new(inputs))
     }
 
-    /// Returns the handle that the future of the call in a slot sees.
+    /// Returns the handle for the future of the call in a slot.
     pub(super) fn async_call(
         &mut self,
         shared: &Arc<Shared>,
@@ -322,17 +323,17 @@ impl NodeState {
         away.async_call(shared, node, slot)
     }
 
-    /// Notes the job that the call in a slot has become.
+    /// Stores the number of the job of the call in a slot.
     pub(super) fn given(&mut self, slot: u16, job: u64) {
         self.away.get_or_insert_default().given(slot, job);
     }
 
-    /// The job of its earliest call that is on an executor.
+    /// Returns the job of the earliest call, if it is on an executor.
     pub(super) fn job(&self) -> Option<u64> {
         self.away.as_ref()?.job()
     }
 
-    /// Describes the wait of its earliest pending call, if that is known.
+    /// Describes the wait of the earliest pending call, if it is known.
     pub(super) fn call_waits_for(&self) -> Option<String> {
         self.away.as_ref()?.waits_for()
     }
@@ -342,7 +343,7 @@ impl NodeState {
         self.away.get_or_insert_default().start(slot, future);
     }
 
-    /// Polls the call in a slot, and charges the node with it once it is over.
+    /// Polls the call in a slot, and counts the call once it has ended.
     pub(super) fn poll(&mut self, slot: u16, timer: &mut Timer) -> Option<Result<Returned, Error>> {
         let away = self.away.as_mut()?;
         timer.before(self.runs);
@@ -353,7 +354,7 @@ impl NodeState {
         Some(polled)
     }
 
-    /// Takes the node back from an executor, and charges it with the call.
+    /// Takes the node back from an executor and counts the call.
     pub(super) fn returned(&mut self, returned: message::Returned, now: Instant) {
         self.intake.set = returned.set;
         self.time += returned.time;
@@ -362,7 +363,7 @@ impl NodeState {
         self.arrive(returned.slot, instance, returned.flow, returned.emits);
     }
 
-    /// Takes an instance back, with the answer of its call.
+    /// Takes an instance back with the result of its call.
     pub(super) fn arrive(
         &mut self,
         slot: u16,
@@ -379,12 +380,12 @@ impl NodeState {
         away.finish(slot, flow, emits);
     }
 
-    /// The answer of the earliest call that was away, once it is there.
+    /// Takes the result of the earliest call in progress, if it has ended.
     pub(super) fn next_answer(&mut self) -> Option<(Call, Answer<Flow>, Emits)> {
         self.away.as_mut()?.next()
     }
 
-    /// The node wants to be closed. False if calls have to end before that.
+    /// Prepares to close the node. Returns `false` if calls must end first.
     pub(super) fn stop(&mut self) -> bool {
         match &mut self.away {
             Some(away) if away.calls() > 0 => {
@@ -395,7 +396,7 @@ impl NodeState {
         }
     }
 
-    /// Whether the node has stopped, and its last call is over.
+    /// Returns `true` if the node has stopped and its last call has ended.
     pub(super) fn has_stopped(&self) -> bool {
         self.status == Status::Open
             && self

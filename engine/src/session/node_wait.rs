@@ -1,4 +1,4 @@
-//! Wait of one node: for what, and for which node if another one is to bring it on.
+//! The wait of one node: its reason, and the node that causes it.
 
 use crate::{
     calculator::ANY_EVENT,
@@ -9,13 +9,13 @@ use crate::{
 
 use super::{node::Status, wait_graph::WaitGraph, why::Reason};
 
-/// Reason of a wait, and the node that it is up to; none for a root.
+/// The reason of a wait and the node that causes it; `None` at the root of a chain.
 pub(super) struct WaitsFor {
     pub(super) reason: Reason,
     pub(super) next: Option<usize>,
-    /// The input that it waits for.
+    /// The input that the node waits for.
     pub(super) input: Option<usize>,
-    /// The side packet that it waits for.
+    /// The side packet that the node waits for.
     pub(super) side: Option<usize>,
 }
 
@@ -37,16 +37,17 @@ impl WaitsFor {
     }
 }
 
-/// Occasion to look at the wait of a node.
+/// The question about a node's wait.
 #[derive(Copy, Clone)]
 pub(super) enum Asked {
-    /// For a look at this node alone.
+    /// The wait of this node alone.
     Itself,
-    /// For a look at the packets in its queues, whatever holds the node.
+    /// The wait of the packets in its queues, whatever holds the node.
     Packets,
-    /// Another node has a packet at this timestamp, if any, and waits for this stream.
+    /// The wait that delays this stream. Another node needs it, and has a packet at this timestamp,
+    /// if any.
     Stream(usize, Option<Timestamp>),
-    /// Another node waits for this side packet.
+    /// The wait that delays this side packet, which another node needs.
     Side(usize),
 }
 
@@ -115,7 +116,7 @@ impl WaitGraph<'_> {
         }
     }
 
-    /// A node that would run if there were room.
+    /// Finds the wait of a node that only full queues keep from running.
     fn full(self, node: usize) -> WaitsFor {
         for &stream in &self.plan.outputs[self.plan.nodes[node].outputs.clone()] {
             for &input in &self.plan.streams[stream as usize].consumers {
@@ -142,7 +143,7 @@ impl WaitGraph<'_> {
         WaitsFor::root(Reason::Turn)
     }
 
-    /// A source that has room.
+    /// Finds the wait of a source whose queues have room.
     fn source(self, node: usize) -> WaitsFor {
         let layer = self.plan.nodes[node].layer;
         let lower = self
@@ -184,7 +185,7 @@ impl WaitGraph<'_> {
         {
             return outside;
         }
-        // Its consumer waits for something that its inputs are already past.
+        // The consumer waits for timestamps that this node's inputs have passed.
         if let Asked::Stream(stream, Some(needed)) = asked
             && waiting.until > needed
             && !self.follows_inputs(node, stream)
@@ -220,16 +221,17 @@ impl WaitGraph<'_> {
         }
     }
 
-    /// Returns the wait of a held node for something outside of the graph, unless only its inputs
-    /// can bring it on.
+    /// Returns the wait of a held node for an outside event; `None` if only its inputs can make it
+    /// continue.
     pub(super) fn outside(self, node: usize) -> Option<Reason> {
         let state = &self.running.nodes[node];
         let what = state.is_held().then(|| state.waits_for())??;
         Some(Reason::Event { what })
     }
 
-    /// Of the inputs each of which can bring about a call of a node, the one that is furthest
-    /// behind, not paused, and no back edge: a loop goes on only once something has got into it.
+    /// Returns the wait for the input that is furthest behind, among inputs that can lead to a
+    /// call. Paused inputs and back edges do not count: a loop continues only after a packet has
+    /// entered it.
     fn forward(self, node: usize) -> Option<Waiting> {
         let inputs = self.plan.nodes[node].inputs.clone();
         let queues = self.running.queues.of(&inputs);
@@ -242,7 +244,7 @@ impl WaitGraph<'_> {
         inward.min_by_key(|waiting| waiting.until)
     }
 
-    /// Returns true if the bound of an output of a node moves with those of its inputs.
+    /// Returns `true` if the bound of an output of a node moves with those of its inputs.
     fn follows_inputs(self, node: usize, stream: usize) -> bool {
         let plan = &self.plan.nodes[node];
         let outputs = &self.plan.outputs[plan.outputs.clone()];
@@ -257,14 +259,14 @@ impl WaitGraph<'_> {
             .readiness(self.running.queues.of(inputs))
     }
 
-    /// Returns true if a node would be called if there were room for what it makes.
+    /// Returns `true` if at most full queues keep a node from being called.
     pub(super) fn would_run(self, node: usize) -> bool {
         let plan = &self.plan.nodes[node];
         self.running.nodes[node].would_run(plan, self.running.queues.of(&plan.inputs))
     }
 }
 
-/// Returns the wait of a held node that says no more about it.
+/// Returns the wait of a held node that does not describe it.
 fn any_event() -> Reason {
     Reason::Event {
         what: ANY_EVENT.to_owned(),

@@ -1,4 +1,4 @@
-//! The nodes of a session, and which of them to look at next.
+//! The nodes of a session, and the order in which they are checked.
 
 use std::ops::{Index, IndexMut};
 
@@ -15,7 +15,7 @@ pub(super) struct Nodes {
     states: Vec<NodeState>,
     ready: ReadySet,
     unopened: usize,
-    /// The graph is being stopped: sources are closed instead of called.
+    /// Set once the graph is being stopped: sources are closed instead of called.
     stopping: bool,
 }
 
@@ -37,20 +37,19 @@ impl Nodes {
         self.states.iter()
     }
 
-    /// Has a node looked at. It need not be due: that costs one look.
+    /// Marks a node to be checked. It need not be ready: an unneeded check is cheap.
     #[inline]
     pub(super) fn look_at(&mut self, node: u16) {
         self.ready.insert(node);
     }
 
-    /// The node to look at next: the one nearest to the outputs, so that what is on its way leaves
-    /// before more comes in.
+    /// Takes the marked node nearest to the outputs, so that packets leave before others enter.
     #[inline]
     pub(super) fn next(&mut self) -> Option<u16> {
         self.ready.pop()
     }
 
-    /// Whether a node is to be looked at.
+    /// Returns `true` if a node is marked to be checked.
     pub(super) fn any_ready(&self) -> bool {
         !self.ready.is_empty()
     }
@@ -59,18 +58,18 @@ impl Nodes {
         self.unopened > 0
     }
 
-    /// Notes that a node has opened.
+    /// Records that a node has opened.
     pub(super) fn opened(&mut self, node: usize) {
         self.unopened -= 1;
         self.ready.insert(node as u16);
     }
 
-    /// From now on sources are closed instead of called.
+    /// Makes sources close instead of being called from now on.
     pub(super) fn stop_sources(&mut self) {
         self.stopping = true;
     }
 
-    /// What a source is called for.
+    /// Returns the kind of the next call of a source.
     pub(super) fn source_call(&self) -> Call {
         if self.stopping {
             Call::Close
@@ -79,7 +78,7 @@ impl Nodes {
         }
     }
 
-    /// Notes that a queue has become full or has room again, for the node that feeds it.
+    /// Informs the node that feeds a queue that the queue has become full or has room again.
     pub(super) fn edge_changed(&mut self, producer: Producer, full: bool) {
         let Producer::Node(node) = producer else {
             return;
@@ -91,7 +90,7 @@ impl Nodes {
         }
     }
 
-    /// Whether a node other than `node` may still be called from outside.
+    /// Returns `true` if an event can still lead to a call of a node other than `node`.
     pub(super) fn is_held_elsewhere(&self, node: usize) -> bool {
         let mut others = self.states.iter().enumerate();
         others.any(|(other, state)| {
@@ -99,7 +98,7 @@ impl Nodes {
         })
     }
 
-    /// Returns true if a node may still be called from outside.
+    /// Returns `true` if an event can still lead to a call of a node.
     pub(super) fn any_held(&self) -> bool {
         let mut open = self.states.iter();
         open.any(|state| state.status() == Status::Open && state.is_held())
@@ -126,7 +125,7 @@ impl IndexMut<usize> for Nodes {
     }
 }
 
-/// Numbers of nodes, as a bit set.
+/// A bit set of node numbers.
 #[derive(Debug)]
 struct ReadySet {
     words: SmallVec<[u64; 2]>,
@@ -149,7 +148,7 @@ impl ReadySet {
         self.words.iter().all(|word| *word == 0)
     }
 
-    /// Takes out the highest.
+    /// Removes and returns the highest number.
     fn pop(&mut self) -> Option<u16> {
         let (index, word) = self
             .words

@@ -1,4 +1,4 @@
-//! The packets of one stream, as they leave a session.
+//! The packets of one stream that leave a session.
 
 use std::{
     pin::Pin,
@@ -15,30 +15,31 @@ use super::{
     shared::Shared,
 };
 
-/// The packets of one stream of a session; ends when the stream is closed or the session has ended.
+/// The packets of one stream. Ends when the stream is closed or the session has ended.
 ///
-/// Its queue is bounded: while it is full, the node that writes it does not run, and so on back to
-/// where the packets come from. Dropping it lets the session throw the rest away.
+/// Its queue is bounded. While it is full, the node that writes it does not run, and so on back to
+/// the source of the packets. After the reader is dropped, the session discards further packets.
 pub struct OutputStream {
     shared: Arc<Shared>,
     index: usize,
 }
 
 impl OutputStream {
-    /// The most packets that wait for the reader, unless one call of a node emits more: enough that
-    /// session and reader seldom wait for each other, little enough that a slow reader is noticed.
+    /// Maximum number of packets that wait for the reader, unless one call of a node emits more.
+    /// Large enough that session and reader rarely wait for each other, small enough to notice a
+    /// slow reader.
     pub const CAPACITY: usize = mailbox::CAPACITY;
 
     pub(super) fn new(shared: Arc<Shared>, index: usize) -> Self {
         Self { shared, index }
     }
 
-    /// The next packet.
+    /// Waits for the next packet. `None` at the end of the stream.
     pub async fn next(&mut self) -> Option<Packet> {
         std::future::poll_fn(|cx| self.take(Some(cx))).await
     }
 
-    /// The next packet, if one is there now.
+    /// Returns the next packet, if one is there now.
     pub fn try_next(&mut self) -> Option<Packet> {
         match self.take(None) {
             Poll::Ready(packet) => packet,

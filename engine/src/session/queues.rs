@@ -1,4 +1,4 @@
-//! The queues of all inputs of a session, and how much they may hold.
+//! The queues of all inputs of a session, and their limits.
 
 use std::ops::{Index, IndexMut, Range};
 
@@ -7,16 +7,16 @@ use crate::{
     plan::{Plan, PlanInput},
 };
 
-/// The queues, in the order of the plan's inputs.
+/// Queues in the order of the plan's inputs.
 pub(super) struct Queues {
-    /// The queues of one node are adjacent, so that its policy sees them as a slice.
+    /// Queues of all nodes. Those of one node are adjacent, so its policy sees them as a slice.
     all: Vec<InputQueue>,
     limits: Vec<Limit>,
-    /// How many are full.
+    /// Number of full queues, as of their last updates.
     full: usize,
 }
 
-/// The limit of one queue; `usize::MAX` for none, as on a back edge.
+/// Limit of one queue; `usize::MAX` for none, as on a back edge.
 struct Limit {
     packets: usize,
     full: bool,
@@ -39,7 +39,7 @@ impl Queues {
         }
     }
 
-    /// The queues of one node.
+    /// Returns the queues of one node.
     #[inline]
     pub(super) fn of(&self, inputs: &Range<usize>) -> &[InputQueue] {
         &self.all[inputs.clone()]
@@ -59,14 +59,14 @@ impl Queues {
         }
     }
 
-    /// Lets a full queue take one more packet, and gives its new limit.
+    /// Makes room for one more packet in a full queue and returns its new limit.
     pub(super) fn raise_limit(&mut self, input: usize) -> usize {
         let limit = &mut self.limits[input].packets;
         *limit = self.all[input].len() + 1;
         *limit
     }
 
-    /// Notes whether a queue is full, and says so if that has changed.
+    /// Updates the record that a queue is full. Returns the new state if it has changed.
     #[inline]
     pub(super) fn refresh(&mut self, input: usize) -> Option<bool> {
         let limit = &mut self.limits[input];
@@ -76,20 +76,20 @@ impl Queues {
         (now != before).then_some(now)
     }
 
-    /// Whether a queue has been found full.
+    /// Returns `true` if a queue was full at the last update.
     #[inline]
     pub(super) fn is_full(&self, input: usize) -> bool {
         self.limits[input].full
     }
 
-    /// How many more packets a queue takes.
+    /// Returns the number of packets for which a queue has room.
     #[inline]
     pub(super) fn room(&self, input: usize) -> usize {
         let limit = self.limits[input].packets;
         limit.saturating_sub(self.all[input].len())
     }
 
-    /// How many packets a queue takes; none where nothing limits it.
+    /// Returns the limit of packets in a queue; `None` for no limit.
     pub(super) fn bound(&self, input: usize) -> Option<usize> {
         let limit = self.limits[input].packets;
         (limit != usize::MAX).then_some(limit)

@@ -1,4 +1,4 @@
-//! The inside of a session, plain data reached by index, and its main loop.
+//! The state of a session, plain data reached by index, and its main loop.
 
 use std::{
     collections::VecDeque,
@@ -32,17 +32,17 @@ use super::{
     watch::{Watcher, Watchers},
 };
 
-/// After this many calls a session lets other tasks run: a runtime cannot see how long its own loop
+/// Number of calls after which a session lets other tasks run. A runtime cannot see how long a poll
 /// takes.
 const CALLS_PER_POLL: usize = 128;
 
-/// What a session that has nothing ready does next.
+/// The next step of a session in which no node is ready.
 pub(super) enum Idle {
-    /// Something became ready.
+    /// Go on, because something became ready.
     Again,
-    /// Something outside has to happen first.
+    /// Wait for an outside event.
     Waiting,
-    /// All is done.
+    /// End the session: all work is done.
     Finished,
 }
 
@@ -56,21 +56,21 @@ struct Deposit {
 pub(super) struct Running {
     pub(super) nodes: Nodes,
     pub(super) queues: Queues,
-    /// In the order of the plan.
+    /// Streams in the order of the plan.
     pub(super) streams: Vec<StreamState>,
     pub(super) taps: Taps,
     pub(super) watchers: Watchers,
-    /// Present in a session that keeps a timeline.
+    /// Recorder of the timeline, if the session keeps one.
     pub(super) recorder: Option<Box<Recorder>>,
     pub(super) sides: SideValues,
     pub(super) in_flight: InFlight,
     pub(super) timer: Timer,
-    /// What inline calls put out; used again and again.
+    /// Output of the current inline call; reused for every call.
     pub(super) emits: Emits,
     inbox: VecDeque<Message>,
-    /// Values of the outside that are dropped when packets are taken.
+    /// Values from outside that are dropped when packets are taken.
     kept: Vec<Deposit>,
-    /// Notified when the session is idle; with `true`, once no node waits for an event either.
+    /// Waiters for an idle session; with `true`, also no node may wait for an event.
     idle_waiters: Vec<(bool, oneshot::Sender<()>)>,
     open_inputs: usize,
     failed: Option<Error>,
@@ -106,7 +106,7 @@ impl Running {
         self.watchers.add(watcher, &mut self.streams);
     }
 
-    /// Tells `waiter` once when the session has nothing to do.
+    /// Notifies `waiter` once the session is idle.
     pub(super) fn tell_when_idle(&mut self, waiter: oneshot::Sender<()>) {
         self.idle_waiters.push((false, waiter));
     }
@@ -119,8 +119,8 @@ impl Running {
         self.recorder = Some(Box::new(recorder));
     }
 
-    /// Runs what can run, nodes nearest to the outputs first, until nothing can or other tasks
-    /// should have their turn.
+    /// Runs nodes, those nearest to the outputs first, until none can run or until other tasks
+    /// should get their turn.
     pub(super) fn run(&mut self, frame: Frame<'_>, cx: &Context<'_>) -> Poll<Result<Summary>> {
         self.begin(frame);
         let mut calls = 0;
@@ -158,7 +158,7 @@ impl Running {
         Poll::Pending
     }
 
-    /// The beginning of a poll; of the first one, the start of the session.
+    /// Starts a poll; in the first one, starts the session.
     fn begin(&mut self, frame: Frame<'_>) {
         if !self.timer.begin() {
             return;
@@ -175,7 +175,7 @@ impl Running {
         self.open_nodes(frame);
     }
 
-    /// Takes in what the outside has sent.
+    /// Handles the messages in the inbox.
     fn receive(&mut self, frame: Frame<'_>) {
         let mut inbox = std::mem::take(&mut self.inbox);
         {
@@ -228,7 +228,7 @@ impl Running {
             Message::Returned { node, returned } => {
                 self.returned(frame, usize::from(node), *returned);
             }
-            // Who asked may have given up since.
+            // The caller may have given up meanwhile.
             Message::Why(answer) => drop(answer.send(self.why(frame.plan))),
             Message::Look(answer) => drop(answer.send(self.view(frame.plan))),
             Message::Timeline(answer) => {
@@ -244,8 +244,8 @@ impl Running {
         Ok(())
     }
 
-    /// Hands over packets, opens gates and, if `sleep` is given, goes to sleep. False if there is
-    /// more to do instead.
+    /// Hands over packets, opens gates and, if `sleep` is given, goes to sleep. Returns `false` if
+    /// there is more to do instead.
     fn publish(&mut self, frame: Frame<'_>, sleep: Option<&Context<'_>>) -> bool {
         self.drop_taken(frame);
         let rooms: SmallVec<[usize; 2]> = frame
@@ -267,7 +267,7 @@ impl Running {
         asleep
     }
 
-    /// Drops what is kept for packets that have left the queues.
+    /// Drops values whose packets have left the queues.
     fn drop_taken(&mut self, frame: Frame<'_>) {
         let Self { kept, queues, .. } = self;
         kept.retain(|kept| {
@@ -276,7 +276,7 @@ impl Running {
         });
     }
 
-    /// How many more packets of a graph input its consumers take.
+    /// Returns the number of packets of a graph input for which its consumers have room.
     fn room(&self, frame: Frame<'_>, stream: u32) -> usize {
         if self.streams[stream as usize].is_tapped() && self.taps.unread(stream).is_some() {
             return 0;
@@ -290,21 +290,20 @@ impl Running {
         rooms.min().unwrap_or(usize::MAX)
     }
 
-    /// Tells those who wait for it that the session has nothing to do, if no call is under way
-    /// elsewhere.
+    /// Notifies waiters that the session is idle, unless a call is in progress elsewhere.
     fn tell_idle(&mut self) {
         if self.in_flight.any() {
             return;
         }
         let waits_for_events = self.nodes.any_held();
         let told = |(without_events, _): &mut (bool, _)| !*without_events || !waits_for_events;
-        // Who asked may have given up since.
+        // The caller may have given up meanwhile.
         self.idle_waiters
             .extract_if(.., told)
             .for_each(|(_, waiter)| _ = waiter.send(()));
     }
 
-    /// Whether more may come on a graph input.
+    /// Returns `true` if a graph input is still open.
     pub(super) fn has_open_inputs(&self) -> bool {
         self.open_inputs > 0
     }
@@ -319,7 +318,7 @@ impl Running {
         self.failed.is_some()
     }
 
-    /// Hands over what is left, at the end.
+    /// Hands over the remaining packets at the end.
     pub(super) fn flush(&mut self, shared: &Shared) {
         let mut wakers = Vec::new();
         let mut state = shared.lock();
@@ -329,7 +328,7 @@ impl Running {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Drops the nodes and everything that waits for them.
+    /// Drops the nodes, their queues and all receivers.
     pub(super) fn clear(&mut self) {
         self.nodes.clear();
         self.queues.clear();
@@ -339,12 +338,13 @@ impl Running {
         self.watchers.clear();
     }
 
-    /// Lets go of those who wait until there is nothing to do: the session has ended.
+    /// Drops the waiters for an idle session, because the session has ended.
     pub(super) fn forget_idle_waiters(&mut self) {
         self.idle_waiters.clear();
     }
 
-    /// Adds what the nodes did to the totals of the plan; `error` is what ended the session.
+    /// Adds the counts of the nodes to the totals of the plan. `error` is the error that ended the
+    /// session.
     pub(super) fn settle(&self, plan: &Plan, error: Option<&Error>) {
         let failed = error.and_then(|error| error.node.as_deref());
         let nodes = self.nodes.iter().zip(&plan.nodes).map(|(state, node)| {

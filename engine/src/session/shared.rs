@@ -1,5 +1,5 @@
-//! State that a session shares with other threads: its mailbox and its outcome, behind one lock
-//! that is never held while user code runs.
+//! State that a session shares with other threads: its mailbox and its outcome. The lock is never
+//! held while user code runs.
 
 use std::{
     sync::{
@@ -23,7 +23,7 @@ use crate::{
 
 use super::{mailbox::Exchange, message::Message, summary::Summary};
 
-/// What all of a session's work needs to see and never changes.
+/// The constant surroundings of a session's work.
 #[derive(Copy, Clone)]
 pub(super) struct Frame<'a> {
     pub(super) plan: &'a Arc<Plan>,
@@ -31,7 +31,7 @@ pub(super) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// What the contexts of a node's calls see.
+    /// Returns the site of a node's calls for their contexts.
     #[inline]
     pub(super) fn site(self, node: usize) -> Site<'a> {
         Site {
@@ -42,7 +42,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// An error if the session was cancelled.
+    /// Fails if the session was cancelled.
     #[inline]
     pub(super) fn check_cancelled(self) -> Result<()> {
         if self.shared.run.cancel.is_cancelled() {
@@ -52,7 +52,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The error of a session that was cancelled.
+/// Makes the error of a cancelled session.
 pub(super) fn cancelled() -> Error {
     Error::cancelled("the session was cancelled")
 }
@@ -61,21 +61,21 @@ pub(super) fn cancelled() -> Error {
 pub(super) struct Shared {
     pub(super) run: Arc<RunCx>,
     state: Mutex<State>,
-    /// The node whose call goes on in the session's task; [`NOBODY`] while it is not polled. For
-    /// those who ask a session that does not answer.
+    /// Node whose call runs in the session's task; [`NOBODY`] if there is none. Observers read it
+    /// when the session does not answer.
     inside: AtomicU32,
 }
 
-/// No node.
+/// Value of `inside` without a running node.
 const NOBODY: u32 = u32::MAX;
 
 pub(super) struct State {
     pub(super) exchange: Exchange<Message, Packet>,
-    /// By output of the exchange: its stream.
+    /// Stream of each output of the exchange.
     pub(super) outputs: SmallVec<[u32; 2]>,
-    /// The side packets that nodes have set, by position in the plan.
+    /// Side packets that nodes have set, by position in the plan.
     pub(super) sides: Vec<(usize, Packet)>,
-    /// The session has been polled: outputs can no longer be taken.
+    /// Set after the first poll: outputs can no longer be taken.
     pub(super) started: bool,
     pub(super) outcome: Option<Result<Summary>>,
     pub(super) outcome_waiters: Vec<Waker>,
@@ -103,18 +103,18 @@ impl Shared {
         }
     }
 
-    /// A call of a node begins in the session's task.
+    /// Records that a call of a node begins in the session's task.
     #[inline]
     pub(super) fn enter(&self, node: usize) {
         self.inside.store(node as u32, Relaxed);
     }
 
-    /// The session is not polled any more.
+    /// Records that the session's poll has ended.
     pub(super) fn leave(&self) {
         self.inside.store(NOBODY, Relaxed);
     }
 
-    /// The node whose call goes on in the session's task.
+    /// Returns the node whose call runs in the session's task.
     pub(super) fn inside(&self) -> Option<usize> {
         let node = self.inside.load(Relaxed);
         (node != NOBODY).then_some(node as usize)
@@ -124,7 +124,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a message into the inbox. Dropping the answer wakes the session.
+    /// Puts a message into the inbox. Dropping the result wakes the session.
     pub(super) fn send(&self, message: Message) -> Result<Wake, SessionEnded> {
         let mut state = self.lock();
         if state.outcome.is_some() {
@@ -133,14 +133,14 @@ impl Shared {
         Ok(Wake(state.exchange.post(message)))
     }
 
-    /// Records how the session ended and notifies all waiters.
+    /// Records the session's outcome and notifies all waiters.
     pub(super) fn end(&self, outcome: Result<Summary>) {
         let mut state = self.lock();
         state.outcome = Some(outcome);
         let mut wakers = std::mem::take(&mut state.outcome_waiters);
         let inbox = state.exchange.end(&mut wakers);
         drop(state);
-        // What the messages hold may reach back into this lock when it is dropped.
+        // Values in the messages may take this lock when they are dropped.
         drop(inbox);
         wakers.into_iter().for_each(Waker::wake);
     }
@@ -176,13 +176,13 @@ impl Held for HeldNode {
 
 impl Drop for HeldNode {
     fn drop(&mut self) {
-        // If the session has ended, nobody is left to tell.
+        // An ended session need not be notified.
         drop(self.session.send(Message::Released { node: self.node }));
     }
 }
 
 impl State {
-    /// Why nothing can be sent any more, if so.
+    /// Fails if the session has ended, with the error that ended it.
     pub(super) fn ended(&self) -> Result<()> {
         match &self.outcome {
             None => Ok(()),

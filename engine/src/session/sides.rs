@@ -1,4 +1,4 @@
-//! The side packets of a session: those it is started with, and those that its nodes make.
+//! The side packets of a session: those given at its start, and those set by its nodes.
 
 use std::collections::HashMap;
 
@@ -9,30 +9,30 @@ use crate::{
     timestamp::Timestamp,
 };
 
-/// Side packets by name.
+/// Side packets by name, to start a session with.
 #[derive(Clone, Debug, Default)]
 pub struct SidePackets(HashMap<String, Packet>);
 
 impl SidePackets {
-    /// No side packets.
+    /// Makes a set without side packets.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a side packet.
+    /// Adds a side packet with a value of its own.
     #[must_use]
     pub fn with<T: Payload>(self, name: impl Into<String>, value: T) -> Self {
         self.with_packet(name, Packet::side(value))
     }
 
-    /// Adds a side packet with a value that is shared.
+    /// Adds a side packet with a shared value.
     #[must_use]
     pub fn with_packet(mut self, name: impl Into<String>, packet: Packet) -> Self {
         self.0.insert(name.into(), packet.at_unset());
         self
     }
 
-    /// The packets with their names, in no order.
+    /// Iterates over the packets and their names, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Packet)> {
         let sides = self.0.iter();
         sides.map(|(name, packet)| (name.as_str(), packet))
@@ -46,15 +46,15 @@ impl Packet {
     }
 }
 
-/// The values, by position among the plan's side packets.
+/// Values by position among the plan's side packets.
 pub(super) struct SideValues {
     values: Vec<Option<Packet>>,
-    /// A node has set one that others may wait for.
+    /// Set when a node has set a side packet that others may wait for.
     changed: bool,
 }
 
 impl SideValues {
-    /// The values at the start, from what is given. Names that the graph does not use are ignored.
+    /// Makes the values at the start. Names that the graph does not use are ignored.
     pub(super) fn given(plan: &Plan, mut given: SidePackets) -> Result<Self> {
         if let Some(name) = &plan.unloaded {
             return Err(Error::precondition(format!(
@@ -111,7 +111,7 @@ impl SideValues {
         }
         if !plan.takes(&packet) {
             return Err(Error::invalid(format!(
-                "output side packet `{}` is `{}`, which its consumers do not take",
+                "output side packet `{}` has type `{}`, which its consumers do not take",
                 plan.name,
                 packet.type_info()
             )));
@@ -120,7 +120,7 @@ impl SideValues {
         Ok(value.insert(packet.at_unset()))
     }
 
-    /// Whether one was set since this was last asked.
+    /// Returns `true` if a side packet was set since the last call.
     pub(super) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }

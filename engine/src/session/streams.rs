@@ -1,4 +1,4 @@
-//! The producing ends of the streams of a session.
+//! The producer's side of a session's streams.
 
 use crate::{
     error::{Error, Result},
@@ -8,19 +8,19 @@ use crate::{
     timestamp::Timestamp,
 };
 
-/// The producing end of a stream.
+/// The producer's side of a stream.
 pub(super) struct StreamState {
-    /// The smallest timestamp that may still be emitted.
+    /// Smallest timestamp that may still be emitted.
     bound: Timestamp,
     closed: bool,
-    /// Its packets are taken outside the graph, by an output or an observer.
+    /// Set if an output or observer takes its packets.
     tapped: bool,
-    /// Its packets are watched, by a watcher or for a timeline.
+    /// Set if a watcher or a timeline watches its packets.
     watched: bool,
     packets: u64,
 }
 
-/// The first timestamp, from 0, that is free on all of the streams `of`.
+/// Returns the first timestamp, from 0, that is free on all of the streams `of`.
 pub(super) fn free_time(streams: &[StreamState], of: &[u32]) -> Timestamp {
     let of = of.iter().map(|&stream| &streams[stream as usize]);
     let bounds = of
@@ -59,7 +59,7 @@ impl StreamState {
         self.tapped = true;
     }
 
-    /// Whether anybody outside is to be told of its packets.
+    /// Returns `true` if its packets must be shown outside the graph.
     #[inline]
     pub(super) fn is_seen(&self) -> bool {
         self.tapped | self.watched
@@ -73,12 +73,12 @@ impl StreamState {
         self.watched = watched;
     }
 
-    /// How many packets it has carried.
+    /// Returns the number of packets that it has carried.
     pub(super) fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Moves the bound past a packet, if the stream can carry it, and gives the bound before.
+    /// Checks a packet and moves the bound past it. Returns the earlier bound.
     #[inline]
     pub(super) fn admit(&mut self, plan: &PlanStream, packet: &Packet) -> Result<Timestamp> {
         if self.closed {
@@ -97,11 +97,11 @@ impl StreamState {
         Ok(bound)
     }
 
-    /// Whether the producer may move the bound of the open stream `name` to `at`.
+    /// Checks that the producer may move the bound of the open stream `name` to `at`.
     pub(super) fn check_bound(&self, name: &str, at: Timestamp) -> Result<()> {
         if !at.is_allowed_in_stream() && at != Timestamp::ONE_OVER_POST_STREAM {
             return Err(Error::invalid(format!(
-                "`{at}` cannot be the bound of stream `{name}`"
+                "`{at}` is not allowed as a bound of stream `{name}`"
             )));
         }
         if at < self.bound {
@@ -113,7 +113,7 @@ impl StreamState {
         Ok(())
     }
 
-    /// Moves the bound forward. False if it is there already.
+    /// Moves the bound forward. Returns `false` if it is there already.
     #[inline]
     pub(super) fn raise(&mut self, bound: Timestamp) -> bool {
         let moves = bound > self.bound;
@@ -123,7 +123,7 @@ impl StreamState {
         moves
     }
 
-    /// Closes the stream, without a word to its consumers. False if it is closed already.
+    /// Closes the stream without informing its consumers. Returns `false` if it is closed already.
     pub(super) fn close(&mut self) -> bool {
         !std::mem::replace(&mut self.closed, true)
     }
@@ -131,12 +131,12 @@ impl StreamState {
 
 pub(super) fn out_of_order(stream: &str, bound: Timestamp, time: Timestamp) -> Error {
     Error::invalid(format!(
-        "timestamps of stream `{stream}` have to ascend: the next packet may be at {bound} or later, but came at {time}"
+        "timestamps of stream `{stream}` must ascend: expected {bound} or later, found {time}"
     ))
 }
 
 pub(super) fn alone_at_the_end(stream: &str) -> Error {
     Error::invalid(format!(
-        "a packet at PostStream has to be the only one of stream `{stream}`"
+        "a packet at PostStream must be the only packet of stream `{stream}`"
     ))
 }

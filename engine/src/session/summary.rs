@@ -1,4 +1,4 @@
-//! What a session did, for logs and metrics.
+//! Counts of a session, for logs and metrics.
 
 use std::{
     sync::Arc,
@@ -7,14 +7,14 @@ use std::{
 
 use crate::{plan::Plan, timestamp::Timestamp};
 
-/// The counts of one session.
+/// Counts of one session, by node.
 #[derive(Clone, Debug)]
 pub struct Summary {
     pub(super) plan: Arc<Plan>,
     pub(super) counts: Arc<[Counts]>,
     /// Packets left in queues at the end.
     pub(super) held: Arc<[Held]>,
-    /// From the first poll to the end.
+    /// Duration from the first poll to the end.
     pub elapsed: Duration,
 }
 
@@ -27,39 +27,39 @@ pub(super) struct Held {
     pub(super) first: Timestamp,
 }
 
-/// What a node counts of its calls.
+/// Counts of a node's calls.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Counts {
     pub(super) runs: u64,
     pub(super) time: Duration,
-    /// When its first call began and its last one ended.
+    /// Start of the first call and end of the last one.
     pub(super) called: Option<(Instant, Instant)>,
 }
 
-/// The counts of one node.
+/// Counts of one node in one session.
 #[derive(Copy, Clone, Debug)]
 pub struct NodeSummary<'a> {
-    /// Its name.
+    /// Name of the node in the plan.
     pub name: &'a str,
-    /// How often it was called: `process` and `close`. A call that goes on when the session ends is
-    /// one of them.
+    /// Number of calls: `process` and `close`. Includes a call in progress at the end of the
+    /// session.
     pub runs: u64,
-    /// The time its calls took. An inline call is charged with the session's own work around it; of
-    /// the calls after the sixteenth, one in sixteen is measured and stands for the others.
+    /// Total duration of the calls. An inline call includes the session's own work around it. After
+    /// the sixteenth call, one call in sixteen is measured and counts for sixteen.
     pub time: Duration,
-    /// When its first call began and its last one ended, or the poll of the session in which that
-    /// was; none if it was not called.
+    /// Start of the first call and end of the last one, or start of the poll that contained it.
+    /// `None` if the node was not called.
     pub called: Option<(Instant, Instant)>,
 }
 
 impl Summary {
-    /// The plan that the session ran.
+    /// Returns the plan that the session ran.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
 
-    /// Describes where a session that put out too little left its packets: which nodes held what,
-    /// and which got nothing.
+    /// Describes where a session with too little output left its packets: the nodes with unread
+    /// packets, and the nodes that got none.
     pub fn left(&self) -> String {
         let held = self.held.iter().map(|held| {
             let packets = match held.packets {
@@ -75,12 +75,12 @@ impl Summary {
         let idle = idle.map(|(node, _)| format!("`{}` got nothing", node.name));
         let left: Vec<String> = held.chain(idle).collect();
         if left.is_empty() {
-            return "every node was called, and none put out a packet for it".to_owned();
+            return "every node was called, but none emitted a packet for this output".to_owned();
         }
         left.join(", ")
     }
 
-    /// The nodes, in the order of the plan.
+    /// Iterates over the nodes in the order of the plan.
     pub fn nodes(&self) -> impl Iterator<Item = NodeSummary<'_>> {
         let counts = self.counts.iter();
         self.plan

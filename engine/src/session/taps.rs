@@ -1,4 +1,4 @@
-//! Receivers of packets outside the graph: observers, and the readers of outputs.
+//! Receivers of packets outside the graph: observers, and readers of outputs.
 
 use std::task::Waker;
 
@@ -10,7 +10,8 @@ use super::{
     streams::{StreamState, alone_at_the_end, out_of_order},
 };
 
-/// Is given each packet of a stream, or how far the stream is settled without one.
+/// A callback with each packet of a stream, or with the timestamp up to which the stream is
+/// settled.
 pub(super) type Observer = Box<dyn FnMut(Timestamp, Option<&Packet>) -> Result<()> + Send>;
 
 #[derive(Default)]
@@ -19,9 +20,9 @@ pub(super) struct Taps(Vec<Tap>);
 /// A receiver outside the graph for the packets of a stream.
 struct Tap {
     stream: u32,
-    /// The last timestamp it was told of.
+    /// Last timestamp that the receiver has seen.
     last: Timestamp,
-    /// It has got a packet.
+    /// Set once the receiver has got a packet.
     begun: bool,
     to: TapTo,
 }
@@ -33,19 +34,19 @@ enum TapTo {
 
 /// A queue whose other half is in the exchange.
 struct Output {
-    /// Its number in the exchange.
+    /// Number of the output in the exchange.
     index: usize,
     /// Packets that are not handed over yet.
     local: Vec<Packet>,
-    /// How many packets the reader has left.
+    /// Number of packets that the reader has not taken.
     unread: usize,
     full: bool,
-    /// The reader is gone.
+    /// Set if the reader is gone.
     abandoned: bool,
 }
 
 impl Output {
-    /// Notes whether the output is full, and says so if that has changed.
+    /// Updates the record that the output is full. Returns the new state if it has changed.
     fn refresh(&mut self) -> Option<bool> {
         let now = !self.abandoned && self.unread + self.local.len() >= CAPACITY;
         let before = std::mem::replace(&mut self.full, now);
@@ -79,8 +80,8 @@ impl Taps {
         });
     }
 
-    /// Gives a packet to the taps of a stream, whose bound was `bound` before. `changed` is told of
-    /// outputs that become full.
+    /// Gives a packet to the receivers of a stream, whose bound was `bound` before. Calls `changed`
+    /// for outputs that become full.
     pub(super) fn packet(
         &mut self,
         (stream, name): (u32, &str),
@@ -100,7 +101,7 @@ impl Taps {
             match &mut tap.to {
                 TapTo::Observer { bounds, observer } => {
                     observer(packet.time, Some(packet))?;
-                    // After a packet at PreStream nothing can come, so the whole stream is settled.
+                    // No packet can follow one at PreStream, so the whole stream is settled.
                     let settled = packet.time.next().prev();
                     if *bounds && settled > packet.time {
                         tap.last = settled;
@@ -118,7 +119,7 @@ impl Taps {
         Ok(())
     }
 
-    /// Tells the observers of a stream that its bound has moved.
+    /// Informs the observers of a stream that its bound has moved.
     pub(super) fn bound(&mut self, stream: u32, bound: Timestamp) -> Result<()> {
         if bound == Timestamp::DONE {
             return Ok(());
@@ -142,8 +143,8 @@ impl Taps {
         Ok(())
     }
 
-    /// Notes how far the readers of the outputs have come. `changed` is told of streams whose
-    /// outputs become full or have room again.
+    /// Updates the numbers of unread packets. Calls `changed` for streams whose outputs become full
+    /// or have room again.
     pub(super) fn look_at_readers(
         &mut self,
         exchange: &Exchange<Message, Packet>,
@@ -162,7 +163,7 @@ impl Taps {
         }
     }
 
-    /// Hands the packets that were put out to their readers.
+    /// Hands emitted packets to their readers.
     pub(super) fn hand_over(
         &mut self,
         streams: &[StreamState],
@@ -186,7 +187,7 @@ impl Taps {
         })
     }
 
-    /// The outputs that are full, by number in the exchange.
+    /// Returns the numbers of full outputs in the exchange.
     pub(super) fn full(&self) -> impl Iterator<Item = usize> {
         let full = self.outputs().filter(|(_, output)| output.full);
         full.map(|(_, output)| output.index)

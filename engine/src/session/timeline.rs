@@ -1,7 +1,7 @@
-//! The timeline of a session: its last calls and packets with their times, as many as its owner
-//! keeps.
+//! The timeline of a session: its last calls and packets with their times. The owner sets the
+//! number of events.
 //!
-//! A session keeps one only if told to. It then reads the clock for each call.
+//! A session keeps a timeline only on request. It then reads the clock for each call.
 
 use std::{
     collections::VecDeque,
@@ -12,55 +12,55 @@ use crate::{error::Error, timestamp::Timestamp};
 
 use super::guard::Call;
 
-/// What a session did, in the order in which it was over.
+/// Events of a session, in the order of their ends.
 #[derive(Clone, Debug)]
 pub struct Timeline {
-    /// When the session was made; times count from it.
+    /// Start of the session, from which times count.
     pub began: Instant,
-    /// The last events.
+    /// Last events, oldest first, at most as many as the owner asked for.
     pub events: Vec<TimelineEvent>,
-    /// How many events came before these and were not kept.
+    /// Number of earlier events that were not kept.
     pub dropped: u64,
 }
 
-/// One event.
+/// One call of a node, or one packet.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct TimelineEvent {
-    /// When it was; of a call, when that began.
+    /// Time since the start of the session; for a call, of its beginning.
     pub at: Duration,
-    /// What it was.
+    /// Call or packet that the event stands for.
     pub what: Happening,
 }
 
-/// What happened.
+/// The kind of an event.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Happening {
-    /// A node was called.
+    /// A call of a node.
     Call {
-        /// Its position among [`Plan::node_names`](crate::Plan::node_names).
+        /// Position of the node in [`Plan::node_names`](crate::Plan::node_names).
         node: usize,
-        /// From the call's beginning to its end.
+        /// Duration from the start of the call to its end.
         took: Duration,
-        /// The timestamp of its inputs; none of a call without.
+        /// Timestamp of the inputs; `None` for a call without inputs.
         time: Option<Timestamp>,
     },
-    /// A packet entered a stream.
+    /// A packet that entered a stream.
     Packet {
-        /// Its position among [`Plan::streams`](crate::Plan::streams).
+        /// Position of the stream in [`Plan::streams`](crate::Plan::streams).
         stream: usize,
-        /// Its timestamp.
+        /// Timestamp of the packet, which is not a time of the clock.
         time: Timestamp,
     },
 }
 
-/// Is given the timeline when the session has ended, and the error that ended it, if one did.
+/// A callback with the timeline and the error that ended the session, if any.
 pub(super) type Done = Box<dyn FnOnce(Timeline, Option<&Error>) + Send>;
 
 /// Keeps the last events of a session.
 pub(super) struct Recorder {
     began: Instant,
     events: VecDeque<TimelineEvent>,
-    /// The most events: what the owner is ready to hold in memory.
+    /// Maximum number of events that are kept.
     most: usize,
     dropped: u64,
     done: Done,
@@ -86,7 +86,7 @@ impl Recorder {
         self.events.push_back(TimelineEvent { at, what });
     }
 
-    /// A call is over.
+    /// Records a call that has ended.
     pub(super) fn called(&mut self, node: usize, call: Call, at: Instant, took: Duration) {
         let time = match call {
             Call::Inputs(time) => Some(time),
@@ -95,7 +95,7 @@ impl Recorder {
         self.add(at, Happening::Call { node, took, time });
     }
 
-    /// A packet has entered a stream.
+    /// Records a packet that has entered a stream.
     pub(super) fn packet(&mut self, stream: usize, at: Instant, time: Timestamp) {
         self.add(at, Happening::Packet { stream, time });
     }
@@ -108,7 +108,7 @@ impl Recorder {
         }
     }
 
-    /// The session has ended.
+    /// Passes the timeline on at the end of the session.
     pub(super) fn end(self, error: Option<&Error>) {
         let timeline = Timeline {
             began: self.began,

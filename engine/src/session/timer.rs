@@ -1,24 +1,24 @@
-//! How long the calls of nodes take, without reading the clock for each.
+//! Measurement of the duration of calls, without reading the clock for each.
 //!
-//! The first calls of a node are all measured, so a node that is called once or twice is measured
-//! exactly. Later, every sixteenth call is measured and counts for sixteen. If measured calls
-//! follow each other, the end of one is the beginning of the next.
+//! The first calls of a node are all measured, so the duration of a few calls is exact. Later,
+//! every sixteenth call is measured and counts for sixteen. If measured calls follow each other,
+//! the end of one is the start of the next.
 
 use std::time::{Duration, Instant};
 
-/// So many first calls of a node are measured; of the others, one in so many.
+/// Number of first calls of a node that are measured, and distance of measured calls after that.
 const SAMPLED: u64 = 16;
 
 /// The clock as the session last read it.
 pub(super) struct Timer {
     read: Instant,
-    /// No call was made since.
+    /// Set if no call was made since.
     fresh: bool,
-    /// When the session was first polled.
+    /// Time of the first poll.
     started: Option<Instant>,
-    /// When the last call began that was measured, and how long it took.
+    /// Start and duration of the last measured call.
     last: Option<(Instant, Duration)>,
-    /// Whether every call is measured.
+    /// Set if every call is measured.
     all: bool,
 }
 
@@ -38,7 +38,8 @@ impl Timer {
         self.all = true;
     }
 
-    /// How many calls the one after `runs` others stands for.
+    /// Returns the number of calls that the call after `runs` others counts for; 0 if it is not
+    /// measured.
     fn weight(&self, runs: u64) -> u32 {
         match runs {
             _ if self.all => 1,
@@ -53,7 +54,7 @@ impl Timer {
         self.fresh = true;
     }
 
-    /// The beginning of a poll. True in the first one.
+    /// Starts a poll. Returns `true` in the first one.
     pub(super) fn begin(&mut self) -> bool {
         self.read_clock();
         let first = self.started.is_none();
@@ -61,30 +62,30 @@ impl Timer {
         first
     }
 
-    /// How long ago the first poll began.
+    /// Returns the time since the first poll began.
     pub(super) fn elapsed(&self) -> Duration {
         self.started
             .map_or(Duration::ZERO, |started| started.elapsed())
     }
 
-    /// When the clock was last read: at most one poll ago.
+    /// Returns the last reading of the clock, which is at most one poll old.
     pub(super) fn read(&self) -> Instant {
         self.read
     }
 
-    /// When the last call began that was measured, and how long it took.
+    /// Returns the start and duration of the last measured call.
     pub(super) fn last(&self) -> Option<(Instant, Duration)> {
         self.last
     }
 
-    /// Before a call of a node that has been called `runs` times.
+    /// Prepares for a call of a node that has been called `runs` times.
     pub(super) fn before(&mut self, runs: u64) {
         if !self.fresh && self.weight(runs) > 0 {
             self.read_clock();
         }
     }
 
-    /// After this call: what to charge the node with, if anything.
+    /// Returns the duration to add to the node after this call, if any.
     pub(super) fn after(&mut self, runs: u64) -> Option<Duration> {
         let weight = self.weight(runs);
         if weight == 0 {

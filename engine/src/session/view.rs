@@ -1,67 +1,66 @@
-//! A view of a session's activity: the state and the counts of each node, and the packets in each
-//! queue.
+//! Views of a session's activity: the state and counts of each node, and the packets in each queue.
 //!
-//! A session counts its calls and packets anyway. It makes a view on request, between two calls of
-//! nodes.
+//! A session counts its calls and packets in any case. It makes a view on request, between two
+//! calls of nodes.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// A session at one moment.
+/// The state of a session at one moment.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// By node, in the order of the plan.
+    /// Nodes in the order of the plan.
     pub nodes: Vec<NodeView>,
-    /// By input of a node, in the order of [`Plan::edges`](crate::Plan::edges).
+    /// Inputs of nodes, in the order of [`Plan::edges`](crate::Plan::edges).
     pub edges: Vec<EdgeView>,
 }
 
-/// A node of a session at one moment.
+/// The state of a node at one moment.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct NodeView {
-    /// What it does.
+    /// Activity at the moment of the view.
     pub activity: Activity,
-    /// How often it was called.
+    /// Number of calls: `process` and `close`.
     pub calls: u64,
-    /// The time that its calls took that are over.
+    /// Total duration of ended calls.
     pub busy: Duration,
 }
 
 /// The queue of an input at one moment.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct EdgeView {
-    /// The packets that wait in it.
+    /// Number of packets that wait for the node.
     pub queued: usize,
-    /// How many it takes; none where nothing limits it.
+    /// Limit of packets; `None` for no limit.
     pub bound: Option<usize>,
-    /// The packets that its stream has carried.
+    /// Number of packets that its stream has carried.
     pub packets: u64,
 }
 
-/// What a node does.
+/// The activity of a node.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
-    /// It has nothing to do.
+    /// The node has nothing to do.
     Idle,
-    /// It can be called, and will be.
+    /// The node can be called, and will be.
     Ready,
-    /// A call goes on.
+    /// A call is in progress.
     Running,
-    /// It has something to do, or is held open, and waits: for another of its inputs, for an event,
-    /// or for what it needs to open. [`Why`](super::Why) says for what.
+    /// The node has something to do, or is held open, and waits for another input, for an event, or
+    /// for its side packets. [`Why`](super::Why) has the reason.
     Waiting,
-    /// It could be called, but a queue that it feeds is full.
+    /// The node could be called, but a queue that it feeds is full.
     Blocked,
-    /// It will not be called any more.
+    /// The node will not be called any more.
     Closed,
-    /// The session failed in it.
+    /// The session failed in this node.
     Failed,
 }
 
 impl Activity {
-    /// All of them.
+    /// All activities, in the order of their declaration.
     pub const ALL: [Self; 7] = [
         Self::Idle,
         Self::Ready,
@@ -72,7 +71,7 @@ impl Activity {
         Self::Failed,
     ];
 
-    /// Its name, such as `idle`.
+    /// Returns the name in JSON, such as `idle`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Idle => "idle",

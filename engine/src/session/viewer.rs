@@ -1,4 +1,4 @@
-//! Observation of a session from outside. It does not affect the session, or keep it alive.
+//! Observation of a session from outside, without affecting it or keeping it alive.
 
 use std::sync::Arc;
 
@@ -15,10 +15,11 @@ use super::{
     message::Message, shared::Shared, timeline::Timeline, view::View, watch::Watcher, why::Why,
 };
 
-/// Observes a session. Unlike a [`Handle`](super::Handle), dropping it does not cancel the session.
+/// An observer of a session. Unlike with a [`Handle`](super::Handle), dropping it does not cancel
+/// the session.
 ///
-/// The session answers when it is polled, between two calls of nodes. While a node computes in its
-/// task it cannot answer, so queries need a time limit; [`inside`](Self::inside) names that node.
+/// The session answers when it is polled, between two calls of nodes. It cannot answer while a node
+/// computes in its task, so queries need a time limit. [`inside`](Self::inside) names that node.
 #[derive(Clone)]
 pub struct Viewer {
     plan: Arc<Plan>,
@@ -33,51 +34,51 @@ impl Viewer {
         }
     }
 
-    /// The plan that the session runs.
+    /// Returns the plan that the session runs.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
 
-    /// The request that it works for.
+    /// Returns the context of the session's request.
     pub fn run(&self) -> &Arc<RunCx> {
         &self.shared.run
     }
 
-    /// What the session does now; none once it has ended.
+    /// Returns a view of the session; `None` once it has ended.
     pub async fn look(&self) -> Option<View> {
         self.ask(Message::Look).await?
     }
 
-    /// What the session waits for.
+    /// Describes the session's current wait.
     pub async fn why(&self) -> Why {
         self.ask(Message::Why).await.unwrap_or_else(Why::ended)
     }
 
-    /// What the session did so far; none once it has ended, or where it keeps no timeline.
+    /// Returns the timeline so far; `None` once the session has ended or if it keeps none.
     pub async fn timeline(&self) -> Option<Timeline> {
         self.ask(Message::Timeline).await?
     }
 
     /// Calls `sink` from now on with each packet of some streams and the stream's position among
-    /// them, until it gives false. It must not block: the session waits for it. Fails if the plan
-    /// has not all of the streams.
+    /// them, until it returns `false`. It must not block, because the session waits for it. Fails
+    /// if the plan lacks one of the streams.
     pub fn watch(
         &self,
         streams: &[&str],
         sink: impl FnMut(usize, &Packet) -> bool + Send + 'static,
     ) -> Result<()> {
         let watcher = Watcher::new(&self.plan, streams, Box::new(sink))?;
-        // Of a session that has ended nothing comes any more.
+        // A session that has ended sends no more packets.
         drop(self.shared.send(Message::Watch(Box::new(watcher))));
         Ok(())
     }
 
-    /// The node whose call goes on in the session's own task now, by its position in the plan.
+    /// Returns the position of the node whose call runs in the session's own task now.
     pub fn inside(&self) -> Option<usize> {
         self.shared.inside()
     }
 
-    /// How the session ended, if it has.
+    /// Returns the session's outcome, if it has ended.
     pub fn ended(&self) -> Option<Result<(), Error>> {
         let state = self.shared.lock();
         let outcome = state.outcome.as_ref()?;

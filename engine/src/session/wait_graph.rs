@@ -1,4 +1,4 @@
-//! From a wait to its root cause: what each node waits for, down to what blocks it.
+//! The way from a wait to its root cause, node by node.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::{
 };
 
 impl Running {
-    /// What the session waits for.
+    /// Describes the session's current wait.
     pub(super) fn why(&self, plan: &Plan) -> Why {
         if self.nodes.len() < plan.nodes.len() {
             return Why::ended();
@@ -37,7 +37,7 @@ impl Running {
     }
 }
 
-/// A look at a session that does not move meanwhile.
+/// A session that stands still while it is examined.
 #[derive(Copy, Clone)]
 pub(super) struct WaitGraph<'a> {
     pub(super) plan: &'a Plan,
@@ -45,7 +45,7 @@ pub(super) struct WaitGraph<'a> {
 }
 
 impl WaitGraph<'_> {
-    /// Every node that is not closed.
+    /// Returns the waits of all nodes that are not closed.
     fn nodes(self) -> Vec<Wait> {
         let open = (0..self.plan.nodes.len())
             .filter(|&node| self.running.nodes[node].status() != Status::Closed);
@@ -53,12 +53,12 @@ impl WaitGraph<'_> {
             .collect()
     }
 
-    /// The chains from nodes that are held up to the roots, each root once.
+    /// Returns the chains from nodes that cannot continue to the root causes, each root once.
     fn chains(self) -> Vec<Vec<Wait>> {
         let mut chains: Vec<Vec<Wait>> = Vec::new();
         let all = 0..self.plan.nodes.len();
-        // What has work goes first; what is away on a call matters by itself only if nobody waits
-        // for it.
+        // Nodes with work go first. A call in progress starts a chain only if no other chain
+        // contains its node.
         let mut starts = Vec::new();
         for node in all.clone().filter(|&node| self.is_held_up(node)) {
             starts.push((node, Asked::Itself));
@@ -88,7 +88,7 @@ impl WaitGraph<'_> {
         chains
     }
 
-    /// Whether a node has something to do that it cannot do.
+    /// Returns `true` if a node has something to do but cannot do it.
     fn is_held_up(self, node: usize) -> bool {
         let (plan, state) = (&self.plan.nodes[node], &self.running.nodes[node]);
         match state.status() {
@@ -110,7 +110,7 @@ impl WaitGraph<'_> {
         let mut node = start;
         loop {
             if let Some(at) = path.iter().position(|(seen, _)| *seen == node) {
-                // What comes from outside gets into the loop, too, if there is room for it.
+                // Packets from outside enter the loop, too, if it has room for them.
                 let has_room = self.running.nodes[node].has_room();
                 let outside = has_room.then(|| self.outside(node)).flatten();
                 let reason = outside.unwrap_or_else(|| self.around(&path[at..]));
@@ -126,8 +126,8 @@ impl WaitGraph<'_> {
             asked = match (found.input, found.side) {
                 (Some(input), _) => {
                     let stream = self.plan.inputs[input].stream as usize;
-                    // What one node waits for without a packet of its own is what the one before it
-                    // waits for.
+                    // A node without packets of its own passes on the timestamp that the node
+                    // before it needs.
                     let passed_on = match asked {
                         Asked::Stream(_, needed) => needed,
                         Asked::Itself | Asked::Packets | Asked::Side(_) => None,
@@ -141,7 +141,7 @@ impl WaitGraph<'_> {
         }
     }
 
-    /// The reason of a node that waits for itself.
+    /// Returns the reason of a node that waits for itself.
     fn around(self, path: &[(usize, Option<usize>)]) -> Reason {
         let behind = path.iter().filter(|(node, _)| self.first(*node).is_some());
         let mut behind = behind.filter_map(|(_, input)| Some(&self.plan.inputs[(*input)?]));
@@ -173,7 +173,7 @@ impl WaitGraph<'_> {
         self.plan.streams[stream as usize].name.to_string()
     }
 
-    /// The timestamp of the first packet in a node's queues.
+    /// Returns the timestamp of the first packet in a node's queues.
     pub(super) fn first(self, node: usize) -> Option<Timestamp> {
         let queues = self.running.queues.of(&self.plan.nodes[node].inputs);
         let first = |queue: &InputQueue| queue.times().next();
@@ -181,7 +181,8 @@ impl WaitGraph<'_> {
     }
 }
 
-/// Whether two chains end alike. Around a loop, each may begin somewhere else.
+/// Returns `true` if two chains have the same root. Chains around one loop may start at different
+/// nodes.
 fn same_root(one: &Wait, other: &Wait) -> bool {
     match (&one.reason, &other.reason) {
         (Reason::Itself { nodes: one, .. }, Reason::Itself { nodes: other, .. }) => {

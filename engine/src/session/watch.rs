@@ -11,11 +11,11 @@ use crate::{
 
 use super::streams::StreamState;
 
-/// Is given each packet of some streams, with the stream's position among them. False: it wants no
-/// more. It must not block: the session waits for it.
+/// A callback with each packet of some streams and the stream's position among them. It returns
+/// `false` to get no more packets. It must not block, because the session waits for it.
 pub(super) type Sink = Box<dyn FnMut(usize, &Packet) -> bool + Send>;
 
-/// An observer of some streams.
+/// A watcher of some streams.
 pub(super) struct Watcher {
     streams: Vec<u32>,
     sink: Sink,
@@ -31,7 +31,7 @@ impl Watcher {
     }
 }
 
-/// All of a session.
+/// All watchers of a session.
 #[derive(Default)]
 pub(super) struct Watchers(Vec<Watcher>);
 
@@ -43,7 +43,7 @@ impl Watchers {
         self.0.push(watcher);
     }
 
-    /// Gives a packet to the watchers of its stream. False: none is left.
+    /// Gives a packet to the watchers of its stream. Returns `false` if no watcher is left.
     pub(super) fn packet(&mut self, stream: u32, packet: &Packet) -> bool {
         let mut is_watched = false;
         self.0.retain_mut(|watcher| {

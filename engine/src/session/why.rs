@@ -1,5 +1,5 @@
-//! Why a session does not advance, in terms of its graph: what each node waits for, down to the
-//! root cause.
+//! The reason why a session does not advance, in terms of its graph: the wait of each node, down to
+//! the root cause.
 
 use std::{fmt, time::Duration};
 
@@ -7,143 +7,142 @@ use serde::{Serialize, Serializer};
 
 use crate::timestamp::Timestamp;
 
-/// What a session waits for, to print or to serialize.
+/// The waits of a session, for text and JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Why {
-    /// The session has ended, and nothing else is said.
+    /// Set if the session has ended; all other fields are then empty.
     pub ended: bool,
-    /// From a node that has something to do and cannot, to the root of that: each wait is the
-    /// reason for the one before it. One chain for each root.
+    /// Chains from a node that cannot continue to the root cause. Each wait is caused by the next
+    /// one. There is one chain for each root.
     pub chains: Vec<Vec<Wait>>,
-    /// Every node that is not closed, in the order of the plan.
+    /// Waits of all nodes that are not closed, in the order of the plan.
     pub nodes: Vec<Wait>,
-    /// The graph inputs that are open, and how far they are known.
+    /// Graph inputs that are still open.
     pub open_inputs: Vec<OpenInput>,
 }
 
-/// A graph input that more may come on.
+/// A graph input that can still receive packets.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OpenInput {
-    /// The stream.
+    /// Name of the input stream.
     pub stream: String,
-    /// The smallest timestamp that can still come.
+    /// Smallest timestamp that can still arrive.
     pub bound: Timestamp,
 }
 
-/// What one node waits for.
+/// The wait of one node.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Wait {
-    /// The node.
+    /// Name of the waiting node.
     pub node: String,
-    /// Packets in its queues.
+    /// Number of packets in its queues.
     pub packets: usize,
-    /// The timestamp of the first of them.
+    /// Timestamp of the first of these packets.
     pub first: Option<Timestamp>,
-    /// How long ago its last call ended, or, while one goes on, began; none before the first. Exact
+    /// Time since its last call ended or, during a call, began; `None` before the first call. Exact
     /// to the session's last poll.
     #[serde(rename = "seconds", serialize_with = "seconds")]
     pub since: Option<Duration>,
-    /// What it waits for.
+    /// Reason why the node is not called.
     #[serde(flatten)]
     pub reason: Reason,
 }
 
-/// What keeps a node from being called.
+/// The reason why a node is not called.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "waits_for", rename_all = "snake_case")]
 pub enum Reason {
-    /// A stream that is not settled far enough.
+    /// It waits for a stream that is not settled far enough.
     Stream {
-        /// The stream.
+        /// Name of the stream that is not settled.
         stream: String,
-        /// The node that makes it; none for a graph input.
+        /// Node that writes the stream; `None` for a graph input.
         from: Option<String>,
-        /// The smallest timestamp that can still come on it.
+        /// Smallest timestamp that can still arrive.
         bound: Timestamp,
     },
-    /// It went past what its consumer waits for, emitted nothing there, and its output has no
-    /// timestamp offset.
+    /// It has passed the timestamp that its consumer waits for and emitted nothing there, and its
+    /// output has no timestamp offset.
     Nothing {
-        /// Its output.
+        /// Output stream of the node.
         stream: String,
-        /// The smallest timestamp that can still come on it.
+        /// Smallest timestamp that can still arrive.
         bound: Timestamp,
-        /// How far its own inputs are dealt with.
+        /// Timestamp before which all of its own inputs are processed.
         dealt: Timestamp,
     },
-    /// A side packet, before it can open.
+    /// It cannot open before a side packet is set.
     SidePacket {
-        /// The side packet.
+        /// Name of the side packet.
         side_packet: String,
-        /// The node that makes it.
+        /// Node that sets the side packet.
         from: String,
     },
-    /// It is closed and has not set the side packet that another waits for.
+    /// It is closed and has not set a side packet that another node waits for.
     NeverSet {
-        /// The side packet.
+        /// Name of the side packet.
         side_packet: String,
     },
-    /// Another node that has to open first.
+    /// It cannot open before another node.
     Opening {
-        /// The node.
+        /// Name of the other node.
         of: String,
     },
-    /// Room in the queue of a consumer.
+    /// It waits for room in the queue of a consumer.
     Room {
-        /// The stream.
+        /// Name of the stream with the full queue.
         stream: String,
-        /// The consumer.
+        /// Node with the full queue.
         at: String,
-        /// The packets in its queue.
+        /// Number of packets in the queue.
         queued: usize,
     },
-    /// The reader of an output of the session.
+    /// It waits for the reader of an output of the session.
     Reader {
-        /// The stream.
+        /// Name of the output stream.
         stream: String,
-        /// The packets that it has not read.
+        /// Number of packets that the reader has not taken.
         unread: usize,
     },
-    /// A call on an executor.
+    /// It is in a call on an executor.
     Executor {
         /// Place of the call, as in "on `cpu`".
         runs: String,
         /// Number of jobs of the same graph that begin before it; `None` if it has begun.
         before: Option<usize>,
     },
-    /// A call whose future is pending.
+    /// It is in a call whose future is pending.
     Future {
         /// Description of the wait, if the node gives one, in words that can follow "waits for".
         what: Option<String>,
     },
-    /// Something from outside the graph: an event sender or a hold exists.
+    /// It waits for an outside event: an event sender or a hold exists.
     Event {
         /// Description of the event, in words that can follow "waits for".
         what: String,
     },
-    /// A source of a lower layer that is not done.
+    /// It is a source, and a source of a lower layer is still open.
     Layer {
-        /// The layer of the one that waits.
+        /// Layer of the waiting source.
         layer: i32,
-        /// The source.
+        /// Name of the source in the lower layer.
         source: String,
     },
-    /// Itself, by way of other nodes: a loop.
+    /// It waits for itself through other nodes: a loop.
     Itself {
-        /// The nodes, each of which waits for the next, and the last for the first.
+        /// Nodes of the loop. Each waits for the next, and the last one for the first.
         nodes: Vec<String>,
-        /// The back edge that closes the loop, if packets of other inputs wait with it.
+        /// Back edge that closes the loop, if packets of other inputs wait with it.
         back_edge: Option<String>,
     },
-    /// Itself: it has paused a stream with packets, and goes on with it when it is called for
-    /// another.
+    /// It has paused a stream with packets. It takes them only after a call for another reason.
     Paused {
-        /// The stream.
+        /// Name of the paused stream.
         stream: String,
     },
-    /// Its turn, which comes with the session's next poll.
+    /// It waits for its turn in the session's next poll.
     Turn,
-    /// The end of the session: it has nothing more to do.
+    /// It has nothing more to do and waits for the end of the session.
     End,
 }
 
@@ -155,15 +154,15 @@ impl Why {
         }
     }
 
-    /// Returns true if the session cannot go on by itself: all that it waits for is its client, or
-    /// will not come. No call goes on, none is due, and nothing that could send an event holds a
-    /// node.
+    /// Returns `true` if the session cannot continue by itself: it waits only for its client, or
+    /// for something that will not come. No call is in progress, no node is ready, and no node is
+    /// held by a possible sender of events.
     pub fn is_stuck(&self) -> bool {
         let mut waits = self.chains.iter().flatten().chain(&self.nodes);
         !self.ended && !self.nodes.is_empty() && !waits.any(|wait| wait.reason.is_at_work())
     }
 
-    /// What everything else waits for in the end; none if nothing that is on its way is held up.
+    /// Iterates over the root causes of all waits. Empty if no packet is held up.
     pub fn roots(&self) -> impl Iterator<Item = &Wait> {
         self.chains.iter().filter_map(|chain| chain.last())
     }
@@ -175,8 +174,7 @@ fn seconds<S: Serializer>(since: &Option<Duration>, serializer: S) -> Result<S::
 }
 
 impl fmt::Display for Why {
-    /// A line for each wait, those that are the reason for the one above it indented; then what
-    /// else is open.
+    /// Writes a line for each wait, with its cause indented below it, then the open graph inputs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.ended {
             return f.write_str("the session has ended");
@@ -211,7 +209,7 @@ impl fmt::Display for OpenInput {
     }
 }
 
-/// How far a stream is known, in words.
+/// Describes how far a stream is known.
 fn known(bound: Timestamp) -> String {
     match bound {
         Timestamp::PRE_STREAM => "on which nothing came yet".to_owned(),
@@ -220,7 +218,7 @@ fn known(bound: Timestamp) -> String {
 }
 
 impl fmt::Display for Wait {
-    /// One sentence without a full stop.
+    /// Writes one sentence without a full stop.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` {}", self.node, self.reason)?;
         match (&self.reason, self.packets, self.first) {
@@ -236,7 +234,7 @@ impl fmt::Display for Wait {
 }
 
 impl Reason {
-    /// Returns true if something is at work that ends the wait.
+    /// Returns `true` if work in progress will end the wait.
     fn is_at_work(&self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! A clock that moves only when it is told to.
+//! A clock for tests, which moves only when `advance` is called.
 
 use std::{
     future::{Future, poll_fn},
@@ -10,7 +10,7 @@ use std::{
 
 use crate::run::Clock;
 
-/// A clock that moves only when it is told to. Clones are the same clock.
+/// A clock that moves only when `advance` is called. Clones share the time.
 #[derive(Clone, Debug)]
 pub struct VirtualClock(Arc<Mutex<State>>);
 
@@ -30,7 +30,7 @@ impl Default for VirtualClock {
 }
 
 impl VirtualClock {
-    /// Moves the clock and wakes those whose time has come.
+    /// Moves the clock and wakes the sleeps that have ended.
     pub fn advance(&self, by: Duration) {
         let mut state = self.lock();
         state.now += by;

@@ -1,4 +1,4 @@
-//! An executor that runs its jobs when it is told to.
+//! An executor for tests, which runs jobs on request.
 
 use std::{
     collections::VecDeque,
@@ -7,12 +7,12 @@ use std::{
 
 use crate::executor::{Executor, Job};
 
-/// Keeps jobs until [`ManualExecutor::run_one`] runs them, in the calling thread.
+/// Queues jobs until [`ManualExecutor::run_one`] runs them on the calling thread.
 #[derive(Default)]
 pub struct ManualExecutor(Mutex<VecDeque<Job>>);
 
 impl ManualExecutor {
-    /// Runs the oldest job; false if there is none.
+    /// Runs the oldest job. Returns `false` if there is none.
     pub fn run_one(&self) -> bool {
         let job = self
             .0
@@ -22,7 +22,7 @@ impl ManualExecutor {
         job.map(|job| job()).is_some()
     }
 
-    /// How many jobs wait.
+    /// Returns the number of queued jobs.
     pub fn waiting(&self) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
     }

@@ -1,4 +1,4 @@
-//! Graph texts of tests, compiled.
+//! Compilation of graph texts in tests.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use graphmill_grammar::{Diagnostic, GraphConfig, PortSpec, SourceMap, diag, pars
 
 use crate::{plan::Plan, registry::environment::Environment};
 
-/// Renders the diagnostics of a graph text; empty if there are none.
+/// Renders the diagnostics of a graph text. Empty if there are none.
 pub fn check(text: &str, environment: &Environment) -> String {
     let mut sources = SourceMap::new();
     let (_, diagnostics) = compile(text, &mut sources, environment);
@@ -32,8 +32,7 @@ pub(super) fn compile(
     (plan, diagnostics)
 }
 
-/// Makes the streams without a producer the graph's inputs, and those without a consumer its
-/// outputs.
+/// Makes streams without a producer inputs of the graph, and streams without a consumer outputs.
 fn open_border(graph: &mut GraphConfig) {
     let read: Vec<&PortSpec> = graph
         .node

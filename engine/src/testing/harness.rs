@@ -1,4 +1,4 @@
-//! The harness: push packets into a graph and expect what comes of them.
+//! The test harness: pushes packets into a graph and checks its output.
 
 use std::{
     collections::BTreeMap,
@@ -31,10 +31,10 @@ use crate::{
 
 use super::{ManualExecutor, VirtualClock, graph::compile};
 
-/// The longest [`Harness::block_until`] waits for other threads.
+/// Maximum time that [`Harness::block_until`] waits for other threads.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What was observed on one stream and not yet asked for.
+/// Packets and bounds of one stream since the last look.
 #[derive(Default)]
 struct Seen {
     packets: Vec<Packet>,
@@ -43,14 +43,14 @@ struct Seen {
 
 type Streams = Arc<Mutex<BTreeMap<String, Seen>>>;
 
-/// Runs one session by hand. A text without graph inputs and outputs gets its loose ends as such,
-/// so that a single node is a graph.
+/// Runs one session by hand. If a text declares no graph inputs and outputs, its unconnected
+/// streams become these, so a single node is a graph.
 ///
-/// Jobs on the executor `cpu` run in the calling thread, so that tests are deterministic.
+/// Jobs on the executor `cpu` run on the calling thread, so tests are deterministic.
 ///
 /// # Panics
 ///
-/// Where something is not as expected, with a message that shows what was.
+/// If a check fails. The message shows what was found.
 pub struct Harness {
     plan: Arc<Plan>,
     run: RunCx,
@@ -76,25 +76,25 @@ impl Wake for Woken {
 }
 
 impl Harness {
-    /// A harness for a graph text of one calculator's nodes.
+    /// Makes a harness for a graph whose nodes use one calculator.
     #[track_caller]
     pub fn of<C: Calculator>(text: &str) -> Self {
         Self::new(text, Environment::new(Registry::new().with::<C>()))
     }
 
-    /// A harness for a graph text of one async calculator's nodes.
+    /// Makes a harness for a graph whose nodes use one async calculator.
     #[track_caller]
     pub fn of_async<C: AsyncCalculator>(text: &str) -> Self {
         Self::new(text, Environment::new(Registry::new().with_async::<C>()))
     }
 
-    /// A harness for a graph text of all registered calculators.
+    /// Makes a harness for a graph with all registered calculators.
     #[track_caller]
     pub fn global(text: &str) -> Self {
         Self::new(text, Environment::new(Registry::global()))
     }
 
-    /// A harness for a graph text.
+    /// Makes a harness for a graph in the given environment.
     #[track_caller]
     pub fn new(text: &str, environment: Environment) -> Self {
         let executor = Arc::new(ManualExecutor::default());
@@ -128,31 +128,31 @@ impl Harness {
         }
     }
 
-    /// Gives a side packet. Before anything else.
+    /// Sets an input side packet. Call it before the session starts.
     #[must_use]
     pub fn side<T: Payload>(mut self, name: &str, value: T) -> Self {
         self.sides = self.sides.with(name, value);
         self
     }
 
-    /// Changes the request context. Before anything else.
+    /// Changes the request context. Call it before the session starts.
     #[must_use]
     pub fn request(mut self, change: impl FnOnce(&mut RunCx)) -> Self {
         change(&mut self.run);
         self
     }
 
-    /// The clock of the session.
+    /// Returns the clock of the session.
     pub fn clock(&self) -> &VirtualClock {
         &self.clock
     }
 
-    /// The plan.
+    /// Returns the plan of the graph under test.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
 
-    /// Starts the session and runs it as far as it goes.
+    /// Starts the session and runs it until it waits.
     #[track_caller]
     pub fn start(&mut self) -> &mut Self {
         if self.session.is_none() && self.outcome.is_none() {
@@ -180,7 +180,7 @@ impl Harness {
         self
     }
 
-    /// Pushes a packet to a graph input and runs the session as far as it goes.
+    /// Pushes a packet to a graph input and runs the session until it waits.
     #[track_caller]
     pub fn push<T: Payload>(
         &mut self,
@@ -191,7 +191,7 @@ impl Harness {
         self.push_packet(stream, Packet::new(time, value))
     }
 
-    /// Pushes a packet and runs the session as far as it goes.
+    /// Pushes a packet and runs the session until it waits.
     #[track_caller]
     pub fn push_packet(&mut self, stream: &str, packet: Packet) -> &mut Self {
         let shown = format!("{packet:?}");
@@ -209,7 +209,7 @@ impl Harness {
         })
     }
 
-    /// Closes a graph input.
+    /// Closes a graph input and runs the session until it waits.
     #[track_caller]
     pub fn close(&mut self, stream: &str) -> &mut Self {
         self.act(&format!("closing `{stream}`"), |handle| {
@@ -217,7 +217,7 @@ impl Harness {
         })
     }
 
-    /// Closes all graph inputs.
+    /// Closes all graph inputs and runs the session until it waits.
     #[track_caller]
     pub fn close_all(&mut self) -> &mut Self {
         self.act("closing all inputs", |handle| {
@@ -226,7 +226,7 @@ impl Harness {
         })
     }
 
-    /// Moves the clock and runs the session as far as it goes.
+    /// Moves the clock and runs the session until it waits.
     #[track_caller]
     pub fn advance(&mut self, by: Duration) -> &mut Self {
         self.start();
@@ -249,7 +249,7 @@ impl Harness {
         self.settle()
     }
 
-    /// Runs the session, and jobs on `cpu`, until nothing more can happen without the outside.
+    /// Runs the session and jobs on `cpu` until only input from outside can make it continue.
     pub fn settle(&mut self) -> &mut Self {
         while self.outcome.is_none() {
             if self.woken.flag.swap(false, Ordering::Acquire) {
@@ -271,7 +271,7 @@ impl Harness {
         }
     }
 
-    /// Runs the session while other threads work for it, until `done` is true.
+    /// Runs the session until `done` returns `true`, waiting for other threads.
     #[track_caller]
     pub fn block_until(&mut self, mut done: impl FnMut(&Self) -> bool) -> &mut Self {
         self.start();
@@ -290,32 +290,32 @@ impl Harness {
         self
     }
 
-    /// Whether the session has ended.
+    /// Returns `true` if the session has ended.
     pub fn ended(&self) -> bool {
         self.outcome.is_some()
     }
 
-    /// Takes the packets seen on a stream, any stream of the graph, since the last look.
+    /// Takes the packets seen on a stream since the last look. Any stream of the graph will do.
     #[track_caller]
     pub fn packets(&mut self, stream: &str) -> Vec<Packet> {
         self.start();
         self.seen(stream, |seen| std::mem::take(&mut seen.packets))
     }
 
-    /// How many packets were seen on a stream since the last look.
+    /// Returns the number of packets seen on a stream since the last look.
     pub fn count(&self, stream: &str) -> usize {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.get(stream).map_or(0, |seen| seen.packets.len())
     }
 
-    /// Takes the timestamps up to which a stream was seen to be settled without a packet.
+    /// Takes the timestamps up to which a stream was settled without a packet.
     #[track_caller]
     pub fn bounds(&mut self, stream: &str) -> Vec<Timestamp> {
         self.start();
         self.seen(stream, |seen| std::mem::take(&mut seen.bounds))
     }
 
-    /// Expects exactly these packets on a stream since the last look.
+    /// Checks that exactly these packets came on a stream since the last look.
     #[track_caller]
     pub fn expect<T, I, P>(&mut self, stream: &str, expected: P) -> &mut Self
     where
@@ -343,7 +343,7 @@ impl Harness {
         self
     }
 
-    /// Expects that nothing came on a stream since the last look.
+    /// Checks that no packet came on a stream since the last look.
     #[track_caller]
     pub fn expect_nothing(&mut self, stream: &str) -> &mut Self {
         let packets = self.packets(stream);
@@ -385,14 +385,14 @@ impl Harness {
         look(seen.entry(stream.to_owned()).or_default())
     }
 
-    /// What the session waits for.
+    /// Describes the session's current wait.
     pub fn why(&self) -> Why {
         self.session
             .as_ref()
             .map_or_else(Why::ended, |(session, _)| session.why())
     }
 
-    /// The handle of the session.
+    /// Returns the handle of the session, starting the session if necessary.
     #[track_caller]
     pub fn handle(&mut self) -> &Handle {
         self.start();
@@ -400,7 +400,7 @@ impl Harness {
         handle
     }
 
-    /// Closes all inputs and expects that the session ends well.
+    /// Closes all inputs and checks that the session ends without an error.
     #[track_caller]
     pub fn finish(&mut self) -> Summary {
         self.start();
@@ -414,7 +414,7 @@ impl Harness {
         }
     }
 
-    /// Expects that the session has failed, and gives the error.
+    /// Checks that the session has failed and returns the error.
     #[track_caller]
     pub fn error(&mut self) -> Error {
         self.start();
@@ -428,7 +428,7 @@ impl Harness {
         }
     }
 
-    /// Drops the session, as a server does when a client leaves.
+    /// Drops the session, as a server does when a client disconnects.
     pub fn drop_session(&mut self) {
         self.session = None;
         self.settle();

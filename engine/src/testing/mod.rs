@@ -1,5 +1,4 @@
-//! Tests of nodes and graphs: a session run by hand, one call after the other, with a clock that
-//! stands still.
+//! Tests of nodes and graphs: a session run by hand, call by call, with a clock that stands still.
 //!
 //! ```
 //! use graphmill_engine::{Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Result, testing::Harness};

@@ -286,9 +286,9 @@ fn mistakes_in_the_calls_are_reported_together() {
         graph.node::<Add>().input_at(":1", &number);
     });
     for problem in [
-        "output `other` is called `number` already",
+        "output `other` is already named `number`",
         "node `fails`: input stream `` is connected twice",
-        "node `fails`: its options cannot be written: options are a struct or a map",
+        "node `fails`: invalid options: options must be a struct or a map",
         "node `AddCalculator` connects port `:1`, but not `:0`",
     ] {
         assert!(shown.contains(problem), "{problem}:\n{shown}");

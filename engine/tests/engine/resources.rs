@@ -303,7 +303,7 @@ fn a_provided_resource_can_follow_what_a_node_defines() {
     );
     let other = environment().with_resource("t", Arc::new(Other));
     let refused = check(&define("t", "table.txt", "a"), &other);
-    assert!(refused.contains("a `Other` is provided"), "{refused}");
+    assert!(refused.contains("has type `Other`"), "{refused}");
 }
 
 /// A resource of another type.

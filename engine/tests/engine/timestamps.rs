@@ -97,7 +97,7 @@ fn timestamps_of_a_stream_ascend() {
     assert!(
         error
             .message
-            .contains("the next packet may be at 6 or later, but came at 3"),
+            .contains("must ascend: expected 6 or later, found 3"),
         "{error}"
     );
     assert_eq!(harness.packets("out").len(), 1);

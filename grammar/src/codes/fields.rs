@@ -1,15 +1,15 @@
-//! `GM02xx`, first part: fields and their values, of the graph's own messages and of calculators'
-//! options.
+//! `GM02xx`, first part: fields and their values, in the graph's own messages and in options of
+//! calculators.
 
 codes! {
     /// A field that the message does not have.
     UNKNOWN_FIELD = 201, "unknown field" {
-        explanation: "The message has no field of this name. Where a field with a similar name exists, it is named in the hint.",
+        explanation: "The message has no field of this name. If there is a field with a similar name, the hint names it.",
         wrong: "node { calculater: \"PassThroughCalculator\" }",
         right: "node { calculator: \"PassThroughCalculator\" }",
     }
 
-    /// A singular field given twice.
+    /// A second value for a field that takes one value.
     DUPLICATE_FIELD = 202, "field given twice" {
         explanation: "This field takes one value. Remove one of the two; both places are shown.",
         wrong: "num_threads: 1 num_threads: 2",
@@ -39,21 +39,21 @@ codes! {
 
     /// A word that is not a value of the enum.
     UNKNOWN_ENUM_VALUE = 206, "unknown enum value" {
-        explanation: "The field takes one of a fixed set of words, written without quotes. This is none of them.",
+        explanation: "The field takes one of a fixed set of words, written without quotes. This value is not in the set.",
         wrong: "executor { options { [mediapipe.ThreadPoolExecutorOptions.ext] { require_processor_performance: FAST } } }",
         right: "executor { options { [mediapipe.ThreadPoolExecutorOptions.ext] { require_processor_performance: HIGH } } }",
     }
 
     /// A field that must be given.
     MISSING_FIELD = 207, "missing field" {
-        explanation: "The message needs this field: without it there is nothing sensible to do.",
+        explanation: "The message requires this field.",
         wrong: "node { input_stream: \"in\" }",
         right: "node { calculator: \"PassThroughCalculator\" input_stream: \"in\" }",
     }
 
-    /// Escapes that are no text.
+    /// A string whose escapes produce bytes that are not text.
     NOT_UTF8 = 208, "string is not UTF-8" {
-        explanation: "The escapes in this string produce bytes that are no UTF-8 text. Only fields of type `bytes` may hold such; write the \
+        explanation: "The escapes in this string produce bytes that are not UTF-8 text. Only fields of type `bytes` may hold such bytes. Write the \
                       character itself, or `\\u` and its four hexadecimal digits.",
         wrong: "node { calculator: \"caf\\xe9\" }",
         right: "node { calculator: \"caf\\u00e9\" }",
@@ -66,14 +66,14 @@ codes! {
         right: "node { calculator: \"PassThroughCalculator\" input_side_packet: \"x\" }",
     }
 
-    /// A value of the right type that means nothing here.
+    /// A value of the right type that the field does not allow.
     INVALID_VALUE = 210, "invalid value" {
-        explanation: "The value has the right type, but it is none that the field can have. The headline says what is wrong with it.",
+        explanation: "The value has the right type, but the field does not allow it. The headline says what is wrong.",
         wrong: "node { calculator: \"PassThroughCalculator\" option_value: \"threshold\" }",
         right: "node { calculator: \"PassThroughCalculator\" option_value: \"threshold:options/threshold\" }",
     }
 
-    /// An Any name in an extensible message, or an extension in an Any.
+    /// An `Any` name in an extensible message, or an extension in an `Any`.
     MISPLACED_BRACKET_NAME = 211, "options in the wrong form" {
         explanation: "`options` takes extensions, `[mediapipe.X.ext] { .. }`; `node_options` and `graph_options` take messages with a type URL, \
                       `[type.googleapis.com/mediapipe.X] { .. }`, one each.",
@@ -81,7 +81,7 @@ codes! {
         right: "node { calculator: \"GateCalculator\" node_options { [type.googleapis.com/mediapipe.GateCalculatorOptions] { } } }",
     }
 
-    /// One options type twice.
+    /// Two option messages of the same type.
     DUPLICATE_OPTIONS = 212, "options given twice" {
         explanation: "Options of one type may be given once. Join the two messages, or remove one.",
         wrong: "node { calculator: \"GateCalculator\" options { [mediapipe.GateCalculatorOptions.ext] { allow: true } \
@@ -89,7 +89,7 @@ codes! {
         right: "node { calculator: \"GateCalculator\" options { [mediapipe.GateCalculatorOptions.ext] { allow: true } } }",
     }
 
-    /// An Any as serialized bytes.
+    /// An `Any` with serialized bytes.
     SERIALIZED_ANY = 213, "serialized options" {
         explanation: "The options are given as `type_url` and serialized bytes in `value`. Bytes cannot be checked or shown; write the message \
                       out: `[type.googleapis.com/mediapipe.X] { .. }`.",
@@ -97,7 +97,7 @@ codes! {
         right: "node { calculator: \"GateCalculator\" node_options { [type.googleapis.com/mediapipe.GateCalculatorOptions] { allow: true } } }",
     }
 
-    /// Valid text format of something else.
+    /// A text-format file of another kind.
     NOT_A_GRAPH = 214, "not a graph file" {
         explanation: "None of the fields in the file is a field of a graph, or nearly all of it is no field at all. It is probably another kind of message, or \
                       another kind of file.",

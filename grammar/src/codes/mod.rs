@@ -1,9 +1,9 @@
-//! The registry of diagnostic codes: every kind of mistake has a number, a title, and an
+//! The registry of diagnostic codes. Every kind of mistake has a number, a title, and an
 //! explanation with an example.
 //!
-//! A code is a constant, so a check cannot name one that does not exist, and the reference page,
-//! `--explain` and the tests read the same text. Each crate keeps its own list; the first two
-//! digits are the theme:
+//! A code is a constant, so a check can name only existing codes. The reference page, `--explain`
+//! and the tests read the same text. Each crate keeps its own list. The first two digits are the
+//! theme:
 //!
 //! | codes | theme | where |
 //! |---|---|---|
@@ -19,7 +19,7 @@
 
 use std::fmt;
 
-/// Declares the codes of a theme, and `ALL` of them by number.
+/// Declares the codes of a theme, and the list `ALL` of them by number.
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $title:literal { $($rest:tt)* })*) => {
         /// All codes of this theme, by number.
@@ -39,18 +39,18 @@ pub mod fields;
 pub mod ports;
 pub mod syntax;
 
-/// A kind of mistake.
+/// A kind of mistake with its documentation.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Code {
-    /// The number that is shown as `GM0123`.
+    /// Number, which is shown as `GM0123`.
     pub number: u16,
-    /// What is wrong, in a few words.
+    /// Title: the mistake in a few words.
     pub title: &'static str,
-    /// Why it is wrong and what to do, in one or two paragraphs of Markdown.
+    /// Explanation and remedy, in one or two paragraphs of Markdown.
     pub explanation: &'static str,
-    /// A file, or an excerpt of one, that has the mistake.
+    /// File, or part of one, with the mistake.
     pub wrong: &'static str,
-    /// The same text without the mistake.
+    /// Same text without the mistake.
     pub right: &'static str,
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// All codes of this crate, by number.
+/// Iterates over all codes of this crate by number.
 pub fn all() -> impl Iterator<Item = &'static Code> {
     [syntax::ALL, fields::ALL, ports::ALL]
         .into_iter()

@@ -1,4 +1,5 @@
-//! The error of one reading: what serde or a field's type has found wrong, and with which value.
+//! The error of one reading: a problem found by serde or by a field's type, and the value
+//! concerned.
 
 use std::fmt;
 
@@ -11,28 +12,28 @@ use crate::scalar::{Mismatch, Wanted};
 use crate::span::Span;
 use crate::suggest;
 
-/// An error on its way up to where its place is known.
+/// An error that does not know its location yet.
 #[derive(Debug)]
 pub(super) struct Error<'t> {
     pub(super) problem: Problem,
-    /// The value that is wrong, and its field.
+    /// Field and value that are wrong.
     pub(super) culprit: Option<(&'t Field, &'t Value)>,
-    /// For a problem of a whole message: where it is.
+    /// Location of a problem that concerns a whole message.
     pub(super) place: Option<Span>,
 }
 
-/// What is wrong.
+/// A problem with a value or a message.
 #[derive(Debug)]
 pub(super) enum Problem {
-    /// It has been reported.
+    /// Reported already, so that nothing must be added.
     Reported,
-    /// The diagnostic is made already.
+    /// Reported by this diagnostic, which is complete.
     Diagnosed(Box<Diagnostic>),
-    /// The value is not of the field's type.
+    /// The value does not have the field's type.
     Mismatch(Mismatch),
-    /// The value is not of the type that a `Deserialize` implementation of its own expects.
+    /// The value does not have the type that a custom `Deserialize` implementation expects.
     Unexpected { expected: String },
-    /// The value's type is right, but the value is not an expected one.
+    /// The value's type is right, but the value is not allowed.
     Invalid { expected: String },
     /// The word is not a value of the enum.
     Variant {
@@ -41,7 +42,7 @@ pub(super) enum Problem {
     },
     /// The message lacks a field that has no default.
     Missing { field: &'static str },
-    /// Whatever a `Deserialize` implementation says.
+    /// A message of a `Deserialize` implementation.
     Custom(String),
 }
 
@@ -54,7 +55,7 @@ impl<'t> Error<'t> {
         }
     }
 
-    /// The error, at `value` unless a place further inside is known.
+    /// Returns the error with `value` as its location, unless an inner one is known.
     pub(super) fn within(mut self, field: &'t Field, value: &'t Value) -> Self {
         self.culprit = self.culprit.or(Some((field, value)));
         self
@@ -112,8 +113,8 @@ impl serde::de::Error for Error<'_> {
 }
 
 impl Problem {
-    /// The diagnostic, if the problem was not reported before; `message` and `head` are the message
-    /// that is read.
+    /// Makes the diagnostic; `None` if the problem was reported before. `message` and `head` name
+    /// and locate the message that is read.
     pub(super) fn diagnose(
         self,
         message: &str,
@@ -172,8 +173,8 @@ impl Problem {
     }
 }
 
-/// Where to point for something that a message lacks: the name of the field that the message is the
-/// value of.
+/// Returns the location for something that a message lacks: the name of the field with this
+/// message.
 fn self_place(head: Span, culprit: Option<(&Field, &Value)>) -> Span {
     match culprit {
         Some((field, value)) if matches!(value.value, ValueKind::Message(_)) => field.name.span,
@@ -181,7 +182,7 @@ fn self_place(head: Span, culprit: Option<(&Field, &Value)>) -> Span {
     }
 }
 
-/// The names as an enumeration: `` `A`, `B` or `C` ``.
+/// Joins names as an enumeration: `` `A`, `B` or `C` ``.
 pub(super) fn one_of(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.as_slice() {

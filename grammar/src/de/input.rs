@@ -12,7 +12,7 @@ use crate::diag::Diagnostic;
 use crate::graph::table;
 use crate::scalar::{self, Mismatch, Wanted};
 
-/// What a field holds.
+/// The contents of a field.
 #[derive(Clone)]
 pub(super) struct Input<'t, 'c> {
     cx: &'c Context,
@@ -21,7 +21,7 @@ pub(super) struct Input<'t, 'c> {
 
 #[derive(Clone)]
 enum Kind<'t> {
-    /// Every occurrence of the field; at least one.
+    /// All occurrences of the field; at least one.
     Fields(Vec<&'t Field>),
     /// One value of a repeated field.
     Element(&'t Field, &'t Value),
@@ -35,7 +35,7 @@ impl<'t, 'c> Input<'t, 'c> {
         }
     }
 
-    /// The one value, for a type that is not repeated.
+    /// Returns the single value, for a type that is not repeated.
     fn one(&self) -> Result<(&'t Field, &'t Value), Error<'t>> {
         match &self.kind {
             Kind::Element(field, value) => Ok((field, value)),
@@ -54,7 +54,7 @@ impl<'t, 'c> Input<'t, 'c> {
         }
     }
 
-    /// Every value, lists joined in, without those that were set aside.
+    /// Returns all values with lists flattened, except those that were set aside.
     fn all(&self) -> Vec<(&'t Field, &'t Value)> {
         let occurrences = match &self.kind {
             Kind::Element(field, value) => return vec![(*field, *value)],
@@ -71,7 +71,7 @@ impl<'t, 'c> Input<'t, 'c> {
         values
     }
 
-    /// Reads the one value as a scalar.
+    /// Reads the single value as a scalar.
     fn scalar<T>(
         &self,
         read: impl FnOnce(&'t Value) -> Result<T, Mismatch>,
@@ -96,7 +96,7 @@ impl<'t, 'c> Input<'t, 'c> {
     }
 }
 
-/// Methods that read a scalar, each with what it hands to the visitor.
+/// Defines methods that read a scalar and pass it to the visitor.
 macro_rules! scalars {
     ($($($method:ident)+ => $visit:ident $read:expr;)*) => {
         $($(scalars! { @ $method $visit $read })+)*
@@ -108,7 +108,7 @@ macro_rules! scalars {
     };
 }
 
-/// Reads an integer of the type's range.
+/// Reads an integer in the range of its type.
 macro_rules! integer {
     ($type:ty) => {
         |value| {
@@ -282,7 +282,7 @@ impl<'t> serde::Deserializer<'t> for Input<'t, '_> {
     }
 }
 
-/// What is wrong with a value that is no word of the enum; a quoted word is told to lose its
+/// Describes a value that is not a word of the enum. A quoted word gets the advice to remove its
 /// quotes.
 fn no_variant(value: &Value, variants: &[&str]) -> Problem {
     let expected = one_of(variants);
@@ -294,7 +294,7 @@ fn no_variant(value: &Value, variants: &[&str]) -> Problem {
             Diagnostic::error(
                 &fields::WRONG_TYPE,
                 value.span,
-                "words of an enum stand without quotes",
+                "enum values are written without quotes",
             )
             .label(format!("expected {expected}"))
             .fix(format!("remove the quotes: `{text}`"), value.span, text),
@@ -303,10 +303,10 @@ fn no_variant(value: &Value, variants: &[&str]) -> Problem {
     }
 }
 
-/// What is wrong with a message that holds several of the fields of which it may hold one.
+/// Describes a message with several fields of which only one is allowed.
 fn several_variants(first: &Field, second: &Field) -> Problem {
     let message = format!(
-        "`{}` is given along with `{}`, and one of them is allowed",
+        "`{}` and `{}` cannot be given together",
         second.name, first.name
     );
     let diagnostic = Diagnostic::error(&fields::DUPLICATE_FIELD, second.name.span, message)
@@ -346,12 +346,12 @@ impl<'t> SeqAccess<'t> for Elements<'t, '_> {
 
 /// The value of an enum.
 enum Variant<'t, 'c> {
-    /// A word.
+    /// A value given by its name.
     Name(&'t str),
-    /// A number: the position among the enum's words.
+    /// A value given by its position among the enum's words.
     Index(u64),
-    /// A message of one field, for an enum whose values carry something: one of several fields may
-    /// be given.
+    /// A message with one field, for an enum whose values have contents. The field chooses the
+    /// value.
     Field(&'c Context, &'t Field),
 }
 
@@ -381,12 +381,12 @@ impl<'t, 'c> EnumAccess<'t> for Variant<'t, 'c> {
     }
 }
 
-/// What an enum's value carries.
+/// The contents of an enum's value.
 struct Content<'t, 'c>(Option<Input<'t, 'c>>);
 
 impl<'t, 'c> Content<'t, 'c> {
     fn input(self) -> Result<Input<'t, 'c>, Error<'t>> {
-        let expected = "a message with the one field that is meant".to_owned();
+        let expected = "a message with exactly one field".to_owned();
         self.0
             .ok_or_else(|| Problem::Unexpected { expected }.into())
     }

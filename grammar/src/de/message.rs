@@ -13,14 +13,14 @@ use crate::ast::{Field, Message, NameKind};
 use crate::graph::table;
 use crate::span::Span;
 
-/// A message that is read as a struct, a map, or whatever a type makes of it.
+/// A message to read as a struct, a map or another type.
 #[derive(Clone, Copy)]
 pub(super) struct Body<'t, 'c> {
     cx: &'c Context,
     message: &'t Message,
-    /// What diagnostics call it.
+    /// Name of the message in diagnostics.
     name: &'c str,
-    /// Where they point to.
+    /// Location of the message in diagnostics.
     head: Span,
 }
 
@@ -34,7 +34,7 @@ impl<'t, 'c> Body<'t, 'c> {
         }
     }
 
-    /// The fields by name, in order of first appearance, without those that were set aside.
+    /// Groups the fields by name, in order of first appearance, except those that were set aside.
     fn groups(&self) -> Vec<Vec<&'t Field>> {
         let mut groups: Vec<Vec<&Field>> = Vec::new();
         let mut places = HashMap::new();
@@ -48,13 +48,13 @@ impl<'t, 'c> Body<'t, 'c> {
         groups
     }
 
-    /// The fields without those that were set aside.
+    /// Iterates over the fields, except those that were set aside.
     fn fields(&self) -> impl Iterator<Item = &'t Field> {
         let fields = self.message.fields.iter();
         fields.filter(|field| !self.cx.is_aside(&field.value))
     }
 
-    /// Reports fields that are not among the names, once.
+    /// Reports each field that is not among the known names, once.
     fn report_unknown(&self, known: &[&str]) {
         for field in self.fields() {
             if !known.contains(&field.name.as_plain().unwrap_or_default()) {
@@ -64,7 +64,7 @@ impl<'t, 'c> Body<'t, 'c> {
         }
     }
 
-    /// Names a field whose absence may be the consequence of something that was reported.
+    /// Returns `true` if a reported mistake may explain that a field is missing.
     fn excuses(&self, missing: &str) -> bool {
         self.message.incomplete
             || self.message.fields.iter().any(|field| {
@@ -74,7 +74,7 @@ impl<'t, 'c> Body<'t, 'c> {
             })
     }
 
-    /// Visits the fields that are wanted.
+    /// Passes the wanted fields to a visitor.
     fn visit_fields<V: Visitor<'t>>(
         self,
         wanted: impl Fn(&Field) -> bool,
@@ -110,7 +110,7 @@ impl<'t> serde::Deserializer<'t> for Body<'t, '_> {
         self.visit_fields(|_| true, visitor)
     }
 
-    /// Reads the structs of a tuple, each from those of the fields that it has.
+    /// Reads the structs of a tuple. Each takes the fields that it has.
     fn deserialize_tuple<V: Visitor<'t>>(
         self,
         _: usize,
@@ -171,10 +171,10 @@ impl<'t> serde::Deserializer<'t> for Body<'t, '_> {
     }
 }
 
-/// The structs that one message is read as.
+/// The structs of a tuple that is read from one message.
 struct Parts<'t, 'c, 'k> {
     body: Body<'t, 'c>,
-    /// The fields of those that were read.
+    /// Fields of the structs that were read.
     known: &'k mut Vec<&'static str>,
 }
 
@@ -189,7 +189,7 @@ impl<'t> SeqAccess<'t> for Parts<'t, '_, '_> {
     }
 }
 
-/// One of these structs.
+/// One struct of a tuple.
 struct Part<'p, 't, 'c, 'k>(&'p mut Parts<'t, 'c, 'k>);
 
 impl<'t> serde::Deserializer<'t> for Part<'_, 't, '_, '_> {
@@ -217,7 +217,7 @@ impl<'t> serde::Deserializer<'t> for Part<'_, 't, '_, '_> {
     }
 }
 
-/// The key of an entry.
+/// The key of a map entry.
 pub(super) enum Key<'t> {
     /// The name of this field.
     Name(&'t Field),
@@ -225,8 +225,8 @@ pub(super) enum Key<'t> {
     Value(&'t Field),
 }
 
-/// Gives entries to a visitor: the fields of a message, all occurrences of one name together, or
-/// the entries of a protobuf map, where the last one of a key counts.
+/// Passes entries to a visitor: the fields of a message, with all occurrences of a name together,
+/// or the entries of a protobuf map, where the last one with a key counts.
 pub(super) struct Entries<'t, 'c> {
     cx: &'c Context,
     rest: std::vec::IntoIter<(Key<'t>, Vec<&'t Field>)>,
@@ -278,18 +278,18 @@ impl<'t> MapAccess<'t> for Entries<'t, '_> {
     }
 }
 
-/// What a message is where a map is read.
+/// The meaning of a message in the place of a map.
 pub(super) enum Entry<'t> {
-    /// An entry: its key and its value.
+    /// An entry of the map: its key and its value.
     Of(&'t Field, &'t Field),
-    /// An entry of which a part was reported and set aside.
+    /// An entry with a part that was reported and set aside.
     Aside,
-    /// No entry but the map itself, whose keys are the names of the fields.
+    /// The map itself, with its field names as keys.
     Map,
 }
 
-/// Takes a message of `key` and `value` for an entry; one that lacks a part or has one twice is an
-/// error, lest it be taken for a map with the key `key` or `value`.
+/// Reads a message of `key` and `value` as an entry. A missing or second `key` or `value` is an
+/// error; otherwise the message would be taken for a map with the key `key` or `value`.
 pub(super) fn map_entry<'t>(cx: &Context, message: &'t Message) -> Result<Entry<'t>, Problem> {
     let is_part = |field: &Field| matches!(field.name.as_plain(), Some("key" | "value"));
     if message.fields.is_empty() || !message.fields.iter().all(is_part) {

@@ -1,19 +1,19 @@
-//! Trees to Rust types through serde, with the place of every mistake.
+//! Conversion of trees to Rust types through serde, with the location of every mistake.
 //!
 //! A calculator's options are a plain struct, usually
 //! `#[derive(Deserialize, Default)] #[serde(default)]`. This module reads one from an option body
-//! with protobuf's rules: repeated fields gather into a sequence, lists are joined in, enums are
-//! words or numbers, numbers are checked against their type's range. A field that the struct does
-//! not have is an error whether or not the struct says `deny_unknown_fields`, because an option
-//! that is ignored changes an answer in silence.
+//! with protobuf's rules: repeated fields become a sequence, lists are flattened into it, enum
+//! values are words or numbers, and numbers are checked against the range of their type. A field
+//! that the struct lacks is an error even without `deny_unknown_fields`, because an ignored option
+//! would silently change the result.
 //!
-//! A tuple of structs is read from one message, too: each takes the fields that it has. So a message
-//! can consist of groups that are declared in several places, which serde's `flatten` cannot do: it
-//! forgets the places of their values.
+//! A tuple of structs is read from one message, too: each takes the fields that it has. So a
+//! message can consist of groups declared in several places. serde's `flatten` cannot do this,
+//! because it loses the locations of the values.
 //!
-//! serde stops at the first error. To report all of them, the value that failed is set aside and
-//! the struct is read again without it, until only sound values are left or a required one is
-//! missing. Fields that do not exist are known before any value is read, and are reported together.
+//! serde stops at the first error. To report all errors, the failed value is set aside and the
+//! struct is read again without it, until only valid values are left or a required one is missing.
+//! Unknown fields are found before any value is read and are reported together.
 
 mod error;
 mod input;
@@ -31,14 +31,14 @@ use crate::span::Span;
 use error::Error;
 use message::Body;
 
-/// How many wrong values of one message are reported.
+/// Maximum number of wrong values of one message that are reported.
 const MAX_ERRORS: usize = 100;
 
-/// What one reading shares between its levels.
+/// State of one reading, shared by its levels.
 #[derive(Default)]
 struct Context {
-    /// Values that were reported and are left out, by identity: spans are no identity in a tree
-    /// that a program made.
+    /// Values that were reported and are left out, by address: spans are not unique in a tree that
+    /// a program made.
     aside: RefCell<HashSet<*const Value>>,
     diagnostics: RefCell<Vec<Diagnostic>>,
 }
@@ -48,18 +48,17 @@ impl Context {
         self.aside.borrow().contains(&std::ptr::from_ref(value))
     }
 
-    /// Reports what is wrong with `value` and leaves it out from now on.
+    /// Reports a mistake in `value` and leaves the value out from now on.
     fn set_aside(&self, value: &Value, diagnostic: Option<Diagnostic>) {
         self.aside.borrow_mut().insert(value);
         self.diagnostics.borrow_mut().extend(diagnostic);
     }
 }
 
-/// Reads a message as a `T`, or reports everything that is wrong with it.
+/// Reads a message as a `T`, or reports all mistakes in it.
 ///
-/// `name` is what diagnostics call the message, and `head` where they point for the message as a
-/// whole. The list of errors is empty if something in the message could not be parsed and that is
-/// the only thing wrong: it has been reported by the parser.
+/// `name` is the message's name in diagnostics, and `head` is the location of diagnostics about the
+/// whole message. The list of errors is empty if the parser has already reported the only mistake.
 ///
 /// ```
 /// use graphmill_grammar::{de::from_message, parse, SourceMap};
@@ -97,14 +96,14 @@ pub fn from_message<T: DeserializeOwned>(
     Err(diagnostics)
 }
 
-/// Reads an option message as a `T`; diagnostics call it by its type's name and point to where that
-/// is written.
+/// Reads an option message as a `T`. Diagnostics use the name of its type and the location of that
+/// name.
 pub fn from_options<T: DeserializeOwned>(options: &OptionsMessage) -> Result<T, Vec<Diagnostic>> {
     from_message(&options.body, options.short_name(), options.name.span)
 }
 
 impl Context {
-    /// Reports the error that ended one reading; tells whether another one makes sense.
+    /// Reports the error that ended one reading. Returns `true` if another reading makes sense.
     fn settle(&self, error: Error<'_>, name: &str, head: Span) -> bool {
         let Error {
             problem,

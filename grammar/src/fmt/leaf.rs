@@ -1,5 +1,5 @@
-//! Values without parts, as text: from the file where there is one, so that nothing about their
-//! spelling is lost.
+//! Texts of values without parts. They come from the file, if there is one, to preserve their
+//! spelling.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use std::fmt::Write;
 use crate::ast::{Literal, Number, Radix, StringPiece, StringValue, Value, ValueKind};
 use crate::span::Source;
 
-/// A number or word.
+/// Returns the text of a number or word.
 pub(super) fn scalar<'a>(source: Option<&'a Source>, value: &'a Value) -> Cow<'a, str> {
     match &value.value {
         ValueKind::Number(number) => match source {
@@ -28,7 +28,7 @@ pub(super) fn scalar<'a>(source: Option<&'a Source>, value: &'a Value) -> Cow<'a
     }
 }
 
-/// The number without what may stand between it and its sign.
+/// Returns a number without the space between it and its sign.
 fn number_as_written(written: &str, negative: bool) -> Cow<'_, str> {
     if !negative {
         return written.into();
@@ -53,13 +53,13 @@ fn number_of_value(number: Number) -> String {
             Radix::Hexadecimal => format!("{sign}0x{value:x}"),
         },
         Literal::HugeInteger(value) => format!("{sign}{value:.0}"),
-        // The format has no literal for what is beyond the largest double but one that overflows.
+        // The format has no literal for infinite values except one that overflows.
         Literal::Float(value) if value.is_infinite() => format!("{sign}1e999"),
         Literal::Float(value) => format!("{sign}{value:?}"),
     }
 }
 
-/// One of the literals of a string, in double quotes unless it holds some.
+/// Returns one literal of a string, in double quotes unless it contains some.
 pub(super) fn piece<'a>(source: &'a Source, piece: &StringPiece) -> Cow<'a, str> {
     let written = &source.text()[piece.span.range()];
     let content = &written[1..written.len() - 1];
@@ -70,7 +70,7 @@ pub(super) fn piece<'a>(source: &'a Source, piece: &StringPiece) -> Cow<'a, str>
     }
 }
 
-/// The bytes of a string as one literal.
+/// Returns the bytes of a string as one literal.
 pub(super) fn quoted(string: &StringValue) -> String {
     let mut text = String::with_capacity(string.bytes.len() + 2);
     text.push('"');
@@ -82,7 +82,7 @@ pub(super) fn quoted(string: &StringValue) -> String {
                 '\t' => text.push_str("\\t"),
                 '"' => text.push_str("\\\""),
                 '\\' => text.push_str("\\\\"),
-                // Three digits, so that a digit behind it is not taken in.
+                // Three digits, so that a following digit is not read as part of the escape.
                 c if c.is_ascii_control() => _ = write!(text, "\\{:03o}", c as u32),
                 c => text.push(c),
             }

@@ -1,9 +1,9 @@
-//! The formatter: one way to write a file.
+//! The formatter, which writes all files in one style.
 //!
-//! Two spaces a level, one field a line, `name: value` and `name { .. }`, straight double quotes,
-//! no separators after fields. What says something to people is kept: every comment, one blank line
-//! where there were some, a message or list that stands on one line and fits there, the way a
-//! number or an escape is written.
+//! Two spaces per level, one field per line, `name: value` and `name { .. }`, straight double
+//! quotes, no separators after fields. Meaningful details are kept: every comment, one blank line
+//! in the place of several, a message or list on one line if it fits there, and the notation of
+//! numbers and escapes.
 //!
 //! ```
 //! use graphmill_grammar::{SourceMap, fmt};
@@ -31,11 +31,11 @@ use printer::Printer;
 
 pub use printer::MAX_WIDTH;
 
-/// Adds a file to the source map and gives its text as it should be written, or its syntax errors:
-/// a file that cannot be read is left alone.
+/// Adds a file to the source map and returns its formatted text, or its syntax errors if it cannot
+/// be read.
 ///
-/// Formatting what has been formatted changes nothing, and the text means what it meant before.
-/// Fields are not checked: the file may be a message of any kind.
+/// Formatting a formatted text changes nothing, and the meaning of the text stays the same. Fields
+/// are not checked: the file may be a message of any kind.
 pub fn format(
     sources: &mut SourceMap,
     name: impl Into<String>,
@@ -54,17 +54,16 @@ pub fn format(
     Ok(printer.print(&tree.root))
 }
 
-/// The text of a message by its fields and values alone, wherever they come from: spans are not
-/// looked at. For a graph, [`GraphConfig`] displays itself.
+/// Writes a message from its fields and values alone, ignoring spans. To write a graph, display its
+/// [`GraphConfig`].
 ///
-/// Nothing in the message may be [`crate::ast::ValueKind::Invalid`], which has no text and is left
-/// empty.
+/// A [`crate::ast::ValueKind::Invalid`] in the message has no text and is left empty.
 pub fn print(message: &Message) -> String {
     Printer::of_values().print(message)
 }
 
 impl std::fmt::Display for GraphConfig {
-    /// Writes the graph as a file that means the same.
+    /// Writes the graph as the text of an equivalent file.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&print(&self.to_message()))
     }

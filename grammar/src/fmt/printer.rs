@@ -1,29 +1,28 @@
-//! Where lines begin and end, and where comments go.
+//! Line breaks, indentation and the placement of comments.
 
 use super::leaf;
 use crate::ast::{Field, Message, StringPiece, Value, ValueKind};
 use crate::span::{Source, Span};
 
-/// Lines are not longer than this, in characters, where a message, a list or several strings could
-/// be broken.
+/// Maximum length of lines in characters, if a message, a list or several strings can be broken.
 pub const MAX_WIDTH: usize = 80;
 
 /// Writes one file or message.
 ///
-/// Everything is written in the order of the file, so comments are taken from the front of a list:
-/// those before what comes next stand on lines of their own, one that ends the line of what was
-/// just written stays behind it.
+/// Everything is written in the order of the file, so comments are taken from the front of a list.
+/// Comments before the next element get their own lines. A comment at the end of the last line
+/// stays there.
 pub(super) struct Printer<'a> {
-    /// The file; none for values that a program made.
+    /// File; `None` for values made by a program.
     source: Option<&'a Source>,
-    /// The comments that are not written yet.
+    /// Comments that are not written yet.
     comments: &'a [Span],
     out: String,
-    /// Where in `out` the line that is being written starts.
+    /// Start of the current line in `out`.
     line_start: usize,
     level: usize,
-    /// The line of the file on which what was written last ends; none at the start of a file,
-    /// message or list, where no blank line is kept.
+    /// Line of the file on which the last element ends; `None` at the start of a file, message or
+    /// list, where no blank line is kept.
     last_line: Option<usize>,
 }
 
@@ -48,7 +47,7 @@ impl<'a> Printer<'a> {
         self.out
     }
 
-    /// Writes the fields of a message, one a line, and the comments up to `end`.
+    /// Writes the fields of a message, one per line, and the comments up to `end`.
     fn fields(&mut self, fields: &[Field], end: u32) {
         for (i, field) in fields.iter().enumerate() {
             let next = fields.get(i + 1).map_or(end, |next| next.span.start);
@@ -76,7 +75,7 @@ impl<'a> Printer<'a> {
         self.comments_before(end);
     }
 
-    /// Writes the values of a list, one a line, and the comments up to `end`.
+    /// Writes the values of a list, one per line, and the comments up to `end`.
     fn elements(&mut self, values: &[Value], end: u32) {
         for (i, value) in values.iter().enumerate() {
             let next = values.get(i + 1);
@@ -93,7 +92,7 @@ impl<'a> Printer<'a> {
         self.comments_before(end);
     }
 
-    /// Writes the literals of a string, one a line, the first on the line that is begun.
+    /// Writes the literals of a string, one per line, the first on the current line.
     fn pieces(&mut self, pieces: &[StringPiece]) {
         for (i, piece) in pieces.iter().enumerate() {
             if i > 0 {
@@ -107,8 +106,8 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Writes the comments before a field or value that begins at `start`, also those before its
-    /// value proper, and starts its line.
+    /// Writes the comments before a field or value that begins at `start`, including those before
+    /// the value itself, and starts its line.
     fn begin(&mut self, start: u32, value: &Value) {
         self.comments_before(start);
         while let Some(comment) = self.next_comment(value_start(value)) {
@@ -153,7 +152,8 @@ impl<'a> Printer<'a> {
         self.out.push(delimiter);
     }
 
-    /// Writes the value on the line that is begun, if it may stand there; else writes nothing.
+    /// Writes the value on the current line if it fits. Otherwise writes nothing and returns
+    /// `false`.
     fn inline(&mut self, value: &Value) -> bool {
         let has_comment = || {
             self.comments
@@ -177,8 +177,8 @@ impl<'a> Printer<'a> {
         fits
     }
 
-    /// Whether a value with parts is written on one line where it comes from; what a program made
-    /// has its messages over several lines and its lists on one.
+    /// Returns `true` if a value with parts is on one line of its file. For values made by a
+    /// program, lists are on one line and messages are not.
     fn is_on_one_line(&self, value: &Value) -> bool {
         if self.source.is_some() {
             return self.line(value.span.start) == self.line(value.span.end);
@@ -190,8 +190,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Writes the value on the line that is begun; gives up as soon as the line is longer than
-    /// `limit`.
+    /// Writes the value on the current line. Gives up when the line is longer than `limit`.
     fn on_line(&mut self, value: &Value, limit: usize) -> bool {
         match &value.value {
             ValueKind::Message(message) if message.fields.is_empty() => self.out.push_str("{}"),
@@ -246,14 +245,14 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Whether a blank line is put between two fields that a program made: around messages at the
-    /// top level.
+    /// Returns `true` if a blank line separates two fields made by a program. It surrounds messages
+    /// at the top level.
     fn stands_apart(&self, before: &Field, after: &Field) -> bool {
         let is_message = |field: &Field| matches!(field.value.value, ValueKind::Message(_));
         self.source.is_none() && self.level == 0 && (is_message(before) || is_message(after))
     }
 
-    /// The next comment, if it begins before `limit`.
+    /// Takes the next comment, if it begins before `limit`.
     fn next_comment(&mut self, limit: u32) -> Option<Span> {
         let (&first, rest) = self.comments.split_first()?;
         (first.start < limit).then(|| {
@@ -262,7 +261,7 @@ impl<'a> Printer<'a> {
         })
     }
 
-    /// Writes the comments that begin before `limit`, each on its line.
+    /// Writes the comments that begin before `limit`, one per line.
     fn comments_before(&mut self, limit: u32) {
         while let Some(comment) = self.next_comment(limit) {
             self.start_line(comment.start);
@@ -281,8 +280,8 @@ impl<'a> Printer<'a> {
         self.end_line();
     }
 
-    /// Ends the line of what ends at `end`, with the comment that stands behind it or its
-    /// separator; `next` is where something else begins.
+    /// Ends the line of an element that ends at `end`, with the comment after it or its separator.
+    /// `next` is the start of the next element.
     fn finish_line(&mut self, end: u32, separator: Option<Span>, next: u32) {
         let line = self.line(end);
         let last = separator.map_or(line, |separator| self.line(separator.end));
@@ -300,7 +299,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Indents a line, after a blank one if the file has one before `at`.
+    /// Indents a line, after a blank line if the file has one before `at`.
     fn start_line(&mut self, at: u32) {
         let line = self.line(at);
         if self.last_line.is_some_and(|last| line > last + 1) {
@@ -318,14 +317,14 @@ impl<'a> Printer<'a> {
         self.line_start = self.out.len();
     }
 
-    /// The line of the file, 0 where there is none.
+    /// Returns the line of the file; 0 if there is no file.
     fn line(&self, offset: u32) -> usize {
         self.source.map_or(0, |source| source.line(offset as usize))
     }
 }
 
-/// Where the value's own text begins that no comment can be moved out of: its delimiter, its first
-/// literal, the digits behind its sign.
+/// Returns the offset from which comments stay inside the value: its delimiter, its first literal,
+/// or the digits after its sign.
 fn value_start(value: &Value) -> u32 {
     match &value.value {
         ValueKind::Message(_) | ValueKind::List(_) | ValueKind::String(_) => value.span.start,

@@ -6,15 +6,15 @@ use super::table::message;
 use crate::span::Spanned;
 
 message! {
-    /// A packet generator: makes side packets from side packets before the graph runs.
+    /// A packet generator, which makes side packets from side packets before the graph runs.
     pub struct PacketGeneratorConfig = "PacketGeneratorConfig" {
-        /// Its registered type.
+        /// Registered type of the generator.
         "packet_generator" packet_generator: Option<Spanned<String>>;
-        /// Side packets that it takes.
+        /// Input side packets of the generator.
         "input_side_packet" input_side_packet: Vec<PortSpec>;
-        /// Side packets that it makes.
+        /// Output side packets of the generator.
         "output_side_packet" output_side_packet: Vec<PortSpec>;
-        /// Its options.
+        /// Options of the generator in extension form.
         "options" options: Option<Extensions>;
         /// Old name of `input_side_packet`.
         "external_input" external_input: Vec<Spanned<String>>, deprecated = "use `input_side_packet`";
@@ -24,13 +24,13 @@ message! {
 }
 
 message! {
-    /// A packet factory: makes a side packet for each run.
+    /// A packet factory, which makes a side packet for each run.
     pub struct PacketFactoryConfig = "PacketFactoryConfig" {
-        /// Its registered type.
+        /// Registered type of the factory.
         "packet_factory" packet_factory: Option<Spanned<String>>;
-        /// The side packet that it makes.
+        /// Name of the side packet that it makes.
         "output_side_packet" output_side_packet: Option<Spanned<String>>;
-        /// Its options.
+        /// Options of the factory in extension form.
         "options" options: Option<Extensions>;
         /// Old name of `output_side_packet`.
         "external_output" external_output: Option<Spanned<String>>, deprecated = "use `output_side_packet`";
@@ -38,13 +38,13 @@ message! {
 }
 
 message! {
-    /// A status handler: is called with a run's status before and after it.
+    /// A status handler, which is called with a run's status before and after the run.
     pub struct StatusHandlerConfig = "StatusHandlerConfig" {
-        /// Its registered type.
+        /// Registered type of the handler.
         "status_handler" status_handler: Option<Spanned<String>>;
-        /// Side packets that it takes.
+        /// Input side packets of the handler.
         "input_side_packet" input_side_packet: Vec<PortSpec>;
-        /// Its options.
+        /// Options of the handler in extension form.
         "options" options: Option<Extensions>;
         /// Old name of `input_side_packet`.
         "external_input" external_input: Vec<Spanned<String>>, deprecated = "use `input_side_packet`";

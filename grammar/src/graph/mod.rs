@@ -1,9 +1,9 @@
-//! The graph as a typed value: `CalculatorGraphConfig`, with every value's place.
+//! The graph as a typed value: `CalculatorGraphConfig` with the location of every value.
 //!
-//! Lowering knows the schema and no calculator: it checks field names, types, ranges and the syntax
-//! of port strings, and keeps option bodies as trees for code that knows their types. It reports
-//! all errors and continues. A message with refused fields lists them, so that later phases do not
-//! report them as missing.
+//! Lowering knows the schema but no calculator. It checks field names, types, ranges and the syntax
+//! of port strings. Option bodies stay trees, which code that knows their types reads later. It
+//! reports all errors and continues. A message with refused fields lists these, so that later
+//! phases do not report them as missing.
 
 mod legacy;
 mod node;
@@ -31,40 +31,40 @@ use table::{Lowering, Table, message};
 message! {
     /// A graph: `CalculatorGraphConfig`.
     pub struct GraphConfig = "CalculatorGraphConfig", finish = GraphConfig::check {
-        /// The nodes, in order.
+        /// Nodes in the order of the file.
         "node" node: Vec<Node>;
-        /// Packet factories; legacy.
+        /// Packet factories, which the engine does not support.
         "packet_factory" packet_factory: Vec<PacketFactoryConfig>;
-        /// Packet generators; deprecated in favor of calculators with side packets.
+        /// Packet generators; replaced by calculators with side packets.
         "packet_generator" packet_generator: Vec<PacketGeneratorConfig>;
-        /// Threads of the default executor; 0, -1 and absent leave the choice to the engine.
+        /// Number of threads of the default executor. With 0, -1 or none, the engine chooses.
         "num_threads" num_threads: Option<Spanned<i32>>;
-        /// Status handlers; legacy.
+        /// Status handlers, which the engine does not support.
         "status_handler" status_handler: Vec<StatusHandlerConfig>;
-        /// Streams that the graph takes in.
+        /// Input streams of the graph.
         "input_stream" input_stream: Vec<PortSpec>;
-        /// Limit of every input queue of every node, in packets; 0 and absent are 100, -1 is no
+        /// Limit of packets in every input queue of every node. The default and 0 are 100; -1 is no
         /// limit.
         "max_queue_size" max_queue_size: Option<Spanned<i32>>;
         /// Input policy of the nodes that set none.
         "input_stream_handler" input_stream_handler: Option<InputStreamHandlerConfig>;
         /// Output handler of the nodes that set none.
         "output_stream_handler" output_stream_handler: Option<OutputStreamHandlerConfig>;
-        /// Executors.
+        /// Executors that the graph declares.
         "executor" executor: Vec<ExecutorConfig>;
-        /// Streams that the graph gives out.
+        /// Output streams of the graph.
         "output_stream" output_stream: Vec<PortSpec>;
-        /// Side packets that the graph takes in.
+        /// Input side packets of the graph.
         "input_side_packet" input_side_packet: Vec<PortSpec>;
-        /// Side packets that the graph gives out.
+        /// Output side packets of the graph.
         "output_side_packet" output_side_packet: Vec<PortSpec>;
-        /// Profiling.
+        /// Settings of profiling and tracing.
         "profiler_config" profiler_config: Option<ProfilerConfig>;
         /// Namespace in which calculators are looked up first.
         "package" package: Option<Spanned<String>>;
-        /// Name under which the graph can be a node of another.
+        /// Name by which other graphs use this graph as a node.
         "type" r#type: Option<Spanned<String>>;
-        /// Whether a deadlock by full queues is an error instead of a reason to let them grow.
+        /// Makes a deadlock caused by full queues an error. By default the queues grow.
         "report_deadlock" report_deadlock: Option<Spanned<bool>>;
         /// Periodic report of the graph's state.
         "runtime_info" runtime_info: Option<GraphRuntimeInfoConfig>;
@@ -76,12 +76,12 @@ message! {
 }
 
 impl GraphConfig {
-    /// The file that the graph was read from.
+    /// Returns the file that the graph was read from.
     pub fn file(&self) -> FileId {
         self.span.file
     }
 
-    /// The graph's options in both forms, extensions first.
+    /// Iterates over the graph's options in both forms, extensions first.
     pub fn all_options(&self) -> impl Iterator<Item = &OptionsMessage> {
         options::both(self.options.as_ref(), &self.graph_options)
     }
@@ -95,17 +95,16 @@ impl GraphConfig {
     }
 }
 
-/// Reads a message that stands for a node outside of a graph, as in the options of a node that
-/// contains others, and reports what is wrong with it. `head` is what to point to when speaking of
-/// the node as a whole.
+/// Reads a message that is a node outside a graph, as in the options of a node that contains
+/// others, and reports its mistakes. `head` is the location of diagnostics about the whole node.
 pub fn lower_node(message: &ast::Message, head: Span) -> (Node, Vec<Diagnostic>) {
     let mut cx = Lowering::default();
     let node = table::lower(message, head, &mut cx);
     (node, cx.diagnostics.into_vec())
 }
 
-/// The messages of the format with the names of their fields, as this crate reads them: what a
-/// program that promises to honor every field goes through.
+/// Messages of the format with the names of their fields, as this crate reads them. Programs that
+/// must honor every field check this list.
 pub const MESSAGES: &[(&str, &[&str])] = &[
     (GraphConfig::NAME, GraphConfig::FIELDS),
     (Node::NAME, Node::FIELDS),
@@ -126,16 +125,16 @@ pub const MESSAGES: &[(&str, &[&str])] = &[
     (StatusHandlerConfig::NAME, StatusHandlerConfig::FIELDS),
 ];
 
-/// The names of a graph's own fields.
+/// Returns the names of a graph's own fields.
 pub(crate) fn field_names() -> &'static [&'static str] {
     GraphConfig::FIELDS
 }
 
-/// Lowers a parsed file to a graph and reports what is wrong with it.
+/// Lowers a parsed file to a graph and reports its mistakes.
 ///
-/// The graph is as complete as the file allows; it may be run only if there is no error among the
-/// diagnostics of both [`crate::parse()`] and this function. A file whose delimiters do not match
-/// is not looked at.
+/// The graph is as complete as the file allows. It may run only if neither [`crate::parse()`] nor
+/// this function has reported an error. There is no graph if the delimiters of the file do not
+/// match.
 pub fn lower(file: &ast::File) -> (Option<GraphConfig>, Vec<Diagnostic>) {
     if !file.balanced {
         return (None, Vec::new());
@@ -154,7 +153,8 @@ pub fn lower(file: &ast::File) -> (Option<GraphConfig>, Vec<Diagnostic>) {
     {
         let name = &first.name;
         let mut cx = Lowering::default();
-        // A misspelt name is worth more than the news that the file is no graph.
+        // The correction of a misspelled name helps more than the statement that the file is not a
+        // graph.
         let unknown = table::unknown(
             first,
             GraphConfig::NAME,

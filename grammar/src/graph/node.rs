@@ -13,38 +13,38 @@ use crate::span::{Span, Spanned};
 message! {
     /// A node: `CalculatorGraphConfig.Node`.
     pub struct Node = "Node", finish = Node::check {
-        /// Its label; absent is the calculator's name.
+        /// Name of the node; the default is the calculator's name.
         "name" name: Option<Spanned<String>>;
-        /// The registered calculator or subgraph.
+        /// Name of the registered calculator or subgraph.
         "calculator" calculator: Option<Spanned<String>>;
-        /// Streams that it takes.
+        /// Input streams, each with its tag and index.
         "input_stream" input_stream: Vec<PortSpec>;
-        /// Streams that it makes.
+        /// Output streams, each with its tag and index.
         "output_stream" output_stream: Vec<PortSpec>;
-        /// Side packets that it takes.
+        /// Input side packets, each with its tag and index.
         "input_side_packet" input_side_packet: Vec<PortSpec>;
-        /// Side packets that it makes.
+        /// Output side packets, each with its tag and index.
         "output_side_packet" output_side_packet: Vec<PortSpec>;
-        /// Options in extension form.
+        /// Options of the node in extension form.
         "options" options: Option<Extensions>;
-        /// Options with type URLs.
+        /// Options of the node with type URLs.
         "node_options" node_options: Vec<OptionsMessage>;
-        /// Layer of a source node: it starts when the sources of all lower layers are closed.
+        /// Layer of a source node. It starts when the sources of all lower layers are closed.
         "source_layer" source_layer: Option<Spanned<i32>>;
-        /// Packets that a queue should be able to hold; raises the limit of all queues of the
-        /// graph.
+        /// Number of packets that a queue should be able to hold. Raises the limit of all queues of
+        /// the graph.
         "buffer_size_hint" buffer_size_hint: Option<Spanned<i32>>;
-        /// Input policy.
+        /// Input policy with its options.
         "input_stream_handler" input_stream_handler: Option<InputStreamHandlerConfig>;
-        /// Output handler.
+        /// Output handler with its options.
         "output_stream_handler" output_stream_handler: Option<OutputStreamHandlerConfig>;
-        /// What is special about its inputs: back edges.
+        /// Settings of single inputs: back edges.
         "input_stream_info" input_stream_info: Vec<InputStreamInfo>;
-        /// Name of the executor that it runs on; absent or empty is the default one.
+        /// Name of its executor; the default executor if absent or empty.
         "executor" executor: Option<Spanned<String>>;
-        /// Has no effect.
+        /// Profiling settings, which have no effect on a node.
         "profiler_config" profiler_config: Option<Box<ProfilerConfig>>, deprecated = "it has no effect on a node: set `profiler_config` of the graph";
-        /// How many calls of `process` may run at once; 0 and absent are one.
+        /// Number of calls of `process` that may run at once; the default and 0 are one.
         "max_in_flight" max_in_flight: Option<Spanned<i32>>;
         /// Option fields that take their values from the graph's options.
         "option_value" option_value: Vec<OptionValue>;
@@ -54,23 +54,23 @@ message! {
 }
 
 message! {
-    /// What is special about one input of a node.
+    /// Settings of one input of a node.
     pub struct InputStreamInfo = "InputStreamInfo" {
-        /// Which input; absent is the first one without a tag.
+        /// Tag and index of the input; the default is the first one without a tag.
         "tag_index" tag_index: Option<TagIndex>;
-        /// Whether the stream closes a loop.
+        /// Set if the stream closes a loop.
         "back_edge" back_edge: Option<Spanned<bool>>;
     }
 }
 
 impl Node {
-    /// The node's options in both forms, extensions first: where one type is given in both, the
-    /// first counts.
+    /// Iterates over the node's options in both forms, extensions first. If one type is given in
+    /// both, the first one wins.
     pub fn all_options(&self) -> impl Iterator<Item = &OptionsMessage> {
         options::both(self.options.as_ref(), &self.node_options)
     }
 
-    /// What to point to when speaking of the node: the name of its calculator, or where it begins.
+    /// Returns the location for diagnostics about the node: its calculator, or its start.
     pub fn place(&self) -> Span {
         self.calculator
             .as_ref()
@@ -103,9 +103,9 @@ impl Node {
 /// An option field that takes its value from the graph's options: `"node_field:graph_field"`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OptionValue {
-    /// Path of the node's option field, `/` between its parts.
+    /// Path of the node's option field, with `/` between its steps.
     pub field: Spanned<String>,
-    /// Path of the graph's option field that the value is taken from.
+    /// Path of the graph's option field with the value.
     pub source: Spanned<String>,
 }
 

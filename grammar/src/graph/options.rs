@@ -1,6 +1,6 @@
-//! Option messages: found and named here, read by code that knows their types.
+//! Option messages. They are found and named here, and read by code that knows their types.
 //!
-//! Two forms exist and both are legal wherever a calculator's options are: extensions,
+//! There are two forms, and both are allowed wherever a calculator can have options: extensions,
 //! `options { [mediapipe.X.ext] {..} }`, and messages with a type URL,
 //! `node_options { [type.googleapis.com/mediapipe.X] {..} }`. Their bodies stay trees.
 
@@ -13,30 +13,30 @@ use crate::diag::Diagnostic;
 use crate::scalar;
 use crate::span::{Span, Spanned};
 
-/// How an option message was written.
+/// The form of an option message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum OptionsKind {
-    /// `[type.googleapis.com/mediapipe.X]`.
+    /// A type URL: `[type.googleapis.com/mediapipe.X]`.
     Any,
-    /// `[mediapipe.X.ext]`.
+    /// An extension: `[mediapipe.X.ext]`.
     Extension,
 }
 
-/// An option message: its type's name, and its body as a tree.
+/// An option message: the name of its type, and its body as a tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OptionsMessage {
-    /// The full name as written: of the message for [`OptionsKind::Any`], of the extension for
+    /// Full name as it is written: of the message for [`OptionsKind::Any`], of the extension for
     /// [`OptionsKind::Extension`].
     pub name: Spanned<String>,
-    /// How it was written.
+    /// Form in the file: extension or type URL.
     pub kind: OptionsKind,
-    /// The body.
+    /// Body as a tree, read by code that knows the type.
     pub body: Message,
 }
 
 impl OptionsMessage {
-    /// The full name of the message's type: for an extension that is the name without its last
-    /// part.
+    /// Returns the full name of the message's type. For an extension, this is the name without its
+    /// last part.
     pub fn type_name(&self) -> &str {
         match self.kind {
             OptionsKind::Any => &self.name,
@@ -47,7 +47,7 @@ impl OptionsMessage {
         }
     }
 
-    /// The field in brackets that gives these options.
+    /// Makes the field in brackets that contains these options.
     fn to_field(&self) -> Field {
         let name = match self.kind {
             OptionsKind::Any => NameKind::Any {
@@ -59,26 +59,26 @@ impl OptionsMessage {
         Field::new(name, ValueKind::Message(self.body.clone()))
     }
 
-    /// The type's name without its package.
+    /// Returns the type's name without its package.
     pub fn short_name(&self) -> &str {
         let name = self.type_name();
         name.rsplit_once('.').map_or(name, |(_, last)| last)
     }
 }
 
-/// A message that consists of extensions: `options` of graphs, nodes, executors and handlers.
+/// A message of extensions: `options` of graphs, nodes, executors and handlers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Extensions {
-    /// The extensions, in order.
+    /// Extensions in the order of the file.
     pub messages: Vec<OptionsMessage>,
-    /// Whether options are merged field by field; only calculators and generators have it, and it
+    /// Merging of options field by field. Only calculators and generators have this setting, and it
     /// has no effect.
     pub merge_fields: Option<Spanned<bool>>,
-    /// What to point to when speaking of the options as a whole.
+    /// Location for diagnostics about the options as a whole.
     pub head: Option<Span>,
 }
 
-/// Extensions first, then messages with type URLs.
+/// Iterates over extensions first, then messages with type URLs.
 pub(super) fn both<'a>(
     extensions: Option<&'a Extensions>,
     messages: &'a [OptionsMessage],
@@ -89,8 +89,8 @@ pub(super) fn both<'a>(
         .chain(messages)
 }
 
-/// Reports messages of one type in one form; an extension beside a type URL is legal, the extension
-/// counts.
+/// Reports two messages of the same type and form. An extension beside a type URL is allowed, and
+/// the extension wins.
 pub(super) fn report_duplicates(messages: &[OptionsMessage], cx: &mut Lowering) {
     let mut firsts = HashMap::new();
     for second in messages {
@@ -110,9 +110,9 @@ pub(super) fn report_duplicates(messages: &[OptionsMessage], cx: &mut Lowering) 
     }
 }
 
-/// Reads the messages in brackets of one kind, and hands plain fields to `plain`, which tells
-/// whether it could read one, or nothing if it does not know it. Gives the messages, and whether
-/// all was read.
+/// Reads the messages with bracketed names of one kind, and passes plain fields to `plain`. That
+/// function returns whether it could read the field, or `None` if it does not know it. Returns the
+/// messages, and `true` if everything was read.
 fn read_messages(
     message: &Message,
     field: &Field,
@@ -152,7 +152,7 @@ fn read_messages(
     (messages, complete)
 }
 
-/// What is wrong with a name in brackets of the other kind than `field` takes.
+/// Reports a bracketed name of the kind that `field` does not take.
 fn misplaced(field: &Field, inner: &Field, kind: OptionsKind, name: &str) -> Diagnostic {
     let (takes, found, hint) = match kind {
         OptionsKind::Extension => (
@@ -177,26 +177,26 @@ fn misplaced(field: &Field, inner: &Field, kind: OptionsKind, name: &str) -> Dia
         .hint(hint)
 }
 
-/// What is wrong with a plain name where names in brackets belong.
+/// Reports a plain name where a name in brackets is required.
 fn without_brackets(field: &Field, inner: &Field, kind: OptionsKind, name: &str) -> Diagnostic {
     let (what, before, after) = match kind {
         OptionsKind::Extension => ("the name of an extension", "mediapipe.", ".ext"),
         OptionsKind::Any => ("a type URL", "type.googleapis.com/mediapipe.", ""),
     };
     let hint = if matches!(inner.value.value, ValueKind::Message(_)) {
-        format!("{what} stands in brackets: `[{before}{name}{after}] {{ .. }}`")
+        format!("write {what} in brackets: `[{before}{name}{after}] {{ .. }}`")
     } else {
         let example = format!("`[{before}X{after}] {{ .. }}`");
-        format!("option fields stand in the message of their type: {example}")
+        format!("write option fields in the message of their type: {example}")
     };
     let mut diagnostic = unknown(inner, field.name.as_str(), []);
     diagnostic.hints.clear();
     diagnostic.hint(hint)
 }
 
-/// The diagnostic for a second message in `field`.
+/// Reports a second message in `field`.
 fn second_message(field: &Field, second: &Field, first: &OptionsMessage) -> Diagnostic {
-    let message = format!("one `{}` holds one message", field.name);
+    let message = format!("each `{}` holds exactly one message", field.name);
     Diagnostic::error(&fields::DUPLICATE_OPTIONS, second.name.span, message)
         .label("second message")
         .also(first.name.span, "first message")

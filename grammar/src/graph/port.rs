@@ -1,8 +1,8 @@
 //! Port strings: `name`, `TAG:name`, `TAG:index:name`, and references to ports, `TAG`, `TAG:index`,
 //! `:index`.
 //!
-//! Each part keeps its place inside the string literal, so that a message about a tag points at the
-//! tag.
+//! Each part keeps its location inside the string literal, so that diagnostics point to the part at
+//! fault.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,20 +14,20 @@ use crate::diag::Diagnostic;
 use crate::scalar;
 use crate::span::{Span, Spanned};
 
-/// The highest index of a port.
+/// Maximum index of a port.
 pub const MAX_INDEX: u32 = 10_000;
 
 /// One entry of `input_stream`, `output_stream`, `input_side_packet` or `output_side_packet`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortSpec {
-    /// The tag; empty for a port without one.
+    /// Tag; empty for a port without one.
     pub tag: Spanned<String>,
-    /// The index within the tag: as written, 0 where a tag stands alone, counted by occurrence
-    /// where there is no tag.
+    /// Index within the tag: as written, or 0 without one. Ports without a tag are numbered in
+    /// order.
     pub index: u32,
-    /// The name of the stream or side packet.
+    /// Name of the stream or side packet.
     pub name: Spanned<String>,
-    /// All of it, without the quotes.
+    /// Location of the string without its quotes.
     pub span: Span,
 }
 
@@ -45,11 +45,11 @@ impl fmt::Display for PortSpec {
 /// A reference to a port of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TagIndex {
-    /// The tag; empty for a port without one.
+    /// Tag; empty for a port without one.
     pub tag: String,
-    /// The index within the tag.
+    /// Index within the tag; the default is 0.
     pub index: u32,
-    /// All of it, without the quotes.
+    /// Location of the string without its quotes.
     pub span: Span,
 }
 
@@ -63,11 +63,11 @@ impl fmt::Display for TagIndex {
     }
 }
 
-/// A string whose parts can be pointed to.
+/// A string with the locations of its parts.
 struct Text<'a> {
     content: &'a str,
     literal: Option<&'a StringValue>,
-    /// Where the text as a whole is, for a text that is no literal of a file.
+    /// Location of the whole text, if the text is not a literal of a file.
     span: Span,
 }
 
@@ -78,7 +78,7 @@ impl Text<'_> {
     }
 
     fn whole(&self) -> Span {
-        // An empty string is pointed to with its quotes: between them there is nothing to see.
+        // An empty string is shown with its quotes, because nothing is visible between them.
         if self.content.is_empty() {
             self.span
         } else {
@@ -86,7 +86,7 @@ impl Text<'_> {
         }
     }
 
-    /// Proposes another spelling of the range.
+    /// Suggests another spelling of the range.
     fn correct(
         &self,
         diagnostic: Diagnostic,
@@ -102,7 +102,7 @@ impl Text<'_> {
     }
 }
 
-/// How a string of the format becomes a port or a reference to one.
+/// Implements reading a string as a port or a reference to one.
 macro_rules! read_text {
     ($type:ty, $parse:path) => {
         impl Read for $type {
@@ -136,8 +136,8 @@ read_text!(PortSpec, parse_port);
 read_text!(TagIndex, parse_tag_index);
 
 impl PortSpec {
-    /// Parses one port string that no file contains; an untagged port has index 0 until it is
-    /// numbered among its peers.
+    /// Parses a port string that is in no file. A port without a tag has index 0 until it is
+    /// numbered with the others.
     pub fn parse(text: &str) -> Result<Self, Box<Diagnostic>> {
         parse_port(&Text {
             content: text,
@@ -148,8 +148,8 @@ impl PortSpec {
 }
 
 impl TagIndex {
-    /// Parses a reference to a port, as options such as `sync_set` hold it; `span` is where the
-    /// text stands, quotes included.
+    /// Parses a reference to a port, as in options such as `sync_set`. `span` is the location of
+    /// the text, quotes included.
     pub fn parse(text: &str, span: Span) -> Result<Self, Box<Diagnostic>> {
         parse_tag_index(&Text {
             content: text,
@@ -159,7 +159,7 @@ impl TagIndex {
     }
 }
 
-/// The words of a port.
+/// The kinds of words in a port.
 #[derive(Copy, Clone)]
 enum Word {
     Tag,
@@ -296,7 +296,7 @@ fn parse_tag_index(text: &Text<'_>) -> Result<TagIndex, Box<Diagnostic>> {
     })
 }
 
-/// The ranges between the colons of `text`.
+/// Returns the ranges between the colons of `text`.
 fn parts(text: &str) -> Vec<Range<usize>> {
     let mut start = 0;
     text.split(':')
@@ -324,7 +324,7 @@ fn read_index(text: &Text<'_>, range: Range<usize>) -> Result<u32, Box<Diagnosti
     })
 }
 
-/// `inputImage`, `input-image` and `Input Image` as `input_image`.
+/// Converts `inputImage`, `input-image` and `Input Image` to `input_image`.
 fn to_snake(text: &str) -> String {
     let mut snake = String::new();
     let mut previous = '_';
@@ -366,7 +366,7 @@ pub(super) fn number(ports: &mut [PortSpec], cx: &mut Lowering) {
     }
 }
 
-/// The first index that none of the ports has, which are sorted by index.
+/// Returns the first index that no port has. The ports are sorted by index.
 fn free_index(tag: &[&PortSpec]) -> Option<u32> {
     let mut free = 0;
     for port in tag {
@@ -388,7 +388,7 @@ fn given_twice(first: &PortSpec, second: &PortSpec, free: Option<u32>) -> Diagno
     };
     let free = format!("{name}:{free}:{}", second.name);
     let advice = format!("give it the next free index: `{free}`");
-    // Joined or escaped literals are left to a person.
+    // Joined or escaped literals are left to the user.
     let is_verbatim = [
         format!("{name}:{}", second.name),
         format!("{name}:{index}:{}", second.name),
@@ -410,7 +410,7 @@ fn gap(port: &PortSpec, missing: u32) -> Diagnostic {
     )
     .label(format!("index {missing} is missing"))
     .hint(format!(
-        "the indexes of a tag begin at 0 and leave none out: is this `{tag}:{missing}:{}`?",
+        "the indexes of a tag begin at 0 and have no gaps: is this `{tag}:{missing}:{}`?",
         port.name
     ))
 }

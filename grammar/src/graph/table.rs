@@ -1,9 +1,10 @@
-//! The field table: declares a message's struct and the lowering of its fields in one place.
+//! The field table, which declares a message's struct and the lowering of its fields in one place.
 //!
 //! `message!` takes a struct whose fields are preceded by their names in the file. The type of a
-//! field says all the rest: `Option` is a singular field (twice is an error), `Vec` a repeated one
-//! (lists are joined in), and what is inside implements [`Read`]: `Spanned<String>`, a port,
-//! options, another message. A table so written cannot lack a field that its struct has.
+//! field decides the rest. `Option` is a singular field, and a second value is an error. `Vec` is a
+//! repeated field, into which lists are flattened. The inner type implements [`Read`]:
+//! `Spanned<String>`, a port, options, another message. The table always covers all fields of its
+//! struct.
 
 use crate::ast::{Field, Message, NameKind, Value, ValueKind};
 use crate::codes::fields;
@@ -23,7 +24,7 @@ impl Lowering {
         self.diagnostics.push(diagnostic);
     }
 
-    /// Reports the mismatch and gives nothing.
+    /// Reports a mismatch and returns `None`.
     pub(crate) fn accept<T>(
         &mut self,
         read: Result<T, Mismatch>,
@@ -41,39 +42,39 @@ impl Lowering {
 
 /// A value that a field can hold.
 pub(crate) trait Read: Sized {
-    /// Reads `value`, one of the values of `field`; reports and gives nothing if it is no such
-    /// value.
+    /// Reads `value`, one of the values of `field`. If the value is wrong, reports it and returns
+    /// `None`.
     fn read(value: &Value, field: &Field, cx: &mut Lowering) -> Option<Self>;
 
-    /// Where it was written.
+    /// Returns the location in the file.
     fn place(&self) -> Span;
 
-    /// The value as a file would give it, without places.
+    /// Returns the value as it is written in a file, without locations.
     fn to_value(&self) -> ValueKind;
 
-    /// Whether nothing inside of it was refused.
+    /// Returns `true` if nothing inside was refused.
     fn is_whole(&self) -> bool {
         true
     }
 }
 
-/// What became of the values of one occurrence of a field.
+/// The outcome of reading one occurrence of a field.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// All of them were read.
+    /// All values were read completely.
     Whole,
-    /// All of them were read, but something inside of one was refused.
+    /// All values were read, but a part of one was refused.
     Partly,
-    /// A value was refused.
+    /// At least one value was refused.
     Refused,
 }
 
 /// A field of a struct, singular or repeated.
 pub(crate) trait Slot {
-    /// Takes the values of one occurrence.
+    /// Reads the values of one occurrence.
     fn take(&mut self, field: &Field, cx: &mut Lowering) -> Taken;
 
-    /// Adds the values as fields of that name.
+    /// Appends the values as fields of that name.
     fn put(&self, name: &str, fields: &mut Vec<Field>);
 }
 
@@ -147,7 +148,7 @@ impl<T: Read> Read for Box<T> {
     }
 }
 
-/// The diagnostic for a second occurrence of a singular field.
+/// Reports a second occurrence of a singular field.
 pub(crate) fn duplicate(field: &Field, first: Span) -> Diagnostic {
     let name = field.name.as_str();
     Diagnostic::error(
@@ -159,7 +160,7 @@ pub(crate) fn duplicate(field: &Field, first: Span) -> Diagnostic {
     .also(first, "first given here")
 }
 
-/// The diagnostic for a field that a message does not have.
+/// Reports a field that a message does not have.
 pub(crate) fn unknown<'a>(
     field: &Field,
     message: &str,
@@ -185,44 +186,44 @@ pub(crate) fn unknown<'a>(
 
 /// A message that is lowered field by field.
 pub(crate) trait Table: Default {
-    /// The message's name for people.
+    /// Name of the message in diagnostics.
     const NAME: &'static str;
-    /// The names of its fields.
+    /// Names of its fields in the order of the schema.
     const FIELDS: &'static [&'static str];
-    /// Deprecated fields, each with what to do instead.
+    /// Deprecated fields, each with the advice for its replacement.
     const DEPRECATED: &'static [(&'static str, &'static str)];
 
-    /// The name of a field as the table has it, and its slot.
+    /// Returns the name and the slot of a field.
     fn slot(&mut self, name: &str) -> Option<(&'static str, &mut dyn Slot)>;
-    /// Looks at the message as a whole, when all fields are in.
+    /// Checks the message as a whole, after all fields have been read.
     fn finish(&mut self, cx: &mut Lowering);
-    /// Says where the message stands and what in it was refused.
+    /// Sets the locations of the message and its refused fields.
     fn set_place(&mut self, span: Span, head: Span, refused: Refused);
 }
 
-/// The fields of a message of which something was refused, and reported: what seems to be missing
-/// may have been there.
+/// The fields of a message that were refused and reported. A field that seems to be missing may be
+/// among them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
     fields: Vec<&'static str>,
-    /// Something was refused that may have been any field.
+    /// Set if a refused part may have been any field.
     any: bool,
-    /// Something was refused inside of a field's message, which says more about it.
+    /// Set if a part inside a field's message was refused, which has its own record.
     inside: bool,
 }
 
 impl Refused {
-    /// Tells whether something that was refused may have been a value of this field.
+    /// Returns `true` if a refused part may have been a value of this field.
     pub fn may_be(&self, field: &str) -> bool {
         self.any || self.fields.contains(&field)
     }
 
-    /// Tells whether nothing was refused, here and in the messages inside.
+    /// Returns `true` if nothing was refused, here and in inner messages.
     pub fn is_empty(&self) -> bool {
         !self.any && !self.inside && self.fields.is_empty()
     }
 
-    /// Notes that something was refused in a place that says more about it.
+    /// Records that a part of an inner message was refused.
     pub(crate) fn inside(&mut self) {
         self.inside = true;
     }
@@ -234,8 +235,7 @@ impl Refused {
     }
 }
 
-/// Lowers the fields of `message`; `head` is what a diagnostic about the message as a whole points
-/// to.
+/// Lowers the fields of `message`. `head` is the location of diagnostics about the whole message.
 pub(crate) fn lower<T: Table>(message: &Message, head: Span, cx: &mut Lowering) -> T {
     let mut lowered = T::default();
     let mut refused = Refused {
@@ -286,13 +286,13 @@ macro_rules! message {
         #[derive(Clone, Debug, PartialEq)]
         pub struct $message {
             $( $(#[$field_attribute])* pub $field: $type, )*
-            /// All of the message, delimiters included.
+            /// Location of the message, delimiters included.
             pub span: $crate::span::Span,
-            /// What to point to when speaking of the message as a whole: the name of the field that
-            /// it is the value of.
+            /// Location for diagnostics about the message as a whole: the name of the field with
+            /// this message.
             pub head: $crate::span::Span,
-            /// What in the message was refused, and reported: what seems to be missing may be
-            /// there.
+            /// Parts that were refused and reported. A field that seems to be missing may be among
+            /// them.
             pub refused: $crate::graph::Refused,
         }
 
@@ -308,8 +308,8 @@ macro_rules! message {
         }
 
         impl $message {
-            /// The message as a tree without places, its fields in the order of the schema: what
-            /// [`print`](crate::fmt::print) writes.
+            /// Returns the message as a tree without locations, with fields in the order of the
+            /// schema, as [`print`](crate::fmt::print) writes it.
             pub fn to_message(&self) -> $crate::ast::Message {
                 let mut message = $crate::ast::Message::empty();
                 $( $crate::graph::table::Slot::put(&self.$field, $field_name, &mut message.fields); )*
@@ -361,7 +361,7 @@ macro_rules! message {
 }
 pub(crate) use message;
 
-/// The message that is `value`; reports anything else.
+/// Returns the message in `value`, and reports anything else.
 pub(crate) fn message_of<'a>(
     value: &'a Value,
     field: &Field,

@@ -1,4 +1,4 @@
-//! Files that are no graphs: images, logs, programs, JSON. They get one diagnostic that says so,
+//! Files of other kinds: images, logs, programs, JSON. They get one diagnostic about their kind
 //! instead of one for each line.
 
 use crate::ast::{Field, File, ValueKind};
@@ -7,7 +7,7 @@ use crate::diag::Diagnostic;
 use crate::graph;
 use crate::suggest;
 
-/// What begins like this is no text, whatever follows.
+/// First bytes of files that are not text.
 const SIGNATURES: &[(&[u8], &str)] = &[
     (b"\x89PNG", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
@@ -23,10 +23,10 @@ const SIGNATURES: &[(&[u8], &str)] = &[
 
 const UTF_16: &str = "UTF-16 text";
 
-/// How much of a file tells whether it is UTF-16.
+/// Number of bytes that are examined for UTF-16.
 const SAMPLE: usize = 512;
 
-/// What bytes are, where they are known to be no UTF-8 text.
+/// Returns the kind of a file whose bytes are certainly not UTF-8 text.
 pub(crate) fn kind_of(bytes: &[u8]) -> Option<&'static str> {
     let signature = SIGNATURES
         .iter()
@@ -62,12 +62,12 @@ pub(crate) fn is_of_kind(kind: &str, place: crate::Span) -> Diagnostic {
     }
 }
 
-/// How many mistakes outside of a graph's fields there may be for each of these fields. Far more
-/// than people make, and far fewer than a text of another kind has.
+/// Maximum number of mistakes outside a graph's fields for each of these fields. Far more than
+/// people make, and far fewer than a text of another kind contains.
 const MAX_FOR_EACH: usize = 3;
 
-/// The one diagnostic of a text that is no graph, given what was found in it; none where it may be
-/// meant to be one.
+/// Makes the single diagnostic of a text that is not a graph, from the mistakes found in it.
+/// Returns `None` if the text may be meant as a graph.
 pub(crate) fn recognize(text: &str, tree: &File, found: &[Diagnostic]) -> Option<Diagnostic> {
     if found.iter().any(|it| it.code == &syntax::TOO_DEEP) {
         return None;
@@ -80,14 +80,14 @@ pub(crate) fn recognize(text: &str, tree: &File, found: &[Diagnostic]) -> Option
         .collect();
     let outside = |diagnostic: &&Diagnostic| {
         let at = diagnostic.primary.span.start;
-        // Fields stand in the order of the file.
+        // The fields are in the order of the file.
         let before = known.partition_point(|field| field.span.start <= at);
         let inside = before
             .checked_sub(1)
             .is_some_and(|last| at < known[last].span.end.max(known[last].span.start + 1));
         let code = diagnostic.code;
-        // Unknown but valid fields say less than a syntax error, and a comment may be of another
-        // language.
+        // Unknown but valid fields say less than a syntax error. A comment of another language says
+        // nothing.
         let counts = known.is_empty() || syntax::ALL.contains(&code);
         diagnostic.is_error() && !inside && counts && code != &syntax::FOREIGN_COMMENT
     };
@@ -115,11 +115,12 @@ pub(crate) fn recognize(text: &str, tree: &File, found: &[Diagnostic]) -> Option
         )
     };
     let diagnostic = Diagnostic::error(&fields::NOT_A_GRAPH, first.primary.span, message);
-    let diagnostic = diagnostic.label("here is the first thing that a graph does not have");
+    let diagnostic = diagnostic.label("the first text that is not part of a graph");
     Some(diagnostic.hint(hint))
 }
 
-/// Whether a field is one that graphs have, or has a name like one, with a value of the right kind.
+/// Returns `true` if a field has the name of a graph's field, or nearly so, and a value of the
+/// right kind.
 fn is_of_graph(field: &Field) -> bool {
     let Some(name) = field.name.as_plain() else {
         return false;

@@ -1,8 +1,9 @@
-//! Text to tree: the grammar in `text_format.pest`, and the entry points of the crate.
+//! Parsing of text to a tree with the grammar in `text_format.pest`, and the entry points of the
+//! crate.
 //!
-//! Parsing never fails as a whole and never panics: for any text, it returns a tree of the readable
-//! parts and a list of errors. It takes linear time, and stack for at most
-//! [`MAX_DEPTH`] nested messages.
+//! Parsing never fails as a whole and never panics. For any text, it returns a tree of the readable
+//! parts and a list of errors. It takes linear time, and stack for at most [`MAX_DEPTH`] nested
+//! messages.
 
 pub(crate) mod foreign;
 
@@ -23,14 +24,14 @@ use crate::tree::Reader;
 
 pub use crate::text_format::MAX_DEPTH;
 
-/// Parses a file of the source map and reports all of its syntax errors.
+/// Parses a file of the source map and reports its syntax errors.
 pub fn parse(sources: &SourceMap, file: FileId) -> (File, Vec<Diagnostic>) {
     let (tree, mut diagnostics) = parse_all(sources, file);
     diag::truncate(&mut diagnostics);
     (tree, diagnostics)
 }
 
-/// Parses a file like [`parse`], but gives also the diagnostics that are too many to be listed.
+/// Parses a file like [`parse`], but also returns diagnostics beyond the listed maximum.
 pub(crate) fn parse_all(sources: &SourceMap, file: FileId) -> (File, Vec<Diagnostic>) {
     let text = sources.text(file);
     let whole = Span::new(file, 0..text.len().min(SourceMap::MAX_FILE_BYTES));
@@ -53,7 +54,7 @@ pub(crate) fn parse_all(sources: &SourceMap, file: FileId) -> (File, Vec<Diagnos
     if text.len() > SourceMap::MAX_FILE_BYTES {
         let limit = SourceMap::MAX_FILE_BYTES >> 20;
         let message = format!(
-            "the file has {} MiB: more than the {limit} MiB that are read",
+            "the file has {} MiB, more than the maximum of {limit} MiB",
             text.len() >> 20
         );
         return nothing(Diagnostic::error(
@@ -75,8 +76,8 @@ pub(crate) fn parse_all(sources: &SourceMap, file: FileId) -> (File, Vec<Diagnos
             let diagnostics = merge(sources, matched.diagnostics, found);
             (tree, diagnostics)
         }
-        // The rules for damaged texts match every text whose delimiters match; should one not, the
-        // user sees where.
+        // The rules for damaged texts match every text with matching delimiters. If one does not
+        // match, the user sees the location.
         Err(error) => {
             let at = match error.location {
                 InputLocation::Pos(at) | InputLocation::Span((at, _)) => at.min(text.len()),
@@ -90,7 +91,7 @@ pub(crate) fn parse_all(sources: &SourceMap, file: FileId) -> (File, Vec<Diagnos
     }
 }
 
-/// Makes the tree of what the grammar has matched.
+/// Makes the tree from the matches of the grammar.
 fn read(
     file: FileId,
     text: &str,
@@ -121,8 +122,8 @@ fn read(
     (tree, reader.diagnostics.into_vec())
 }
 
-/// Adds what the reader found to the delimiters without a counterpart, except on lines where a
-/// delimiter is the cause already.
+/// Adds the reader's diagnostics to those about delimiters, except on lines where a delimiter is
+/// already the cause.
 fn merge(
     sources: &SourceMap,
     mut diagnostics: Vec<Diagnostic>,
@@ -146,18 +147,18 @@ fn merge(
     diagnostics
 }
 
-/// What has become of a graph file.
+/// The result of reading a graph file.
 #[derive(Clone, Debug)]
 pub struct ParsedGraph {
-    /// The graph, as far as it could be read: there may be errors beside it, which later phases can
-    /// add theirs to. None where nothing could be relied on.
+    /// Graph, as far as it could be read. There may be errors, to which later phases can add
+    /// theirs. `None` if nothing could be relied on.
     pub graph: Option<GraphConfig>,
-    /// Errors and warnings, in the order of the file.
+    /// Errors and warnings in the order of the file.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl ParsedGraph {
-    /// The graph with its warnings, or all diagnostics if one of them is an error.
+    /// Returns the graph with its warnings, or all diagnostics if one of them is an error.
     pub fn into_result(self) -> Result<(GraphConfig, Vec<Diagnostic>), Vec<Diagnostic>> {
         match self.graph {
             Some(graph) if !diag::has_errors(&self.diagnostics) => Ok((graph, self.diagnostics)),
@@ -168,7 +169,7 @@ impl ParsedGraph {
 
 /// Adds a graph file to the source map, parses it and lowers it.
 ///
-/// The contents are text, or bytes as they were read; bytes that are no UTF-8 are reported.
+/// The contents are text or bytes. Bytes that are not UTF-8 are reported.
 pub fn parse_graph(
     sources: &mut SourceMap,
     name: impl Into<String>,
@@ -188,7 +189,7 @@ pub fn parse_graph(
     if diag::has_errors(&diagnostics)
         && let Some(graph) = &mut graph
     {
-        // A value without its colon is read all the same, but a file with a mistake makes no plan.
+        // A value without its colon is read, but a file with a mistake leads to no plan.
         graph.refused.inside();
     }
     diagnostics.extend(found);
@@ -203,7 +204,7 @@ pub fn parse_graph(
     ParsedGraph { graph, diagnostics }
 }
 
-/// Adds a file by its bytes; what is no UTF-8 is shown as U+FFFD and reported.
+/// Adds a file by its bytes. Bytes that are not UTF-8 are shown as U+FFFD and reported.
 pub(crate) fn add(
     sources: &mut SourceMap,
     name: impl Into<String>,
@@ -211,7 +212,7 @@ pub(crate) fn add(
 ) -> Result<FileId, Box<Diagnostic>> {
     let contents = contents.into();
     if let Some(kind) = foreign::kind_of(&contents) {
-        // Nobody wants to see a line of it.
+        // Its lines would not help anybody.
         let file = sources.add(name, "");
         return Err(Box::new(foreign::is_of_kind(kind, Span::new(file, 0..0))));
     }
@@ -224,7 +225,7 @@ pub(crate) fn add(
     let file = sources.add(name, String::from_utf8_lossy(error.as_bytes()));
     let span = Span::new(file, at..at + char::REPLACEMENT_CHARACTER.len_utf8());
     let diagnostic = Diagnostic::error(&syntax::UNUSABLE_FILE, span, "the file is not UTF-8 text")
-        .label(format!("byte 0x{byte:02x} begins no character"))
+        .label(format!("byte 0x{byte:02x} does not begin a character"))
         .hint("save the file as UTF-8");
     Err(Box::new(diagnostic))
 }

@@ -1,7 +1,7 @@
-//! Builds the tree from the matches of the grammar, and reports what no valid text has.
+//! Construction of the tree from the matches of the grammar, with reports of invalid text.
 //!
-//! The rules for valid and for damaged texts give the same parts in the same order, so one reader
-//! serves both.
+//! The rules for valid and for damaged texts produce the same parts in the same order, so one
+//! reader serves both.
 
 mod name;
 mod stray;
@@ -20,19 +20,19 @@ use crate::text_format::Rule;
 /// Reads the pairs of one file.
 pub(crate) struct Reader<'t> {
     file: FileId,
-    /// The file's text, which may be shorter than the text that was matched.
+    /// Text of the file, which may be shorter than the matched text.
     text: &'t str,
     pub(crate) diagnostics: Findings,
 }
 
-/// What the previous entry of a message was, for what may follow it.
+/// The previous entry of a message, which decides what may follow.
 #[derive(Copy, Clone, PartialEq)]
 enum Previous {
     Nothing,
     Field,
-    /// A field that has its separator.
+    /// A field with its separator.
     Separated,
-    /// Something that was reported; what follows it is probably a consequence.
+    /// A reported mistake; the text after it is probably a consequence.
     Stray,
 }
 
@@ -45,7 +45,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The span of a range of the text that was matched, as far as it is in the file.
+    /// Returns the span of a range of the matched text, as far as it is in the file.
     fn span(&self, range: Range<usize>) -> Span {
         let end = self.text.len();
         Span::new(self.file, range.start.min(end)..range.end.min(end))
@@ -116,8 +116,8 @@ impl<'t> Reader<'t> {
         );
     }
 
-    /// Reads a field; `stray` is where something unreadable begins directly after it. None if its
-    /// name is no name and has been reported.
+    /// Reads a field. `stray` is the start of unreadable text directly after it. Returns `None` if
+    /// its name is invalid, which has been reported.
     fn field(&mut self, pair: Pair<'_, Rule>, stray: Option<usize>) -> Option<Field> {
         let (mut name, mut colon, mut value) = (None, None, None);
         for inner in pair.into_inner() {
@@ -144,7 +144,7 @@ impl<'t> Reader<'t> {
         }
         let value = value.unwrap_or_else(|| {
             let end = colon.map_or(name.span.end, |colon| colon.end) as usize;
-            // What follows on the line is meant to be the value, and is reported instead.
+            // The rest of the line is meant to be the value and is reported instead.
             if stray.is_none_or(|stray| self.text[end..stray].contains('\n')) {
                 self.missing_value(&name, colon);
             }
@@ -185,7 +185,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Tells whether a colon must stand before the value.
+/// Returns `true` if a colon must precede the value.
 fn needs_colon(value: &ValueKind) -> bool {
     match value {
         ValueKind::Message(_) => false,

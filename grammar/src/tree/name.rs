@@ -31,7 +31,7 @@ impl Reader<'_> {
         Name { span, kind }
     }
 
-    /// Reports what is no name of an extension or message type.
+    /// Reports text that is not the name of an extension or message type.
     pub(super) fn damaged_bracketed(&mut self, pair: Pair<'_, Rule>) -> Option<Name> {
         let span = self.span_of(&pair);
         let mut text = String::new();
@@ -54,7 +54,7 @@ impl Reader<'_> {
 
     fn bad_name(&mut self, whole: Span, place: Span, why: &str) {
         let message = format!(
-            "`{}` is no name of an extension or message type",
+            "`{}` is not the name of an extension or message type",
             self.slice(whole)
         );
         self.report(
@@ -65,14 +65,14 @@ impl Reader<'_> {
     }
 }
 
-/// The text without space and comments.
+/// Returns the text without spaces and comments.
 fn compact(text: &str) -> String {
     let lines = text.lines();
     let code = lines.map(|line| line.split_once('#').map_or(line, |(code, _)| code));
     code.flat_map(str::split_whitespace).collect()
 }
 
-/// What is wrong with a name in brackets.
+/// Finds the mistake in a name in brackets.
 fn why_no_name(text: &str) -> &'static str {
     let Some((prefix, _)) = text.rsplit_once('/') else {
         return match text {
@@ -84,7 +84,7 @@ fn why_no_name(text: &str) -> &'static str {
         let hex = after.as_bytes().get(..2);
         hex.is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit))
     };
-    // Written without the spaces, `//` and `/*` would be read as comments of other languages.
+    // Without the spaces, `//` and `/*` would be read as comments of other languages.
     let is_comment = |part: &str| part.is_empty() || part.starts_with('*');
     if prefix.is_empty() {
         "no URL prefix before the `/`"

@@ -1,4 +1,4 @@
-//! Text that fits nowhere in a message: reported as what was probably meant.
+//! Text that fits nowhere in a message, reported according to its probable meaning.
 
 use pest::iterators::Pair;
 
@@ -10,7 +10,8 @@ use crate::span::Span;
 use crate::text_format::Rule;
 
 impl Reader<'_> {
-    /// Reports what is no field and no separator; `answered` is the field that it follows directly.
+    /// Reports text that is neither a field nor a separator. `answered` is the field directly
+    /// before it.
     pub(super) fn stray(&mut self, pair: Pair<'_, Rule>, mut answered: Option<&mut Field>) {
         let mut after_junk = false;
         for inner in pair.into_inner() {
@@ -43,20 +44,20 @@ impl Reader<'_> {
             Diagnostic::error(
                 &syntax::FOREIGN_COMMENT,
                 span,
-                "this is no comment in a graph file",
+                "this is not a comment in a graph file",
             )
             .label("comments begin with `#`"),
         );
     }
 
-    /// The span without the whitespace at its end.
+    /// Returns the span without the whitespace at its end.
     pub(super) fn trimmed(&self, pair: &Pair<'_, Rule>) -> Span {
         let span = self.span_of(pair);
         self.part(span, 0..self.slice(span).trim_end().len())
     }
 
-    /// What is wrong with unreadable text; `answered` is the field before it, which may have been
-    /// meant to take it.
+    /// Makes the diagnostic for unreadable text. `answered` is the field before it, whose value the
+    /// text may be.
     fn unexpected(&self, span: Span, answered: Option<&Field>) -> Diagnostic {
         let text = self.slice(span);
         let shown = first_word(text);
@@ -82,7 +83,7 @@ impl Reader<'_> {
                 if text.starts_with(is_curly) {
                     diagnostic.hint("write strings in straight quotes: `\"..\"`")
                 } else if text.len() == shown.len() && !text.contains(['"', '\'', '\\']) {
-                    diagnostic.fix("strings stand in quotes", place, format!("\"{shown}\""))
+                    diagnostic.fix("write strings in quotes", place, format!("\"{shown}\""))
                 } else {
                     diagnostic
                 }
@@ -93,11 +94,11 @@ impl Reader<'_> {
                 let diagnostic = Diagnostic::error(
                     &syntax::UNEXPECTED_TEXT,
                     whole,
-                    format!("`{written}` is no word"),
+                    format!("`{written}` is not a word"),
                 )
                 .label("words are letters, digits and `_`");
                 if text.len() == shown.len() && !written.contains(['"', '\'', '\\']) {
-                    diagnostic.fix("strings stand in quotes", whole, format!("\"{written}\""))
+                    diagnostic.fix("write strings in quotes", whole, format!("\"{written}\""))
                 } else {
                     diagnostic
                 }
@@ -123,13 +124,13 @@ impl Reader<'_> {
     }
 }
 
-/// Tells whether a field has no value at all.
+/// Returns `true` if a field has no value at all.
 fn is_missing(value: &Value) -> bool {
     value.value == ValueKind::Invalid && value.span.is_empty()
 }
 
-/// Tells whether what is at `span` is glued to the field's value, a word: `word.word` is one value
-/// that lacks its quotes.
+/// Returns `true` if the text at `span` directly follows the field's value, a word. `word.word` is
+/// one value without its quotes.
 fn continues(field: &Field, span: Span) -> bool {
     let is_word = matches!(
         field.value.value,
@@ -141,7 +142,7 @@ fn continues(field: &Field, span: Span) -> bool {
     is_word && field.value.span.end == span.start
 }
 
-/// The beginning of unreadable text, short enough for a headline.
+/// Returns the beginning of unreadable text, short enough for a headline.
 pub(super) fn first_word(text: &str) -> &str {
     let end = text
         .char_indices()

@@ -12,7 +12,7 @@ use crate::span::Span;
 use crate::text_format::Rule;
 
 impl Reader<'_> {
-    /// Reads a value.
+    /// Reads a value of any kind.
     pub(super) fn value(&mut self, pair: Pair<'_, Rule>) -> Value {
         match pair.as_rule() {
             Rule::message | Rule::damaged_message => self.message(pair),
@@ -28,8 +28,7 @@ impl Reader<'_> {
         let mut message = Message::empty();
         let (start, end) = (pair.as_span().start(), pair.as_span().end());
         message.span = self.span(start..end);
-        // Where the end of the file left the message open, its closing delimiter is beyond the
-        // text.
+        // If the file ends inside the message, its closing delimiter is beyond the text.
         message.delimiters = Some((self.span(start..start + 1), self.span(end - 1..end)));
         self.fields(pair.into_inner(), &mut message);
         let span = message.span;
@@ -46,7 +45,7 @@ impl Reader<'_> {
     fn damaged_list(&mut self, pair: Pair<'_, Rule>) -> Value {
         let span = self.span_of(&pair);
         let mut values = Vec::new();
-        // The last comma without a value after it, and whether a value may come.
+        // The last comma without a value after it, and whether a value may follow.
         let mut comma: Option<Span> = None;
         let mut free = true;
         let mut sound = true;
@@ -107,7 +106,7 @@ impl Reader<'_> {
         self.report(Diagnostic::error(&syntax::BAD_LIST, span, message).label(label));
     }
 
-    /// Reads adjacent string literals.
+    /// Reads adjacent string literals as one string.
     fn string(&mut self, pair: Pair<'_, Rule>) -> Value {
         let mut string = StringValue {
             bytes: Vec::new(),
@@ -140,7 +139,7 @@ impl Reader<'_> {
         Value::new(kind, whole.unwrap_or(Span::NONE))
     }
 
-    /// Adds one string literal; false if it has invalid escapes, which are reported.
+    /// Adds one string literal. Returns `false` if it has invalid escapes, which are reported.
     fn piece(&mut self, pair: Pair<'_, Rule>, span: Span, string: &mut StringValue) -> bool {
         let first = string.bytes.len();
         let parts = pair.into_inner();

@@ -191,7 +191,7 @@ fn a_string_that_is_no_text() {
          --> graph.pbtxt:1:20
           |
         1 | node { calculator: "caf\xe9" }
-          |                    ^^^^^^^^^ its escapes produce bytes that are no text
+          |                    ^^^^^^^^^ its escapes produce bytes that are not text
         "#
     );
 }
@@ -278,7 +278,7 @@ fn options_in_the_wrong_form() {
         5 |   node_options { x: 1 }
           |                  ^ unknown field
           |
-          = help: option fields stand in the message of their type: `[type.googleapis.com/mediapipe.X] { .. }`
+          = help: write option fields in the message of their type: `[type.googleapis.com/mediapipe.X] { .. }`
 
         error[GM0201]: `Node` has no field `options_value`
          --> graph.pbtxt:6:3

@@ -89,7 +89,7 @@ fn a_long_line_is_not_shown_whole() {
         1 | aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" colour: 3
           |                                                             ^^^^^^ unknown field
           |
-          = note: at graph.pbtxt:1:1018, of which line only a part is shown
+          = note: at graph.pbtxt:1:1018; only a part of the line is shown
         "#
     );
 }

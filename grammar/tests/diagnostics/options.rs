@@ -170,7 +170,7 @@ fn a_quoted_word_of_an_enum() {
     check_options!(
         r#"      device: "CPU""#,
         @r#"
-        error[GM0203]: words of an enum stand without quotes
+        error[GM0203]: enum values are written without quotes
          --> graph.pbtxt:5:15
           |
         5 |       device: "CPU"

@@ -155,7 +155,7 @@ fn a_gap_in_the_indexes() {
         4 |   input_stream: "DATA:2:b"
           |                  ^^^^^^^^ index 1 is missing
           |
-          = help: the indexes of a tag begin at 0 and leave none out: is this `DATA:1:b`?
+          = help: the indexes of a tag begin at 0 and have no gaps: is this `DATA:1:b`?
         "#
     );
 }

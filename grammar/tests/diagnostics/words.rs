@@ -53,7 +53,7 @@ fn unknown_escapes() {
          --> graph.pbtxt:3:12
           |
         3 |   name: "C:\models\x"
-          |            ^^ `\m` is no escape sequence
+          |            ^^ `\m` is not an escape sequence
           |
         help: write a backslash itself as `\\`
           |
@@ -129,7 +129,7 @@ fn malformed_names_in_brackets() {
 }
 "#,
         @r#"
-        error[GM0113]: `[m..ext]` is no name of an extension or message type
+        error[GM0113]: `[m..ext]` is not the name of an extension or message type
          --> graph.pbtxt:3:13
           |
         3 |   options { [m..ext] { } }
@@ -137,7 +137,7 @@ fn malformed_names_in_brackets() {
           |
           = help: write `[package.Type.ext]` or `[type.googleapis.com/package.Type]`
 
-        error[GM0113]: `[type.googleapis.com/]` is no name of an extension or message type
+        error[GM0113]: `[type.googleapis.com/]` is not the name of an extension or message type
          --> graph.pbtxt:4:18
           |
         4 |   node_options { [type.googleapis.com/] { } }
@@ -145,7 +145,7 @@ fn malformed_names_in_brackets() {
           |
           = help: write `[package.Type.ext]` or `[type.googleapis.com/package.Type]`
 
-        error[GM0113]: `[type.googleapis.com/m.A B]` is no name of an extension or message type
+        error[GM0113]: `[type.googleapis.com/m.A B]` is not the name of an extension or message type
          --> graph.pbtxt:5:42
           |
         5 |   node_options { [type.googleapis.com/m.A B] { } }
@@ -153,7 +153,7 @@ fn malformed_names_in_brackets() {
           |
           = help: write `[package.Type.ext]` or `[type.googleapis.com/package.Type]`
 
-        error[GM0113]: `[type.googleapis.com/ /m.A]` is no name of an extension or message type
+        error[GM0113]: `[type.googleapis.com/ /m.A]` is not the name of an extension or message type
          --> graph.pbtxt:6:18
           |
         6 |   node_options { [type.googleapis.com/ /m.A] { } }
@@ -161,7 +161,7 @@ fn malformed_names_in_brackets() {
           |
           = help: write `[package.Type.ext]` or `[type.googleapis.com/package.Type]`
 
-        error[GM0113]: `[type.googleapis.com/ *c/m.A]` is no name of an extension or message type
+        error[GM0113]: `[type.googleapis.com/ *c/m.A]` is not the name of an extension or message type
          --> graph.pbtxt:7:18
           |
         7 |   node_options { [type.googleapis.com/ *c/m.A] { } }
@@ -180,13 +180,13 @@ input_stream: "in" /* of
  the { graph */
 "#,
         @r#"
-        error[GM0114]: this is no comment in a graph file
+        error[GM0114]: this is not a comment in a graph file
          --> graph.pbtxt:1:1
           |
         1 | // the input
           | ^^^^^^^^^^^^ comments begin with `#`
 
-        error[GM0114]: this is no comment in a graph file
+        error[GM0114]: this is not a comment in a graph file
          --> graph.pbtxt:2:20
           |
         2 |   input_stream: "in" /* of
@@ -231,7 +231,7 @@ fn a_path_without_quotes() {
         3 |   options { [m.A.ext] { models_path: ./models/llama.gguf } }
           |                                      ^^^^^^^^^^^^^^^^^^^ expected a value
           |
-        help: strings stand in quotes
+        help: write strings in quotes
           |
         3 -   options { [m.A.ext] { models_path: ./models/llama.gguf } }
         3 +   options { [m.A.ext] { models_path: "./models/llama.gguf" } }
@@ -248,13 +248,13 @@ fn a_word_with_dots_without_quotes() {
 }
 "#,
         @r#"
-        error[GM0101]: `my.PassThroughCalculator` is no word
+        error[GM0101]: `my.PassThroughCalculator` is not a word
          --> graph.pbtxt:2:15
           |
         2 |   calculator: my.PassThroughCalculator
           |               ^^^^^^^^^^^^^^^^^^^^^^^^ words are letters, digits and `_`
           |
-        help: strings stand in quotes
+        help: write strings in quotes
           |
         2 -   calculator: my.PassThroughCalculator
         2 +   calculator: "my.PassThroughCalculator"
@@ -273,7 +273,7 @@ fn nesting_without_end() {
         1 | ode { node { node { node { node { node { node { node { node { node { node { node { node { node { node { node { node { no
           |                                                             ^ one too many
           |
-          = note: at graph.pbtxt:1:706, of which line only a part is shown
+          = note: at graph.pbtxt:1:706; only a part of the line is shown
         "#
     );
 }

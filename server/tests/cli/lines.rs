@@ -24,7 +24,7 @@ fn a_line_that_cannot_be_sent_is_named() {
     fs::write(&graph, pass("in")).expect("writable");
     let packet = |at: u32| format!("{{\"stream\": \"in\", \"timestamp\": {at}, \"value\": 1}}");
     for (second, said) in [
-        (packet(4), "in:3: timestamps of stream `in` have to ascend"),
+        (packet(4), "in:3: timestamps of stream `in` must ascend"),
         (
             format!("{{\"close\": \"in\"}}\n{}", packet(9)),
             "in:4: a packet was sent to the closed stream `in`",

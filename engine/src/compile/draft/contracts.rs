@@ -1,5 +1,6 @@
-//! Contracts: each node's calculator is looked up, reads its options and declares its ports, and
-//! the ports that the graph connects are compared with those.
+//! Contracts: finds each node's calculator, reads its options, lets it declare its ports, and
+//! compares the
+//! declarations with the connected ports.
 
 use graphmill_grammar::{Diagnostic, Node, OptionsMessage, PortSpec as Port, Span, suggest};
 
@@ -12,7 +13,7 @@ use crate::{
 
 use super::{Draft, DraftNode, ports};
 
-/// Nodes, graph inputs and the ports of a node are numbered with 16 bits.
+/// Maximum number of nodes, of graph inputs, and of ports of a node: all are numbered with 16 bits.
 pub(crate) const MOST: usize = u16::MAX as usize - 1;
 
 pub(crate) fn resolve(draft: &mut Draft<'_>) {
@@ -55,16 +56,16 @@ pub(crate) fn resolve(draft: &mut Draft<'_>) {
             Err(diagnostics) => found.extend(diagnostics),
         }
     }
-    // Options that could not be read have been reported by the grammar.
+    // Unreadable options have been reported by the grammar.
     draft.incomplete |= draft.nodes.iter().any(|node| node.factory.is_none());
     draft.diagnostics.extend(found);
 }
 
 fn too_large(draft: &Draft<'_>) -> Option<Diagnostic> {
     let refuse = |span: Span, what: &str, count: usize| {
-        let message = format!("{count} {what} are too many");
+        let message = format!("too many {what}: {count}");
         Diagnostic::error(&calculators::TOO_LARGE, span, message)
-            .label(format!("there can be {MOST} {what}"))
+            .label(format!("expected at most {MOST}"))
     };
     let graph = draft.graph;
     if draft.nodes.len() > MOST {
@@ -120,8 +121,8 @@ fn unknown<'a>(node: &DraftNode, names: impl Iterator<Item = &'a str>) -> Diagno
     }
 }
 
-/// The registered name that is nearest to `name`. All names end alike, so what they begin with
-/// decides whether they are near at all.
+/// Returns the registered name that is nearest to `name`. All names end alike, so only names with
+/// the same first three letters count.
 fn nearest_name<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let begins_alike = |other: &&str| {
         other
@@ -134,7 +135,7 @@ fn nearest_name<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<
     suggest::nearest(name, names.filter(begins_alike))
 }
 
-/// The message with the calculator's options; any other is refused.
+/// Returns the message with the calculator's options, and reports other messages.
 pub(crate) fn options(
     node: &Node,
     calculator: &str,
@@ -154,7 +155,7 @@ pub(crate) fn options(
                 .iter()
                 .any(|name| short(name) == message.short_name());
         if taken {
-            // Of the same options in both forms, the extension comes first and counts.
+            // If both forms have the same type, the extension comes first and wins.
             chosen.get_or_insert_with(|| message.clone());
         } else {
             let mut names: Vec<&str> = option_names.to_vec();

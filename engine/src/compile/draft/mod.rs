@@ -1,4 +1,4 @@
-//! A plan in the making: what the phases of compilation know so far.
+//! The draft of a plan: the results of the phases of compilation so far.
 
 pub(super) mod contracts;
 pub(super) mod ports;
@@ -30,41 +30,41 @@ pub(super) struct Draft<'a> {
     pub(super) stream_ids: HashMap<String, u32>,
     pub(super) sides: Vec<DraftSide>,
     pub(super) side_ids: HashMap<String, u32>,
-    /// Executors by name, in the order of their first use; the name of the default one is empty.
+    /// Executors in the order of their first use. The name of the default one is empty.
     pub(super) executors: Vec<(String, Lane)>,
-    /// Something of the graph could not be read: there will be no plan.
+    /// Set if a part of the graph could not be read: there will be no plan.
     pub(super) incomplete: bool,
-    /// A producer of a stream may be in what could not be read.
+    /// Set if the unreadable part may contain a producer of a stream.
     pub(super) streams_in_doubt: bool,
-    /// A producer of a side packet may be in what could not be read.
+    /// Set if the unreadable part may contain a producer of a side packet.
     pub(super) sides_in_doubt: bool,
 }
 
-/// A node after expansion.
+/// A node of the expanded graph.
 pub(super) struct DraftNode {
     pub(super) config: Node,
     pub(super) name: String,
-    /// The subgraphs it comes from, outermost first.
+    /// Subgraphs around the node, outermost first.
     pub(super) within: Vec<String>,
-    /// A subgraph or container that could not be expanded, which has been reported: only its
-    /// streams count.
+    /// Set for a subgraph or container that could not be expanded, which has been reported. Only
+    /// its streams count.
     pub(super) is_wrong: bool,
-    /// Nothing of its calculator's name is known, which has been reported.
+    /// Set if the calculator's name is unknown, which has been reported.
     pub(super) is_unknown: bool,
-    /// Whether it is written on several lines.
+    /// Set if the file spreads the node over several lines.
     pub(super) has_lines: bool,
     pub(super) contract: Contract,
     /// Absent if the calculator is unknown or its options are wrong.
     pub(super) factory: Option<Factory>,
-    /// Its calls are futures.
+    /// Set if the calculator is async, so that its calls are futures.
     pub(super) is_async: bool,
-    /// By input: the stream, once it is known.
+    /// Streams of the inputs, once known.
     pub(super) inputs: Vec<Option<u32>>,
     pub(super) back_edges: Vec<bool>,
     pub(super) outputs: Vec<u32>,
     pub(super) policy: Policy,
     pub(super) place: Place,
-    /// How many of its calls may go on at once.
+    /// Number of calls that may run at once.
     pub(super) lanes: u16,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct DraftStream {
     pub(super) name: String,
     pub(super) producer: Producer,
     pub(super) span: Span,
-    /// Node and input.
+    /// Consumers, as pairs of node and input.
     pub(super) consumers: Vec<(u16, u16)>,
     pub(super) types: Vec<TypeInfo>,
     pub(super) check: bool,
@@ -80,18 +80,18 @@ pub(super) struct DraftStream {
 
 pub(super) struct DraftSide {
     pub(super) name: String,
-    /// Node and output.
+    /// Producer, as a pair of node and output.
     pub(super) producer: Option<(u16, u16)>,
     pub(super) span: Span,
     pub(super) required: bool,
     pub(super) types: Vec<TypeInfo>,
-    /// Present where the name is that of a resource.
+    /// Present if the name is that of a resource.
     pub(super) resource: Option<DraftResource>,
 }
 
 pub(super) struct DraftResource {
     pub(super) of: TypeInfo,
-    /// The node that defines it, and the position of the definition among its needs.
+    /// Node that defines the resource, and position of the definition in its contract.
     pub(super) defined: Option<(u16, u16)>,
     pub(super) loaded: Option<AnyResource>,
 }
@@ -126,8 +126,8 @@ impl<'a> Draft<'a> {
         self.diagnostics.push(diagnostic);
     }
 
-    /// The name that is meant by one that does not exist. After many mistakes, more suggestions
-    /// help nobody.
+    /// Returns the existing name that is probably meant by an unknown one. Returns `None` after
+    /// many mistakes, because more suggestions would not help.
     pub(super) fn nearest<'b>(
         &self,
         name: &str,
@@ -158,12 +158,12 @@ impl DraftNode {
         &self.contract.tag_map(group).entries()[index]
     }
 
-    /// Whether the graph's author wrote it, and not the author of a subgraph.
+    /// Returns `true` if the node is in the graph's own file and not in that of a subgraph.
     pub(super) fn is_top_level(&self) -> bool {
         self.within.is_empty()
     }
 
-    /// The edit that adds a field at the end of the node.
+    /// Returns the edit that adds a field at the end of the node.
     pub(super) fn addition(&self, field: &str) -> Option<(Span, String)> {
         let mut end = self.config.span.at_end();
         end.start = end.start.checked_sub(1)?;
@@ -180,7 +180,7 @@ impl DraftNode {
         self.contract.tag_map(group).label(index)
     }
 
-    /// The policy the graph file sets, of the node or of the whole graph.
+    /// Returns the input policy set by the graph file, for the node or for the whole graph.
     pub(super) fn handler<'b>(
         &'b self,
         graph: &'b GraphConfig,

@@ -1,4 +1,4 @@
-//! Ports and options: what a node of the graph gives is compared with what its contract declares.
+//! Ports and options: compares the fields of a node with the declarations of its contract.
 
 use graphmill_grammar::{Code, Diagnostic, OptionsMessage, Span, ast, codes::fields, suggest};
 
@@ -18,11 +18,11 @@ const GROUPS: [Group; 4] = [
     Group::OutputSides,
 ];
 
-/// How many ports a hint lists.
+/// Maximum number of ports in a hint.
 const MAX_LISTED: usize = 12;
 
-/// Compares the ports that the graph connects with those that the contract declares. `in_doubt`
-/// says that streams of the graph may be missing only because of a mistake that was reported.
+/// Compares the connected ports with the declared ones. With `in_doubt`, streams of the graph may
+/// be missing only because of a mistake that has been reported.
 pub(crate) fn compare(node: &DraftNode, in_doubt: bool, found: &mut Vec<Diagnostic>) {
     for group in GROUPS {
         let map = node.contract.tag_map(group);
@@ -35,7 +35,7 @@ pub(crate) fn compare(node: &DraftNode, in_doubt: bool, found: &mut Vec<Diagnost
             .iter()
             .filter(|missing| missing.group == group)
             .collect();
-        // A port under a wrong tag is one mistake, not two: one port too many and one too few.
+        // A port with a wrong tag is one mistake, not an unknown port and a missing one.
         unknown.retain(|&index| {
             let port = &map.entries()[index];
             let Some(at) = meant(port, &missing) else {
@@ -60,7 +60,7 @@ pub(crate) fn compare(node: &DraftNode, in_doubt: bool, found: &mut Vec<Diagnost
     }
 }
 
-/// Which of the missing ports a port has the misspelt tag of.
+/// Returns the position of the missing port whose tag is misspelled in `port`.
 fn meant(port: &TagEntry, missing: &[&Declared]) -> Option<usize> {
     if port.tag.is_empty() {
         return None;
@@ -77,7 +77,7 @@ fn declared_of(node: &DraftNode, group: Group) -> impl Iterator<Item = &Declared
         .filter(move |declared| declared.group == group)
 }
 
-/// A port of a node in words.
+/// Describes a port of a node for messages.
 fn describe(node: &DraftNode, group: Group, index: usize) -> String {
     let noun = group.noun();
     let port = node.port(group, index);
@@ -88,7 +88,7 @@ fn describe(node: &DraftNode, group: Group, index: usize) -> String {
     }
 }
 
-/// A declared port in words.
+/// Describes a declared port for messages.
 fn describe_declared(declared: &Declared) -> String {
     let noun = declared.group.noun();
     match declared.tag.strip_prefix(':').unwrap_or(&declared.tag) {
@@ -98,7 +98,7 @@ fn describe_declared(declared: &Declared) -> String {
     }
 }
 
-/// How a graph file connects `name` to a declared port.
+/// Returns the text that connects `name` to a declared port in a graph file.
 fn spelling(declared: &Declared, name: &str) -> String {
     match declared.tag.as_str() {
         "" => name.to_owned(),
@@ -107,7 +107,7 @@ fn spelling(declared: &Declared, name: &str) -> String {
     }
 }
 
-/// A port that the calculator does not have, in place of one that it needs.
+/// Reports a port that the calculator does not have, next to one that it needs.
 fn misnamed(node: &DraftNode, group: Group, index: usize, meant: &Declared) -> Diagnostic {
     let port = node.port(group, index);
     let message = format!(
@@ -179,15 +179,15 @@ fn missing(node: &DraftNode, missing: &Declared) -> Diagnostic {
         ))
 }
 
-/// The diagnostic for a tag and index that is not an input of the node; `span` is where it is
-/// written, quotes included or not.
+/// Reports a tag and index that is not an input of the node. `span` is the text, with or without
+/// quotes.
 pub(crate) fn no_such_input(
     node: &DraftNode,
     code: &'static Code,
     wanted: &str,
     span: Span,
 ) -> Diagnostic {
-    let message = format!("`{wanted}` is no input of `{}`", node.calculator());
+    let message = format!("`{wanted}` is not an input of `{}`", node.calculator());
     let diagnostic = Diagnostic::error(code, span, message).label("no such input");
     let map = node.contract.tag_map(Group::Inputs);
     let references: Vec<String> = (0..map.len().min(MAX_LISTED))
@@ -196,7 +196,7 @@ pub(crate) fn no_such_input(
     if references.is_empty() {
         return diagnostic.hint("the node has no inputs");
     }
-    // Where the name of a stream is written, its port is meant.
+    // If the text is the name of a stream, suggest its port.
     let name = wanted.to_lowercase();
     let by_name = map
         .entries()
@@ -211,7 +211,7 @@ pub(crate) fn no_such_input(
         let listed: Vec<String> = references.iter().map(|name| format!("`{name}`")).collect();
         return diagnostic.hint(format!("its inputs are {}", listed.join(", ")));
     };
-    // Only a place that holds nothing but the reference can be replaced.
+    // Replace the text only if the span holds nothing but the reference.
     let text = match span.len().checked_sub(wanted.len()) {
         Some(0) => Some(near.clone()),
         Some(2) => Some(format!("\"{near}\"")),
@@ -221,14 +221,14 @@ pub(crate) fn no_such_input(
     diagnostic.did_you_mean(&near, text.map(|text| (span, text)))
 }
 
-/// Reports what the calculator itself says is wrong.
+/// Reports the problems that the calculator itself has found.
 pub(crate) fn problems(
     node: &DraftNode,
     registration: &Registration,
     options: Option<&OptionsMessage>,
     found: &mut Vec<Diagnostic>,
 ) {
-    // A calculator that misses ports has an opinion about the rest that helps nobody.
+    // Missing ports lead to further problems that would not help.
     if !node.contract.missing.is_empty() {
         return;
     }
@@ -252,7 +252,7 @@ pub(crate) fn problems(
     }));
 }
 
-/// Where the value at a path such as `field` or `message.field` is written.
+/// Returns the location of the value at a path such as `field` or `message.field`.
 pub(crate) fn value_span(message: &ast::Message, path: &str) -> Option<Span> {
     let (name, rest) = path.split_once('.').unwrap_or((path, ""));
     let field = message.fields_named(name).last()?;

@@ -1,5 +1,5 @@
-//! The border of a subgraph: the outer node's ports take the places of the subgraph's own inputs
-//! and outputs.
+//! The border of a subgraph, where the outer node's ports replace the subgraph's own inputs and
+//! outputs.
 
 use std::collections::HashMap;
 
@@ -7,12 +7,12 @@ use graphmill_grammar::{Diagnostic, PortSpec};
 
 use crate::{codes::calculators, contract::Group};
 
-/// The ports of one group at the border of a subgraph: from inner names to outer ones.
+/// Ports of one group at the border of a subgraph: a map from inner names to outer ones.
 pub(super) struct Border<'a> {
-    /// Absent if the outer node leaves the port unconnected.
+    /// Outer ports by inner name; `None` if the outer node leaves the port unconnected.
     outer: HashMap<&'a str, Option<PortSpec>>,
-    /// Unconnected inputs are taken off the inner nodes; unconnected outputs stay, as private
-    /// streams.
+    /// Set for inputs. Unconnected inputs are removed from the inner nodes; unconnected outputs
+    /// stay as private streams.
     is_input: bool,
 }
 
@@ -72,16 +72,14 @@ fn no_such_port(group: Group, port: &PortSpec, inner: &[PortSpec], subgraph: &st
     }
 }
 
-/// Gives ports their outer names: at a border those that the outer node uses, elsewhere their own
-/// with a prefix.
+/// Renames ports: at the border to the outer node's names, elsewhere with a prefix.
 pub(super) fn rename(ports: &mut Vec<PortSpec>, borders: &[&Border<'_>], prefix: &str) {
     let before = ports.len();
     ports.retain_mut(|port| {
         for border in borders {
             match border.outer.get(port.name.as_str()) {
                 Some(Some(outer)) => {
-                    // What is wrong with this wire is wrong where the user wrote it, not in the
-                    // subgraph's file.
+                    // A mistake in this connection is the user's, not one in the subgraph's file.
                     port.name.clone_from(&outer.name);
                     port.span = outer.span;
                     return true;

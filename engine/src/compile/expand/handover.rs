@@ -1,12 +1,12 @@
-//! What a node says about a calculator where it is a subgraph: the primary inner node has it, or
-//! nobody, which is an error.
+//! Settings of a node that is a subgraph. They go to the primary inner node; without one they are
+//! errors.
 
 use graphmill_grammar::{Diagnostic, GraphConfig, Node, OptionsMessage, Span, graph::Extensions};
 
 use crate::codes::{calculators, subgraphs};
 
-/// Gives the primary inner node what the outer node says about a calculator, apart from the options
-/// that the subgraph itself has `declared`.
+/// Gives the outer node's settings to the primary inner node, except for options that the subgraph
+/// itself has `declared`.
 pub(super) fn hand_over(
     outer: &Node,
     inner: &mut Node,
@@ -51,7 +51,7 @@ pub(super) fn hand_over(
     }
 }
 
-/// Refuses what would be ignored; options apart.
+/// Reports settings that would be ignored, except for options.
 pub(super) fn refuse_fields(
     outer: &Node,
     subgraph: &str,
@@ -102,14 +102,14 @@ pub(super) fn refuse_fields(
     }
 }
 
-/// The diagnostic for a field that a node cannot have where it is a subgraph.
+/// Reports a field that a node cannot have if it is a subgraph.
 pub(super) fn only_calculators(field: &str, span: Span, subgraph: &str) -> Diagnostic {
     let message = format!("`{field}` cannot be set on a node that is the subgraph `{subgraph}`");
     Diagnostic::error(&calculators::SUBGRAPH_FIELD, span, message)
         .label("only calculators have this")
 }
 
-/// Warns of what a graph says about its own run, which it does not have where it is a node.
+/// Warns about settings that a graph loses when it is used as a node.
 pub(super) fn warn_of_settings(
     graph: &GraphConfig,
     subgraph: &str,

@@ -1,10 +1,9 @@
-//! Expansion: nodes that name a subgraph or container are replaced by the nodes they stand for.
+//! Expansion: replaces nodes that name a subgraph or container by the nodes inside it.
 //!
-//! Streams, side packets and nodes inside a subgraph get the outer node's name as a prefix; what is
-//! at the subgraph's border gets the outer names, matched by tag and index. A border port that the
-//! outer node leaves unconnected is taken off the inner nodes. The outer node's options reach the
-//! inner nodes by `option_value`, or go to the primary inner node with all else that the outer node
-//! says about a calculator.
+//! Streams, side packets and nodes inside a subgraph get the outer node's name as a prefix. Ports
+//! at the border get the outer names, matched by tag and index. A border port that the outer node
+//! leaves unconnected is removed from the inner nodes. The outer node's options reach inner nodes
+//! through `option_value`, or go to the primary inner node with the outer node's other settings.
 
 mod border;
 mod handover;
@@ -30,21 +29,21 @@ use super::draft::{Draft, DraftNode, contracts};
 use border::{Border, rename};
 use options::GraphOptions;
 
-/// The deepest nesting of subgraphs: far beyond what people write, and little enough to bound the
-/// length of names.
+/// Maximum nesting of subgraphs. It is far beyond what people write, and bounds the length of
+/// names.
 const MAX_NESTING: usize = 64;
 
-/// The most nodes that are expanded; a graph that has as many is refused when its contracts are
-/// checked.
+/// Maximum number of nodes that are expanded. A graph with this many is refused in the check of
+/// contracts.
 const MAX_NODES: usize = u16::MAX as usize;
 
-/// A node on its way through expansion.
+/// A node that may still have to be expanded.
 struct Unexpanded {
     config: Node,
     within: Vec<String>,
 }
 
-/// Where an option of a node is written, given the way to it: `models_path`, `parts/0/path`.
+/// Returns the location of an option of a node. `way` is its path: `models_path`, `parts/0/path`.
 pub(super) fn option_place(node: &Node, way: &str) -> Option<Span> {
     let way = Spanned::new(way.to_owned(), Span::NONE);
     let path = path::Path::new(&way);
@@ -54,7 +53,7 @@ pub(super) fn option_place(node: &Node, way: &str) -> Option<Span> {
     })
 }
 
-/// What a node can stand for.
+/// A subgraph or container that replaces a node.
 enum Part {
     Subgraph(Arc<Subgraph>),
     Container(ContainerRegistration),
@@ -68,7 +67,7 @@ impl Part {
         }
     }
 
-    /// The inner node that stands for the whole, by name or calculator.
+    /// Finds the primary inner node by name or calculator.
     fn primary(&self, nodes: &[Node], names: &[String]) -> Option<usize> {
         let Self::Subgraph(subgraph) = self else {
             return None;
@@ -82,14 +81,14 @@ impl Part {
     }
 }
 
-/// What expansion goes by.
+/// State of the expansion of one graph.
 struct Expansion<'a, 'g> {
     draft: &'a mut Draft<'g>,
     sources: &'a mut SourceMap,
-    /// The graphs of subgraphs, once parsed; none for one with errors, which have been reported.
+    /// Parsed graphs of subgraphs; `None` for one with errors, which have been reported.
     parsed: HashMap<String, Option<Arc<GraphConfig>>>,
-    /// Nodes that could not be expanded, which has been reported. They stay, so that others find
-    /// the streams that they make.
+    /// Nodes that could not be expanded, which has been reported. They stay, so that other nodes
+    /// find their streams.
     unexpandable: Vec<Unexpanded>,
 }
 
@@ -142,8 +141,8 @@ pub(super) fn expand(draft: &mut Draft<'_>, sources: &mut SourceMap) {
     }
 }
 
-/// The nodes' names: as written or that of the calculator, numbered from 1 where several are the
-/// same.
+/// Returns the names of nodes: their own or those of their calculators. Equal names are numbered
+/// from 1.
 fn canonical_names<'a>(nodes: impl Iterator<Item = &'a Node> + Clone) -> Vec<String> {
     let base = |node: &'a Node| {
         let own = node.name.as_ref().filter(|name| !name.is_empty());
@@ -168,8 +167,8 @@ fn canonical_names<'a>(nodes: impl Iterator<Item = &'a Node> + Clone) -> Vec<Str
 }
 
 impl Expansion<'_, '_> {
-    /// Takes the nodes that are subgraphs out of the list; gives the nodes that they stand for, or
-    /// none if there is no such node.
+    /// Removes the subgraphs and containers from the list and returns the nodes inside them.
+    /// Returns `None` if there are none in the list.
     fn round(&mut self, nodes: &mut Vec<Unexpanded>) -> Option<Vec<Unexpanded>> {
         let names = canonical_names(nodes.iter().map(|node| &node.config));
         let (mut plain, mut expanded, mut found) = (Vec::new(), Vec::new(), false);
@@ -204,8 +203,8 @@ impl Expansion<'_, '_> {
             .or_else(|| subgraph().map(Part::Subgraph))
     }
 
-    /// The nodes of one use of a subgraph or container; none if there are no such nodes, which has
-    /// been reported.
+    /// Returns the inner nodes of one use of a subgraph or container. Returns `None` on errors,
+    /// which have been reported.
     fn inline(&mut self, outer: &Unexpanded, name: &str, part: &Part) -> Option<Vec<Unexpanded>> {
         if let Some(endless) = endless(outer, part) {
             self.draft.report(endless);
@@ -279,8 +278,8 @@ impl Expansion<'_, '_> {
         Some(nodes.collect())
     }
 
-    /// The graph that a container makes of a node; none if the node is wrong, which has been
-    /// reported.
+    /// Returns the graph that a container makes for a node; `None` if the node is wrong, which has
+    /// been reported.
     fn unpacked(
         &mut self,
         container: &ContainerRegistration,
@@ -293,7 +292,7 @@ impl Expansion<'_, '_> {
         graph.map(Arc::new)
     }
 
-    /// The graph of a subgraph; none if the file has errors, which have been reported.
+    /// Returns the graph of a subgraph; `None` if the file has errors, which have been reported.
     fn parsed(&mut self, subgraph: &Subgraph) -> Option<Arc<GraphConfig>> {
         if let Some(parsed) = self.parsed.get(&*subgraph.name) {
             return parsed.clone();
@@ -310,7 +309,7 @@ impl Expansion<'_, '_> {
         graph
     }
 
-    /// Puts values of a graph's options where the `option_value` of its nodes say.
+    /// Copies values of a graph's options as the `option_value` fields of its nodes specify.
     fn substitute(&mut self, nodes: &mut [Node], options: &mut GraphOptions) {
         for node in nodes {
             if node.option_value.is_empty() {
@@ -326,7 +325,7 @@ impl Expansion<'_, '_> {
         }
     }
 
-    /// The name of the message type that a node's options have, where it has none yet.
+    /// Returns the type of options for a node that has none yet.
     fn options_type(&mut self, node: &Node) -> String {
         let calculator = node.calculator.as_ref().map_or("", |name| name.as_str());
         let by_name = format!("mediapipe.{calculator}Options");
@@ -351,12 +350,12 @@ impl Expansion<'_, '_> {
     }
 }
 
-/// Why the nodes of a subgraph would have no end, if so.
+/// Reports a subgraph whose expansion would not end.
 fn endless(node: &Unexpanded, part: &Part) -> Option<Diagnostic> {
     let place = node.config.place();
     let contains_itself =
         |subgraph: &Subgraph| node.within.iter().any(|within| *within == subgraph.name);
-    // What a container contains is in its options, which end.
+    // Containers end, because their contents are in their options.
     if let Part::Subgraph(subgraph) = part
         && contains_itself(subgraph)
     {
@@ -364,7 +363,7 @@ fn endless(node: &Unexpanded, part: &Part) -> Option<Diagnostic> {
         path.push(subgraph.name.to_string());
         let message = format!("subgraph `{}` contains itself", subgraph.name);
         let diagnostic = Diagnostic::error(&calculators::RECURSION, place, message);
-        return Some(diagnostic.label(format!("by way of {}", path.join(" > "))));
+        return Some(diagnostic.label(format!("through {}", path.join(" > "))));
     }
     if node.within.len() >= MAX_NESTING {
         let message = format!("subgraphs are nested more than {MAX_NESTING} deep");

@@ -1,9 +1,8 @@
-//! The options of a graph, and how they get into the options of its nodes.
+//! Options of a graph, and how they are copied into the options of its nodes.
 //!
-//! A graph declares its options as messages with default values. Where it is a node, that node's
-//! options of the same types are set over them. No schema of these messages is known, so what is
-//! set nowhere is simply not copied; but an option that somebody sets and no node takes is an
-//! error.
+//! A graph declares its options as messages with default values. If it is used as a node, that
+//! node's options of the same types override them. No schema of these messages is known, so values
+//! that nobody sets are not copied. An option that is set and that no node takes is an error.
 
 use graphmill_grammar::{
     Diagnostic, Node, OptionsMessage, Spanned,
@@ -19,31 +18,31 @@ use super::{
     path::{self, Path, Step},
 };
 
-/// The options of one use of a graph.
+/// Options of one use of a graph.
 pub(super) struct GraphOptions {
     messages: Vec<Declared>,
 }
 
-/// One options message that a graph declares.
+/// An options message that a graph declares.
 struct Declared {
-    /// The declared values, with those of the outer node set over them.
+    /// Declared values, overridden by those of the outer node.
     merged: OptionsMessage,
-    /// The fields that nodes take; none once a node takes the whole.
+    /// Fields that nodes take; `None` once a node takes the whole message.
     taken: Option<Vec<String>>,
-    /// Whether the graph itself has them. Those that only the outer node gives count where the
-    /// graph has none.
+    /// Set if the graph itself declares the message. Messages of the outer node count only if the
+    /// graph declares none.
     is_own: bool,
 }
 
 impl GraphOptions {
-    /// What the graph `declared`, with what the outer node has `given` over it.
+    /// Merges the messages `declared` by the graph with those `given` by the outer node, which win.
     pub(super) fn new<'a>(
         declared: impl IntoIterator<Item = &'a OptionsMessage>,
         given: impl IntoIterator<Item = &'a OptionsMessage>,
     ) -> Self {
         let mut messages: Vec<Declared> = Vec::new();
         for message in declared {
-            // Of one type in both forms, the extension comes first and counts.
+            // If both forms have the same type, the extension comes first and wins.
             if !messages
                 .iter()
                 .any(|other| same_type(&other.merged, message))
@@ -76,22 +75,22 @@ impl GraphOptions {
         Self { messages }
     }
 
-    /// Whether options are of a type that the graph declares.
+    /// Returns `true` if the graph declares options of this type.
     pub(super) fn declares(&self, message: &OptionsMessage) -> bool {
         self.messages
             .iter()
             .any(|own| own.is_own && same_type(&own.merged, message))
     }
 
-    /// Copies one value into the options of a node; they are of type `own_type` if the node has
-    /// none yet.
+    /// Copies one value into the options of a node. If the node has none, they are made with type
+    /// `own_type`.
     pub(super) fn copy(
         &mut self,
         value: &OptionValue,
         node: &mut Node,
         own_type: &str,
     ) -> Result<(), Box<Diagnostic>> {
-        // As in MediaPipe, nothing is taken from options that are nowhere.
+        // As in MediaPipe, nothing is copied if there are no options at all.
         if self.messages.is_empty() {
             return Ok(());
         }
@@ -134,7 +133,7 @@ impl GraphOptions {
                     Ok(())
                 }
                 _ => Err(format!(
-                    "`{}` is no message, as the options of a node are",
+                    "`{}` is not a message, but the options of a node are",
                     value.source.value
                 )),
             },
@@ -143,7 +142,7 @@ impl GraphOptions {
         .map_err(|why| Box::new(no_way(&to, why)))
     }
 
-    /// The message that a path starts in: of several the first that has its field.
+    /// Returns the message that a path starts in: of several the first one that has its field.
     fn source(&mut self, path: &Path<'_>) -> Result<&mut Declared, Box<Diagnostic>> {
         let fitting = |own: &&mut Declared| path.fits(&own.merged);
         let has_field = |own: &Declared| match path.steps.first() {
@@ -170,7 +169,7 @@ impl GraphOptions {
         }
     }
 
-    /// Refuses what the outer node sets and no inner node takes.
+    /// Reports options that the outer node sets and no inner node takes.
     pub(super) fn refuse_rest(
         &self,
         outer: &Node,
@@ -209,7 +208,7 @@ impl GraphOptions {
 }
 
 impl Declared {
-    /// Whether a node takes something of it.
+    /// Returns `true` if a node takes any of its fields.
     fn is_taken(&self) -> bool {
         self.taken.as_ref().is_none_or(|taken| !taken.is_empty())
     }
@@ -243,13 +242,13 @@ impl Declared {
     }
 }
 
-/// What a source path leads to.
+/// The values at a source path.
 enum Found {
     Whole(OptionsMessage),
     Values(Vec<Value>),
 }
 
-/// The message of the node's options that a value goes to; made if it is not there.
+/// Returns the message of the node's options that a value goes to, and makes it if necessary.
 fn target<'n>(
     node: &'n mut Node,
     path: &Path<'_>,

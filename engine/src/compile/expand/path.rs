@@ -1,21 +1,21 @@
-//! Paths of option fields, as `option_value` has them: `options/parts/0/name`.
+//! Paths of option fields, as in `option_value`: `options/parts/0/name`.
 
 use graphmill_grammar::{
     OptionsMessage, Span, Spanned,
     ast::{Field, Message, Name, NameKind, Value, ValueKind},
 };
 
-/// The words that stand for the options as a whole, at the beginning of a path.
+/// First words of a path that mean the options as a whole.
 const ROOTS: [&str; 4] = ["options", "OPTIONS", "graph_options", "node_options"];
 
-/// The beginning of a step that names a message type.
+/// Prefix of a step that names a message type.
 const TYPE: &str = "Ext::";
 
-/// A path of option fields: where to start, and which way to go.
+/// A path of option fields: its message type and its steps.
 pub(super) struct Path<'a> {
-    /// The options of this type; of any type if absent.
+    /// Type of the options to start in; any type if absent.
     pub(super) of_type: Option<&'a str>,
-    /// Field names and numbers of elements; none for the options as a whole.
+    /// Field names and numbers of elements; empty for the options as a whole.
     pub(super) steps: Vec<Step<'a>>,
     pub(super) span: Span,
 }
@@ -24,7 +24,7 @@ pub(super) struct Path<'a> {
 #[derive(Copy, Clone)]
 pub(super) enum Step<'a> {
     Field(&'a str),
-    /// The element with this number of what the step before has found.
+    /// The element with this number in the field before.
     Element(usize),
 }
 
@@ -49,7 +49,7 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// Whether options are of the type that the path asks for.
+    /// Returns `true` if the path can start in these options.
     pub(super) fn fits(&self, options: &OptionsMessage) -> bool {
         self.of_type.is_none_or(|wanted| {
             let short = wanted.rsplit_once('.').map_or(wanted, |(_, short)| short);
@@ -58,14 +58,14 @@ impl<'a> Path<'a> {
     }
 }
 
-/// The values that the steps lead to, in order; none if nothing is set there. An error if a step
-/// cannot be gone.
+/// Returns the values at the end of the steps, in order. Empty if none is set. The error says why a
+/// step is not possible.
 pub(super) fn values<'m>(
     message: &'m Message,
     steps: &[Step<'_>],
 ) -> Result<Vec<&'m Value>, String> {
     let Some((Step::Field(name), mut rest)) = steps.split_first() else {
-        return Err("a path begins with the name of a field".to_owned());
+        return Err("a path must begin with the name of a field".to_owned());
     };
     let mut found = all_of(message, name);
     if let Some((Step::Element(number), after)) = rest.split_first() {
@@ -82,7 +82,7 @@ pub(super) fn values<'m>(
     }
 }
 
-/// All values of one field, those of lists one by one.
+/// Returns all values of a field; those of lists one by one.
 fn all_of<'m>(message: &'m Message, name: &str) -> Vec<&'m Value> {
     let mut found = Vec::new();
     for field in message
@@ -98,8 +98,8 @@ fn all_of<'m>(message: &'m Message, name: &str) -> Vec<&'m Value> {
     found
 }
 
-/// Sets what the steps lead to; what is not there is made, with its name at `span`. An error if a
-/// step cannot be gone.
+/// Sets the values at the end of the steps. Missing messages are made, with their names at `span`.
+/// The error says why a step is not possible.
 pub(super) fn set(
     message: &mut Message,
     steps: &[Step<'_>],
@@ -107,7 +107,7 @@ pub(super) fn set(
     span: Span,
 ) -> Result<(), String> {
     let Some((Step::Field(name), rest)) = steps.split_first() else {
-        return Err("a path begins with the name of a field".to_owned());
+        return Err("a path must begin with the name of a field".to_owned());
     };
     let (element, rest) = match rest.split_first() {
         Some((Step::Element(number), rest)) => (Some(*number), rest),
@@ -145,8 +145,8 @@ pub(super) fn set(
     Ok(())
 }
 
-/// What a field holds once `values` are given to it: they replace what is there, but a message is
-/// merged into a message.
+/// Returns the contents of a field after it has been set to `values`. They replace what it had, but
+/// a message is merged into a message.
 fn joined(mut present: Vec<Value>, mut values: Vec<Value>) -> Vec<Value> {
     match (present.as_mut_slice(), values.as_mut_slice()) {
         (
@@ -170,8 +170,8 @@ fn joined(mut present: Vec<Value>, mut values: Vec<Value>) -> Vec<Value> {
     }
 }
 
-/// Sets every field of `over` in `base`. A field that both have is that of `over`; a message within
-/// is merged likewise.
+/// Sets every field of `over` in `base`. Fields of `over` win; inner messages are merged in the
+/// same way.
 pub(super) fn merge(base: &mut Message, over: &Message) {
     let mut done: Vec<&Name> = Vec::new();
     base.incomplete |= over.incomplete;
