@@ -25,7 +25,7 @@ impl RecordedTokens {
     pub fn add(&mut self, node: &str, packet: &Packet) -> Result<()> {
         let Some(chunk) = packet.get::<TokenChunk>().cloned() else {
             let found = packet.type_info().name();
-            let message = format!("expected tokens of node `{node}`, not a packet of type `{found}`");
+            let message = format!("expected tokens of `{node}`, not a packet of type `{found}`");
             return Err(Error::invalid(message));
         };
         let nodes = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);

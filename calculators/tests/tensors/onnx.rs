@@ -457,9 +457,9 @@ fn a_file_that_cannot_be_used_is_told_where_the_graph_names_it() {
     let unknown = model(unknown_op.clone());
     unknown_op.node[0] = node("Identity", &["z"], &["y"]);
     for (bytes, why) in [
-        (b"GGUF".to_vec(), "no ONNX file"),
+        (b"GGUF".to_vec(), "not an ONNX file"),
         (Vec::new(), "no graph"),
-        (sum()[..30].to_vec(), "no ONNX file"),
+        (sum()[..30].to_vec(), "not an ONNX file"),
         (unknown, "Frobnicate"),
         (model(unknown_op), "z"),
         (

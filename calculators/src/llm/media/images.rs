@@ -147,7 +147,7 @@ fn base64(image: &MediaSource) -> Result<&str> {
     let schemes = ["http", "https", "file"];
     if schemes.iter().any(|it| scheme.eq_ignore_ascii_case(it)) {
         let message =
-            "is the URL of an image, but this server fetches no images: send its bytes as Base64";
+            "is the URL of an image, but this server fetches none: send its bytes as Base64";
         return Err(wrong(&image.field, message, "unsupported_parameter"));
     }
     let data = url
