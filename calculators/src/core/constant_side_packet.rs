@@ -76,7 +76,7 @@ impl Calculator for ConstantSidePacket {
         let (connected, given) = (c.count(Group::OutputSides, "PACKET"), options.packet.len());
         if connected != given {
             c.error(format!(
-                "each `packet` of the options has an output `PACKET`, but there are {given} and {connected}"
+                "each `packet` of the options needs an output `PACKET`, but there are {given} and {connected}"
             ));
         }
         for (index, constant) in options.packet.iter().enumerate().take(connected) {

@@ -60,7 +60,7 @@ impl Calculator for CountingSource {
             error_on_open: c.optional_side("ERROR_ON_OPEN"),
         };
         if !ports.max_count.is_connected() && !ports.error_count.is_connected() {
-            c.error("`MAX_COUNT` or `ERROR_COUNT` has to say when the numbers end");
+            c.error("`MAX_COUNT` or `ERROR_COUNT` must be connected, to end the numbers");
         }
         ports
     }

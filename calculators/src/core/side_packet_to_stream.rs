@@ -96,7 +96,7 @@ impl Calculator for SidePacketToStream {
         let (sides, streams) = (c.count(Group::InputSides, ""), c.count(Group::Outputs, tag));
         if sides != streams {
             c.error(format!(
-                "each side packet has an output `{tag}`, but there are {sides} and {streams}"
+                "each side packet needs an output `{tag}`, but there are {sides} and {streams}"
             ));
         }
         Ports {

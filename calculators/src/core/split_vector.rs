@@ -98,16 +98,16 @@ impl<T: Payload + Clone> Calculator for SplitVector<T> {
             side_parts: c.optional_output_sides(""),
         };
         if ports.vector.is_connected() == ports.side_vector.is_connected() {
-            c.error("the vector is a stream or a side packet");
+            c.error("connect the vector either as a stream or as a side packet");
         }
         let outputs = c.count(group, "");
         if options.combine_outputs && outputs != 1 {
             c.error(format!(
-                "with `combine_outputs` there is one output, but {outputs} are connected"
+                "`combine_outputs` needs exactly one output, but {outputs} are connected"
             ));
         } else if !options.combine_outputs && outputs != options.ranges.len() {
             c.error(format!(
-                "each of the {} `ranges` has an output, but {outputs} are connected",
+                "each of the {} `ranges` needs an output, but {outputs} are connected",
                 options.ranges.len()
             ));
         }
@@ -159,13 +159,13 @@ fn problem(options: &SplitVectorOptions) -> Option<String> {
     for (index, part) in options.ranges.iter().enumerate() {
         if part.begin < 0 || part.end <= part.begin {
             return Some(format!(
-                "range {} does not begin at 0 or later and before it ends",
+                "range {} must begin at 0 or later, and before its end",
                 shown(part)
             ));
         }
         if options.element_only && part.end - part.begin != 1 {
             return Some(format!(
-                "with `element_only` each range is one element, but {} is not",
+                "with `element_only` each range must be one element, but {} is not",
                 shown(part)
             ));
         }
@@ -174,7 +174,7 @@ fn problem(options: &SplitVectorOptions) -> Option<String> {
             && let Some(other) = options.ranges[..index].iter().find(overlaps)
         {
             return Some(format!(
-                "with `combine_outputs` ranges do not overlap, but {} and {} do",
+                "with `combine_outputs` ranges must not overlap, but {} and {} do",
                 shown(other),
                 shown(part)
             ));
@@ -299,17 +299,17 @@ mod tests {
             (
                 TWO,
                 "ranges { begin: 0 end: 1 }",
-                "each of the 1 `ranges` has an output, but 2 are",
+                "each of the 1 `ranges` needs an output, but 2 are",
             ),
             (
                 ONE,
                 "ranges { begin: 1 end: 1 }",
-                "range 1..1 does not begin",
+                "range 1..1 must begin at 0 or later",
             ),
             (
                 ONE,
                 "ranges { begin: -1 end: 1 }",
-                "range -1..1 does not begin",
+                "range -1..1 must begin at 0 or later",
             ),
             (
                 ONE,
@@ -324,7 +324,7 @@ mod tests {
             (
                 TWO,
                 "ranges { begin: 0 end: 2 } combine_outputs: true",
-                "there is one output",
+                "needs exactly one output",
             ),
         ] {
             let found = check(

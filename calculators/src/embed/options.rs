@@ -123,8 +123,8 @@ pub struct EmbeddingEngineOptions {
     /// server's liveness check fails.
     #[schemars(range(max = MAX_ENGINE_RESTARTS))]
     pub max_engine_restarts: u32,
-    /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs, or
-    /// the CPU if there is none.
+    /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs,
+    /// or else the CPU.
     pub target_device: String,
     /// JSON object with the backend's settings, as in the LLM node.
     #[schemars(extend("contentMediaType" = "application/json", "contentSchema" = schemars::schema_for!(PluginConfig)))]

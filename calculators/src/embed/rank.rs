@@ -218,7 +218,7 @@ impl Rank {
             return Ok(());
         }
         let message = format!(
-            "`{texts}` are {chunks} pieces {when} long ones are cut, and the graph allows {most} (max_allowed_chunks)"
+            "`{texts}` are {chunks} pieces {when} long ones are cut, but the graph allows {most} (max_allowed_chunks)"
         );
         Err(Error::invalid(message)
             .with_field(texts)

@@ -38,7 +38,7 @@ impl Limits {
             None => Ok(()),
             Some(length) => {
                 let message = format!(
-                    "the prompt has {length} tokens, and the graph takes at most {most} \
+                    "the prompt has {length} tokens, but the graph takes at most {most} \
                      (max_input_tokens)"
                 );
                 Err(Error::invalid(message).with_code("context_length_exceeded"))

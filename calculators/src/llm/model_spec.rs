@@ -154,12 +154,12 @@ impl LlmNodeOptions {
             (
                 "cache_eviction_config",
                 self.cache_eviction_config.is_some(),
-                "nothing of a live sequence is evicted",
+                "no cells of a live sequence are evicted",
             ),
             (
                 "sparse_attention_config",
                 self.sparse_attention_config.is_some(),
-                "attention is exact",
+                "attention is always exact",
             ),
             (
                 "cache_interval_multiplier",

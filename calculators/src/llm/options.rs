@@ -72,7 +72,7 @@ declare! {
         /// relative to the graph's folder. Required.
         pub models_path: String,
         /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs,
-        /// or the CPU if there is none.
+        /// or else the CPU.
         pub device: String,
         /// Maximum number of tokens drafted in a step, 1 to 32, for requests that draft and do not
         /// set it.

@@ -113,7 +113,7 @@ impl MediaDecoder {
             return Ok(Vec::new());
         };
         if let Some(sound) = prompt.media.iter().find(|it| it.kind == MediaKind::Sound) {
-            let message = format!("`{}` is a sound, and this graph takes images", sound.field);
+            let message = format!("`{}` is a sound, but this graph takes images", sound.field);
             return Err(Error::invalid(message)
                 .with_field(sound.field.to_string())
                 .with_code("unsupported_parameter"));

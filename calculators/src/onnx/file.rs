@@ -88,7 +88,7 @@ fn version_of(folder: &Path, version: u64) -> Result<PathBuf> {
     let newest = numbers.max_by_key(|(number, _)| *number);
     newest.map(|(_, path)| path.clone()).ok_or_else(|| {
         let message = format!(
-            "`{}` has no folder of a version, such as `1`",
+            "`{}` has no folder for a version, such as `1`",
             folder.display()
         );
         Error::not_found(message).with_field(SERVABLE)

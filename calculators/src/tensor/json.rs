@@ -90,7 +90,7 @@ impl Level<'_, '_> {
         let before = *reading.depth.get_or_insert(self.depth);
         if before != self.depth || (before != 1 && before != rank) {
             return Err(E::custom(format!(
-                "elements are neither all in one array nor in arrays as shape {} says",
+                "elements are neither all in one array nor nested as shape {} says",
                 shown(reading.shape)
             )));
         }
@@ -218,7 +218,7 @@ impl<'de> Visitor<'de> for Level<'_, '_> {
         let nested = rank > 1 && self.reading.depth == Some(rank);
         if nested && length != shape[self.depth] {
             return Err(de::Error::custom(format!(
-                "an array of {length} is at a place where shape {} has {}",
+                "an array has {length} elements where shape {} has {}",
                 shown(shape),
                 shape[self.depth]
             )));
@@ -347,7 +347,7 @@ mod tests {
         for (json, why) in [
             ("[1, 2, 3]", "has 4 elements, but there are 3"),
             ("[1, 2, 3, 4, 5]", "but there are more"),
-            ("[[1, 2, 3], [4]]", "an array of 3 is at a place where"),
+            ("[[1, 2, 3], [4]]", "an array has 3 elements where"),
             ("[[1, 2], 3, 4]", "neither all in one array"),
             ("[[[1, 2]], [3, 4]]", "nested deeper"),
             (

@@ -139,7 +139,7 @@ impl Grammar {
         let mut words = words.iter().peekable();
         let written = self.alternatives(&mut words)?;
         if words.next().is_some() {
-            return Err(Broken(format!("a bracket of `{name}` is not open")));
+            return Err(Broken(format!("a bracket of `{name}` was not opened")));
         }
         if written.len() > LONGEST {
             return Err(Expression);
@@ -169,7 +169,7 @@ impl Grammar {
     fn sequence(&mut self, words: &mut Words<'_>) -> Result<String> {
         let closed = |words: &mut Words<'_>, sign| {
             let end = words.next_if_eq(&&Word::Sign(sign)).map(drop);
-            end.ok_or_else(|| Broken(format!("a bracket lacks its `{sign}`")))
+            end.ok_or_else(|| Broken(format!("a bracket is not closed: expected `{sign}`")))
         };
         let mut sequence = String::new();
         while let Some(word) = words.next_if(|word| !matches!(word, Word::Sign('|' | ')' | ']'))) {
@@ -188,7 +188,7 @@ impl Grammar {
                 }
                 // This is the name of an alternative.
                 Word::Sign('>') => {
-                    let why = || Broken("an alternative has no name behind `->`".to_owned());
+                    let why = || Broken("an alternative has no name after `->`".to_owned());
                     words.next().ok_or_else(why)?;
                     continue;
                 }
@@ -216,7 +216,7 @@ fn words(line: &str) -> Result<Vec<Word>> {
             '/' if rest.starts_with("//") => break,
             '"' | '/' => {
                 let end = closing(rest, c);
-                let end = end.ok_or_else(|| Broken(format!("a `{c}` lacks the other one")))?;
+                let end = end.ok_or_else(|| Broken(format!("a `{c}` is not closed")))?;
                 let behind = &rest[end..];
                 let flags = behind.len() - behind.trim_start_matches(|c| "ims".contains(c)).len();
                 let (text, flags) = (&rest[1..end - 1], &behind[..flags]);

@@ -77,7 +77,7 @@ pub(super) fn read(
         let why = match () {
             () if streams => "cannot be used in a stream: the likeliest text is known at the end",
             () if !samples => "needs `do_sample` or `temperature`: without, all texts are the same",
-            () if seed.is_some() => "cannot be used with `seed`, which is of one text",
+            () if seed.is_some() => "cannot be used with `seed`, which applies to a single text",
             () => "",
         };
         if !why.is_empty() {

@@ -56,7 +56,7 @@ pub(super) fn to_value(tensor: &Tensor, name: &str) -> Result<DynValue> {
         }
         Datatype::Bf16 => return Err(wrong("cannot be BF16".into())),
     };
-    made.map_err(|error| Error::internal(format!("the input `{name}` was not taken: {error}")))
+    made.map_err(|error| Error::internal(format!("the input `{name}` was refused: {error}")))
 }
 
 /// Converts an output of a model to a tensor of a graph. The error describes the fault.

@@ -40,7 +40,7 @@ pub(super) fn environment() -> Result<Environment, String> {
         if NAMED.get().is_some() {
             format!("cannot load ONNX Runtime from `{path}`, which `{LIBRARY_VARIABLE}` names: {error}")
         } else {
-            format!("cannot load ONNX Runtime: looked for `{path}` where the system has its libraries, as `{LIBRARY_VARIABLE}` names no file: {error}")
+            format!("cannot load ONNX Runtime: searched the system's libraries for `{path}`, because `{LIBRARY_VARIABLE}` is not set: {error}")
         }
     })?;
     Ok(loaded.insert(environment).clone())
@@ -56,7 +56,7 @@ fn load(path: &Path) -> Result<Environment, String> {
         LoadDynamicError::MissingApi { .. } => "it is another library".to_owned(),
         LoadDynamicError::InvalidVersionString => "cannot read its version".to_owned(),
         LoadDynamicError::BadVersion { version_str, .. } => format!(
-            "it is of version {version_str}, but 1.{} is the oldest that is used",
+            "it is of version {version_str}, but 1.{} is the oldest supported one",
             ort::MINOR_VERSION
         ),
     })?;

@@ -63,7 +63,7 @@ pub(super) fn to_tract(tensor: &Tensor, name: &str) -> Result<TractTensor> {
             );
         }
     };
-    made.map_err(|error| Error::internal(format!("the input `{name}` was not taken: {error:#}")))
+    made.map_err(|error| Error::internal(format!("the input `{name}` was refused: {error:#}")))
 }
 
 /// Converts an output of a model to a tensor of a graph. The error describes the fault.

@@ -211,7 +211,7 @@ fn refuse_unknown_inputs(
         let mut ports = node.input_stream.iter();
         if !ports.any(|port| port.name.as_str() == name) {
             let message =
-                format!("`input` describes `{name}`, which is no input stream of the node");
+                format!("`input` describes `{name}`, which is not an input stream of the node");
             found.push(Diagnostic::error(&BAD_PORTS, place, message).label("no such input"));
         }
     }

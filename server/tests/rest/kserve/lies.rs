@@ -203,7 +203,7 @@ async fn json_has_to_be_what_datatype_and_shape_say() {
             "FP32",
             json!([2, 2]),
             json!([[1, 2], [3]]),
-            "an array of 1 is at a place",
+            "an array has 1 elements",
         ),
         (
             "FP32",
