@@ -34,7 +34,8 @@ pub struct OpenAIRequestOptions {
     pub max_tokens: Option<u32>,
 }
 
-/// Defaults of one request node, from its graph and its model. Fields without one are included.
+/// Defaults of one request node, from its graph and its model. Fields without a default are left
+/// out.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Defaults {
     pub(super) graph: Map<String, Value>,

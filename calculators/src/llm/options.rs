@@ -86,7 +86,7 @@ declare! {
         /// setting, and others have no effect, which is logged. Any other name is an error.
         #[schemars(extend("contentMediaType" = "application/json", "contentSchema" = schemars::schema_for!(PluginConfig)))]
         pub plugin_config: String,
-        /// Upper limit of `n` of a request, which must be below it.
+        /// Limit of `n` of a request, which must be lower than this.
         #[schemars(range(min = 1, max = 1_024))]
         pub best_of_limit: u32 = 20,
         /// Maximum number of tokens in a choice. Requests without a number, or with a higher one,

@@ -32,10 +32,10 @@ pub struct ChatTemplate {
 /// Maximum number of instructions of one rendering, which take seconds. A message takes some
 /// hundred, so every conversation that fits into a context is rendered.
 const MAX_STEPS: u64 = 10_000_000;
-/// Minimum of the bytes that one rendering may make, whatever the size of the conversation.
+/// Bytes that every rendering may make, whatever the size of the conversation.
 const MIN_BYTES: usize = 64 << 20;
-/// Bytes that a rendering may make for each byte of a large conversation. Templates split, strip
-/// and join texts a few times.
+/// Further bytes that a rendering may make for each byte of the conversation. Templates split,
+/// strip and join texts a few times.
 const BYTES_OF_EACH: usize = 16;
 
 impl ChatTemplate {
