@@ -14,8 +14,8 @@ use graphmill_engine::{
 /// timestamp, as a bound does.
 ///
 /// Integers are 64 bits wide and floats are doubles, whatever the name says. To loop over vectors
-/// of your own type, register the node for it: `register!(BeginLoop<Face> as
-/// "BeginLoopFaceCalculator")`.
+/// of your own type, register the node for it:
+/// `register!(BeginLoop<Face> as "BeginLoopFaceCalculator")`.
 ///
 /// ```pbtxt
 /// input_stream: "numbers"

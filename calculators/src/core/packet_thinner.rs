@@ -68,9 +68,10 @@ impl PacketThinnerOptions {
 }
 
 /// Lets at most one packet a period through. `ASYNC` lets a packet pass and then none for a period.
-/// `SYNC` divides the time from `start_time` on into periods, centered at `start_time + i *
-/// period`. In each it lets the packet nearest to the center pass; of two that are equally near,
-/// the later one. The side packet `PERIOD` overrides the option.
+/// `SYNC` divides the time from `start_time` on into periods.
+/// Their centers are at `start_time + i * period`. In each it lets the packet nearest to the center
+/// pass; of two that are equally near, the later one. The side packet `PERIOD` overrides the
+/// option.
 ///
 /// ```pbtxt
 /// input_stream: "frames"

@@ -62,9 +62,9 @@ impl LayoutOption {
     }
 }
 
-/// Puts an image's dimensions and channels into the order that a model takes: `[height, width,
-/// channels]` becomes `[1, channels, height, width]` unless the options say otherwise. A batch that
-/// becomes a single image must have exactly one image.
+/// Puts an image's dimensions and channels into the order that a model takes. By default
+/// `[height, width, channels]` becomes `[1, channels, height, width]`. A batch that becomes a
+/// single image must have exactly one image.
 ///
 /// ```pbtxt
 /// input_stream: "image"
