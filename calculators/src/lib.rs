@@ -19,7 +19,7 @@ pub mod tensor;
 pub mod text;
 pub mod text_nodes;
 
-/// The groups of calculators: the module of each, and its name.
+/// Modules of the groups of calculators, with the title of each in the reference.
 pub const GROUPS: [(&str, &str); 9] = [
     ("core", "Core: any graph"),
     ("text_nodes", "Text"),

@@ -66,7 +66,7 @@ fn chains_are_refused_where_they_begin() {
     let error = ChatTemplate::new(&format!("a\n  {}", chain("{{ 1", "+1", " }}")));
     assert_eq!(
         error.expect_err("too long").to_string(),
-        "chat template, line 2: column 3: a tag can have 1000 names, numbers, texts and signs"
+        "chat template, line 2: column 3: a tag can have at most 1000 names, numbers, texts and signs"
     );
 }
 

@@ -93,7 +93,7 @@ def test_what_a_tensor_may_not_be_is_told_the_same_way(start_server, config):
         ("missing.so", "No such file"),
         ("text.so", "file too short"),
         ("libonnxruntime_providers_shared.so", "it is another library"),
-        ("old.so", "it is of version 1.9.0, but 1.17 is the oldest that is used"),
+        ("old.so", "it is of version 1.9.0, but 1.17 is the oldest supported one"),
     ],
 )
 def test_a_library_that_is_none_is_told_by_its_path(start_server, config, tmp_path, path, why):
@@ -124,5 +124,5 @@ def test_what_the_system_says_of_its_library_is_told(start_server, config, tmp_p
     (tmp_path / "libonnxruntime.so").write_text("no library")
     server = start_server(config, {"LD_LIBRARY_PATH": str(tmp_path)})
     server.wait_until(lambda: "file too short" in server.log.read_text(), "the library is refused")
-    said = "cannot load ONNX Runtime: looked for `libonnxruntime.so` where the system has its libraries, as `ORT_DYLIB_PATH` names no file: "
+    said = "cannot load ONNX Runtime: searched the system's libraries for `libonnxruntime.so`, because `ORT_DYLIB_PATH` is not set: "
     assert said in server.log.read_text()

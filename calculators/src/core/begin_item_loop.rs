@@ -7,10 +7,11 @@ use graphmill_engine::{
 
 use super::begin_loop::clones;
 
-/// Begins a loop over the packets that the streams `ITEM:0`, `ITEM:1`, ... have at one timestamp:
-/// emits them one by one as `ITEM` on a time line of its own, with copies of the `CLONE` inputs
-/// beside each, and with the last a `BATCH_END` that carries their timestamp. All of them have a
-/// packet, or none. An `EndItemLoopCalculator` puts them back on their streams.
+/// Begins a loop over the packets that the streams `ITEM:0`, `ITEM:1`, ... have at one timestamp.
+/// It emits them one by one as `ITEM` on a time line of its own, with copies of the `CLONE` inputs
+/// beside each. The last item comes with a `BATCH_END` that carries their timestamp. Either all of
+/// the streams have a packet, or none. An `EndItemLoopCalculator` puts the items back on their
+/// streams.
 ///
 /// ```pbtxt
 /// input_stream: "left"
@@ -33,7 +34,7 @@ use super::begin_loop::clones;
 /// }
 /// ```
 pub struct BeginItemLoop {
-    /// The loop's next timestamp.
+    /// The timestamp of the next item, on the loop's own time line.
     next: Timestamp,
 }
 
@@ -84,7 +85,7 @@ impl Calculator for BeginItemLoop {
         let clones: Vec<Option<Packet>> = io.clones.iter().map(take).collect();
         if !items.is_empty() && items.len() < io.items.len() {
             return Err(Error::invalid(format!(
-                "{} of {} items have a packet at {}; all or none have to",
+                "{} of {} items have a packet at {}; all of them must, or none",
                 items.len(),
                 io.items.len(),
                 cx.time()
@@ -148,7 +149,7 @@ mod tests {
             .bound("b", 21);
         assert_eq!(
             harness.error().message,
-            "1 of 2 items have a packet at 20; all or none have to"
+            "1 of 2 items have a packet at 20; all of them must, or none"
         );
     }
 }

@@ -7,14 +7,14 @@ use graphmill_engine::{
     Payload, Result, Timestamp, register,
 };
 
-/// Begins a loop over the elements of vectors: emits each element as an `ITEM` on a time line of
-/// its own, 0, 1, 2, ..., with copies of the `CLONE` inputs beside it, and with the last item of
-/// each vector a `BATCH_END` that carries the vector's own timestamp. An empty vector, or a
-/// timestamp without one, is a `BATCH_END` without an item. A packet on `TICK` makes such a
-/// timestamp known, which bounds do as well.
+/// Begins a loop over the elements of vectors. It emits each element as an `ITEM` on a time line of
+/// its own (0, 1, 2, ...), with copies of the `CLONE` inputs beside it. The last item of each
+/// vector comes with a `BATCH_END` that carries the vector's own timestamp. An empty vector, or a
+/// timestamp without one, gives a `BATCH_END` without an item. A packet on `TICK` settles such a
+/// timestamp, as a bound does.
 ///
-/// Integers are 64 bits wide and floats double, whatever the name says. Vectors of a type of one's
-/// own are looped over by a registration of one's own:
+/// Integers are 64 bits wide and floats are doubles, whatever the name says. To loop over vectors
+/// of your own type, register the node for it:
 /// `register!(BeginLoop<Face> as "BeginLoopFaceCalculator")`.
 ///
 /// ```pbtxt
@@ -29,7 +29,7 @@ use graphmill_engine::{
 /// }
 /// ```
 pub struct BeginLoop<T> {
-    /// The loop's next timestamp.
+    /// The timestamp of the next item, on the loop's own time line.
     next: Timestamp,
     of: PhantomData<fn() -> T>,
 }

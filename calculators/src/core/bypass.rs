@@ -1,4 +1,4 @@
-//! `BypassCalculator`: the way around a feature that is switched off.
+//! `BypassCalculator`: stands in for a feature that is switched off.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use graphmill_engine::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The options of [`Bypass`].
+/// Options of a `BypassCalculator` node.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BypassOptions {
-    /// The inputs that are passed on, as `TAG` or `TAG:index`.
+    /// Inputs to pass on, as `TAG` or `TAG:index`. All others are dropped.
     pub pass_input_stream: Vec<String>,
-    /// The outputs they are passed on to, in the same order.
+    /// Outputs that get these inputs, in the same order.
     pub pass_output_stream: Vec<String>,
 }
 
 /// Takes any inputs and drops them, apart from those that its options pass on to an output. The
-/// bounds of all outputs follow the inputs. It stands in for a node with the same ports, in a
-/// `SwitchContainer` for instance.
+/// bounds of all outputs follow the inputs. It stands in for a node with the same ports, for
+/// example in a `SwitchContainer`.
 ///
 /// ```pbtxt
 /// input_stream: "frames"

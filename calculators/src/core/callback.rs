@@ -9,9 +9,9 @@ use graphmill_engine::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// A function as a value: what the side packet `CALLBACK` of a [`CallbackNode`] carries. It is
-/// called by one node after the other where several nodes share it, and by several threads where
-/// sessions run on several, so what it changes synchronizes itself. An error ends the session.
+/// A function as a value, given to a [`CallbackNode`] as the side packet `CALLBACK`. Nodes that
+/// share it call it one after the other, and sessions on several threads call it at the same time,
+/// so a function that changes state synchronizes it. An error ends the session.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -32,7 +32,7 @@ pub struct Callback(Arc<Function>);
 type Function = dyn Fn(&mut Call<'_, '_>) -> Result<()> + Send + Sync;
 
 impl Callback {
-    /// A callback that calls `function`.
+    /// Creates a callback that calls `function`.
     pub fn new(function: impl Fn(&mut Call<'_, '_>) -> Result<()> + Send + Sync + 'static) -> Self {
         Self(Arc::new(function))
     }
@@ -44,7 +44,7 @@ impl fmt::Debug for Callback {
     }
 }
 
-/// What a [`Callback`] sees of one call: for each input a packet or none, and the outputs. Both are
+/// The inputs and outputs of one call of a [`Callback`]. Each input has a packet or none. Both are
 /// counted from 0.
 pub struct Call<'a, 'cx> {
     ports: Ports,
@@ -52,22 +52,22 @@ pub struct Call<'a, 'cx> {
 }
 
 impl Call<'_, '_> {
-    /// The timestamp of the call.
+    /// Returns the timestamp of the call.
     pub fn time(&self) -> Timestamp {
         self.cx.time()
     }
 
-    /// The packet on an input, if there is one in this call.
+    /// Returns the packet on an input, if there is one in this call.
     pub fn packet(&self, input: usize) -> Option<&Packet> {
         self.cx.packet(self.ports.inputs.get(input)?)
     }
 
-    /// The value on an input, if there is one in this call and it is a `T`.
+    /// Returns the value on an input, if there is one in this call and it is a `T`.
     pub fn get<T: Payload>(&self, input: usize) -> Option<&T> {
         self.packet(input)?.get()
     }
 
-    /// All inputs of the call.
+    /// Iterates over all inputs: for each its packet, or `None`.
     pub fn packets(&self) -> impl Iterator<Item = Option<&Packet>> {
         self.ports.inputs.iter().map(|input| self.cx.packet(input))
     }
@@ -78,7 +78,7 @@ impl Call<'_, '_> {
         self.emit_packet(output, Packet::new(time, value))
     }
 
-    /// Emits a packet as it is. Fails if the graph does not connect this output.
+    /// Emits a packet with its own timestamp. Fails if the graph does not connect this output.
     pub fn emit_packet(&mut self, output: usize, packet: Packet) -> Result<()> {
         let outputs = self.ports.outputs;
         let port = outputs.get(output).ok_or_else(|| {
@@ -92,17 +92,17 @@ impl Call<'_, '_> {
     }
 }
 
-/// The options of [`CallbackNode`].
+/// Options of a `CallbackCalculator` node.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CallbackOptions {
-    /// Whether there is a call without packets too, at each timestamp that is settled without one.
+    /// Also calls the function, without packets, at each timestamp that is settled without one.
     pub observe_timestamp_bounds: bool,
 }
 
-/// Calls a function that the program gives as the side packet `CALLBACK`, a [`Callback`]: once for
-/// each timestamp, with the packets of all inputs there. The function can emit on the outputs. Its
-/// work should be below 100 microseconds, unless the node is on an executor.
+/// Calls a function that the program gives as the side packet `CALLBACK`, a [`Callback`]. It is
+/// called once for each timestamp, with the packets of all inputs there, and can emit on the
+/// outputs. It should take less than 100 microseconds, unless the node is on an executor.
 ///
 /// ```pbtxt
 /// input_stream: "question"

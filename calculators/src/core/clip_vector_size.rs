@@ -8,11 +8,11 @@ use graphmill_engine::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The options of [`ClipVectorSize`].
+/// Options of a `Clip...VectorSizeCalculator` node.
 #[derive(Copy, Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClipVectorSizeOptions {
-    /// The most elements a vector keeps; at least 1.
+    /// Maximum number of elements that a vector keeps; at least 1.
     pub max_vec_size: i32,
 }
 
@@ -22,10 +22,10 @@ impl Default for ClipVectorSizeOptions {
     }
 }
 
-/// Drops the elements of a vector that are beyond `max_vec_size`. An input side packet, if there is
-/// one, overrides the option.
+/// Drops the elements of a vector beyond the first `max_vec_size`. An input side packet, if there
+/// is one, overrides the option.
 ///
-/// For a type of one's own: `register!(ClipVectorSize<Face> as "ClipFaceVectorSizeCalculator")`.
+/// For your own type: `register!(ClipVectorSize<Face> as "ClipFaceVectorSizeCalculator")`.
 ///
 /// ```pbtxt
 /// input_stream: "numbers"
@@ -44,7 +44,7 @@ pub struct ClipVectorSize<T> {
 
 impl<T: Payload + Clone> Calculator for ClipVectorSize<T> {
     const NAME: &'static str = "ClipVectorSizeCalculator";
-    const DOC: &'static str = "Drops the elements of a vector beyond a number of them.";
+    const DOC: &'static str = "Shortens a vector to a maximum number of elements.";
     const OPTION_NAMES: &'static [&'static str] = &["mediapipe.ClipVectorSizeCalculatorOptions"];
     type Options = ClipVectorSizeOptions;
     type Ports = (In<Vec<T>>, Out<Vec<T>>, Side<i64>);

@@ -9,12 +9,12 @@ use graphmill_engine::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The options of [`ConcatenateVector`].
+/// Options of a `Concatenate...VectorCalculator` node.
 #[derive(Copy, Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConcatenateVectorOptions {
-    /// Whether a timestamp at which an input has no packet gives nothing. Otherwise that input is
-    /// left out.
+    /// Emits nothing at a timestamp at which an input has no packet. By default that input is left
+    /// out.
     pub only_emit_if_all_present: bool,
 }
 
@@ -24,7 +24,7 @@ const MAX_BYTES: usize = 64 << 20;
 /// Joins the inputs of a timestamp, in their order, to one vector. An input carries vectors or
 /// single elements. A vector of more than 64 MiB is an error.
 ///
-/// Integers are 64 bits wide and floats double, whatever the name says. For a type of one's own:
+/// Integers are 64 bits wide and floats are doubles, whatever the name says. For your own type:
 /// `register!(ConcatenateVector<Face> as "ConcatenateFaceVectorCalculator")`.
 ///
 /// ```pbtxt

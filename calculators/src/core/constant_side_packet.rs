@@ -6,7 +6,7 @@ use graphmill_engine::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The options of [`ConstantSidePacket`].
+/// Options of a `ConstantSidePacketCalculator` node.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConstantSidePacketOptions {
@@ -14,33 +14,33 @@ pub struct ConstantSidePacketOptions {
     pub packet: Vec<Constant>,
 }
 
-/// A value: exactly one of the fields is set.
+/// A value. Exactly one of its fields must be set.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Constant {
-    /// An integer of 32 bits; the side packet is an `i64`.
+    /// A 32-bit integer. The side packet is an `i64`.
     pub int_value: Option<i32>,
-    /// An integer.
+    /// A signed 64-bit integer, as an `i64`.
     pub int64_value: Option<i64>,
-    /// An integer that is not negative.
+    /// An unsigned 64-bit integer, as a `u64`.
     pub uint64_value: Option<u64>,
-    /// A number; the side packet is an `f64`.
+    /// A floating-point number of single precision. The side packet is an `f64`.
     pub float_value: Option<f64>,
-    /// A number.
+    /// A floating-point number, as an `f64`.
     pub double_value: Option<f64>,
-    /// A truth value.
+    /// A boolean, as a `bool`.
     pub bool_value: Option<bool>,
-    /// A text.
+    /// A text, as a `String`.
     pub string_value: Option<String>,
-    /// Texts.
+    /// A list of texts, as a `Vec<String>`.
     pub string_vector_value: Option<StringVector>,
 }
 
-/// A vector of texts.
+/// Message that holds a list of texts.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StringVector {
-    /// Its elements.
+    /// The texts, in order. May be empty.
     pub string_value: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ impl Calculator for ConstantSidePacket {
         let (connected, given) = (c.count(Group::OutputSides, "PACKET"), options.packet.len());
         if connected != given {
             c.error(format!(
-                "each `packet` of the options has an output `PACKET`, but there are {given} and {connected}"
+                "each `packet` of the options needs an output `PACKET`, but there are {given} and {connected}"
             ));
         }
         for (index, constant) in options.packet.iter().enumerate().take(connected) {
@@ -89,7 +89,7 @@ impl Calculator for ConstantSidePacket {
                 Some(Value::Text(_)) => _ = c.output_side::<String>(&port),
                 Some(Value::Texts(_)) => _ = c.output_side::<Vec<String>>(&port),
                 None => c.error(format!(
-                    "`packet` {index} of the options has to have exactly one value"
+                    "`packet` {index} of the options must have exactly one value"
                 )),
             }
         }
@@ -132,7 +132,7 @@ enum Value<'a> {
 }
 
 impl Constant {
-    /// The value; none unless exactly one is set.
+    /// Returns the value, or `None` unless exactly one field is set.
     fn value(&self) -> Option<Value<'_>> {
         let texts = self.string_vector_value.as_ref();
         let values = [

@@ -1,22 +1,22 @@
-//! `CounterSourceCalculator`: numbers, as options ask for them.
+//! `CounterSourceCalculator`: a source of numbers that its options describe.
 
 use graphmill_engine::{Calculator, Contract, Cx, Flow, OpenCx, Out, Result, Timestamp, register};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The options of [`CounterSource`].
+/// Options of a `CounterSourceCalculator` node.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CounterSourceOptions {
-    /// How many numbers; without it they go on until the graph stops its sources.
+    /// Number of numbers to emit. By default they go on until the graph stops its sources.
     pub count: Option<u64>,
-    /// The first number.
+    /// First number. Default: 0.
     pub start: i64,
-    /// The distance between two numbers.
+    /// Distance between two numbers. Default: 1.
     pub step: i64,
-    /// The timestamp of the first number, in microseconds.
+    /// Timestamp of the first number, in microseconds. Default: 0.
     pub start_time: i64,
-    /// The distance between two timestamps, in microseconds; at least 1.
+    /// Distance between two timestamps, in microseconds; at least 1, which is the default.
     pub period: i64,
 }
 

@@ -1,4 +1,4 @@
-//! `CountingSinkCalculator`: how many packets came.
+//! `CountingSinkCalculator`: a counter of packets.
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Flow, Ins, NoOptions, OpenCx, OutSide, Payload, Result, register,

@@ -1,15 +1,15 @@
-//! `CountingSourceCalculator`: numbers, as side packets ask for them.
+//! `CountingSourceCalculator`: a source of numbers that side packets describe.
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, Flow, NoOptions, OpenCx, Out, Result, Side, Timestamp,
     register,
 };
 
-/// A source of numbers whose timestamps are the numbers themselves: `MAX_COUNT` batches of
-/// `BATCH_SIZE` (1 by default) numbers from `INITIAL_VALUE` (0), `INCREMENT` (1) apart. With
-/// `ERROR_COUNT` it fails after that many batches, with `ERROR_ON_OPEN` before the first. At least
-/// one of the two counts has to be given. Mainly for tests. For options instead of side packets, use
-/// `CounterSourceCalculator`.
+/// A source of numbers whose timestamps are the numbers themselves. It makes `MAX_COUNT` batches of
+/// `BATCH_SIZE` (default 1) numbers each, starting at `INITIAL_VALUE` (default 0) and `INCREMENT`
+/// (default 1) apart. With `ERROR_COUNT` it fails after that many batches, with `ERROR_ON_OPEN`
+/// before the first. At least one of `MAX_COUNT` and `ERROR_COUNT` must be given. Mainly for tests.
+/// To set options instead of side packets, use `CounterSourceCalculator`.
 ///
 /// ```pbtxt
 /// input_side_packet: "how_many"
@@ -25,9 +25,9 @@ pub struct CountingSource {
     error_after: Option<i64>,
     batch_size: i64,
     increment: i64,
-    /// The next number.
+    /// The number to emit next.
     next: i64,
-    /// How many batches were made.
+    /// Number of batches made so far.
     batches: i64,
 }
 
@@ -45,7 +45,7 @@ pub struct Ports {
 
 impl Calculator for CountingSource {
     const NAME: &'static str = "CountingSourceCalculator";
-    const DOC: &'static str = "Makes numbers, as many as a side packet says, for tests.";
+    const DOC: &'static str = "Makes a number of batches given by a side packet, for tests.";
     type Options = NoOptions;
     type Ports = Ports;
 
@@ -60,7 +60,7 @@ impl Calculator for CountingSource {
             error_on_open: c.optional_side("ERROR_ON_OPEN"),
         };
         if !ports.max_count.is_connected() && !ports.error_count.is_connected() {
-            c.error("`MAX_COUNT` or `ERROR_COUNT` has to say when the numbers end");
+            c.error("`MAX_COUNT` or `ERROR_COUNT` must be connected, to end the numbers");
         }
         ports
     }

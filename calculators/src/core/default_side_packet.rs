@@ -1,11 +1,11 @@
-//! `DefaultSidePacketCalculator`: a side packet, or what stands in for it.
+//! `DefaultSidePacketCalculator`: a side packet with a default.
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Flow, NoOptions, OpenCx, OutSide, Payload, Result, Side, register,
 };
 
-/// Sets `VALUE` to the side packet `OPTIONAL_VALUE`, or, where that is not connected or not given,
-/// to `DEFAULT_VALUE`.
+/// Sets `VALUE` to the side packet `OPTIONAL_VALUE`. If that is not connected or not given, it sets
+/// `VALUE` to `DEFAULT_VALUE`.
 ///
 /// ```pbtxt
 /// input_side_packet: "limit"
@@ -22,7 +22,7 @@ pub struct DefaultSidePacket;
 
 impl Calculator for DefaultSidePacket {
     const NAME: &'static str = "DefaultSidePacketCalculator";
-    const DOC: &'static str = "Chooses a side packet, or a default where there is none.";
+    const DOC: &'static str = "Passes a side packet on, or a default if it is missing.";
     type Options = NoOptions;
     type Ports = (Side<dyn Payload>, Side<dyn Payload>, OutSide<dyn Payload>);
 

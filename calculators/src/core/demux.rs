@@ -1,4 +1,4 @@
-//! `DemuxCalculator`: each packet to one of several streams.
+//! `DemuxCalculator`: passes each packet on to one of several streams.
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Outs, Payload, Result, Side,
@@ -7,10 +7,10 @@ use graphmill_engine::{
 
 use super::mux::{no_such_port, select_once};
 
-/// Passes each packet of `INPUT` on to the output with the number that `SELECT` has at the same
-/// timestamp: 0 is `OUTPUT:0`. A packet without a `SELECT` beside it goes nowhere. With a side
-/// packet `SELECT` the choice is made once for all. A number that is no output is an error. The
-/// bounds of all outputs follow the inputs, so nothing waits for a packet that went the other way.
+/// Passes each packet of `INPUT` on to the output whose number `SELECT` has at the same timestamp:
+/// 0 is `OUTPUT:0`. A packet without a `SELECT` beside it is dropped. With a side packet `SELECT`
+/// all packets go to the same output. A number without an output is an error. The bounds of all
+/// outputs follow the inputs, so nothing waits for a packet that went to another output.
 ///
 /// ```pbtxt
 /// input_stream: "items"
@@ -26,7 +26,7 @@ use super::mux::{no_such_port, select_once};
 /// }
 /// ```
 pub struct Demux {
-    /// The choice, if it is made once for all.
+    /// Number of the output, if a side packet chose it.
     fixed: Option<i64>,
 }
 

@@ -4,9 +4,9 @@ use graphmill_engine::{Calculator, Contract, Cx, Flow, In, OpenCx, Out, Result, 
 
 use super::quantize_float_vector::QuantizationOptions;
 
-/// Decodes the bytes that a `QuantizeFloatVectorCalculator` with the same options made: each
-/// becomes the middle of the part of the interval that it stands for. The bytes are a `Vec<u8>`;
-/// the arithmetic is that of single precision.
+/// Decodes the bytes that a `QuantizeFloatVectorCalculator` with the same options made. Each byte
+/// stands for a part of the interval and becomes its middle. The bytes are a `Vec<u8>`. It computes
+/// in single precision.
 ///
 /// ```pbtxt
 /// input_stream: "encoded"

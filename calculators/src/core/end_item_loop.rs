@@ -1,13 +1,14 @@
-//! `EndItemLoopCalculator`: what came out of a loop over items, on parallel streams again.
+//! `EndItemLoopCalculator`: the results of a loop over items, on parallel streams again.
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, Flow, Group, In, NoOptions, Offset, OpenCx, Out, Outs, Packet,
     Payload, Result, Timestamp, register,
 };
 
-/// Ends a loop that a `BeginItemLoopCalculator` began: collects `ITEM`s and, with the `BATCH_END`
-/// of their batch, emits the first on `ITEM:0`, the second on `ITEM:1` and so on, all at the
-/// timestamp that the loop went over. A batch has as many items as there are outputs, or none.
+/// Ends a loop that a `BeginItemLoopCalculator` began. It collects `ITEM`s and, with the
+/// `BATCH_END` of their batch, emits the first on `ITEM:0`, the second on `ITEM:1` and so on. All
+/// of them get the timestamp that the loop went over. A batch has as many items as there are
+/// outputs, or none.
 ///
 /// ```pbtxt
 /// input_stream: "item"

@@ -1,16 +1,16 @@
-//! `EndLoop...Calculator`: what came out of a loop, as vectors again.
+//! `EndLoop...Calculator`: the results of a loop, as vectors again.
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, NoOptions, Offset, OpenCx, Out, Payload, Result, Timestamp,
     register,
 };
 
-/// Ends a loop that a `BeginLoop...Calculator` began: collects `ITEM`s and, with the `BATCH_END` of
-/// their batch, emits them as one vector at the timestamp of the vector the loop went over. A batch
-/// of which no item came through is no packet, but a settled timestamp: an empty vector that enters
-/// a loop leaves it as nothing.
+/// Ends a loop that a `BeginLoop...Calculator` began. It collects `ITEM`s and, with the `BATCH_END`
+/// of their batch, emits them as one vector at the timestamp of the vector the loop went over. A
+/// batch without items settles its timestamp without a packet: an empty vector that enters a loop
+/// leaves no vector.
 ///
-/// Integers are 64 bits wide and floats double, whatever the name says. For a type of one's own:
+/// Integers are 64 bits wide and floats are doubles, whatever the name says. For your own type:
 /// `register!(EndLoop<Face> as "EndLoopFaceCalculator")`.
 ///
 /// ```pbtxt

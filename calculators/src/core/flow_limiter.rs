@@ -1,4 +1,4 @@
-//! `FlowLimiterCalculator`: no more frames at once than the rest of the graph can work on.
+//! `FlowLimiterCalculator`: lets in no more frames at once than the rest of the graph can work on.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,16 +9,16 @@ use graphmill_engine::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The options of [`FlowLimiter`]. A number below zero is no limit.
+/// Options of a `FlowLimiterCalculator` node. A number below zero is no limit.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FlowLimiterOptions {
-    /// How many frames may be on their way at once; with 0 none is let in.
+    /// Maximum number of frames in flight. Default: 1. With 0 no frame is let in.
     pub max_in_flight: i32,
-    /// How many more may wait; of more than these, the oldest are dropped.
+    /// Maximum number of further frames that wait. When there are more, the oldest are dropped.
     pub max_in_queue: i32,
-    /// After how many microseconds, in the time line of the frames, a frame no longer counts as on
-    /// its way; 0 is never.
+    /// Microseconds, in the time line of the frames, after which a frame no longer counts as in
+    /// flight. 0 means never.
     pub in_flight_timeout: i64,
 }
 
@@ -33,12 +33,12 @@ impl Default for FlowLimiterOptions {
 }
 
 /// Lets a limited number of frames into the part of the graph that follows it, and drops frames
-/// that come too fast. The first untagged stream gives the frames, further ones follow its
-/// decisions; `FINISHED`, a back edge from the end of that part, says when a frame is through: by a
-/// packet, or by a bound that covers it. `ALLOW` says of each frame whether it was let in. Packets
-/// of the further streams are passed on from a frame that was let in up to the next frame. The side
-/// packet `MAX_IN_FLIGHT` replaces that option, packets of `OPTIONS`, a stream or a side packet,
-/// replace all of them.
+/// that come too fast. The first untagged stream has the frames, and further ones follow its
+/// decisions: their packets are passed on from a frame that was let in up to the next frame.
+/// `FINISHED`, a back edge from the end of that part, reports that a frame is through, by a packet
+/// or by a bound that covers it. `ALLOW` says of each frame if it was let in. The side packet
+/// `MAX_IN_FLIGHT` replaces the option of that name. Packets of `OPTIONS`, a stream or a side
+/// packet, replace all options.
 ///
 /// ```pbtxt
 /// input_stream: "frames"
@@ -59,13 +59,13 @@ impl Default for FlowLimiterOptions {
 pub struct FlowLimiter {
     options: FlowLimiterOptions,
     max_in_flight: Option<i64>,
-    /// By stream: packets that are not decided yet. The first are the frames.
+    /// Undecided packets of each stream. The first stream has the frames.
     queues: Vec<VecDeque<Packet>>,
     in_flight: VecDeque<Timestamp>,
-    /// Decisions by frame, each of which holds until the next. Before the first frame, packets of
-    /// other streams are let in.
+    /// Decisions by frame, each of which holds until the next. Packets of other streams before the
+    /// first frame are let in.
     allowed: BTreeMap<Timestamp, bool>,
-    /// Up to where the frames are decided.
+    /// Timestamp before which the frames are decided.
     decided: Timestamp,
 }
 
@@ -160,8 +160,8 @@ impl FlowLimiter {
             .unwrap_or(self.options.max_in_flight.into())
     }
 
-    /// Frames up to `finished` are through, if this call is about that; so are those that `latest`,
-    /// if it is about that, leaves far behind.
+    /// Removes the frames in flight that are through: those up to `finished`, if this call has it,
+    /// and those that have timed out at `latest`, if it has that.
     fn retire(&mut self, finished: Timestamp, latest: Timestamp, now: Timestamp) {
         let timeout = self.options.in_flight_timeout;
         let timed = timeout > 0 && latest == now && latest < Timestamp::MAX;
@@ -180,8 +180,7 @@ impl FlowLimiter {
         self.allowed.insert(frame, allow);
     }
 
-    /// Passes the packets of the other streams on whose frames were let in, and drops those of
-    /// dropped frames.
+    /// Passes on the packets of the other streams whose frames were let in, and drops the others.
     fn pass_others(&mut self, io: Ports, cx: &mut Cx<'_>) {
         let pairs = io.frames.iter().zip(io.limited.iter());
         for (queue, (input, output)) in self.queues.iter_mut().zip(pairs).skip(1) {
@@ -196,7 +195,7 @@ impl FlowLimiter {
         }
     }
 
-    /// Drops decisions that no packet can ask for any more.
+    /// Drops decisions that no packet can need any more.
     fn forget(&mut self, io: Ports, cx: &Cx<'_>) {
         let next = |(queue, input): (&VecDeque<Packet>, _)| {
             let head = queue.front().map(|packet| packet.time);
@@ -211,12 +210,12 @@ impl FlowLimiter {
     }
 }
 
-/// A number of frames as a limit; below zero there is none.
+/// Converts a number of frames to a limit. Below zero there is no limit.
 fn limit(frames: i64) -> usize {
     usize::try_from(frames).unwrap_or(usize::MAX)
 }
 
-/// Says that nothing before `bound` will be emitted, if that is news, or that nothing will at all.
+/// Moves an output's bound forward, or closes the output if nothing will come on it any more.
 fn settle<T: ?Sized + PortType>(output: Out<T>, bound: Timestamp, cx: &mut Cx<'_>) {
     if bound > Timestamp::MAX {
         cx.out().close(output);

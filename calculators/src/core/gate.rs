@@ -1,4 +1,4 @@
-//! `GateCalculator`: lets packets through, or not.
+//! `GateCalculator`: lets packets through while it is open.
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, Ins, OpenCx, Out, Outs, Payload, Result, Side, register,
@@ -16,29 +16,31 @@ pub enum GateState {
     #[default]
     #[serde(rename = "GATE_UNINITIALIZED")]
     Unknown,
-    /// Open.
+    /// Open: the first decision to close is a change.
     #[serde(rename = "GATE_ALLOW")]
     Allow,
-    /// Closed.
+    /// Closed: the first decision to open is a change.
     #[serde(rename = "GATE_DISALLOW")]
     Disallow,
 }
 
-/// The options of [`Gate`].
+/// Options of a `GateCalculator` node.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GateOptions {
-    /// Whether the gate is open at a timestamp at which `ALLOW` or `DISALLOW` has no packet.
+    /// Opens the gate at timestamps at which the connected `ALLOW` or `DISALLOW` has no packet.
+    /// Default: false.
     pub empty_packets_as_allow: bool,
-    /// Whether the gate is open if neither `ALLOW` nor `DISALLOW` is connected.
+    /// Opens the gate if neither `ALLOW` nor `DISALLOW` is connected. Default: false.
     pub allow: bool,
-    /// The state before the first decision.
+    /// State before the first decision. It determines if the first decision is sent on
+    /// `STATE_CHANGE`.
     pub initial_gate_state: GateState,
 }
 
-/// Lets the packets of its untagged inputs through while it is open. What decides, at each
-/// timestamp, is the packet of `ALLOW` or `DISALLOW`; or, once for all, the side packet of that
-/// tag; or the option `allow`. `STATE_CHANGE` says when the gate opens or closes.
+/// Lets the packets of its untagged inputs through while it is open. The packet of `ALLOW` or
+/// `DISALLOW` decides at each timestamp. The side packet of one of these tags, or else the option
+/// `allow`, decides for the whole run. `STATE_CHANGE` gets a boolean when the gate opens or closes.
 ///
 /// ```pbtxt
 /// input_stream: "video"
@@ -52,9 +54,9 @@ pub struct GateOptions {
 /// }
 /// ```
 pub struct Gate {
-    /// The decision, if it is made once for all.
+    /// The decision, if it holds for the whole run.
     fixed: Option<bool>,
-    /// A side packet has closed it: nothing will ever come through.
+    /// True if a side packet has closed the gate: nothing will ever come through.
     closed_for_good: bool,
     empty_as_allow: bool,
     state: GateState,

@@ -6,20 +6,20 @@ use graphmill_engine::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The options of [`GetVectorItem`].
+/// Options of a `Get...VectorItemCalculator` node.
 #[derive(Copy, Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GetVectorItemOptions {
-    /// Which element, counted from 0, where `INDEX` has no packet.
+    /// Number of the element, counted from 0, at timestamps at which `INDEX` has no packet.
     pub item_index: Option<i32>,
-    /// Whether a vector without that element gives nothing. Otherwise it is an error.
+    /// Emits nothing for a vector without that element. By default this is an error.
     pub output_empty_on_oob: bool,
 }
 
-/// Takes one element out of each vector: the one that the packet on `INDEX` names, or the option
+/// Takes one element out of each vector. The packet on `INDEX` has its number, or else the option
 /// `item_index`.
 ///
-/// For a type of one's own: `register!(GetVectorItem<Face> as "GetFaceVectorItemCalculator")`.
+/// For your own type: `register!(GetVectorItem<Face> as "GetFaceVectorItemCalculator")`.
 ///
 /// ```pbtxt
 /// input_stream: "numbers"
@@ -69,7 +69,7 @@ impl<T: Payload + Clone> Calculator for GetVectorItem<T> {
             item: c.output("ITEM"),
         };
         if !ports.index.is_connected() && options.item_index.is_none() {
-            c.error("`INDEX` has to be connected or `item_index` be set");
+            c.error("either `INDEX` must be connected or `item_index` set");
         }
         if options.item_index.is_some_and(|index| index < 0) {
             c.error("`item_index` has to be 0 or more");

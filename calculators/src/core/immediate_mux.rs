@@ -1,4 +1,4 @@
-//! `ImmediateMuxCalculator`: several streams as one, in the order in which packets come.
+//! `ImmediateMuxCalculator`: merges streams in the order in which packets come.
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Flow, Ins, Offset, OpenCx, Out, Payload, Result, Timestamp, register,
@@ -6,22 +6,22 @@ use graphmill_engine::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The options of [`ImmediateMux`].
+/// Options of an `ImmediateMuxCalculator` node.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ImmediateMuxOptions {
-    /// Whether the bounds of the inputs move those of the outputs too.
+    /// Moves the bounds of the outputs with those of the inputs. Default: false.
     pub process_timestamp_bounds: bool,
 }
 
-/// Passes on each packet of any input whose timestamp is after that of the packet passed on before;
-/// packets that come too late for that are dropped, and of two with the same timestamp the one of
-/// the later input. A second output gets `true` for each packet that came, dropped or not: a flow
-/// limiter's `FINISHED`, for instance.
+/// Passes on each packet of any input whose timestamp is after that of the packet passed on before.
+/// Packets with an earlier timestamp are dropped. Of two with the same timestamp, the one of the
+/// later input is dropped. A second output gets `true` for each packet that came, dropped or not.
+/// It can feed a flow limiter's `FINISHED`, for example.
 ///
-/// With `ImmediateInputStreamHandler` nothing waits, and what is dropped depends on how fast the
-/// inputs are; with the default policy nothing comes too late. Where every packet counts, use a
-/// `MuxCalculator`.
+/// With `ImmediateInputStreamHandler` no packet waits, and which ones are dropped depends on how
+/// fast the inputs are. With the default policy no packet comes too late. If every packet counts,
+/// use a `MuxCalculator`.
 ///
 /// ```pbtxt
 /// input_stream: "fast"
@@ -41,7 +41,7 @@ pub struct ImmediateMux {
     follow_bounds: bool,
     /// The smallest timestamp that can still be passed on.
     bound: Timestamp,
-    /// The same for the second output.
+    /// The smallest timestamp that the second output can still have.
     finished_bound: Timestamp,
 }
 
@@ -96,7 +96,7 @@ impl Calculator for ImmediateMux {
                 self.bound = packet.time.next();
                 cx.out().emit_packet(io.output, packet);
             } else {
-                tracing::debug!(node = %cx.node_name(), time = %packet.time, "a packet came too late");
+                tracing::debug!(node = %cx.node_name(), time = %packet.time, "dropped a packet that came too late");
             }
             let time = now.max(self.finished_bound);
             cx.emit_at(io.finished, time, true);

@@ -5,16 +5,16 @@ use graphmill_engine::{
     register,
 };
 
-/// What `MakePairCalculator` emits: the packets of its two inputs at one timestamp, each as it
-/// came, if it came.
+/// The output of `MakePairCalculator`: the packets of its two inputs at one timestamp, unchanged.
+/// `None` stands for an input without a packet.
 pub type Pair = (Option<Packet>, Option<Packet>);
 
-/// Maximum number of pairs inside of a pair, each as often as it is there. Pairs share their
-/// packets, so that without it few nodes would make more than can be written, or dropped.
+/// Maximum number of pairs inside of a pair, each counted as often as it occurs. Pairs share their
+/// packets, so without a limit a few nodes could make a pair too large to be written or dropped.
 const MAX_INSIDE: usize = 16;
 
-/// Emits the packets that its two inputs have at a timestamp as one [`Pair`], also if one of them
-/// has none. A pair that would hold more than 16 others is an error.
+/// Emits the packets of its two inputs at a timestamp as one [`Pair`], even if only one of them has
+/// a packet. A pair that would hold more than 16 others is an error.
 ///
 /// ```pbtxt
 /// input_stream: "question"

@@ -4,7 +4,7 @@ use graphmill_engine::{
     Calculator, Contract, Cx, Flow, Ins, NoOptions, OpenCx, Out, Payload, Result, register,
 };
 
-/// Joins streams into one: at each timestamp, once all inputs are settled at it, passes on the
+/// Joins streams into one. At each timestamp, once all inputs are settled at it, it passes on the
 /// packet of the first input that has one and drops the others.
 ///
 /// ```pbtxt

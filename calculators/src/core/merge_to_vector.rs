@@ -1,4 +1,4 @@
-//! `Merge...sToVectorCalculator`: what several streams have, as one vector.
+//! `Merge...sToVectorCalculator`: the packets of several streams, as one vector.
 
 use std::marker::PhantomData;
 
@@ -9,7 +9,7 @@ use graphmill_engine::{
 /// Collects the packets that its inputs have at a timestamp, in their order, in one vector. Inputs
 /// without a packet are left out.
 ///
-/// For a type of one's own: `register!(MergeToVector<Face> as "MergeFacesToVectorCalculator")`.
+/// For your own type: `register!(MergeToVector<Face> as "MergeFacesToVectorCalculator")`.
 ///
 /// ```pbtxt
 /// input_stream: "left"
@@ -26,7 +26,7 @@ pub struct MergeToVector<T>(PhantomData<fn() -> T>);
 
 impl<T: Payload + Clone> Calculator for MergeToVector<T> {
     const NAME: &'static str = "MergeToVectorCalculator";
-    const DOC: &'static str = "Collects what several streams have at a timestamp in one vector.";
+    const DOC: &'static str = "Collects packets of several streams at a timestamp in one vector.";
     type Options = NoOptions;
     type Ports = (Ins<T>, Out<Vec<T>>);
 

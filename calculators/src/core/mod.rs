@@ -1,4 +1,4 @@
-//! Nodes that know nothing of what flows through them.
+//! Nodes for packets of any type, and for vectors and numbers.
 
 mod begin_item_loop;
 mod begin_loop;

@@ -1,4 +1,4 @@
-//! `MuxCalculator`: one of several streams, chosen anew at each timestamp.
+//! `MuxCalculator`: passes on one of several streams, chosen at each timestamp.
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, Flow, In, Ins, NoOptions, OpenCx, Out, Payload, Policy,
@@ -6,11 +6,11 @@ use graphmill_engine::{
 };
 
 /// Passes on, at each packet of `SELECT`, the packet of the input with that number: 0 is `INPUT:0`.
-/// If that input has no packet there, nothing comes out; packets of the other inputs up to there
-/// are dropped. With a side packet `SELECT` the choice is made once for all. A number that is no
-/// input is an error.
+/// If that input has no packet there, nothing comes out. Packets of the other inputs up to there
+/// are dropped. With a side packet `SELECT` all packets come from the same input. A number without
+/// an input is an error.
 ///
-/// With the stream `SELECT`, the node waits for the chosen input alone: its input policy is
+/// With the stream `SELECT`, the node waits only for the chosen input: its input policy is
 /// `MuxInputStreamHandler`.
 ///
 /// ```pbtxt
@@ -27,7 +27,7 @@ use graphmill_engine::{
 /// }
 /// ```
 pub struct Mux {
-    /// The choice, if it is made once for all.
+    /// Number of the input, if a side packet chose it.
     fixed: Option<i64>,
 }
 
@@ -84,14 +84,14 @@ impl Calculator for Mux {
 }
 register!(Mux);
 
-/// Demands that `SELECT` is either a stream or a side packet.
+/// Checks that `SELECT` is either a stream or a side packet.
 pub(super) fn select_once(c: &mut Contract, stream: In<i64>, side: Side<i64>) {
     if stream.is_connected() == side.is_connected() {
-        c.error("`SELECT` has to be connected, either as a stream or as a side packet");
+        c.error("`SELECT` must be connected, either as a stream or as a side packet");
     }
 }
 
-/// The error of a `SELECT` that names no port.
+/// Returns the error for a `SELECT` that names no port.
 pub(super) fn no_such_port(select: i64, ports: usize, noun: &str) -> Error {
     Error::invalid(format!(
         "`SELECT` is {select}, but the {noun}s are numbered from 0 to {}",

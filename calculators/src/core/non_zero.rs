@@ -1,10 +1,10 @@
-//! `NonZeroCalculator`: whether an integer is not zero.
+//! `NonZeroCalculator`: a test if an integer is not zero.
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Result, register,
 };
 
-/// Says of each integer whether it is not zero: as 1 or 0 on `OUTPUT`, as a boolean on
+/// Tests if each integer is not zero. The answer is 1 or 0 on `OUTPUT`, and a boolean on
 /// `OUTPUT_BOOL`. At least one of them is connected.
 ///
 /// ```pbtxt
@@ -20,7 +20,7 @@ pub struct NonZero;
 
 impl Calculator for NonZero {
     const NAME: &'static str = "NonZeroCalculator";
-    const DOC: &'static str = "Says of each integer whether it is not zero.";
+    const DOC: &'static str = "Tests if each integer is not zero.";
     type Options = NoOptions;
     type Ports = (In<i64>, Out<i64>, Out<bool>);
 

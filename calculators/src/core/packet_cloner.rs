@@ -1,4 +1,4 @@
-//! `PacketClonerCalculator`: the newest packets again at each tick.
+//! `PacketClonerCalculator`: repeats the newest packets at each tick.
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, Ins, Offset, OpenCx, Outs, Packet, Payload, Result,
@@ -7,19 +7,19 @@ use graphmill_engine::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The options of [`PacketCloner`].
+/// Options of a `PacketClonerCalculator` node.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PacketClonerOptions {
-    /// Nothing comes out, not even a bound, until every stream has had a packet.
+    /// Emits nothing, not even a bound, until every stream has had a packet.
     pub output_only_when_all_inputs_received: bool,
-    /// No packet comes out until every stream has had one; meanwhile ticks move the bounds.
+    /// Emits no packet until every stream has had one. Until then ticks only move the bounds.
     pub output_packets_only_when_all_inputs_received: bool,
 }
 
 /// Repeats the newest packet of each stream at each tick, with the timestamp of the tick. A stream
-/// that had no packet yet is left out. The tick is the stream `TICK`, or the last untagged one. A
-/// tick's bound moves the outputs' bounds.
+/// that has had no packet yet is left out. The tick is the stream `TICK`, or the last untagged one.
+/// Its bound moves the bounds of the outputs.
 ///
 /// ```pbtxt
 /// input_stream: "settings"
@@ -62,7 +62,7 @@ impl Calculator for PacketCloner {
             _ => (tagged, untagged),
         };
         if base.is_empty() {
-            c.error("it needs a stream to clone beside the tick");
+            c.error("a stream to clone must be connected, beside the tick");
         }
         Ports {
             base,

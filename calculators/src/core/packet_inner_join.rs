@@ -4,8 +4,8 @@ use graphmill_engine::{
     Calculator, Contract, Cx, Flow, Ins, NoOptions, OpenCx, Outs, Payload, Result, register,
 };
 
-/// Passes packets on where every input has one; at other timestamps it drops what there is. Meant
-/// for streams of different rates, mostly with `FixedSizeInputStreamHandler`.
+/// Passes packets on at timestamps at which every input has one, and drops packets at all others.
+/// It is meant for streams of different rates, usually with `FixedSizeInputStreamHandler`.
 ///
 /// ```pbtxt
 /// input_stream: "left"

@@ -1,12 +1,12 @@
-//! `PacketPresenceCalculator`: whether there is a packet.
+//! `PacketPresenceCalculator`: a test if there is a packet.
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Payload, Result, Timestamp,
     register,
 };
 
-/// Says at each timestamp that becomes known whether the input has a packet there: `true` for a
-/// packet, `false` for a timestamp that is settled without one.
+/// Emits a boolean at each timestamp that becomes known: `true` if the input has a packet there,
+/// `false` if the timestamp is settled without one.
 ///
 /// ```pbtxt
 /// input_stream: "maybe"
@@ -21,7 +21,7 @@ pub struct PacketPresence;
 
 impl Calculator for PacketPresence {
     const NAME: &'static str = "PacketPresenceCalculator";
-    const DOC: &'static str = "Says at each timestamp whether its input has a packet.";
+    const DOC: &'static str = "Emits a boolean at each timestamp: true if the input has a packet.";
     type Options = NoOptions;
     type Ports = (In<dyn Payload>, Out<bool>);
 
@@ -36,7 +36,7 @@ impl Calculator for PacketPresence {
 
     fn process(&mut self, (packet, presence): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
         let present = cx.packet(packet).is_some();
-        // The end of the stream is no timestamp at which something is missing.
+        // The end of the stream is not a timestamp at which a packet is missing.
         if present || cx.time() < Timestamp::MAX {
             cx.emit(presence, present);
         }

@@ -10,49 +10,51 @@ use serde::{Deserialize, Serialize};
 /// Microseconds in a second: the unit of timestamps.
 const MICROS: f64 = 1_000_000.0;
 
-/// How often one gap may repeat a packet: more than ten hours at 25 packets a second, little enough
-/// to be held in memory.
+/// Maximum number of times that a packet is repeated in one gap. It is enough for more than ten
+/// hours at 25 packets a second, and so many packets fit into memory.
 const MAX_REPEATS: i64 = 1_000_000;
 
-/// What becomes of a header with a frame rate.
+/// Treatment of a header with a frame rate. Streams have no headers here, so all values do the
+/// same.
 #[derive(Copy, Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub enum OutputHeader {
-    /// It is dropped.
+    /// Drops the header.
     #[default]
     #[serde(rename = "NONE")]
     None,
-    /// It is passed on.
+    /// Passes the header on.
     #[serde(rename = "PASS_HEADER")]
     Pass,
-    /// It is passed on with the new rate.
+    /// Passes the header on with the new rate.
     #[serde(rename = "UPDATE_VIDEO_HEADER")]
     Update,
 }
 
-/// The options of [`PacketResampler`].
+/// Options of a `PacketResamplerCalculator` node.
 #[derive(Copy, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PacketResamplerOptions {
-    /// Packets a second: above 0, at most 1000000. Has to be set.
+    /// Packets per second: above 0, at most 1000000. Required.
     pub frame_rate: f64,
-    /// What becomes of a header. Streams have no headers here, so that nothing is done either way.
+    /// Treatment of a header. It has no effect, because streams have no headers here.
     pub output_header: OutputHeader,
-    /// Whether the last packet is emitted for the timestamp it is near to but did not reach.
+    /// Emits the last packet at the end for the nearest timestamp of the grid, if no packet has
+    /// reached that timestamp yet. Default: true.
     pub flush_last_packet: bool,
     /// Random deviation from the steady rate; only 0 is supported.
     pub jitter: f64,
-    /// How jitter is made.
+    /// Style of jitter; not supported.
     pub jitter_with_reflection: bool,
-    /// Whether jitter is the same for the same input; not supported.
+    /// Makes jitter the same for the same input; not supported.
     pub reproducible_sampling: bool,
-    /// A timestamp, in microseconds, that the output's timestamps are a whole number of periods
-    /// away from. By default the first packet's.
+    /// A timestamp of the grid, in microseconds: the output's timestamps are a whole number of
+    /// periods away from it. Default: the timestamp of the first packet.
     pub base_timestamp: Option<i64>,
-    /// Nothing is emitted before this timestamp.
+    /// Start of the output: nothing is emitted before this timestamp, in microseconds.
     pub start_time: Option<i64>,
-    /// Nothing is emitted at this timestamp or later.
+    /// End of the output: nothing is emitted at this timestamp, in microseconds, or later.
     pub end_time: Option<i64>,
-    /// Whether these limits give way by half a period.
+    /// Extends both limits by half a period. Default: false.
     pub round_limits: bool,
 }
 
@@ -79,14 +81,14 @@ impl PacketResamplerOptions {
             return Err("`frame_rate` has to be above 0 and at most 1000000");
         }
         if self.jitter != 0.0 || self.jitter_with_reflection || self.reproducible_sampling {
-            return Err("`jitter` is not supported, and neither is what belongs to it");
+            return Err("`jitter` is not supported; neither are the other options about jitter");
         }
         Ok(())
     }
 }
 
-/// Emits packets at a steady rate: at each timestamp of a grid, counted from the first packet on,
-/// the packet that is nearest to it, of two that are equally near the later one. Where packets are
+/// Emits packets at a steady rate. At each timestamp of a grid that starts at the first packet, it
+/// emits the packet nearest to it; of two that are equally near, the later one. If packets are
 /// further apart than the grid's timestamps, the earlier one is repeated. Input and output have the
 /// tag `DATA` or none. The side packet `OPTIONS` replaces all options.
 ///
@@ -104,11 +106,11 @@ pub struct PacketResampler {
     rate: f64,
     flush: bool,
     base: Option<Timestamp>,
-    /// What may be emitted: from the first, before the second.
+    /// First timestamp that may be emitted, and the end: the first one that may not.
     limits: (Timestamp, Timestamp),
-    /// Where the grid begins; none before the first packet.
+    /// Start of the grid; `None` before the first packet.
     first: Option<Timestamp>,
-    /// The number of the grid's timestamp that is next.
+    /// Number of the next timestamp of the grid.
     next: i64,
     last: Option<Packet>,
 }
@@ -211,7 +213,7 @@ register!(PacketResampler);
 register_payload!(PacketResamplerOptions as "packet_resampler_options");
 
 impl PacketResampler {
-    /// Where the grid begins, given the first packet's timestamp.
+    /// Returns the start of the grid for the first packet's timestamp.
     fn begin(&self, time: Timestamp) -> Timestamp {
         let Some(base) = self.base else {
             return time;
@@ -220,13 +222,13 @@ impl PacketResampler {
         base + (periods / self.rate * MICROS).round() as i64
     }
 
-    /// The number of the grid's timestamp that is nearest to a time.
+    /// Returns the number of the grid's timestamp that is nearest to a time.
     fn number(&self, time: Timestamp) -> i64 {
         let since = time - self.first.unwrap_or(time);
         (since as f64 / MICROS * self.rate).round() as i64
     }
 
-    /// A timestamp of the grid.
+    /// Returns the timestamp of the grid with a number.
     fn time(&self, number: i64) -> Timestamp {
         let since = (number as f64 / self.rate * MICROS).round() as i64;
         self.first.unwrap_or(Timestamp::ZERO) + since

@@ -1,4 +1,4 @@
-//! `PacketSequencerCalculator`: packets on the time line of others.
+//! `PacketSequencerCalculator`: packets on the time line of other streams.
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Flow, Ins, NoOptions, Offset, OpenCx, Outs, Payload, Policy, Result,
@@ -7,8 +7,8 @@ use graphmill_engine::{
 
 /// Gives the packets of `INPUT` timestamps on the time line of `TICK`: a packet comes out right
 /// after the newest tick, at its timestamp plus one. Each tick moves the bounds of the outputs past
-/// itself, so that what is joined with them need not wait. A packet that comes together with a tick
-/// belongs before it, right after the tick before.
+/// itself, so that nodes that join the outputs with other streams need not wait. A packet that
+/// comes together with a tick counts as before it, and comes out right after the tick before.
 ///
 /// ```pbtxt
 /// input_stream: "button"
@@ -22,7 +22,7 @@ use graphmill_engine::{
 /// }
 /// ```
 pub struct PacketSequencer {
-    /// By output: the smallest timestamp that is still free.
+    /// The smallest free timestamp of each output.
     bounds: Vec<Timestamp>,
 }
 

@@ -7,37 +7,36 @@ use graphmill_engine::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// How packets are chosen.
+/// Rule by which packets are chosen.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 pub enum ThinnerType {
-    /// After each packet that passes, a period in which none does.
+    /// Lets a packet pass, and then none for a period.
     #[default]
     #[serde(rename = "ASYNC")]
     Async,
-    /// The packet nearest to each multiple of the period.
+    /// Lets the packet nearest to each multiple of the period pass.
     #[serde(rename = "SYNC")]
     Sync,
 }
 
-/// The options of [`PacketThinner`]. Times are in the units of timestamps, microseconds by
-/// convention.
+/// Options of a `PacketThinnerCalculator` node. Times are in the units of timestamps, microseconds
+/// by convention.
 #[derive(Copy, Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PacketThinnerOptions {
-    /// How packets are chosen.
+    /// Rule by which packets are chosen. Default: `ASYNC`.
     pub thinner_type: ThinnerType,
-    /// The time in which at most one packet passes; above 0.
+    /// Length of the time in which at most one packet passes; above 0. Default: 1.
     pub period: i64,
-    /// Packets before this time are dropped. By default none with `ASYNC` and those before 0 with
-    /// `SYNC`, which counts its periods from here.
+    /// Start: packets before this time are dropped. By default `ASYNC` drops none, and `SYNC`,
+    /// which counts its periods from here, those before 0.
     pub start_time: Option<i64>,
-    /// Packets at this time and later are dropped; after the start.
+    /// End: packets at this time and later are dropped. It must be after `start_time`.
     pub end_time: Option<i64>,
-    /// Whether a packet that `SYNC` chooses gets the timestamp it was chosen for. Otherwise it
-    /// keeps its own.
+    /// Gives a packet that `SYNC` chooses the timestamp that it was chosen for. Otherwise it keeps
+    /// its own.
     pub sync_output_timestamps: bool,
-    /// Whether a header with a frame rate is adapted. Streams have no headers here, so that nothing
-    /// is done either way.
+    /// Adapts a header with a frame rate. It has no effect, because streams have no headers here.
     pub update_frame_rate: bool,
 }
 
@@ -69,9 +68,10 @@ impl PacketThinnerOptions {
 }
 
 /// Lets at most one packet a period through. `ASYNC` lets a packet pass and then none for a period.
-/// `SYNC` divides the time from `start_time` on into periods, centered at `start_time + i * period`,
-/// and lets the packet pass that is nearest to the center, of two that are equally near the later
-/// one. The side packet `PERIOD` overrides the option.
+/// `SYNC` divides the time from `start_time` on into periods.
+/// Their centers are at `start_time + i * period`. In each it lets the packet nearest to the center
+/// pass; of two that are equally near, the later one. The side packet `PERIOD` overrides the
+/// option.
 ///
 /// ```pbtxt
 /// input_stream: "frames"
@@ -86,9 +86,9 @@ impl PacketThinnerOptions {
 pub struct PacketThinner {
     options: PacketThinnerOptions,
     period: i64,
-    /// With `ASYNC`: the first timestamp that may pass.
+    /// The first timestamp that may pass, with `ASYNC`.
     next: Timestamp,
-    /// With `SYNC`: the best packet of the period so far.
+    /// The best packet of the period so far, with `SYNC`.
     best: Option<Packet>,
 }
 
@@ -176,8 +176,8 @@ impl PacketThinner {
         cx.out().bound_at_least(io.output, self.next);
     }
 
-    /// `SYNC`: keeps the packet, if it is the best of its period, and passes the one of a period
-    /// that is over.
+    /// `SYNC`: keeps the packet, if it is the best of its period, and passes the best one of a
+    /// period that is over.
     fn choose(&mut self, packet: Packet, io: Ports, cx: &mut Cx<'_>) {
         let center = self.center(packet.time);
         if let Some(best) = &self.best
@@ -209,7 +209,7 @@ impl PacketThinner {
         }
     }
 
-    /// The center of the period that a time belongs to.
+    /// Returns the center of the period that contains a time.
     fn center(&self, time: Timestamp) -> Timestamp {
         let start = i128::from(self.options.start().value());
         let period = i128::from(self.period);

@@ -1,12 +1,12 @@
-//! `PassThroughCalculator`: every input to the output of the same tag and index.
+//! `PassThroughCalculator`: passes every input to the output of the same tag and index.
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Flow, Ins, NoOptions, OpenCx, OutSides, Outs, Payload, Result, Sides,
     register,
 };
 
-/// Passes each input on to the output with its tag and index, packet by packet, with timestamps and
-/// bounds as they are. It does the same for side packets, if it has outputs for them.
+/// Passes each input on to the output with its tag and index. Packets, timestamps and bounds are
+/// unchanged. Side packets are passed on too, if there are outputs for them.
 ///
 /// ```pbtxt
 /// input_stream: "VIDEO:video"

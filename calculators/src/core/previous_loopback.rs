@@ -1,4 +1,4 @@
-//! `PreviousLoopbackCalculator`: what a loop made in the round before.
+//! `PreviousLoopbackCalculator`: the result of a loop's previous round.
 
 use std::collections::VecDeque;
 
@@ -7,10 +7,10 @@ use graphmill_engine::{
     Result, Timestamp, register,
 };
 
-/// Brings back, at each packet of `MAIN`, the packet of `LOOP` that belongs to the packet of `MAIN`
-/// before: same value, at the time of the new one. The first packet, and one whose predecessor's
-/// round made nothing, gets a bound instead. So a node that reads `MAIN`'s stream and `PREV_LOOP`
-/// together works frame by frame.
+/// Brings back, at each packet of `MAIN`, the packet of `LOOP` with the timestamp of the previous
+/// packet of `MAIN`: the same value at the new timestamp. The first packet gets a bound instead,
+/// and so does one whose previous round made nothing. So a node that reads `MAIN`'s stream and
+/// `PREV_LOOP` together works frame by frame.
 ///
 /// ```pbtxt
 /// input_stream: "frame"
@@ -34,18 +34,19 @@ use graphmill_engine::{
 pub struct PreviousLoopback {
     /// Timestamps of `MAIN` without an answer yet.
     rounds: VecDeque<Round>,
-    /// Packets of `LOOP` that a round may still ask for.
+    /// Packets of `LOOP` that a round may still need.
     looped: VecDeque<Packet>,
     main_known: Timestamp,
     loop_known: Timestamp,
-    /// Where the packet of `MAIN` before was.
+    /// Timestamp of the previous packet of `MAIN`.
     before: Option<Timestamp>,
 }
 
-/// A timestamp of `MAIN`.
+/// A timestamp of `MAIN` that waits for its packet of `LOOP`.
 struct Round {
     time: Timestamp,
-    /// Where the packet of `LOOP` that it asks for is; none if it asks for nothing.
+    /// Timestamp of the packet of `LOOP` that it needs; `None` for the first round, which needs
+    /// none.
     wants: Option<Timestamp>,
 }
 
@@ -59,7 +60,7 @@ pub struct Ports {
 
 impl Calculator for PreviousLoopback {
     const NAME: &'static str = "PreviousLoopbackCalculator";
-    const DOC: &'static str = "Brings back what a loop made in the round before.";
+    const DOC: &'static str = "Brings back the result of a loop's previous round.";
     type Options = NoOptions;
     type Ports = Ports;
 
@@ -119,7 +120,7 @@ impl Calculator for PreviousLoopback {
                 Some(_) | None if round.time < Timestamp::MAX => {
                     cx.bound(io.previous, round.time.next());
                 }
-                // The end, where the stream is closed.
+                // The end: the stream is closed.
                 Some(_) | None => {}
             }
             self.rounds.pop_front();

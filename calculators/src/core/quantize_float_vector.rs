@@ -4,20 +4,19 @@ use graphmill_engine::{Calculator, Contract, Cx, Flow, In, OpenCx, Out, Result, 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The options of [`QuantizeFloatVector`] and of
-/// [`DequantizeByteArray`](super::DequantizeByteArray): the interval that the bytes stand for. Both
-/// ends have to be given.
+/// Options of [`QuantizeFloatVector`] and [`DequantizeByteArray`](super::DequantizeByteArray): the
+/// interval that the bytes stand for. Both ends are required.
 #[derive(Copy, Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct QuantizationOptions {
-    /// The value of the highest byte.
+    /// Value of the highest byte, 255.
     pub max_quantized_value: Option<f32>,
-    /// The value of the lowest byte; below the highest.
+    /// Value of the lowest byte, 0. It must be below `max_quantized_value`.
     pub min_quantized_value: Option<f32>,
 }
 
 impl QuantizationOptions {
-    /// The interval's lower end and width.
+    /// Returns the interval's lower end and width.
     pub(super) fn interval(self) -> std::result::Result<(f32, f32), &'static str> {
         let (Some(max), Some(min)) = (self.max_quantized_value, self.min_quantized_value) else {
             return Err("`max_quantized_value` and `min_quantized_value` have to be set");
@@ -30,9 +29,9 @@ impl QuantizationOptions {
     }
 }
 
-/// Encodes each float of a vector as a byte that tells where it lies between `min_quantized_value`
-/// and `max_quantized_value`; what lies beyond is moved to the nearer end. The bytes are a
-/// `Vec<u8>`; the arithmetic is that of single precision.
+/// Encodes each float of a vector as a byte: its place between `min_quantized_value` and
+/// `max_quantized_value`. A float outside of the interval is moved to the nearer end. The bytes are
+/// a `Vec<u8>`. It computes in single precision.
 ///
 /// ```pbtxt
 /// input_stream: "features"

@@ -7,13 +7,13 @@ use graphmill_engine::{
     Policy, Result, Side, Timestamp, register,
 };
 
-/// Lets a frame in while fewer than `MAX_IN_FLIGHT` (1 by default) are on their way, and drops it
-/// otherwise. A packet of `FINISHED` says that one frame is through; for each frame let in there
-/// has to be one. Packets of several streams with the same timestamp are one frame. `ALLOW` tells
-/// of each change: whether the next frame would be let in.
+/// Lets a frame in while fewer than `MAX_IN_FLIGHT` (default 1) are in flight, and drops it
+/// otherwise. A packet of `FINISHED` reports that one frame is through; each frame that was let in
+/// needs one. Packets of several streams with the same timestamp are one frame. `ALLOW` gets a
+/// boolean at each change: `true` if the next frame would be let in.
 ///
-/// Existing graphs name it. In a new one use `FlowLimiterCalculator`, which also understands frames
-/// that end without a packet.
+/// It is here for existing graphs. In new ones use `FlowLimiterCalculator`, which also handles
+/// frames that end without a packet.
 ///
 /// ```pbtxt
 /// input_stream: "frames"
@@ -37,9 +37,9 @@ pub struct RealTimeFlowLimiter {
     /// Frames that were let in and of which a stream may still have a packet.
     passing: BTreeSet<Timestamp>,
     last_dropped: Timestamp,
-    /// By stream: the smallest timestamp that can still come.
+    /// The smallest timestamp that each stream can still have.
     bounds: Vec<Timestamp>,
-    /// How many packets `ALLOW` had; they are its timestamps.
+    /// Number of packets sent on `ALLOW`, which serves as their timestamps.
     changes: i64,
 }
 
@@ -95,7 +95,7 @@ impl Calculator for RealTimeFlowLimiter {
         if cx.packet(io.finished).is_some() {
             if self.in_flight == 0 {
                 return Err(Error::precondition(
-                    "a packet came on `FINISHED`, but no frame is on its way",
+                    "a packet came on `FINISHED`, but no frame is in flight",
                 ));
             }
             self.in_flight -= 1;
@@ -130,7 +130,7 @@ impl RealTimeFlowLimiter {
         self.in_flight < self.max_in_flight
     }
 
-    /// Decides on a packet: it passes with its frame, or makes a new one.
+    /// Returns true if a packet passes, with its frame or as a new frame.
     fn lets_in(&mut self, time: Timestamp) -> bool {
         if self.passing.contains(&time) {
             return true;
@@ -189,6 +189,6 @@ mod tests {
     #[test]
     fn more_frames_cannot_finish_than_there_are() {
         let error = limiter().push("finished", 1, ()).error();
-        assert!(error.message.contains("no frame is on its way"));
+        assert!(error.message.contains("no frame is in flight"));
     }
 }

@@ -1,12 +1,13 @@
-//! `RoundRobinDemuxCalculator`: packets in turn to several streams.
+//! `RoundRobinDemuxCalculator`: deals packets out to several streams in turn.
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Outs, Payload, Result, register,
 };
 
-/// Deals packets out: the first to `OUTPUT:0`, the next to `OUTPUT:1`, after the last output again
-/// to the first. `SELECT` says which one each packet went to, so that a `MuxCalculator` can bring
-/// the results back in order. With each branch on an executor, heavy nodes work side by side.
+/// Deals packets out: the first to `OUTPUT:0`, the next to `OUTPUT:1`, and after the last output to
+/// the first again. `SELECT` gets the number of the output for each packet, so that a
+/// `MuxCalculator` can bring the results back in order. With each branch on an executor, heavy
+/// nodes run in parallel.
 ///
 /// ```pbtxt
 /// input_stream: "work"

@@ -9,15 +9,15 @@ use graphmill_engine::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The options of [`SequenceShift`].
+/// Options of a `SequenceShiftCalculator` node.
 #[derive(Copy, Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SequenceShiftOptions {
-    /// By how many packets the sequence moves: 2 gives each packet the timestamp of the second one
-    /// after it, -2 that of the second one before it.
+    /// Number of packets by which the sequence moves. 2 gives each packet the timestamp of the
+    /// second one after it, -2 that of the second one before it. Default: -1.
     pub packet_offset: i32,
-    /// Whether the timestamps before the first packet that comes out are settled as they pass.
-    /// Otherwise they are when it comes.
+    /// Settles the timestamps before the first packet that comes out as they pass. By default they
+    /// are settled when it comes.
     pub emit_empty_packets_before_first_packet: bool,
 }
 
@@ -31,9 +31,9 @@ impl Default for SequenceShiftOptions {
 }
 
 /// Moves packets along the sequence of their timestamps: packet `i` comes out at the timestamp of
-/// packet `i + packet_offset`. Packets that have none there, the first ones if the offset is
-/// negative, the last ones if it is positive, are dropped. The side packet `PACKET_OFFSET`
-/// overrides the option.
+/// packet `i + packet_offset`. Packets without a timestamp there are dropped: the first ones if the
+/// offset is negative, the last ones if it is positive. The side packet `PACKET_OFFSET` overrides
+/// the option.
 ///
 /// ```pbtxt
 /// input_stream: "frames"
@@ -48,9 +48,9 @@ impl Default for SequenceShiftOptions {
 pub struct SequenceShift {
     offset: i64,
     empty_before_first: bool,
-    /// With a positive offset: what waits for a later timestamp.
+    /// Packets that wait for a later timestamp, with a positive offset.
     packets: VecDeque<Packet>,
-    /// With a negative one: what later packets go back to.
+    /// Timestamps that later packets will get, with a negative offset.
     times: VecDeque<Timestamp>,
 }
 
@@ -76,7 +76,7 @@ impl Calculator for SequenceShift {
             c.offset(Offset::Unset);
         }
         if offset.is_connected() {
-            // The offset may turn out to be 0, with which bounds pass.
+            // The offset may turn out to be 0. Then bounds pass.
             c.process_timestamp_bounds();
         }
         Ports {

@@ -5,7 +5,7 @@ use graphmill_engine::{
     Side, Sides, Timestamp, register,
 };
 
-/// The tags of the outputs, of which a node has one.
+/// Tags of the outputs. A node uses exactly one of them.
 const TAGS: [&str; 6] = [
     "AT_PRESTREAM",
     "AT_POSTSTREAM",
@@ -15,11 +15,12 @@ const TAGS: [&str; 6] = [
     "AT_TIMESTAMP",
 ];
 
-/// Puts the values of side packets into streams: once, before or after the stream (`AT_PRESTREAM`,
-/// `AT_POSTSTREAM`), at timestamp 0 (`AT_ZERO`) or at the one that the side packet `TIMESTAMP`
-/// names (`AT_TIMESTAMP`); at each packet of `TICK` (`AT_TICK`); or at the first one, after which
-/// the streams are closed (`AT_FIRST_TICK`). There are as many outputs as side packets, all of one
-/// tag: `AT_ZERO:0` carries the first untagged side packet, and so on.
+/// Puts the values of side packets into streams. It emits them once: before or after the stream
+/// (`AT_PRESTREAM`, `AT_POSTSTREAM`), at timestamp 0 (`AT_ZERO`), or at the timestamp of the side
+/// packet `TIMESTAMP` (`AT_TIMESTAMP`). Or it emits them at each packet of `TICK` (`AT_TICK`), or
+/// at the first one, after which the streams are closed (`AT_FIRST_TICK`). There are as many
+/// outputs as side packets, all of one tag: `AT_ZERO:0` carries the first untagged side packet, and
+/// so on.
 ///
 /// ```pbtxt
 /// input_side_packet: "value"
@@ -34,7 +35,7 @@ const TAGS: [&str; 6] = [
 /// ```
 pub struct SidePacketToStream {
     values: Vec<Packet>,
-    /// When they are emitted, if that is known before the first tick.
+    /// Timestamp at which they are emitted, if it is known before the first tick.
     at: Option<Timestamp>,
 }
 
@@ -47,7 +48,7 @@ pub struct Ports {
     when: When,
 }
 
-/// When values are emitted.
+/// Time at which values are emitted.
 #[derive(Copy, Clone, Debug)]
 enum When {
     At(Timestamp),
@@ -73,7 +74,7 @@ impl Calculator for SidePacketToStream {
         let chosen = connected.next();
         if chosen.is_none() || connected.next().is_some() {
             c.error(format!(
-                "exactly one of `{}` has to be connected",
+                "exactly one of `{}` must be connected",
                 TAGS.join("`, `")
             ));
         }
@@ -95,7 +96,7 @@ impl Calculator for SidePacketToStream {
         let (sides, streams) = (c.count(Group::InputSides, ""), c.count(Group::Outputs, tag));
         if sides != streams {
             c.error(format!(
-                "each side packet has an output `{tag}`, but there are {sides} and {streams}"
+                "each side packet needs an output `{tag}`, but there are {sides} and {streams}"
             ));
         }
         Ports {
@@ -128,8 +129,8 @@ impl Calculator for SidePacketToStream {
         }
         Ok(match io.when {
             When::AtTick => Flow::Continue,
-            // Later ticks say nothing any more, but are taken, as what feeds them may feed others
-            // too.
+            // Later ticks have no effect, but they are still taken, because their stream may feed
+            // other nodes too.
             When::AtFirstTick => {
                 io.outputs.iter().for_each(|output| cx.out().close(output));
                 self.values.clear();

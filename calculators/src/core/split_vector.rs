@@ -9,33 +9,33 @@ use graphmill_engine::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The options of [`SplitVector`].
+/// Options of a `Split...VectorCalculator` node.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SplitVectorOptions {
-    /// The parts, one for each output, or those that are combined.
+    /// The parts: one for each output, or those that are joined with `combine_outputs`.
     pub ranges: Vec<Part>,
-    /// Whether an output carries the one element of its range instead of a vector of it.
+    /// Emits the one element of each range instead of a vector of it. Default: false.
     pub element_only: bool,
-    /// Whether all parts go to one output, one after the other.
+    /// Joins all parts, one after the other, for the only output. Default: false.
     pub combine_outputs: bool,
 }
 
-/// A part of a vector.
+/// A range of elements of a vector.
 #[derive(Copy, Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Part {
-    /// The first element, counted from 0.
+    /// Number of the first element, counted from 0.
     pub begin: i32,
-    /// The one after the last.
+    /// Number of the element after the last.
     pub end: i32,
 }
 
-/// Takes vectors apart: each output gets its range, as a vector or, with `element_only`, as the
-/// element itself; or one output gets all ranges, joined. A vector that ends before a range does is
-/// an error. The vector may also be an input side packet; the outputs are output side packets then.
+/// Takes vectors apart. Each output gets its range, as a vector or, with `element_only`, as the
+/// element itself; or one output gets all ranges, joined. A vector that is too short for a range is
+/// an error. The vector may also be an input side packet; the outputs are then output side packets.
 ///
-/// Integers are 64 bits wide and floats double, whatever the name says. For a type of one's own:
+/// Integers are 64 bits wide and floats are doubles, whatever the name says. For your own type:
 /// `register!(SplitVector<Face> as "SplitFaceVectorCalculator")`.
 ///
 /// ```pbtxt
@@ -98,16 +98,16 @@ impl<T: Payload + Clone> Calculator for SplitVector<T> {
             side_parts: c.optional_output_sides(""),
         };
         if ports.vector.is_connected() == ports.side_vector.is_connected() {
-            c.error("the vector is a stream or a side packet");
+            c.error("connect the vector either as a stream or as a side packet");
         }
         let outputs = c.count(group, "");
         if options.combine_outputs && outputs != 1 {
             c.error(format!(
-                "with `combine_outputs` there is one output, but {outputs} are connected"
+                "`combine_outputs` needs exactly one output, but {outputs} are connected"
             ));
         } else if !options.combine_outputs && outputs != options.ranges.len() {
             c.error(format!(
-                "each of the {} `ranges` has an output, but {outputs} are connected",
+                "each of the {} `ranges` needs an output, but {outputs} are connected",
                 options.ranges.len()
             ));
         }
@@ -153,19 +153,19 @@ register!(SplitVector<f64> as "SplitFloatVectorCalculator");
 register!(SplitVector<bool> as "SplitBoolVectorCalculator");
 register!(SplitVector<String> as "SplitStringVectorCalculator");
 
-/// What is wrong with the options.
+/// Returns an error for options that contradict each other, if any do.
 fn problem(options: &SplitVectorOptions) -> Option<String> {
     let shown = |part: &Part| format!("{}..{}", part.begin, part.end);
     for (index, part) in options.ranges.iter().enumerate() {
         if part.begin < 0 || part.end <= part.begin {
             return Some(format!(
-                "range {} does not begin at 0 or later and before it ends",
+                "range {} must begin at 0 or later, and before its end",
                 shown(part)
             ));
         }
         if options.element_only && part.end - part.begin != 1 {
             return Some(format!(
-                "with `element_only` each range is one element, but {} is not",
+                "with `element_only` each range must be one element, but {} is not",
                 shown(part)
             ));
         }
@@ -174,7 +174,7 @@ fn problem(options: &SplitVectorOptions) -> Option<String> {
             && let Some(other) = options.ranges[..index].iter().find(overlaps)
         {
             return Some(format!(
-                "with `combine_outputs` ranges do not overlap, but {} and {} do",
+                "with `combine_outputs` ranges must not overlap, but {} and {} do",
                 shown(other),
                 shown(part)
             ));
@@ -185,7 +185,7 @@ fn problem(options: &SplitVectorOptions) -> Option<String> {
 
 struct Parts {
     ranges: Vec<Range<usize>>,
-    /// The shortest vector that has all of them.
+    /// Length of the shortest vector that has all of the ranges.
     least: usize,
     elements: bool,
     combined: bool,
@@ -207,11 +207,11 @@ impl Parts {
         }
     }
 
-    /// What each output gets of a vector.
+    /// Returns the packet of each output for a vector. Fails if the vector is too short.
     fn of<T: Payload + Clone>(&self, vector: &[T], time: Timestamp) -> Result<Vec<Packet>> {
         if vector.len() < self.least {
             return Err(Error::invalid(format!(
-                "a vector of {} elements has no range that ends at {}",
+                "a vector of {} elements is too short for a range that ends at {}",
                 vector.len(),
                 self.least
             )));
@@ -289,7 +289,7 @@ mod tests {
         h.push("v", 1, vec![1_i64, 2]);
         assert_eq!(
             h.error().message,
-            "a vector of 2 elements has no range that ends at 3"
+            "a vector of 2 elements is too short for a range that ends at 3"
         );
     }
 
@@ -299,17 +299,17 @@ mod tests {
             (
                 TWO,
                 "ranges { begin: 0 end: 1 }",
-                "each of the 1 `ranges` has an output, but 2 are",
+                "each of the 1 `ranges` needs an output, but 2 are",
             ),
             (
                 ONE,
                 "ranges { begin: 1 end: 1 }",
-                "range 1..1 does not begin",
+                "range 1..1 must begin at 0 or later",
             ),
             (
                 ONE,
                 "ranges { begin: -1 end: 1 }",
-                "range -1..1 does not begin",
+                "range -1..1 must begin at 0 or later",
             ),
             (
                 ONE,
@@ -324,7 +324,7 @@ mod tests {
             (
                 TWO,
                 "ranges { begin: 0 end: 2 } combine_outputs: true",
-                "there is one output",
+                "needs exactly one output",
             ),
         ] {
             let found = check(

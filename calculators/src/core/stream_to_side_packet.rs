@@ -5,8 +5,8 @@ use graphmill_engine::{
     register,
 };
 
-/// Makes the one packet of a stream an output side packet. Nodes that take it open when it comes;
-/// if the stream has no packet they never do. A second packet is an error.
+/// Makes the one packet of a stream an output side packet. Nodes that take it open when the packet
+/// comes, and never if the stream has none. A second packet is an error.
 ///
 /// ```pbtxt
 /// input_stream: "summary"
@@ -41,7 +41,7 @@ impl Calculator for StreamToSidePacket {
             let packet: Packet = packet;
             if std::mem::replace(&mut self.is_set, true) {
                 let message = format!(
-                    "the packet at {} is a second one, and a side packet is set once",
+                    "the packet at {} is the second one, but a side packet can be set only once",
                     packet.time
                 );
                 return Err(Error::precondition(message));
@@ -79,7 +79,7 @@ mod tests {
         let error = harness().push("in", 1, "a").push("in", 2, "b").error();
         assert_eq!(
             error.to_string(),
-            "node `StreamToSidePacketCalculator`: the packet at 2 is a second one, and a side packet is set once"
+            "node `StreamToSidePacketCalculator`: the packet at 2 is the second one, but a side packet can be set only once"
         );
     }
 }

@@ -7,21 +7,21 @@ use graphmill_engine::{
     register,
 };
 
-/// What text can be turned into: the type that says which texts are fine.
+/// A type that a text can be turned into. It decides which texts are valid.
 pub trait Scalar: Send + 'static {
-    /// The type of the side packet.
+    /// Type of the side packet.
     type Value: Payload;
 
-    /// The value of a text without space around it, or what it should have been.
+    /// Parses a text without space around it. The error is a noun phrase for what was expected.
     fn parse(text: &str) -> std::result::Result<Self::Value, String>;
 }
 
-/// Turns a side packet that is text into one that is an integer, a float or a truth value. Space
-/// around it is skipped.
+/// Turns a side packet that is text into an integer, a float or a boolean. Space around it is
+/// skipped.
 ///
-/// The names with `Int` and `Uint`, and those with 32, take what fits into 32 bits; the side
-/// packets are `i64` and `u64` whatever the name says, and floats are `f64`. A truth value is one
-/// of `true`, `t`, `yes`, `y`, `1` and their opposites.
+/// The names with `Int` and `Uint`, and those with 32, take numbers that fit into 32 bits. The side
+/// packets are `i64` and `u64` whatever the name says, and floats are `f64`. A boolean is one of
+/// `true`, `t`, `yes`, `y`, `1` and their opposites.
 ///
 /// ```pbtxt
 /// input_side_packet: "text"

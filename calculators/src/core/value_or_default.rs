@@ -5,8 +5,8 @@ use graphmill_engine::{
     register,
 };
 
-/// Passes on, at each packet of `TICK`, the packet of `IN`, or the side packet where there is none.
-/// `FLAG` gets `true` wherever the default stands in, and nothing elsewhere.
+/// Passes on, at each packet of `TICK`, the packet of `IN`, or the side packet if `IN` has none.
+/// `FLAG` gets `true` wherever the default is used, and nothing elsewhere.
 ///
 /// ```pbtxt
 /// input_stream: "sometimes"
@@ -39,7 +39,7 @@ pub struct Ports {
 
 impl Calculator for ValueOrDefault {
     const NAME: &'static str = "ValueOrDefaultCalculator";
-    const DOC: &'static str = "Passes a value on at each tick, or a default where there is none.";
+    const DOC: &'static str = "Passes a value on at each tick, or a default if it is missing.";
     type Options = NoOptions;
     type Ports = Ports;
 

@@ -6,9 +6,9 @@ use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Payload, Result, register,
 };
 
-/// Numbers the elements of each vector: one of three elements gives the vector 0, 1, 2.
+/// Numbers the elements of each vector: a vector of three elements gives the vector 0, 1, 2.
 ///
-/// For a type of one's own: `register!(VectorIndices<Face> as "FaceVectorIndicesCalculator")`.
+/// For your own type: `register!(VectorIndices<Face> as "FaceVectorIndicesCalculator")`.
 ///
 /// ```pbtxt
 /// input_stream: "numbers"

@@ -1,4 +1,4 @@
-//! `...VectorSizeCalculator`: how many elements a vector has.
+//! `...VectorSizeCalculator`: the number of elements of a vector.
 
 use std::marker::PhantomData;
 
@@ -8,7 +8,7 @@ use graphmill_engine::{
 
 /// Counts the elements of each vector.
 ///
-/// For a type of one's own: `register!(VectorSize<Face> as "FaceVectorSizeCalculator")`.
+/// For your own type: `register!(VectorSize<Face> as "FaceVectorSizeCalculator")`.
 ///
 /// ```pbtxt
 /// input_stream: "numbers"

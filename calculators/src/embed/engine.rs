@@ -1,5 +1,5 @@
-//! Shared by the nodes that embed and rank: submitting texts to an engine, and turning its refusals
-//! into errors for the client.
+//! Functions that the nodes share: they submit texts to an engine, and turn its refusals into
+//! errors for the client.
 
 use graphmill_engine::{Error, EventSender, Result, RunCx};
 use graphmill_llm::Token;
@@ -8,19 +8,19 @@ use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome, EmbeddingRefusal, 
 use super::EmbeddingModel;
 use crate::payload::Account;
 
-/// Refuses a request that the engine would not take, before anything is computed for it.
+/// Refuses a request for which the engine has no room, before anything is computed for it.
 pub(super) fn check_room(model: &EmbeddingModel) -> Result<()> {
     let room = model.engine().check_room();
     room.map_err(|refusal| refused(refusal, |_| String::new()))
 }
 
-/// The most tokens of a text, where its request may say so.
+/// Returns the maximum number of tokens of a text, after any limit of the request.
 pub(super) fn limit(model: &EmbeddingModel, most: Option<u32>) -> Result<usize> {
     let context = model.engine().context_length();
     match most.map(|most| most as usize) {
         Some(most) if most > context => {
             let message = format!(
-                "`truncate_prompt_tokens` is {most}, and the model reads at most {context} tokens"
+                "`truncate_prompt_tokens` is {most}, but the model reads at most {context} tokens"
             );
             Err(Error::invalid(message)
                 .with_field("truncate_prompt_tokens")
@@ -30,8 +30,8 @@ pub(super) fn limit(model: &EmbeddingModel, most: Option<u32>) -> Result<usize> 
     }
 }
 
-/// Gives texts to the engine, whose outcome comes as an event. `field` names the text of an index
-/// in the request.
+/// Submits texts to the engine, whose outcome comes as an event. `field` returns the request's
+/// field for the text of an index.
 pub(super) fn submit(
     model: &EmbeddingModel,
     texts: Vec<Vec<Token>>,
@@ -40,7 +40,7 @@ pub(super) fn submit(
     field: impl Fn(usize) -> String,
 ) -> Result<EmbeddingHandle> {
     let mut request = EmbeddingRequest::new(texts, move |outcome| {
-        // a session that has ended dropped its handle, so nobody waits for this
+        // Fails if the session has ended: nobody waits for the outcome then.
         events.send(outcome).ok();
     });
     request.tenant = Account::of(run).and_then(|account| account.tenant);
@@ -75,7 +75,7 @@ fn refused(refusal: EmbeddingRefusal, field: impl Fn(usize) -> String) -> Error 
         } => {
             let field = field(*index);
             Error::invalid(format!(
-                "`{field}` has {n_tokens} tokens, and the model takes at most {limit}"
+                "`{field}` has {n_tokens} tokens, but the model takes at most {limit}"
             ))
             .with_field(field)
             .with_code("context_length_exceeded")

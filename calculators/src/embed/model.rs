@@ -10,32 +10,32 @@ use graphmill_llm::{Health, LoadError, Supervised, check_headers, resolve_model_
 
 use crate::llm::unusable;
 
-/// The option that names the model.
+/// Option that names the model.
 const MODEL: &str = "models_path";
 
-/// A loaded model that embeds or ranks. Every session of every graph that names the same model and
-/// limits shares one.
+/// A loaded model that embeds or ranks. All sessions of all graphs with the same model and limits
+/// share one.
 #[derive(Debug)]
 pub struct EmbeddingModel {
     engine: Supervised<EmbeddingEngine>,
 }
 
 impl EmbeddingModel {
-    /// A model on an engine of the caller's own.
+    /// Creates a model with the caller's engine.
     ///
     /// # Errors
-    /// If there is no thread to look after it.
+    /// The thread that watches the engine cannot be started.
     pub fn new(engine: EmbeddingEngine) -> Result<Self> {
         let engine = Supervised::<EmbeddingEngine>::once(engine).map_err(not_loaded)?;
         Ok(Self { engine })
     }
 
-    /// The engine that batches this model's texts; another one after it has failed.
+    /// Returns the engine that batches this model's texts. It is replaced after a failure.
     pub fn engine(&self) -> Arc<EmbeddingEngine> {
         self.engine.current()
     }
 
-    /// How the engine is.
+    /// Returns the health of the engine.
     pub fn health(&self) -> Health {
         self.engine.health()
     }

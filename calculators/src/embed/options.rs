@@ -10,24 +10,24 @@ use graphmill_llm::{Device, PluginConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
-/// Options of [`Embed`](super::Embed), in groups that one message has the fields of.
+/// Options of an `EmbedCalculator` node, in groups whose fields are those of one message.
 #[derive(Clone, Debug, Default, JsonSchema)]
 pub struct EmbedOptions {
-    /// Group about vectors.
+    /// Options that concern vectors.
     #[schemars(flatten)]
     pub node: VectorOptions,
-    /// Group about the engine.
+    /// Options that concern the engine.
     #[schemars(flatten)]
     pub engine: EmbeddingEngineOptions,
 }
 
-/// Options of [`Rank`](super::Rank), in groups that one message has the fields of.
+/// Options of a `RankCalculator` node, in groups whose fields are those of one message.
 #[derive(Clone, Debug, Default, JsonSchema)]
 pub struct RankOptions {
-    /// Group about documents.
+    /// Options that concern documents.
     #[schemars(flatten)]
     pub node: DocumentOptions,
-    /// Group about the engine.
+    /// Options that concern the engine.
     #[schemars(flatten)]
     pub engine: EmbeddingEngineOptions,
 }
@@ -46,20 +46,22 @@ impl<'de> Deserialize<'de> for RankOptions {
     }
 }
 
-/// Options about vectors.
+/// Options of `EmbedCalculator` that concern vectors.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct VectorOptions {
-    /// Makes each vector's length 1, so that the product of two is their cosine.
+    /// Scales each vector to length 1, so that the product of two is their cosine.
     pub normalize_embeddings: bool,
-    /// How the vectors of a text's tokens become one; as the model's file says when not set.
+    /// Pooling of the vectors of a text's tokens into one. Default: the pooling in the model's
+    /// file.
     pub pooling: Option<PoolingOption>,
-    /// Cuts texts that are too long for the model, which are refused otherwise.
+    /// Cuts texts that are too long for the model. By default they are refused.
     pub truncate: bool,
-    /// Lets requests ask for fewer `dimensions`. For models that were trained so that the first
-    /// numbers of a vector are one, too.
+    /// Allows requests with fewer `dimensions`. Use it for models that were trained so that the
+    /// first numbers of a vector are a vector, too.
     pub allow_dimensions: bool,
-    /// Maximum number of tokens of a text; 0 takes what the model was trained for, and at most 8192.
+    /// Maximum number of tokens of a text. 0, the default, is the model's training context, at most
+    /// 8192.
     #[schemars(range(max = MAX_CONTEXT))]
     pub max_context: u32,
 }
@@ -76,16 +78,16 @@ impl Default for VectorOptions {
     }
 }
 
-/// Options about documents.
+/// Options of `RankCalculator` that concern documents.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DocumentOptions {
-    /// Maximum number of pieces that the documents of a request are cut into. A document that fits
-    /// the model beside the query is one piece.
+    /// Maximum number of pieces into which the documents of a request are cut. A document that fits
+    /// into the model beside the query is one piece.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_allowed_chunks: u32,
-    /// Maximum number of tokens of a query and a piece of a document together; when not set, what
-    /// the model was trained for, and at most 8192.
+    /// Maximum number of tokens of a query and a piece of a document together. Default: the model's
+    /// training context, at most 8192.
     #[schemars(range(min = 2, max = MAX_CONTEXT))]
     pub max_position_embeddings: Option<u32>,
 }
@@ -103,26 +105,28 @@ impl Default for DocumentOptions {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EmbeddingEngineOptions {
-    /// Folder with one `.gguf` file, or such a file; relative to the graph's folder. Required.
+    /// Path of a folder with one `.gguf` file, or of such a file, relative to the graph's folder.
+    /// Required.
     pub models_path: String,
-    /// Maximum number of tokens of a step, of all requests together; a longer input is computed alone.
+    /// Maximum number of tokens of a step, for all requests together. A longer input is computed
+    /// alone.
     #[schemars(range(min = 1, max = MAX_BATCHED_TOKENS))]
     pub max_num_batched_tokens: u32,
-    /// Maximum number of requests at the same time; more are refused.
+    /// Maximum number of requests at the same time. Further ones are refused.
     #[schemars(range(min = 1, max = MAX_WAITING))]
     pub max_waiting: u32,
-    /// Seconds that a step may take for each 64 of its tokens; an engine that takes longer is given
-    /// up and started again, and its requests end with status 503. 0 is without bound.
+    /// Seconds that a step may take for each 64 of its tokens. An engine that takes longer is
+    /// abandoned and replaced, and its requests end with status 503. 0 is no limit.
     #[schemars(range(min = 0, max = MAX_STEP_TIMEOUT))]
     pub step_timeout: f64,
-    /// How often an engine that has failed is started again within ten minutes, before the server
-    /// says that it is not alive.
+    /// Maximum number of restarts of a failed engine within ten minutes. After more failures, the
+    /// server's liveness check fails.
     #[schemars(range(max = MAX_ENGINE_RESTARTS))]
     pub max_engine_restarts: u32,
-    /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs there
-    /// are, or else the CPU.
+    /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs,
+    /// or else the CPU.
     pub target_device: String,
-    /// JSON object with the backend's knobs, as that of the LLM node.
+    /// JSON object with the backend's settings, as in the LLM node.
     #[schemars(extend("contentMediaType" = "application/json", "contentSchema" = schemars::schema_for!(PluginConfig)))]
     pub plugin_config: String,
 }
@@ -141,15 +145,15 @@ impl Default for EmbeddingEngineOptions {
     }
 }
 
-/// How the vectors of a text's tokens become one.
+/// A rule that makes one vector from those of a text's tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum PoolingOption {
-    /// The first token's.
+    /// Takes the vector of the first token.
     Cls,
-    /// The last token's.
+    /// Takes the vector of the last token.
     Last,
-    /// Their mean.
+    /// Takes the mean of all vectors.
     Mean,
 }
 
@@ -164,7 +168,7 @@ impl From<PoolingOption> for Pooling {
 }
 
 impl EmbedOptions {
-    /// What the engine is loaded from; what is wrong goes to the contract.
+    /// Returns what the engine is loaded from. Errors go to the contract.
     pub(super) fn spec(&self, c: &mut Contract) -> EmbeddingSpec {
         let task = EmbeddingTask::Embed(self.node.pooling.map(Pooling::from));
         let context = Some(self.node.max_context).filter(|tokens| *tokens > 0);
@@ -173,7 +177,7 @@ impl EmbedOptions {
 }
 
 impl RankOptions {
-    /// As [`EmbedOptions::spec`].
+    /// Returns what the engine is loaded from. Errors go to the contract.
     pub(super) fn spec(&self, c: &mut Contract) -> EmbeddingSpec {
         let context = self.node.max_position_embeddings;
         self.engine.spec(c, EmbeddingTask::Rank, context)

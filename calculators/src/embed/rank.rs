@@ -1,4 +1,4 @@
-//! `RankCalculator`: a query and documents to scores.
+//! `RankCalculator`: scores documents by a query.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use super::{EmbeddingModel, RankOptions};
 use crate::llm::{self, claim_room, not_tokenized};
 use crate::payload::{Relevance, RerankRequest, Tally};
 
-/// Says how well each document of a request answers its query, batched with those of every other
-/// session of the same model.
+/// Scores how well each document of a request answers its query. Texts are batched with those of
+/// all other sessions of the same model.
 ///
-/// Requests are served one after the other, and their scores come out at their timestamps; those
-/// that wait stay in the queue. A document that is too long for the model beside the query is cut
-/// into pieces, and has the score of the best one. Runs on the executor `cpu`, because making tokens
-/// of many documents takes time.
+/// Requests are served one after the other, and their scores come out at their timestamps. Waiting
+/// requests stay in the queue. A document that is too long for the model beside the query is cut
+/// into pieces, and gets the score of the best one. The node runs on the executor `cpu`, because
+/// tokenizing many documents takes time.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"
@@ -37,27 +37,27 @@ use crate::payload::{Relevance, RerankRequest, Tally};
 pub struct Rank {
     model: Arc<EmbeddingModel>,
     max_allowed_chunks: usize,
-    /// What is being computed. Dropping it cancels that.
+    /// The computation in progress. Dropping it cancels it.
     running: Option<Running>,
 }
 
 struct Running {
-    /// The timestamp of the request.
+    /// Timestamp of the request.
     time: Timestamp,
     handle: EmbeddingHandle,
-    /// Which of the texts given to the engine are pieces of which document.
+    /// Range of the submitted texts that each document was cut into.
     pieces: Vec<Range<usize>>,
     tokens: u32,
 }
 
-/// What is to be computed for a request.
+/// The texts to compute for a request.
 struct Pairs {
     pairs: Vec<Vec<Token>>,
-    /// Which of them are pieces of which document.
+    /// Range of the texts that each document was cut into.
     pieces: Vec<Range<usize>>,
 }
 
-/// The ports of [`Rank`].
+/// The port handles of [`Rank`].
 #[derive(Copy, Clone, Debug)]
 pub struct RankPorts {
     request: In<RerankRequest>,
@@ -68,7 +68,7 @@ pub struct RankPorts {
 
 impl Calculator for Rank {
     const NAME: &'static str = "RankCalculator";
-    const DOC: &'static str = "Says how well documents answer a query, batched with those of all sessions of the same model.";
+    const DOC: &'static str = "Scores how well documents answer a query, batched with those of all sessions of the same model.";
     const OPTION_NAMES: &'static [&'static str] = &[
         "mediapipe.RerankCalculatorOVOptions",
         "mediapipe.RerankCalculatorOptions",
@@ -158,7 +158,7 @@ impl Calculator for Rank {
 register!(Rank);
 
 impl Rank {
-    /// Puts the query beside each document, or each piece of a long one.
+    /// Combines the query with each document, or with each piece of a long one.
     fn pairs(&self, request: &RerankRequest, cancel: &CancelToken) -> Result<Pairs> {
         let (query, texts) = request.form.field_names();
         self.check_chunks(texts, "before", request.documents.len())?;
@@ -181,7 +181,7 @@ impl Rank {
             if around >= limit {
                 let field = field(index);
                 let message = format!(
-                    "`{field}` takes {around} of the {limit} tokens that the model reads, which leaves no room for a document"
+                    "`{field}` takes {around} of the {limit} tokens that the model reads, so no room is left for a document"
                 );
                 return Err(Error::invalid(message)
                     .with_field(field)
@@ -196,7 +196,7 @@ impl Rank {
         };
         let most = pieces.map_or(usize::MAX, |most| most as usize);
         let (mut pairs, mut pieces) = (Vec::new(), Vec::new());
-        // One query is that of all documents.
+        // A single query applies to all documents.
         let documents = request.documents.iter().enumerate();
         for ((index, document), (query, around)) in documents.zip(queries.iter().cycle()) {
             let tokens = read(document, format!("{texts}[{index}]"))?;
@@ -218,7 +218,7 @@ impl Rank {
             return Ok(());
         }
         let message = format!(
-            "`{texts}` are {chunks} pieces {when} long ones are cut, and the graph allows {most} (max_allowed_chunks)"
+            "`{texts}` are {chunks} pieces {when} long ones are cut, but the graph allows {most} (max_allowed_chunks)"
         );
         Err(Error::invalid(message)
             .with_field(texts)

@@ -1,4 +1,4 @@
-//! `EmbedCalculator`: texts to vectors.
+//! `EmbedCalculator`: converts texts to vectors.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use super::{EmbedOptions, EmbeddingModel, VectorOptions};
 use crate::llm::{self, claim_room, not_tokenized};
 use crate::payload::{Embeddings, EmbeddingsRequest, Prompt, Tally, TemplatedPrompt};
 
-/// Makes a vector of each text of a request, batched with those of every other session of the same
-/// model.
+/// Computes a vector for each text of a request. Texts are batched with those of all other sessions
+/// of the same model.
 ///
-/// Requests are served one after the other, and their vectors come out at their timestamps; those
-/// that wait stay in the queue. In text, the spelling of special tokens is text, and what the model
-/// wants around a text is added; texts that are tokens already are taken as they are. Runs on the
-/// executor `cpu`, because making tokens of many texts takes time.
+/// Requests are served one after the other, and their vectors come out at their timestamps. Waiting
+/// requests stay in the queue. The spelling of special tokens in a text is plain text, and the
+/// tokens that the model wants around a text are added. Texts that are tokens already are used as
+/// they are. The node runs on the executor `cpu`, because tokenizing many texts takes time.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"
@@ -36,21 +36,21 @@ use crate::payload::{Embeddings, EmbeddingsRequest, Prompt, Tally, TemplatedProm
 pub struct Embed {
     model: Arc<EmbeddingModel>,
     options: VectorOptions,
-    /// What is being computed. Dropping it cancels that.
+    /// The computation in progress. Dropping it cancels it.
     running: Option<Running>,
 }
 
 struct Running {
-    /// The timestamp of the request.
+    /// Timestamp of the request.
     time: Timestamp,
     handle: EmbeddingHandle,
-    /// Tokens of all texts.
+    /// Number of tokens of all texts.
     tokens: u32,
     dimensions: Option<u32>,
     normalizes: bool,
 }
 
-/// The ports of [`Embed`].
+/// The port handles of [`Embed`].
 #[derive(Copy, Clone, Debug)]
 pub struct EmbedPorts {
     request: In<EmbeddingsRequest>,
@@ -62,7 +62,7 @@ pub struct EmbedPorts {
 impl Calculator for Embed {
     const NAME: &'static str = "EmbedCalculator";
     const DOC: &'static str =
-        "Makes vectors of texts, batched with those of all sessions of the same model.";
+        "Computes vectors of texts, batched with those of all sessions of the same model.";
     const OPTION_NAMES: &'static [&'static str] = &[
         "mediapipe.EmbeddingsCalculatorOVOptions",
         "mediapipe.EmbeddingsCalculatorOptions",
@@ -159,11 +159,11 @@ impl Embed {
         let width = self.model.engine().width();
         let message = match wanted {
             Some(wanted) if wanted as usize > width => {
-                format!("`{field}` is {wanted}, and the model's vectors have {width}")
+                format!("`{field}` is {wanted}, but the model's vectors have {width}")
             }
             Some(wanted) if (wanted as usize) < width && !self.options.allow_dimensions => {
                 format!(
-                    "`{field}` is {wanted}, and the graph only gives whole vectors of {width} (allow_dimensions)"
+                    "`{field}` is {wanted}, but the graph only allows whole vectors of {width} (allow_dimensions)"
                 )
             }
             _ => return Ok(()),
@@ -173,8 +173,8 @@ impl Embed {
             .with_code("invalid_value"))
     }
 
-    /// Makes tokens of a text. `cut` says at which side one that is too long is cut, if it is: true
-    /// for its beginning.
+    /// Tokenizes a text. `cut` has the maximum number of tokens, and true to cut a longer text at
+    /// its beginning, false at its end. `None` cuts nothing.
     fn tokenize(
         &self,
         text: &Prompt,
@@ -195,7 +195,7 @@ impl Embed {
             | Prompt::Templated(TemplatedPrompt { text, .. })
             | Prompt::Spelled { text, .. } => {
                 match read(text) {
-                    // No text that fits is longer than this.
+                    // No text with a valid number of tokens is longer than this.
                     Err(TokenizeError::TooLarge { limit, .. })
                         if matches!(cut, Some((_, true))) =>
                     {
@@ -225,7 +225,7 @@ impl Embed {
     }
 }
 
-/// Makes the vector what the request and the options want.
+/// Shortens and scales the vector as the request and the options say.
 fn finish(vector: &mut Vec<f32>, dimensions: Option<u32>, normalizes: bool) -> Result<()> {
     if let Some(dimensions) = dimensions {
         vector.truncate(dimensions as usize);

@@ -1,17 +1,18 @@
-//! Arguments of calls, which models write and clients send back: they may be cut off, or no JSON.
+//! Arguments of tool calls, which models write and clients send back. They may be cut off or
+//! invalid JSON.
 
 use graphmill_dialects::json::{Allowance, INVALID_JSON};
 use serde_json::{Map, Value};
 
-/// The arguments of a past call as templates get them: an object, or the text where it is none.
-/// `path` is its place in the request.
+/// Parses the arguments of a past call for templates: to an object, or to the text if it is not
+/// one. `path` is its place in the request.
 pub(super) fn parse(text: String, path: &str, allowance: &Allowance) -> Value {
     if text.trim().is_empty() {
         return Map::new().into();
     }
     let read = |text: &str| allowance.parse(text.as_bytes(), path);
     let mut object = read(&text);
-    // What has too many values is not looked at again.
+    // Arguments with too many values are not parsed a second time.
     if let Err(error) = &object
         && error.code.as_deref() == Some(INVALID_JSON)
         && let Some(readable) = readable(&text)
@@ -25,32 +26,32 @@ pub(super) fn parse(text: String, path: &str, allowance: &Allowance) -> Value {
     }
 }
 
-/// The object that a model wrote; empty where it wrote none.
+/// Parses the object that a model wrote. Text that is not an object gives an empty one.
 pub(super) fn object(text: &str) -> Map<String, Value> {
     let parsed = |text: &str| serde_json::from_str(text).ok();
     let object = parsed(text).or_else(|| parsed(&readable(text)?));
     object.unwrap_or_default()
 }
 
-/// The text without what is JSON and read by nobody: halves of characters, and numbers that are too
-/// large; none where there is nothing of that.
+/// Replaces JSON that most parsers refuse: halves of surrogate pairs, and numbers that are too
+/// large. Returns `None` if there are none.
 fn readable(text: &str) -> Option<String> {
     let mut readable = String::with_capacity(text.len());
     pass(text, &mut false, true, &mut readable);
     (readable != text).then_some(readable)
 }
 
-/// Replaces in JSON that comes in pieces what nobody reads.
+/// A filter for JSON in pieces, which replaces what most parsers refuse.
 #[derive(Debug, Default)]
 pub(super) struct Readable {
-    /// The beginning of an escape or of a number.
+    /// Incomplete escape or number at the end of the text so far.
     held: String,
     /// True if the text before that ends within a string.
     in_string: bool,
 }
 
 impl Readable {
-    /// Takes a piece in, and returns what can be passed on.
+    /// Adds a piece, and returns the text that can be passed on.
     pub(super) fn push(&mut self, piece: &str) -> String {
         self.held.push_str(piece);
         let mut passed = String::with_capacity(self.held.len());
@@ -59,7 +60,7 @@ impl Readable {
         passed
     }
 
-    /// Returns what is left when no more comes, and begins anew.
+    /// Ends the text: returns the rest, and starts anew.
     pub(super) fn end(&mut self) -> String {
         let mut ended = std::mem::take(self);
         let mut passed = String::new();
@@ -68,7 +69,7 @@ impl Readable {
     }
 }
 
-/// Passes on what does not depend on what comes next, and returns the rest.
+/// Passes on the text that does not depend on what follows, and returns the rest.
 fn pass<'a>(text: &'a str, in_string: &mut bool, has_ended: bool, passed: &mut String) -> &'a str {
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
@@ -85,10 +86,10 @@ fn pass<'a>(text: &'a str, in_string: &mut bool, has_ended: bool, passed: &mut S
     rest
 }
 
-/// The length of what was read, and what is to stand in its place.
+/// The length of the text that was read, and its replacement if there is one.
 type Piece = (usize, Option<&'static str>);
 
-/// Reads an escape, of which the text may be no more than the beginning.
+/// Reads an escape. The text may end inside of it.
 fn escape(text: &str, has_ended: bool) -> Option<Piece> {
     let unit = |at: usize| {
         let digits = text.get(at..)?.strip_prefix("\\u")?.get(..4)?;
@@ -109,7 +110,7 @@ fn escape(text: &str, has_ended: bool) -> Option<Piece> {
     })
 }
 
-/// Reads a number, of which the text may be no more than the beginning.
+/// Reads a number. The text may end inside of it.
 fn number(text: &str, has_ended: bool) -> Option<Piece> {
     let end = text.find(|c: char| !c.is_ascii_digit() && !"+-.eE".contains(c));
     let length = end.or(has_ended.then_some(text.len()))?;

@@ -1,46 +1,46 @@
-//! The bodies of requests and of answers.
+//! Bodies of requests and answers.
 
 use graphmill_engine::{Error, Result, Timestamp};
 use serde::Serialize;
 
 use crate::payload::{HttpRequestPayload, HttpResponse, JsonBody};
 
-/// A header lists no more names than fit in about so many bytes, and no more of each.
+/// Maximum size of the list of names in a header, in bytes. Further names are left out.
 const MAX_IGNORED_BYTES: usize = 512;
 const MAX_NAME_CHARACTERS: usize = 64;
 
-/// Size of a body that is read in the task of its session.
+/// Maximum size of a body that is read in the task of its session, in bytes.
 const LIGHT_BYTES: usize = 8 << 10;
 
-/// The error of a node that writes one answer, when the packet at `time` is another request.
+/// Returns the error of a node that writes one answer, for a second request at `time`.
 pub(super) fn second_request(time: Timestamp) -> Error {
     let message = format!(
-        "the packet at {time} of the input REQUEST is a second request, and the node answers one"
+        "the packet at {time} of the input REQUEST is a second request, but the node answers only one"
     );
     Error::precondition(message).at_time(time)
 }
 
-/// The fields of a body.
+/// Returns the fields of a body.
 pub(super) fn json(payload: &HttpRequestPayload) -> Result<&JsonBody> {
     payload.json.as_deref().ok_or_else(|| {
         Error::invalid("the body must be a JSON object, sent with `content-type: application/json`")
     })
 }
 
-/// Returns true if a request is read in no time. A byte takes up to 100 ns: of a body with
+/// Returns true if a request can be read without delay. A byte takes up to 100 ns, in bodies with
 /// thousands of small items.
 pub(super) fn is_light(payload: &HttpRequestPayload) -> bool {
     payload.body.len() <= LIGHT_BYTES
 }
 
-/// An answer in one piece, behind the header that names the request's fields that nobody knows, if
-/// there are any.
+/// Writes an answer in one piece, after a header with the request's unknown fields, if there are
+/// any.
 pub(super) fn answer(value: &impl Serialize, ignored: &[String]) -> Result<Vec<HttpResponse>> {
     let body = whole(to_json(value)?);
     Ok(ignored_fields(ignored).into_iter().chain([body]).collect())
 }
 
-/// The header that lists the fields of the request that nobody knows.
+/// Returns the header that lists the request's unknown fields.
 pub(super) fn ignored_fields(ignored: &[String]) -> Option<HttpResponse> {
     if ignored.is_empty() {
         return None;
@@ -67,7 +67,7 @@ pub(super) fn ignored_fields(ignored: &[String]) -> Option<HttpResponse> {
     })
 }
 
-/// An answer in one piece.
+/// Returns an answer in one piece.
 pub(super) fn whole(json: String) -> HttpResponse {
     HttpResponse::Body {
         content_type: "application/json",
@@ -75,7 +75,7 @@ pub(super) fn whole(json: String) -> HttpResponse {
     }
 }
 
-/// A value as the text of an answer.
+/// Writes a value as the text of an answer.
 pub(super) fn to_json(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value)
         .map_err(|error| Error::internal("the answer cannot be written as JSON").with_source(error))

@@ -14,31 +14,31 @@ use crate::payload::{
     EchoedText, Finish, HttpResponse, TextChunk, TextLogprob, TextRequest, Token, ToolCallStart,
 };
 
-/// Names the software in every answer; changes where a change of it can change answers.
+/// Name of the software in every answer. It changes when a new version may change answers.
 const SYSTEM_FINGERPRINT: &str = concat!("graphmill-", env!("CARGO_PKG_VERSION"));
 
-/// Writes choices as a dialect has them.
+/// The form of choices in a dialect.
 pub(super) trait Form: Send {
-    /// The `object` of a whole answer.
+    /// Value of `object` in a whole answer.
     const WHOLE: &'static str;
-    /// The `object` of a chunk of a stream.
+    /// Value of `object` in a chunk of a stream.
     const CHUNK: &'static str;
 
-    /// The events that a stream begins with.
+    /// Writes the events with which a stream begins.
     fn begin(events: &mut Events<'_>) -> Result<()>;
 
-    /// True if an answer tells of its prompt beside its choices, false if each of them does.
+    /// True if an answer has its prompt beside its choices, false if each choice has it.
     const PROMPT_BESIDE: bool;
 
-    /// Writes the events of a chunk of a text that begins at this character. Log probabilities go
-    /// with the first event of the chunk.
+    /// Writes the events of a chunk whose text begins at this character. Log probabilities go with
+    /// the first event of the chunk.
     fn extend(events: &mut Events<'_>, chunk: &TextChunk, begins: usize) -> Result<()>;
 
-    /// A choice of a whole answer.
+    /// Returns a choice of a whole answer.
     fn choice<'a>(request: &TextRequest, index: u32, choice: &'a Choice) -> impl Serialize + 'a;
 }
 
-/// Writes an answer in a form.
+/// A writer of answers in a form.
 pub(super) struct ChoicesWriter<F> {
     choices: Vec<Choice>,
     /// True once the stream has begun.
@@ -46,24 +46,24 @@ pub(super) struct ChoicesWriter<F> {
     form: std::marker::PhantomData<F>,
 }
 
-/// A choice, as far as it is known.
+/// A choice, as far as it has come.
 #[derive(Clone, Default)]
 pub(super) struct Choice {
-    /// Its text, kept where the answer is one body.
+    /// Text of the choice. Kept for an answer in one body.
     pub(super) text: String,
-    /// The model's reasoning, and the calls of tools; kept likewise.
+    /// Reasoning and tool calls of the model, kept for the same.
     pub(super) reasoning: String,
     pub(super) tool_calls: Vec<Call>,
-    /// The tokens of all that, and the prompt before it; kept likewise.
+    /// Tokens of the choice and the prompt before it, kept for the same.
     pub(super) logprobs: Vec<TextLogprob>,
     pub(super) ids: Vec<Token>,
     pub(super) echo: EchoedText,
-    /// Characters of the prompt before the text.
+    /// Number of characters of the prompt before the text.
     pub(super) begins: usize,
     pub(super) finish: Option<Finish>,
 }
 
-/// A call of a tool whose pieces were joined.
+/// A tool call, joined from its pieces.
 #[derive(Clone)]
 pub(super) struct Call {
     pub(super) start: ToolCallStart,
@@ -147,7 +147,7 @@ impl<F: Form> AnswerWriter for ChoicesWriter<F> {
 }
 
 impl Choice {
-    /// Adds a chunk to what is kept for a whole answer.
+    /// Adds a chunk to the parts that are kept for a whole answer.
     fn keep(&mut self, chunk: &TextChunk, tells_prompt: bool) -> Result<()> {
         if let Some(echo) = &chunk.echo {
             if tells_prompt {
@@ -175,20 +175,20 @@ impl Choice {
     }
 }
 
-/// Writes the events of one request.
+/// A writer of the events of one request.
 pub(super) struct Events<'a> {
     request: &'a TextRequest,
-    /// The `object` of each event.
+    /// Value of `object` in each event.
     object: &'static str,
-    /// The prompt that the next event tells of.
+    /// Prompt to be repeated in the next event.
     prompt: Option<&'a EchoedText>,
-    /// The token counts of each event.
+    /// Token counts of each event.
     usage: Option<Value>,
     out: &'a mut Vec<HttpResponse>,
 }
 
 impl<'a> Events<'a> {
-    /// The request that is answered.
+    /// Returns the request that is answered.
     pub(super) fn request(&self) -> &'a TextRequest {
         self.request
     }
@@ -202,8 +202,9 @@ impl<'a> Events<'a> {
     }
 }
 
-/// Writes an answer, or a chunk of one. In streams that ask for token counts, `usage` is null in all
-/// chunks but the last; others have none, as clients add up what they see.
+/// Writes an answer, or a chunk of one. In streams that ask for token counts, `usage` is null in
+/// all chunks but the last. Other streams have no `usage`, because clients add up all that they
+/// see.
 fn answer(
     request: &TextRequest,
     object: &'static str,

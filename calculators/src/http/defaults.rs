@@ -7,32 +7,35 @@ use serde_json::{Map, Value, json};
 
 use crate::llm::GenerationConfig;
 
-/// Values that a graph sets for requests that leave them open.
+/// Options of an `OpenAIRequestCalculator` node: values for requests that do not set them.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OpenAIRequestOptions {
-    /// Temperature of sampling; 1 when not set here.
+    /// Temperature of sampling. Default: that of the model, or 1.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: Option<f32>,
-    /// Share of the probability that the likeliest tokens kept must reach; 1 (all) when not set
-    /// here.
+    /// Probability that the likeliest tokens must reach together; the others are dropped. Default:
+    /// that of the model, or 1 (keeps all).
     #[schemars(range(min = 0.0, max = 1.0))]
     pub top_p: Option<f32>,
-    /// Number of likeliest tokens kept; -1 (all) when not set here.
+    /// Number of the likeliest tokens that are kept. Default: that of the model, or -1 (keeps all).
     #[schemars(range(min = -1))]
     pub top_k: Option<i32>,
-    /// Least probability of a kept token, relative to the likeliest; 0 when not set here.
+    /// Minimum probability of a kept token, relative to the likeliest one. Default: that of the
+    /// model, or 0.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub min_p: Option<f32>,
-    /// Penalty of tokens that are there already; 1 (none) when not set here.
+    /// Penalty of tokens that have already occurred. Default: that of the model, or 1 (no penalty).
     #[schemars(range(min = 0.01, max = 100.0))]
     pub repetition_penalty: Option<f32>,
-    /// Most tokens of an answer; up to the end of the context when not set here.
+    /// Maximum number of tokens of an answer. Default: that of the model, or the rest of the
+    /// context.
     #[schemars(range(min = 1))]
     pub max_tokens: Option<u32>,
 }
 
-/// The defaults of one request node: fields, without those that it leaves open, too.
+/// Defaults of one request node, from its graph and its model. Fields without a default are left
+/// out.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Defaults {
     pub(super) graph: Map<String, Value>,
@@ -59,7 +62,7 @@ impl Defaults {
         }
     }
 
-    /// The fields that the graph sets, and those that the model sets alone.
+    /// Returns the fields that the graph sets, and those that only the model sets.
     pub(super) fn fields(&self) -> Map<String, Value> {
         let mut fields = self.model.clone();
         fields.extend(self.graph.clone());

@@ -1,5 +1,6 @@
-//! The table of dialects, the one place that names them. A dialect is a folder beside this file and
-//! a line of `ALL`; other crates add theirs with [`register_dialect!`](crate::register_dialect).
+//! The table of dialects, the only place that names them. A dialect is a folder beside this file
+//! and a line of `ALL`. Other crates add theirs with
+//! [`register_dialect!`](crate::register_dialect).
 
 use graphmill_engine::{Calculator as _, Error};
 
@@ -65,14 +66,14 @@ macro_rules! register_dialect {
     };
 }
 
-/// All dialects of the program.
+/// Iterates over all dialects of the program.
 pub fn all() -> impl Iterator<Item = &'static dyn Dialect> {
     let registered = inventory::iter::<Registration>.into_iter();
     let registered = registered.map(|registration| registration.0);
     ALL.iter().copied().chain(registered)
 }
 
-/// The dialects whose requests a calculator reads, the most common one first.
+/// Iterates over the dialects whose requests a calculator reads, the most common one first.
 pub fn read_by(calculator: &str) -> impl Iterator<Item = &'static dyn Dialect> {
     all().filter(move |dialect| {
         let reader = match dialect.family() {
@@ -85,7 +86,8 @@ pub fn read_by(calculator: &str) -> impl Iterator<Item = &'static dyn Dialect> {
 }
 
 impl HttpRequestPayload {
-    /// A POST without a body. Without a target, it goes to the dialect whose path `uri` ends with.
+    /// Creates a POST request without a body. Without a target, it goes to the dialect whose path
+    /// `uri` ends with.
     pub fn new(uri: impl Into<String>, target: Option<Target>) -> Self {
         let uri = uri.into();
         Self {
@@ -97,8 +99,8 @@ impl HttpRequestPayload {
     }
 }
 
-/// The target of a request of which only the path is known: the longest one that the path ends
-/// with. What comes before it is the server's business.
+/// Returns the target of a path: the route with the longest path at its end. The server has checked
+/// the part before it.
 fn find(uri: &str) -> Option<Target> {
     let path = uri.split('?').next().unwrap_or_default();
     let routes = all().flat_map(|dialect| dialect.routes().iter().map(move |it| (dialect, it)));
@@ -114,9 +116,9 @@ fn find(uri: &str) -> Option<Target> {
     Some(Target { dialect, purpose })
 }
 
-/// The error of a calculator that gets a request of which it does not read the dialect.
+/// Returns the error of a calculator for a request whose dialect it does not read.
 pub(super) fn not_read(calculator: &str, uri: &str) -> Error {
-    // Files are for models that hear, and this is not the place that knows the model.
+    // Dialects with files need a model for sound, which is not known here.
     let read = read_by(calculator).filter(|dialect| dialect.file_field().is_none());
     let all = read.flat_map(|dialect| {
         let begin = match dialect.place() {

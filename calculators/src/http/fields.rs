@@ -1,4 +1,4 @@
-//! Errors about fields, and the fields of an endpoint.
+//! Errors about fields, and the known fields of an endpoint.
 
 pub(super) use graphmill_dialects::error::{code, invalid, missing, shown, whole, written};
 use graphmill_dialects::{Fields, schema};
@@ -7,7 +7,7 @@ use graphmill_engine::{Error, Result};
 use super::unknown;
 use crate::payload::JsonBody;
 
-/// Reads the fields of a body that an endpoint knows. The log warns of the others.
+/// Reads the fields of a body that an endpoint knows, and logs a warning about the others.
 pub(super) fn read(endpoint: &str, json: &JsonBody) -> Result<Fields> {
     let endpoint = schema::endpoint(endpoint)
         .ok_or_else(|| Error::internal(format!("`{endpoint}` has no fields")))?;

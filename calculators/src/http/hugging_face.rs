@@ -1,13 +1,13 @@
-//! Errors as the servers of Hugging Face tell them.
+//! Errors in the form of Hugging Face's servers.
 
 use serde_json::{Value, json};
 
 use super::dialect::Failure;
 
-/// The name of their form in `/openapi.json`.
+/// Name of their schema in `/openapi.json`.
 pub const FORM: &str = "HuggingFaceError";
 
-/// Statuses of failures, their statuses there, and their kinds.
+/// Statuses of failures in other dialects and in these, and the kinds of the failures.
 const KINDS: &[(u16, u16, &str)] = &[
     (400, 422, "validation"),
     (413, 413, "validation"),
@@ -19,13 +19,13 @@ const KINDS: &[(u16, u16, &str)] = &[
     (504, 504, "generation"),
 ];
 
-/// The status of a failure that has another one in other dialects.
+/// Converts the status of other dialects to the one of these servers.
 pub(super) fn status(status: u16) -> u16 {
     let known = KINDS.iter().find(|(other, ..)| *other == status);
     known.map_or(status, |(_, status, _)| *status)
 }
 
-/// `{"error": <message>, "error_type": <kind>}`.
+/// Writes `{"error": <message>, "error_type": <kind>}`.
 pub fn error(failure: &Failure<'_>) -> Value {
     let known = KINDS.iter().find(|(status, ..)| *status == failure.status);
     let kind = known.map_or(failure.kind, |(.., kind)| kind);

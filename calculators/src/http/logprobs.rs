@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 use super::wire::number;
 use crate::payload::{TextLogprob, Token};
 
-/// The number that stands for a probability of zero: JSON has no infinity.
+/// Number that stands for a probability of zero, because JSON has no infinity.
 const LOWEST: f32 = -9999.0;
 
-/// The `logprobs` of a choice of a chat, whole or chunk.
+/// The `logprobs` of a choice of a chat, in a whole answer or a chunk.
 #[derive(Serialize)]
 pub(super) struct ChatLogprobs<'a> {
     content: Vec<ChatToken<'a>>,
@@ -31,7 +31,7 @@ struct TopToken<'a> {
 }
 
 impl<'a> ChatLogprobs<'a> {
-    /// Of these tokens. The token that ended the text is not part of the message.
+    /// Creates the object for these tokens, without the token that ended the text.
     pub(super) fn new(tokens: &'a [TextLogprob], by_id: bool) -> Self {
         let named = |id, bytes: &'a [u8], logprob| TopToken {
             token: spelled(id, bytes, "", by_id),
@@ -51,20 +51,22 @@ impl<'a> ChatLogprobs<'a> {
         }
     }
 
-    /// As [`new`](Self::new), where there are any: what a chunk of a stream says.
+    /// Creates the object as [`new`](Self::new) does; `None` if there are no tokens. For chunks of
+    /// a stream.
     pub(super) fn from_chunk(tokens: &'a [TextLogprob], by_id: bool) -> Option<Self> {
         let logprobs = Self::new(tokens, by_id);
         (!logprobs.content.is_empty()).then_some(logprobs)
     }
 
-    /// The tokens, each as an object of its own.
+    /// Returns the tokens, each as an object of its own.
     pub(super) fn listed(&self) -> Vec<Value> {
         self.content.iter().map(|token| json!(token)).collect()
     }
 }
 
-/// The `logprobs` of a choice of a completion, whole or chunk. The lists have one entry for each
-/// token, the one that ended the text included, so that as many are there as were asked for.
+/// The `logprobs` of a choice of a completion, in a whole answer or a chunk. The lists have one
+/// entry for each token, including the one that ended the text, so that their length is the number
+/// of tokens.
 #[derive(Default, Serialize)]
 pub(super) struct TextLogprobs {
     tokens: Vec<String>,
@@ -74,7 +76,7 @@ pub(super) struct TextLogprobs {
 }
 
 impl TextLogprobs {
-    /// Appends tokens of a text that begins at this character of the answer's.
+    /// Appends tokens of a text that begins at this character of the answer.
     pub(super) fn extend(&mut self, tokens: &[TextLogprob], begins: usize, by_id: bool) {
         for token in tokens {
             let name = spelled(token.token, &token.bytes, "bytes:", by_id);
@@ -85,7 +87,7 @@ impl TextLogprobs {
         }
     }
 
-    /// Makes those of a chunk, where there are any.
+    /// Creates the lists for a chunk; `None` if it has no tokens.
     pub(super) fn from_chunk(tokens: &[TextLogprob], begins: usize, by_id: bool) -> Option<Self> {
         let mut logprobs = Self::default();
         logprobs.extend(tokens, begins, by_id);
@@ -93,8 +95,9 @@ impl TextLogprobs {
     }
 }
 
-/// The likeliest tokens at a position, as an object, and the chosen token if it is not among them; none
-/// for a token without a probability. Of tokens with the same spelling, the likeliest counts.
+/// Returns the likeliest tokens at a position as an object, with the chosen token if it is not
+/// among them; `None` for a token without a probability. Of tokens with the same spelling, the
+/// likeliest counts.
 fn likeliest(token: &TextLogprob, by_id: bool) -> Option<Map<String, Value>> {
     let chosen = (token.token, &token.bytes, token.logprob?);
     let top = token.top.iter();
@@ -107,13 +110,13 @@ fn likeliest(token: &TextLogprob, by_id: bool) -> Option<Map<String, Value>> {
     Some(likeliest)
 }
 
-/// A log probability as JSON can have it.
+/// Returns a log probability that JSON can have.
 pub(super) fn finite(logprob: f32) -> f32 {
     if logprob > LOWEST { logprob } else { LOWEST }
 }
 
-/// A token by its id, or as text; where it is not whole characters, its bytes as escapes behind
-/// `prefix`.
+/// Returns a token by its id, or as text. If it is not whole characters, its bytes are written as
+/// escapes after `prefix`.
 fn spelled(id: Token, bytes: &[u8], prefix: &str, by_id: bool) -> String {
     if by_id {
         return format!("token_id:{id}");

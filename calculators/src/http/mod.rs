@@ -1,15 +1,15 @@
-//! Nodes that read and write the dialects of HTTP: what a request may say, and how an answer looks.
+//! Nodes that read and write HTTP dialects: the fields of requests and the form of answers.
 //!
 //! Each dialect is a folder: OpenAI's `chat/completions`, `completions` and `responses`,
-//! Anthropic's `messages`, KServe's `generate`, OpenLLM's, OpenAI's `audio/transcriptions`. All of them
-//! implement [`dialect::Dialect`]. `responses`, `messages` and `audio/transcriptions` have the fields
-//! of chats beside their own, `generate` those of `completions`, and all answers are written from
-//! the same chunks of text.
-//! `tgi` are those of Hugging Face's TGI, `lmdeploy` those of LMDeploy, `llama_server` llama-server's own.
-//! `embeddings`, Cohere's `embed`, `rerank` and `tei` are dialects that have nodes of their own, `tokenize`
-//! and `detokenize` are questions to the nodes for text. `ollama` has dialects of both kinds.
+//! Anthropic's `messages`, KServe's `generate`, OpenLLM's, OpenAI's `audio/transcriptions`. All of
+//! them implement [`dialect::Dialect`]. `responses`, `messages` and `audio/transcriptions` have the
+//! fields of chats in addition to their own, `generate` those of `completions`, and all answers are
+//! written from the same chunks of text. `tgi` has the dialects of Hugging Face's TGI, `lmdeploy`
+//! those of LMDeploy, `llama_server` llama-server's own. `embeddings`, Cohere's `embed`, `rerank`
+//! and `tei` are dialects with nodes of their own, `tokenize` and `detokenize` are questions to the
+//! nodes for text. `ollama` has dialects of both kinds.
 //!
-//! Every refusal names the field it is about, by its JSON path.
+//! Every error about a field names it by its JSON path.
 
 mod arguments;
 mod body;

@@ -1,4 +1,5 @@
-//! Answers of one choice that consist of parts, as whole bodies or as streams of named events.
+//! Answers that consist of parts and have one choice, as whole bodies or as streams of named
+//! events.
 
 use graphmill_engine::Result;
 use graphmill_llm::Usage;
@@ -12,23 +13,23 @@ use crate::payload::{HttpResponse, TextChunk, TextRequest};
 /// A named event of a stream.
 pub(super) type Event = (&'static str, Value);
 
-/// Writes such an answer as a dialect has it.
+/// The form of such an answer in a dialect.
 pub(super) trait Form: Send {
-    /// The stream begins.
+    /// Returns the events with which the stream begins.
     fn begin(&mut self, answer: PartialAnswer<'_>) -> Vec<Event>;
-    /// A part begins; it is the last one.
+    /// Returns the events for a new part, which is the last one.
     fn part_begins(&mut self, answer: PartialAnswer<'_>, index: usize, part: &Part) -> Vec<Event>;
-    /// A part grows.
+    /// Returns the events for more text of a part.
     fn part_grows(&mut self, answer: PartialAnswer<'_>, index: usize, text: &str) -> Vec<Event>;
-    /// A part is complete.
+    /// Returns the events for the end of a part.
     fn part_ends(&mut self, answer: PartialAnswer<'_>, index: usize) -> Vec<Event>;
-    /// The answer is complete.
+    /// Returns the events for the end of the answer.
     fn end(&mut self, answer: PartialAnswer<'_>) -> Vec<Event>;
-    /// The whole answer, for a request that does not stream.
+    /// Returns the whole answer, for a request that does not stream.
     fn whole(&self, answer: PartialAnswer<'_>) -> Value;
 }
 
-/// Writes an answer in a form.
+/// A writer of answers in a form.
 pub(super) struct PartsWriter<F> {
     parts: Parts,
     form: F,

@@ -1,4 +1,4 @@
-//! Generation of tokens, as the fields that all dialects share describe it.
+//! Parameters of generation, from the fields that all dialects share.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{OwnParams, defaults::Defaults, fields::invalid, structured};
 use crate::payload::{Account, GenerationParams, SpecialTokens, Terms, Truncation};
 
-/// Reads the fields that are left. Those that the request leaves open are as the defaults say.
+/// Reads the remaining fields. Those that are not set have the given defaults.
 pub(super) fn read(
     fields: &mut Fields,
     own: OwnParams,
@@ -82,7 +82,7 @@ pub(super) fn read(
     })
 }
 
-/// The part of a prompt that is read, before an answer of so many tokens.
+/// Returns the part of a prompt that is read, with room for an answer of this many tokens.
 pub(super) fn truncation(length: &Length, max_tokens: Option<u32>) -> Result<Option<Truncation>> {
     let Some(most) = length.truncate_prompt_tokens else {
         return match &length.truncation_side {
@@ -98,7 +98,7 @@ pub(super) fn truncation(length: &Length, max_tokens: Option<u32>) -> Result<Opt
     }))
 }
 
-/// Holds a request to what its account says.
+/// Applies the tenant, priority and salt of a request's account.
 pub(super) fn hold_to(account: &Account, params: &mut GenerationParams) {
     params.tenant = account.tenant;
     let Some(terms) = &account.terms else { return };
@@ -107,12 +107,12 @@ pub(super) fn hold_to(account: &Account, params: &mut GenerationParams) {
     }
     params.cache_salt = match &*params.cache_salt {
         "" => Arc::clone(&terms.cache_salt),
-        // No salt of a request is that of a key.
+        // No salt of a request can equal that of a key.
         own => format!("{}\0{own}", terms.cache_salt).into(),
     };
 }
 
-/// A key whose highest priority is below the lowest of the model has that.
+/// Raises the priority to the lowest of the model, if the key's maximum is below that.
 pub(super) fn lift(terms: &Terms, params: &mut GenerationParams, lowest: i32) {
     if terms.max_priority.is_some_and(|most| most < lowest) {
         params.priority = params.priority.max(lowest);

@@ -1,5 +1,5 @@
-//! The parts of an answer of one choice, in the dialects whose answers consist of parts: reasoning,
-//! text and tool calls, in order.
+//! Parts of an answer with one choice, in dialects whose answers consist of parts: reasoning, text
+//! and tool calls, in order.
 
 use std::mem::discriminant;
 
@@ -9,23 +9,23 @@ use graphmill_llm::Usage;
 /// A part of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Thoughts of the model.
+    /// Reasoning of the model.
     Reasoning(String),
     /// Text of the answer.
     Text(String),
-    /// A call of a tool.
+    /// A tool call.
     Call {
-        /// Names the call.
+        /// Id of the call.
         id: String,
-        /// The tool.
+        /// Name of the tool.
         name: String,
-        /// JSON, as far as it has come.
+        /// Arguments as JSON, as far as they have come.
         arguments: String,
     },
 }
 
 impl Part {
-    /// The text that has come of it.
+    /// Returns the text of the part so far.
     pub(super) fn text(&self) -> &str {
         match self {
             Self::Reasoning(text) | Self::Text(text) => text,
@@ -41,43 +41,43 @@ impl Part {
     }
 }
 
-/// A change of the parts by a chunk; the number is the part's.
+/// A change of a part by a chunk. The number is that of the part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// A part begins, empty so far.
+    /// A part begins and is empty.
     Begin(usize),
-    /// A part grows by this text.
+    /// A part grows by a text.
     Grow(usize, String),
-    /// A part is complete.
+    /// A part has ended.
     End(usize),
 }
 
 impl Step {
-    /// The number of the part.
+    /// Returns the number of the part.
     pub(super) fn part(&self) -> usize {
         let (Self::Begin(part) | Self::Grow(part, _) | Self::End(part)) = self;
         *part
     }
 }
 
-/// An answer as far as it has come.
+/// The parts of an answer, as far as it has come.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     list: Vec<Part>,
-    /// True if the last part can grow.
+    /// True if the last part can still grow.
     open: bool,
-    /// The call that the last part is of, if it is one.
+    /// Number of the call in the last part; `None` for other parts.
     call: Option<u32>,
-    /// Tokens of the answer.
+    /// Token counts of the answer so far.
     usage: Usage,
-    /// Tokens that were generated of the text of the chunks.
+    /// Number of generated tokens in the chunks so far.
     generated: u32,
     reasoning_tokens: u32,
     finish: Option<Finish>,
 }
 
 impl Parts {
-    /// Takes a chunk in; `usage` counts the tokens of the answer.
+    /// Adds a chunk and returns the changes. `usage` counts the tokens of the answer.
     pub(super) fn take(&mut self, chunk: &TextChunk, usage: &Usage) -> Vec<Step> {
         let mut steps = Vec::new();
         if self.finish.is_some() {
@@ -142,7 +142,7 @@ impl Parts {
         }
     }
 
-    /// The answer as far as it has come.
+    /// Returns the answer, as far as it has come.
     pub(super) fn answer<'a>(&'a self, request: &'a TextRequest) -> PartialAnswer<'a> {
         PartialAnswer {
             request,
@@ -154,7 +154,7 @@ impl Parts {
     }
 }
 
-/// An answer, complete once it has a finish.
+/// An answer, which is complete once it has a finish.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct PartialAnswer<'a> {
     pub(super) request: &'a TextRequest,
@@ -165,7 +165,7 @@ pub(super) struct PartialAnswer<'a> {
 }
 
 impl PartialAnswer<'_> {
-    /// The number of the request's id, which the ids of the parts repeat.
+    /// Returns the part of the request's id that the ids of parts repeat.
     pub(super) fn number(&self) -> &str {
         let id = &*self.request.id;
         id.split_once(['_', '-']).map_or(id, |(_, number)| number)

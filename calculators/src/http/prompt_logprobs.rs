@@ -1,12 +1,13 @@
-//! `prompt_logprobs` of answers, as vLLM has them: null for the first token of a prompt, and for
-//! each other one the likeliest tokens at its place and itself, by their ids.
+//! The `prompt_logprobs` of answers in vLLM's form. The first token of a prompt has null. Each
+//! other one has the likeliest tokens at its place and itself, by their ids.
 
 use serde::{Serialize, Serializer};
 
 use super::logprobs::finite;
 use crate::payload::TextLogprob;
 
-/// Log probabilities of the tokens of a prompt, with those of so many likeliest ones at each place.
+/// Log probabilities of the tokens of a prompt, with those of this many likeliest ones at each
+/// place.
 pub(super) struct PromptLogprobs<'a>(pub(super) &'a [TextLogprob], pub(super) u8);
 
 impl Serialize for PromptLogprobs<'_> {
@@ -16,7 +17,7 @@ impl Serialize for PromptLogprobs<'_> {
     }
 }
 
-/// The tokens at a place.
+/// The tokens at one place of a prompt.
 struct Place<'a>(Vec<(i32, Likely<'a>)>);
 
 #[derive(Serialize)]
@@ -27,7 +28,7 @@ struct Likely<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// None for a token without a probability.
+    /// Returns the likeliest tokens and the token itself; `None` for a token without a probability.
     fn new(token: &'a TextLogprob, most: usize) -> Option<Self> {
         let likely = |bytes: &'a [u8], logprob, rank| Likely {
             logprob: finite(logprob),

@@ -1,6 +1,5 @@
-//! Prompts as requests bring them: a text, texts, token ids, or lists of these. They are read from
-//! the text of the request without making values of them, because a prompt can have a million
-//! tokens.
+//! Prompts of requests: a text, texts, token ids, or lists of these. They are read directly from
+//! the text of the request, because a prompt can have a million tokens.
 
 use std::fmt::Display;
 
@@ -15,8 +14,8 @@ use super::{
 };
 use crate::payload::{JsonBody, Prompt};
 
-/// Reads a field of prompts, which has to be there: at most so many, whose texts have at least so many
-/// bytes. An error inside of it has the path of the place.
+/// Reads a required field of prompts: at most `most`, with texts of at least `shortest` bytes.
+/// Errors have the path of the prompt.
 pub(super) fn read(
     body: &JsonBody,
     field: &'static str,
@@ -30,7 +29,7 @@ pub(super) fn read(
         [b'"', ..] => return Ok(vec![reader.prompt(text, &field)?]),
         _ => return Err(reader.wrong(text, &field, "a string or an array")),
     };
-    // The first entry decides what the others are.
+    // The first entry determines the type of the others.
     if matches!(first, Some([b'-' | b'0'..=b'9', ..])) {
         return Ok(vec![Prompt::Tokens(reader.tokens(text, &field)?)]);
     }
@@ -47,7 +46,7 @@ pub(super) fn read(
     Ok(prompts)
 }
 
-/// Reads a field of tokens, which has to be there.
+/// Reads a required field of tokens.
 pub(super) fn read_tokens(body: &JsonBody, field: &'static str) -> Result<Vec<Token>> {
     let text = body.text(field).ok_or_else(|| missing(field))?;
     let mut reader = Reader::new(body, field, 0);
@@ -57,7 +56,7 @@ pub(super) fn read_tokens(body: &JsonBody, field: &'static str) -> Result<Vec<To
     }
 }
 
-/// The texts of the items of a list, which is JSON.
+/// Iterates over the texts of the items of a list in JSON.
 fn items(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = list.get(1..).unwrap_or_default();
     std::iter::from_fn(move || {
@@ -72,9 +71,9 @@ fn items(list: &[u8]) -> impl Iterator<Item = &[u8]> {
 struct Reader<'a> {
     body: &'a JsonBody,
     field: &'static str,
-    /// Least bytes of a text.
+    /// Minimum number of bytes of a text.
     shortest: usize,
-    /// Tokens so far, of all prompts.
+    /// Number of tokens so far, in all prompts.
     count: usize,
 }
 
@@ -132,7 +131,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The error of a value of another type than expected.
+    /// Returns the error for a value of another type than expected.
     fn wrong(&self, text: &[u8], path: &dyn Display, expected: &str) -> Error {
         match outline(text) {
             Ok(value) => wrong_type(path, expected, &value),

@@ -1,29 +1,29 @@
-//! Images that a request names by URLs or paths, which somebody has to fetch before a node reads it.
+//! Images that a request names by URLs or paths. They must be fetched before a node reads it.
 
 use graphmill_engine::Result;
 use serde_json::{Map, Value};
 
 use crate::payload::JsonBody;
 
-/// An image that is somewhere else.
+/// An image that is not in the request itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteImage {
-    /// Its place in the request, for errors: `messages[0].content[1]`.
+    /// Path in the request, for errors: `messages[0].content[1]`.
     pub field: String,
-    /// Its URL, with `http`, `https` or `file`, or its path, which begins with `/`.
+    /// URL with `http`, `https` or `file`, or a path that begins with `/`.
     pub url: String,
-    /// The field of the body that it is in, and where the URL is in that.
+    /// Field of the body, and the JSON pointer of the URL within it.
     place: (&'static str, String),
 }
 
-/// The fields that conversations are in.
+/// Fields that contain conversations.
 const CONVERSATIONS: [&str; 2] = ["messages", "input"];
 
 impl RemoteImage {
-    /// Finds those of a request, in order, whatever dialect it is in.
+    /// Finds all remote images of a request of any dialect, in order.
     ///
     /// # Errors
-    /// If a field is nested too deep or has too many values.
+    /// A field is nested too deep or has too many values.
     pub fn all(json: &JsonBody) -> Result<Vec<Self>> {
         let mut found = Vec::new();
         for name in CONVERSATIONS {
@@ -34,10 +34,10 @@ impl RemoteImage {
         Ok(found)
     }
 
-    /// The request with other URLs in the place of these, one for each.
+    /// Returns the request with a new URL for each of these images.
     ///
     /// # Errors
-    /// As [`all`](Self::all).
+    /// Fails as [`all`](Self::all) does.
     pub fn replace(json: &JsonBody, images: &[Self], urls: Vec<String>) -> Result<JsonBody> {
         let mut replaced = json.as_sent();
         let mut urls = images.iter().zip(urls).peekable();
@@ -57,8 +57,7 @@ impl RemoteImage {
     }
 }
 
-/// Looks through messages, items and their parts; `pointer` tells where they are in the field
-/// `name`.
+/// Searches messages, items and their parts. `pointer` is their place in the field `name`.
 fn find(value: &Value, name: &'static str, pointer: &str, found: &mut Vec<RemoteImage>) {
     match value {
         Value::Array(items) => {
@@ -89,7 +88,7 @@ fn find(value: &Value, name: &'static str, pointer: &str, found: &mut Vec<Remote
     }
 }
 
-/// The URL of a part that is an image, and where it is in the part.
+/// Returns the URL of a part that is an image, and its place in the part.
 fn url_of(part: &Map<String, Value>) -> Option<(&'static str, &str)> {
     let (below, url) = match part.get("type")?.as_str()? {
         "image_url" => ("/image_url/url", part.get("image_url")?.get("url")?),

@@ -1,5 +1,5 @@
-//! `RerankRequestCalculator` and `RerankResponseCalculator`: the rerank endpoint that Cohere and
-//! Jina have, and that TEI and vLLM have in other forms.
+//! `RerankRequestCalculator` and `RerankResponseCalculator`: the rerank endpoint of Cohere and
+//! Jina, and its forms in TEI and vLLM.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::payload::{
     HttpRequestPayload, HttpResponse, JsonBody, Relevance, RerankForm, RerankRequest as Request,
 };
 
-/// Reads the body of `rerank` and refuses, with the field's name, what is wrong in it.
+/// Reads the body of `rerank`. Errors name the wrong field.
 ///
 /// Emits the request at the payload's timestamp.
 ///
@@ -73,7 +73,7 @@ impl Calculator for RerankRequest {
 }
 register!(RerankRequest);
 
-/// Cohere's and Jina's `rerank`.
+/// The dialect of Cohere's and Jina's `rerank`.
 #[derive(Debug)]
 pub(super) struct Rerank;
 
@@ -124,7 +124,7 @@ fn read(body: &JsonBody, id: &str) -> Result<Request> {
     })
 }
 
-/// The texts of documents, which are all of one kind.
+/// Returns the texts of documents, which must all be of one kind.
 fn documents(list: Vec<Document>) -> Result<Arc<[String]>> {
     let first = list.first().map(std::mem::discriminant);
     let texts = list.into_iter().enumerate().map(|(index, document)| {
@@ -138,8 +138,8 @@ fn documents(list: Vec<Document>) -> Result<Arc<[String]>> {
     texts.collect()
 }
 
-/// Writes the answer of `rerank`: the documents' indices and scores, the best first. There is one
-/// answer: a second request is an error.
+/// Writes the answer of `rerank`: indices and scores of the documents, the best first. There is
+/// only one answer: a second request is an error.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"
@@ -216,7 +216,7 @@ fn answer(request: &Request, relevance: &Relevance) -> Value {
         "id": id,
         "model": request.model,
         "results": ranks.into_iter().map(result).collect::<Value>(),
-        // Jina's count of tokens, and Cohere's.
+        // The token counts are in Jina's form and in Cohere's.
         "usage": { "prompt_tokens": tokens, "total_tokens": tokens },
         "meta": { "billed_units": { "search_units": 1 }, "tokens": { "input_tokens": tokens } },
     })

@@ -1,5 +1,5 @@
-//! Structural tags, as vLLM has them: free text with parts in it that match something,
-//! each between texts that say where it begins and ends.
+//! Structural tags in vLLM's form: free text that contains constrained parts, each between texts
+//! that mark its beginning and its end.
 
 use graphmill_dialects::{
     bodies::structural_tag::{Format, MAX_FORMAT_BYTES, MAX_TAGS, StructuralTag, Structure, Tag},
@@ -14,10 +14,10 @@ use crate::{
     text::tool_calls::grammar::{sequence, text},
 };
 
-/// The pattern of the tag in a field.
+/// Returns the constraint of the tag in a field.
 ///
 /// # Errors
-/// Names the place in the field that no text can be held to.
+/// The tag cannot be enforced. The error names the place in the field.
 pub(super) fn constraint(tag: StructuralTag, field: &str) -> Result<Constraint> {
     match tag {
         StructuralTag {
@@ -59,7 +59,8 @@ pub(super) fn constraint(tag: StructuralTag, field: &str) -> Result<Constraint> 
     }
 }
 
-/// Text in which each trigger begins one of the parts, which are told by their beginnings.
+/// Returns the constraint of text in which each trigger begins one of the parts. The beginning of a
+/// part identifies it.
 fn triggered(
     triggers: Vec<String>,
     parts: Vec<(String, Constraint)>,
@@ -77,7 +78,7 @@ fn triggered(
             .iter()
             .any(|(other, _)| other.contains(&trigger) || trigger.contains(other))
         {
-            let message = "is in another trigger, or another one in it";
+            let message = "is part of another trigger, or contains one";
             return Err(invalid(format!("{field}[{index}]"), message));
         }
         marked.push((trigger, Vec::new()));
@@ -88,7 +89,7 @@ fn triggered(
             Some((rest, parts))
         });
         let Some((rest, parts)) = found else {
-            return Err(invalid(place(index), "begins with none of the triggers"));
+            return Err(invalid(place(index), "must begin with one of the triggers"));
         };
         parts.push(sequence([text(rest), then]));
     }
@@ -98,7 +99,7 @@ fn triggered(
     if let Some(index) = marked.iter().position(|(_, parts)| parts.is_empty()) {
         return Err(invalid(
             format!("{field}[{index}]"),
-            "begins none of the tags",
+            "is not the beginning of any tag",
         ));
     }
     let marked = marked.into_iter();
@@ -106,7 +107,7 @@ fn triggered(
     Ok(Constraint::TextWith(marked.collect()))
 }
 
-/// The pattern of a format at a place.
+/// Returns the constraint of a format at a place.
 fn of(format: Format, place: &str) -> Result<Constraint> {
     let all = |elements: Vec<Format>, name: &str| {
         let elements = elements.into_iter().enumerate();
@@ -170,7 +171,7 @@ fn of(format: Format, place: &str) -> Result<Constraint> {
     })
 }
 
-/// Splits a tag into the text it begins with and the constraint of the rest.
+/// Divides a tag into the text with which it begins and the constraint of the rest.
 fn divided(tag: Tag, place: &str) -> Result<(String, Constraint)> {
     let Tag {
         begin,

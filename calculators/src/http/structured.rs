@@ -1,4 +1,4 @@
-//! Constraints in requests: what the text has to match, of the fields of
+//! Constraints of requests, from the fields of
 //! [`Output`](graphmill_dialects::bodies::output::Output).
 
 use std::borrow::Cow;
@@ -19,8 +19,8 @@ use crate::payload::{
     TextConstraint,
 };
 
-/// Reads what the text has to match, of one field at most. `own` is what a field of the dialect's own
-/// says.
+/// Reads the constraint of the text, which at most one field may set. `own` is that of the
+/// dialect's own field.
 pub(super) fn constraint(
     own: Option<TextConstraint>,
     output: Output,
@@ -62,7 +62,7 @@ pub(super) fn constraint(
         (TAGGED, tagged.transpose()?),
     ];
     if has_outputs && outputs.iter().all(|(_, it)| it.is_none()) {
-        return Err(invalid("structured_outputs", "says nothing to match"));
+        return Err(invalid("structured_outputs", "sets no constraint"));
     }
     let others = guided.into_iter().chain(outputs);
     let others = others.filter_map(|(field, it)| Some((field, it?)));
@@ -81,21 +81,21 @@ pub(super) fn constraint(
     Ok(found)
 }
 
-/// The field of a structural tag among vLLM's.
+/// Path of vLLM's field with a structural tag.
 const TAGGED: &str = "structured_outputs.structural_tag";
 
-/// A structural tag, which is a value or a string of JSON.
+/// Reads a structural tag, which is a value or a string of JSON.
 fn tagged(tag: Value, allowance: &Allowance) -> Result<Constraint> {
     let tag = match tag {
         Value::String(text) => allowance.parse(text.as_bytes(), TAGGED)?,
         tag => tag,
     };
     let read = serde_json::from_value(tag);
-    let tag = read.map_err(|error| invalid(TAGGED, format!("is no structural tag: {error}")))?;
+    let tag = read.map_err(|error| invalid(TAGGED, format!("is not a structural tag: {error}")))?;
     structural_tag::constraint(tag, TAGGED)
 }
 
-/// A schema to match, which is a value or a string of JSON.
+/// Reads a schema to match, which is a value or a string of JSON.
 pub(super) fn schema(
     field: &'static str,
     schema: Value,
@@ -117,7 +117,7 @@ pub(super) fn schema(
     }
 }
 
-/// The constraint of a field.
+/// Returns the constraint of a field.
 pub(super) fn asked_by(field: &'static str, constraint: Constraint) -> TextConstraint {
     TextConstraint {
         field: Cow::Borrowed(field),
@@ -126,7 +126,7 @@ pub(super) fn asked_by(field: &'static str, constraint: Constraint) -> TextConst
     }
 }
 
-/// A grammar in GBNF, or in Lark: only the one defines rules with `::=`.
+/// Reads a grammar in GBNF or in Lark. Only GBNF defines rules with `::=`.
 fn grammar(grammar: String) -> Constraint {
     if grammar.contains("::=") {
         Gbnf(grammar)

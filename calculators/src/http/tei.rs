@@ -1,5 +1,5 @@
-//! Hugging Face's Text Embeddings Inference (TEI): vectors, their cosines, and scores, as lists. The
-//! nodes of the dialects that ask alike read its requests and write its answers.
+//! Hugging Face's Text Embeddings Inference (TEI): lists of vectors, cosines and scores. Nodes of
+//! similar dialects read its requests and write its answers.
 
 use graphmill_dialects::bodies::{SIMILARITY, TEI_EMBED, TEI_RERANK, Text, hugging_face};
 use graphmill_engine::Result;
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::payload::{EmbeddingsRequest, JsonBody, Prompt, RerankForm, RerankRequest, VectorForm};
 
-/// A dialect of one path.
+/// A dialect of TEI's, for one path.
 #[derive(Debug)]
 pub(super) struct Tei {
     endpoint: &'static str,
@@ -23,14 +23,14 @@ pub(super) struct Tei {
 }
 
 impl Tei {
-    /// Vectors of texts.
+    /// The dialect of `embed`: vectors of texts.
     pub(super) const EMBED: Self = Self {
         endpoint: TEI_EMBED,
         routes: &[route("embed", "Makes a vector of each text, as TEI does")],
         family: Family::Vectors(read_texts),
         is_meant: |body| !has_sentences(body),
     };
-    /// Cosines of a text with others.
+    /// The dialect of `similarity`: cosines of a text with others.
     pub(super) const SIMILARITY: Self = Self {
         endpoint: SIMILARITY,
         routes: &[route(
@@ -40,7 +40,8 @@ impl Tei {
         family: Family::Vectors(read_sentences),
         is_meant: has_sentences,
     };
-    /// Scores of texts beside a query. Its path is that of [`Rerank`](super::rerank::Rerank).
+    /// The dialect of `rerank`: scores of texts by a query. Its path is that of
+    /// [`Rerank`](super::rerank::Rerank).
     pub(super) const RERANK: Self = Self {
         endpoint: TEI_RERANK,
         routes: &[],
@@ -155,7 +156,7 @@ fn read_ranking(body: &JsonBody, _: &str) -> Result<RerankRequest> {
     })
 }
 
-/// The cosine of the first vector with each other one; all have length 1.
+/// Returns the cosine of the first vector with each other one. All have length 1.
 pub(super) fn cosines(vectors: &[Vec<f32>]) -> Vec<f32> {
     let Some((first, others)) = vectors.split_first() else {
         return Vec::new();
@@ -170,16 +171,16 @@ pub(super) fn cosines(vectors: &[Vec<f32>]) -> Vec<f32> {
     others.iter().map(cosine).collect()
 }
 
-/// The largest logarithm of odds that a probability can tell from one that is larger.
+/// Largest log odds of a probability that can be told from a larger one.
 const MAX_ODDS: f32 = 16.0;
 
-/// The logarithm of the odds of a probability: what the model computed before it.
+/// Returns the log odds of a probability, which are the model's output.
 fn odds(probability: f32) -> f32 {
     let odds = probability.ln() - (-probability).ln_1p();
     odds.clamp(-MAX_ODDS, MAX_ODDS)
 }
 
-/// Writes the entry of a text in the answer.
+/// Returns a function that writes the entry of a text in the answer.
 pub(super) fn rank(request: &RerankRequest) -> impl Fn(((usize, &f32), &String)) -> Value {
     let raw_scores = request.form == RerankForm::Tei { raw_scores: true };
     move |((index, score), text)| {

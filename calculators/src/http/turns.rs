@@ -4,24 +4,24 @@ use serde_json::{Value, json};
 
 use crate::payload::{MediaKind, MediaSource, media_marker};
 
-/// The content of a message: its texts, a line each, and a marker where an image or a sound is.
+/// The content of a message: its texts, one per line, and a marker for each image or sound.
 #[derive(Debug, Default)]
 pub(super) struct Content {
     text: String,
-    /// True behind a text.
+    /// True if the content ends with a text.
     is_text: bool,
     media: Vec<MediaSource>,
 }
 
 impl Content {
-    /// A text.
+    /// Creates a content with one text.
     pub(super) fn of(text: &str) -> Self {
         let mut content = Self::default();
         content.text(text);
         content
     }
 
-    /// Adds a text.
+    /// Adds a text, on a line of its own.
     pub(super) fn text(&mut self, text: &str) {
         if std::mem::replace(&mut self.is_text, true) {
             self.text.push('\n');
@@ -29,7 +29,7 @@ impl Content {
         self.text.push_str(text);
     }
 
-    /// Adds an image or a sound, which is at `path` in the request.
+    /// Adds the image or sound at `path` in the request.
     pub(super) fn medium(&mut self, kind: MediaKind, data: &str, path: &str) {
         self.media.push(MediaSource {
             field: path.into(),
@@ -41,7 +41,7 @@ impl Content {
         self.is_text = false;
     }
 
-    /// Says that it is the result of a call.
+    /// Marks the content as the result of a call.
     #[must_use]
     pub(super) fn into_result(mut self) -> Self {
         for medium in &mut self.media {
@@ -55,7 +55,7 @@ impl Content {
     }
 }
 
-/// The turns of a conversation.
+/// The turns of a conversation so far.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     pub(super) messages: Vec<Value>,
@@ -63,17 +63,17 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// The text of content whose images and sounds are now those of the conversation.
+    /// Moves the images and sounds of a content to the conversation, and returns its text.
     pub(super) fn take(&mut self, mut content: Content) -> Value {
         self.media.append(&mut content.media);
         content.text.into()
     }
 
-    /// Adds a message.
+    /// Adds a message of a role.
     pub(super) fn say(&mut self, role: &str, content: Content) {
         let content = self.take(content);
         match self.own() {
-            // Text that goes on after calls of the same turn begins a message of its own.
+            // Text after calls of the same turn begins a message of its own.
             Some(turn) if role == "assistant" && is_empty(turn) => turn["content"] = content,
             _ => self
                 .messages
@@ -81,7 +81,7 @@ impl Turns {
         }
     }
 
-    /// Adds what the assistant thought before what it says or calls next.
+    /// Adds the assistant's reasoning before its next text or call.
     pub(super) fn think(&mut self, text: &str) {
         self.messages.push(json!({
             "role": "assistant", "content": "", "reasoning_content": text, "thinking": text,
@@ -121,8 +121,8 @@ impl Turns {
         self.messages.push(message);
     }
 
-    /// Begins anew behind the system messages, with a summary of what was said. Images and sounds
-    /// are not summed up.
+    /// Replaces the conversation after the system messages by a summary of it. Images and sounds
+    /// are dropped.
     pub(super) fn sum_up(&mut self, summary: &str) {
         if self.media.is_empty() {
             self.messages.retain(|message| message["role"] == "system");
@@ -130,14 +130,14 @@ impl Turns {
         self.say("user", Content::of(summary));
     }
 
-    /// The assistant's turn, if the conversation is at one.
+    /// Returns the assistant's turn, if it is the last one.
     fn own(&mut self) -> Option<&mut Value> {
         self.messages
             .last_mut()
             .filter(|message| message["role"] == "assistant")
     }
 
-    /// Returns true if the last message is the assistant's, and not empty: then the model continues
+    /// Returns true if the last message is the assistant's, and not empty. The model then continues
     /// it.
     pub(super) fn ends_with_assistant(&self) -> bool {
         self.messages
@@ -146,7 +146,7 @@ impl Turns {
     }
 }
 
-/// Returns true if an assistant's turn has only what was thought so far.
+/// Returns true if an assistant's turn has only reasoning so far.
 fn is_empty(turn: &Value) -> bool {
     turn["content"] == "" && turn["tool_calls"].is_null()
 }

@@ -1,5 +1,5 @@
-//! Warnings of fields that no endpoint knows: a misspelled one changes nothing, and clients do not
-//! look at the header that names it.
+//! Warnings about fields that no endpoint knows. A misspelled field has no effect, and clients do
+//! not read the header that names it.
 
 use std::{
     collections::HashSet,
@@ -9,17 +9,17 @@ use std::{
 use graphmill_dialects::schema;
 use graphmill_grammar::suggest;
 
-/// Clients choose the names, so there is an end to those that are warned of.
+/// Maximum number of names in warnings, because clients choose them.
 const MOST: usize = 100;
 
-/// Longer names are none of ours.
+/// Maximum length of a name in warnings, in bytes. No known field is longer.
 const MAX_NAME_BYTES: usize = 64;
 
-/// The names that the log has.
+/// Names that were logged already.
 static TOLD: Mutex<Option<HashSet<String>>> = Mutex::new(None);
 
-/// Warns of unknown fields in a request for an endpoint: once for each name, as clients send the
-/// same fields again and again.
+/// Warns of unknown fields in a request for an endpoint. Each name is logged only once, as clients
+/// send the same fields again and again.
 pub(super) fn warn(names: &[String], endpoint: &str) {
     for name in names {
         let is_plain = |letter: u8| letter.is_ascii_graphic() && letter != b'`';
@@ -37,7 +37,7 @@ pub(super) fn warn(names: &[String], endpoint: &str) {
             format!("; did the client mean `{near}`?")
         });
         tracing::warn!(
-            "`{name}` is no field of `{endpoint}`, and requests with it ignore it{near}"
+            "`{name}` is not a field of `{endpoint}`, so it is ignored in requests{near}"
         );
     }
 }

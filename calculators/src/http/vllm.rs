@@ -1,5 +1,5 @@
-//! vLLM's endpoints for vectors and scores. The nodes of the dialects that ask alike read their
-//! requests and write their answers.
+//! vLLM's endpoints for vectors and scores. Nodes of similar dialects read their requests and write
+//! their answers.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -18,11 +18,11 @@ use crate::payload::{
     EmbeddingsRequest, JsonBody, Relevance, RerankForm, RerankRequest, VectorForm,
 };
 
-/// vLLM's `score`.
+/// The dialect of vLLM's `score`.
 #[derive(Debug)]
 pub(super) struct Score;
 
-/// vLLM's `pooling`.
+/// The dialect of vLLM's `pooling`.
 #[derive(Debug)]
 pub(super) struct Pooling;
 
@@ -109,7 +109,7 @@ fn read_score(body: &JsonBody, id: &str) -> Result<RerankRequest> {
     })
 }
 
-/// A list of vLLM's.
+/// A list of results in vLLM's form.
 #[derive(Serialize)]
 pub(super) struct List<'a, T> {
     id: &'a str,
@@ -121,7 +121,7 @@ pub(super) struct List<'a, T> {
 }
 
 impl<'a, T> List<'a, T> {
-    /// A list of what a model made of so many tokens.
+    /// Creates a list of results for this many tokens.
     pub(super) fn new(id: &'a str, model: &'a str, data: Vec<T>, tokens: u32) -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {

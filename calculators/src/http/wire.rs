@@ -3,7 +3,7 @@
 use graphmill_llm::Usage;
 use serde_json::{Value, json};
 
-/// The token counts of an answer.
+/// Returns the token counts of an answer.
 pub(super) fn usage(counts: &Usage) -> Value {
     let mut usage = json!({
         "prompt_tokens": counts.prompt_tokens,
@@ -23,7 +23,7 @@ pub(super) fn usage(counts: &Usage) -> Value {
     usage
 }
 
-/// A number with the digits it was given with, not those that its nearest 64-bit neighbor has.
+/// Returns a number with its own shortest digits, not those of its nearest 64-bit neighbor.
 pub(super) fn number(value: f32) -> Value {
     let number = value.to_string().parse::<f64>();
     number.map_or(Value::Null, Value::from)

@@ -1,4 +1,4 @@
-//! `ImageDecodeCalculator`: the pixels of an image file: PNG, JPEG, WebP, GIF or BMP.
+//! `ImageDecodeCalculator`: decodes an image file (PNG, JPEG, WebP, GIF or BMP) to pixels.
 
 use std::borrow::Cow;
 
@@ -15,16 +15,16 @@ use super::pixels::made;
 use crate::payload::base64;
 use crate::tensor::{Datatype, Tensor, shown};
 
-/// Options of [`ImageDecode`].
+/// Options of an `ImageDecodeCalculator` node.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ImageDecodeOptions {
-    /// The channels of the image.
+    /// Channels of the image. Default: `RGB`.
     pub color: ColorOption,
-    /// Most pixels of a row, and most rows; larger images are refused.
+    /// Maximum width and height in pixels. Larger images are refused. Default: 8192.
     #[schemars(range(min = 1, max = 65_535))]
     pub max_side: u32,
-    /// Most bytes that the decoded image may take, as the file stores it.
+    /// Maximum size of the decoded image as the file stores it, in bytes. Default: 128 MiB.
     #[schemars(range(min = 1, max = 4_294_967_296_u64))]
     pub max_decoded_bytes: u64,
 }
@@ -43,11 +43,11 @@ impl Default for ImageDecodeOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum ColorOption {
-    /// Red, green, blue.
+    /// Three channels: red, green and blue.
     Rgb,
-    /// Blue, green, red.
+    /// Three channels: blue, green and red.
     Bgr,
-    /// One channel, the brightness.
+    /// One channel: the brightness.
     Gray,
 }
 
@@ -55,9 +55,9 @@ pub enum ColorOption {
 /// `[height, width, channels]`.
 ///
 /// The file is a BYTES tensor of one element, a UINT8 tensor of one dimension, or bytes. It can
-/// also be text: Base64, with or without `data:image/png;base64,` before it, as JSON has no bytes.
-/// Transparency is left out, and an image that is stored turned, as cameras do, is turned back. How
-/// large an image is is looked at before it is decoded.
+/// also be Base64 text, with or without `data:image/png;base64,` before it, as JSON has no bytes.
+/// Transparency is dropped. An image that a camera stored turned is turned upright. The size of an
+/// image is checked before it is decoded.
 ///
 /// ```pbtxt
 /// input_stream: "file"
@@ -112,7 +112,7 @@ impl Calculator for ImageDecode {
 }
 register!(ImageDecode);
 
-/// The file that a tensor holds.
+/// Returns the file that a tensor contains.
 fn bytes_of(tensor: &Tensor) -> Result<&[u8]> {
     match (tensor.datatype(), tensor.shape()) {
         (Datatype::Bytes, _) if tensor.elements() == 1 => {
@@ -138,12 +138,12 @@ impl ImageDecode {
                      }: Size| {
             if width > side || height > side {
                 return Err(too_large(format!(
-                    "the image has {width} x {height} pixels, and {side} is the most of a side (max_side)"
+                    "the image has {width} x {height} pixels, but a side can have at most {side} (max_side)"
                 )));
             }
             if bytes > most {
                 return Err(too_large(format!(
-                    "the image has {bytes} bytes when it is decoded, and {most} is the most (max_decoded_bytes)"
+                    "the image has {bytes} bytes when it is decoded, more than {most} (max_decoded_bytes)"
                 )));
             }
             Ok(())
@@ -182,7 +182,7 @@ fn unknown() -> Error {
         .with_code("invalid_image")
 }
 
-/// The bytes of a file, which may be written as Base64.
+/// Returns the bytes of a file, which may be written as Base64.
 fn plain(file: &[u8]) -> Result<Cow<'_, [u8]>> {
     if file::is_known(file) {
         return Ok(file.into());

@@ -1,5 +1,5 @@
-//! Image files, decoded within limits that hold from their first byte: what a file says of itself,
-//! its metadata included, takes memory only after it was claimed.
+//! Decoding of image files, within limits that hold from the first byte. Memory is claimed before
+//! the decoder allocates it for the sizes that a file states, including those of its metadata.
 
 use graphmill_engine::{Error, Result};
 use image::{DynamicImage, ImageDecoder as _, ImageError, ImageFormat, ImageReader, Limits};
@@ -7,7 +7,7 @@ use image::{DynamicImage, ImageDecoder as _, ImageError, ImageFormat, ImageReade
 use super::webp;
 use crate::llm::claim_room;
 
-/// The formats that are read. Of a file with several pictures, the first is.
+/// Accepted formats. Of a file with several pictures, the first one is decoded.
 const READ: [ImageFormat; 5] = [
     ImageFormat::Png,
     ImageFormat::Jpeg,
@@ -15,29 +15,30 @@ const READ: [ImageFormat; 5] = [
     ImageFormat::Gif,
     ImageFormat::Bmp,
 ];
-/// Maximum size of a compressed color profile, in bytes. Those of cameras and printers are smaller.
+/// Maximum size of a compressed color profile, in bytes. Profiles of cameras and printers are
+/// smaller.
 const PROFILE: u64 = 4 << 20;
 /// Bytes before the chunks of a PNG file.
 const PNG_HEAD: usize = 8;
 /// Maximum size of a pixel, in bytes: four channels of 16 bits.
 const LARGEST_PIXEL: u64 = 8;
-/// Bytes that decoders take for a pixel beside the decoded one: coefficients of a progressive JPEG,
+/// Bytes that decoders use for a pixel beside the decoded one: coefficients of a progressive JPEG,
 /// planes and canvas of an animated WebP.
 const DECODER_PIXEL: u64 = 10;
 
 /// Dimensions and decoding cost of a picture, as its file states them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
-    /// Pixels of a row.
+    /// Number of columns.
     pub width: u32,
-    /// Rows.
+    /// Number of rows.
     pub height: u32,
     /// Bytes of the decoded picture, as the file stores its pixels.
     pub bytes: u64,
 }
 
 impl Size {
-    /// Width times height.
+    /// Returns the number of pixels.
     pub(crate) fn pixels(self) -> u64 {
         u64::from(self.width) * u64::from(self.height)
     }
@@ -46,24 +47,24 @@ impl Size {
 /// The reason that a file gives no picture.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// It is of no format that is read.
+    /// The format of the file is not accepted.
     Unknown,
-    /// Its decoder refuses it.
+    /// The decoder failed.
     Damaged(ImageError),
-    /// Its color profile, which is compressed, has too many bytes.
+    /// The compressed color profile is damaged or too large.
     Profile,
-    /// It is too large, or there is no memory for it now.
+    /// The picture is too large, or there is not enough memory for it now.
     Refused(Error),
 }
 
 impl Fault {
-    /// The reason as the end of a sentence about the image; the error itself where there is one.
+    /// Returns the reason as the end of a sentence about the image.
     ///
     /// # Errors
-    /// That of a refused image.
+    /// The error of a refused image.
     pub(crate) fn reason(self) -> Result<String> {
         match self {
-            Self::Unknown => Ok("is no PNG, JPEG, WebP, GIF or BMP file".to_owned()),
+            Self::Unknown => Ok("is not a PNG, JPEG, WebP, GIF or BMP file".to_owned()),
             Self::Damaged(error) => Ok(format!("cannot be decoded: {error}")),
             Self::Profile => {
                 let most = PROFILE >> 20;
@@ -82,12 +83,12 @@ impl From<ImageError> for Fault {
     }
 }
 
-/// Returns whether a file is of a format that is read.
+/// Returns true if a file has an accepted format.
 pub(crate) fn is_known(file: &[u8]) -> bool {
     image::guess_format(file).is_ok_and(|format| READ.contains(&format))
 }
 
-/// The picture of a file, upright. `check` refuses sizes before pixels are decoded; it has to
+/// Decodes a file to an upright picture. `check` refuses sizes before pixels are decoded; it must
 /// refuse pictures that are wider than `most_width`.
 pub(crate) fn decode(
     file: &[u8],
@@ -103,10 +104,10 @@ pub(crate) fn decode(
         ImageFormat::WebP => webp::check(file)?,
         _ => 0,
     };
-    // Metadata is copied, and a chunk of it while it grows.
+    // Metadata is copied, and a chunk of it is allocated while it grows.
     let mut header = 3 * file.len() as u64 + PROFILE;
     if format == ImageFormat::Png {
-        // Its decoder allocates a row where others look at the header alone.
+        // The decoder of PNG allocates a row, where others only read the header.
         header += LARGEST_PIXEL * png_width(file).min(most_width);
     }
     let _header = claim(header)?;
@@ -115,7 +116,7 @@ pub(crate) fn decode(
     let mut reader = ImageReader::with_format(std::io::Cursor::new(file), format);
     reader.limits(limits.clone());
     let mut decoder = reader.into_decoder()?;
-    // The decoder of PNG passes over a profile that is larger than its limit.
+    // The decoder of PNG skips a profile that is larger than its limit.
     if has_compressed_profile(format, file) && decoder.icc_profile()?.is_none() {
         return Err(Fault::Profile);
     }
@@ -138,21 +139,21 @@ pub(crate) fn decode(
     Ok(upright)
 }
 
-/// Returns whether a chunk before the pixels of a PNG file has a color profile.
+/// Returns true if a chunk before the pixels of a PNG file has a color profile.
 fn has_compressed_profile(format: ImageFormat, file: &[u8]) -> bool {
     let mut chunks = file.get(PNG_HEAD..).filter(|_| format == ImageFormat::Png);
     while let Some((length, rest)) = chunks.and_then(<[u8]>::split_first_chunk) {
         match rest.first_chunk() {
             Some(b"iCCP") => return true,
             Some(b"IDAT") => return false,
-            // Its kind is before it, a checksum behind it.
+            // A chunk's kind is before its data, and a checksum after it.
             _ => chunks = rest.get(u32::from_be_bytes(*length) as usize + 8..),
         }
     }
     false
 }
 
-/// The width in the header of a PNG file, whose first chunk it is in.
+/// Returns the width in the header of a PNG file, which is its first chunk.
 fn png_width(file: &[u8]) -> u64 {
     let width = file.get(16..20).and_then(|width| width.try_into().ok());
     width.map_or(0, |width| u64::from(u32::from_be_bytes(width)))

@@ -1,4 +1,4 @@
-//! `ImageLayoutCalculator`: the order of an image's dimensions and channels.
+//! `ImageLayoutCalculator`: reorders an image's dimensions and channels.
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Result, Run, register,
@@ -9,20 +9,20 @@ use serde::Deserialize;
 use super::pixels::made;
 use crate::tensor::{Datatype, Tensor, shown};
 
-/// The share of red, green and blue in the brightness.
+/// Weights of red, green and blue in the brightness.
 const BRIGHTNESS: [f32; 3] = [0.299, 0.587, 0.114];
 
-/// Options of [`ImageLayout`].
+/// Options of an `ImageLayoutCalculator` node.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ImageLayoutOptions {
-    /// The dimensions of what comes in.
+    /// Order of the dimensions of the input. Default: `HWC`.
     pub from: LayoutOption,
-    /// The dimensions of what goes out.
+    /// Order of the dimensions of the output. Default: `NCHW`.
     pub to: LayoutOption,
-    /// Turns the order of the channels around: RGB becomes BGR, and BGR RGB.
+    /// Reverses the order of the channels: RGB becomes BGR, and BGR becomes RGB.
     pub reverse_channels: bool,
-    /// Makes one channel of three, the brightness of red, green and blue in this order.
+    /// Converts three channels, red, green and blue in this order, to one: the brightness.
     pub grayscale: bool,
 }
 
@@ -37,17 +37,18 @@ impl Default for ImageLayoutOptions {
     }
 }
 
-/// The dimensions of an image, outermost first: height, width, channels, and a batch of one image.
+/// Order of the dimensions of an image, outermost first: height, width, channels, and a batch of
+/// one image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum LayoutOption {
-    /// Pixel by pixel.
+    /// Height, width, channels: pixel by pixel.
     Hwc,
-    /// Channel by channel.
+    /// Channels, height, width: channel by channel.
     Chw,
-    /// Pixel by pixel, a batch.
+    /// A batch of one image, pixel by pixel.
     Nhwc,
-    /// Channel by channel, a batch.
+    /// A batch of one image, channel by channel.
     Nchw,
 }
 
@@ -61,9 +62,9 @@ impl LayoutOption {
     }
 }
 
-/// Puts an image's dimensions and channels into the order that a model takes: `[height, width,
-/// channels]` becomes `[1, channels, height, width]` unless the options say otherwise. Of a batch,
-/// the images have to be one when it comes in without being one when it goes out.
+/// Puts an image's dimensions and channels into the order that a model takes. By default
+/// `[height, width, channels]` becomes `[1, channels, height, width]`. A batch that becomes a
+/// single image must have exactly one image.
 ///
 /// ```pbtxt
 /// input_stream: "image"

@@ -1,7 +1,7 @@
-//! Images: decoded, resized, laid out and normalized, as models take them.
+//! Nodes that prepare images for models: they decode, resize, reorder and normalize them.
 //!
-//! An image is a tensor: UINT8 of shape `[height, width, channels]`, rows from the top, one channel
-//! for gray and three for colors.
+//! An image is a tensor: UINT8 of shape `[height, width, channels]`, rows from the top, with one
+//! channel for gray and three for colors.
 
 mod decode;
 pub(crate) mod file;

@@ -1,4 +1,4 @@
-//! `ImageNormalizeCalculator`: pixels as the numbers that a model was trained with.
+//! `ImageNormalizeCalculator`: converts pixels to the numbers that a model was trained with.
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Result, Run, register,
@@ -9,16 +9,17 @@ use serde::Deserialize;
 use super::pixels::{made, size_of};
 use crate::tensor::{Datatype, Tensor};
 
-/// Options of [`ImageNormalize`].
+/// Options of an `ImageNormalizeCalculator` node.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ImageNormalizeOptions {
-    /// What each number is multiplied by first; 1/255 makes bytes numbers from 0 to 1.
+    /// Factor that each number is multiplied by first. The default, 1/255, maps bytes to numbers
+    /// from 0 to 1.
     pub scale: f32,
-    /// What is subtracted then: one number, or one of each channel. 0 if there is none.
+    /// Numbers to subtract then: one, or one for each channel. Default: 0.
     pub mean: Vec<f32>,
-    /// What it is divided by last: one number, or one of each channel. 1 if there is none. A
-    /// negative number inverts the image.
+    /// Numbers to divide by last: one, or one for each channel, other than 0. Negative numbers
+    /// invert the image. Default: 1.
     pub std: Vec<f32>,
 }
 
@@ -32,7 +33,7 @@ impl Default for ImageNormalizeOptions {
     }
 }
 
-/// Makes FP32 of an image: `(pixel * scale - mean) / std`.
+/// Converts an image to FP32: `(pixel * scale - mean) / std`.
 ///
 /// ```pbtxt
 /// input_stream: "image"
@@ -53,7 +54,7 @@ pub struct ImageNormalize(ImageNormalizeOptions);
 
 impl Calculator for ImageNormalize {
     const NAME: &'static str = "ImageNormalizeCalculator";
-    const DOC: &'static str = "Makes normalized floats of images.";
+    const DOC: &'static str = "Converts images to normalized floats.";
     type Options = ImageNormalizeOptions;
     type Ports = (In<Tensor>, Out<Tensor>);
 
@@ -108,7 +109,7 @@ impl ImageNormalize {
     }
 }
 
-/// A number for each channel.
+/// Returns a number for each channel.
 fn of_channels(option: &str, given: &[f32], default: f32, channels: usize) -> Result<Vec<f32>> {
     match given {
         [] => Ok(vec![default; channels]),

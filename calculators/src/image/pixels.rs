@@ -1,14 +1,14 @@
-//! What the nodes ask of a tensor that is an image.
+//! Checks of tensors that are images, shared by the nodes.
 
 use graphmill_engine::{Error, Result};
 
 use crate::tensor::{Datatype, Tensor, shown};
 
-/// Most pixels of a side. A tensor of images comes from requests, and what is made of it takes
-/// memory.
+/// Maximum width and height of an image, in pixels. Tensors come from requests, and the results
+/// take memory.
 pub(super) const MAX_SIDE: usize = 16_384;
 
-/// The size of an image.
+/// The height, width and channels of an image.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) height: usize,
@@ -16,7 +16,7 @@ pub(super) struct Size {
     pub(super) channels: usize,
 }
 
-/// The size of an image whose channels are innermost; its elements have to be of one of these
+/// Returns the size of an image whose channels are innermost. Its elements must be of one of these
 /// datatypes.
 pub(super) fn size_of(image: &Tensor, datatypes: &[Datatype]) -> Result<Size> {
     if !datatypes.contains(&image.datatype()) {
@@ -41,7 +41,7 @@ pub(super) fn size_of(image: &Tensor, datatypes: &[Datatype]) -> Result<Size> {
     }
 }
 
-/// A tensor of what a node has made.
+/// Creates the tensor of a node's output.
 pub(super) fn made(datatype: Datatype, shape: &[usize], data: Vec<u8>) -> Result<Tensor> {
     Tensor::new(datatype, shape, data).map_err(|error| Error::internal(error.to_string()))
 }

@@ -1,4 +1,4 @@
-//! `ImageResizeCalculator`: images of one size.
+//! `ImageResizeCalculator`: resizes images.
 
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
@@ -11,51 +11,51 @@ use serde::Deserialize;
 use super::pixels::{MAX_SIDE, Size, made, size_of};
 use crate::tensor::{Datatype, Tensor};
 
-/// Options of [`ImageResize`].
+/// Options of an `ImageResizeCalculator` node.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ImageResizeOptions {
-    /// Pixels of a row. Required.
+    /// Width of the output in pixels. Required.
     #[schemars(range(max = MAX_SIDE))]
     pub width: u32,
-    /// Rows. Required.
+    /// Height of the output in pixels. Required.
     #[schemars(range(max = MAX_SIDE))]
     pub height: u32,
-    /// What becomes of an image with other proportions.
+    /// Treatment of images with other proportions. Default: `STRETCH`.
     pub fit: FitOption,
-    /// How pixels are computed.
+    /// Resampling filter. Default: `BILINEAR`.
     pub filter: FilterOption,
-    /// What surrounds the image with `fit: PAD`, in each channel.
+    /// Value of all channels of the border with `fit: PAD`. Default: 0.
     pub fill: u8,
 }
 
-/// What becomes of an image with other proportions.
+/// Treatment of images with other proportions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum FitOption {
-    /// It is stretched.
+    /// Stretches the image.
     #[default]
     Stretch,
-    /// What is too much is cut off on both sides.
+    /// Fills the output and cuts the rest off, evenly on both sides.
     Crop,
-    /// What is missing is filled on both sides.
+    /// Fits the image inside of the output and fills the rest, evenly on both sides.
     Pad,
 }
 
-/// How pixels are computed.
+/// A resampling filter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum FilterOption {
-    /// The nearest one is taken.
+    /// Nearest neighbor: copies one pixel.
     Nearest,
-    /// The mean of those that a pixel covers.
+    /// Mean of the pixels that the new one covers.
     Box,
-    /// Those beside it count by their distance.
+    /// Linear weights, by distance.
     #[default]
     Bilinear,
-    /// As `BILINEAR`, sharper.
+    /// Cubic weights (Catmull-Rom): sharper than `BILINEAR`.
     Bicubic,
-    /// As `BICUBIC`, from more pixels.
+    /// Lanczos weights with a radius of 3: sharper than `BICUBIC`, from more pixels.
     Lanczos,
 }
 
@@ -71,7 +71,8 @@ impl FilterOption {
     }
 }
 
-/// Makes images of one size. When an image gets smaller, each pixel is made of all that it covers.
+/// Resizes images to one size. When an image gets smaller, each pixel is computed from all that it
+/// covers.
 ///
 /// ```pbtxt
 /// input_stream: "image"
@@ -89,7 +90,7 @@ pub struct ImageResize(ImageResizeOptions);
 
 impl Calculator for ImageResize {
     const NAME: &'static str = "ImageResizeCalculator";
-    const DOC: &'static str = "Makes images of one size.";
+    const DOC: &'static str = "Resizes images to one size.";
     type Options = ImageResizeOptions;
     type Ports = (In<Tensor>, Out<Tensor>);
 
@@ -134,7 +135,7 @@ impl ImageResize {
         let failed = |error: &dyn std::fmt::Display| Error::invalid(format!("the image: {error}"));
         if size.width > MAX_SIDE || size.height > MAX_SIDE {
             return Err(failed(&format_args!(
-                "{MAX_SIDE} pixels are the most of a side"
+                "a side can have at most {MAX_SIDE} pixels"
             )));
         }
         let (width, height) = (self.0.width as usize, self.0.height as usize);
@@ -165,7 +166,7 @@ impl ImageResize {
         made(Datatype::Uint8, &[height, width, size.channels], data)
     }
 
-    /// The image in the middle of what is filled.
+    /// Puts the image into the middle of a filled border.
     fn framed(&self, image: &[u8], (width, height): (usize, usize), channels: usize) -> Vec<u8> {
         let row = self.0.width as usize * channels;
         let mut data = vec![self.0.fill; row * self.0.height as usize];
@@ -179,7 +180,7 @@ impl ImageResize {
     }
 }
 
-/// The largest size with an image's proportions within this one.
+/// Returns the largest size with an image's proportions that fits into this one.
 fn within(size: Size, width: usize, height: usize) -> (usize, usize) {
     let scaled = |side: usize, of: usize, to: usize| (side * to + of / 2) / of;
     if size.width * height > size.height * width {

@@ -1,23 +1,23 @@
-//! WebP files before they are decoded: their decoder allocates what the headers in them say, of
-//! chunks, of pictures in a canvas, and of tables of codes.
+//! Checks of WebP files before they are decoded. The decoder allocates what headers say: for
+//! chunks, for pictures in a canvas, and for tables of codes.
 
 use image::ImageFormat;
 use image::error::{DecodingError, ImageError};
 
 /// Bytes that tables of codes take for a byte of lossless data: the shortest description of a table
-/// of 4 KiB has twelve.
+/// of 4 KiB has twelve bytes.
 const TABLE_RATIO: u64 = 350;
-/// Maximum size of a chunk of lossless data, in bytes: its tables take 437 MiB at most.
+/// Maximum size of a chunk of lossless data, in bytes. Its tables take at most 437 MiB.
 const MAX_LOSSLESS: usize = 1_310_000;
 /// Bytes before the chunks of a file: `RIFF`, its length, `WEBP`.
 const FILE_HEAD: usize = 12;
 /// Bytes before the chunks of a frame: its place, its size and its duration.
 const FRAME_HEAD: usize = 16;
 
-/// Width and height.
+/// Width and height in pixels.
 type Canvas = (u32, u32);
 
-/// Refuses a file whose parts do not fit into what contains them, and returns the bytes that tables
+/// Refuses a file whose parts do not fit into their containers, and returns the bytes that tables
 /// of codes may take while it is decoded.
 pub(super) fn check(file: &[u8]) -> Result<u64, ImageError> {
     let tables = tables(file.get(FILE_HEAD..).unwrap_or_default(), None);
@@ -32,7 +32,7 @@ fn tables(mut chunks: &[u8], mut canvas: Option<Canvas>) -> Result<u64, &'static
         let Some((body, rest)) = rest.split_at_checked(length) else {
             return Err("it ends inside of a chunk");
         };
-        // Chunks of an odd length are followed by a byte of padding.
+        // A byte of padding follows chunks of an odd length.
         chunks = rest.get(length % 2..).unwrap_or_default();
         match (&[a, b, c, d], body) {
             (b"VP8X", [_, _, _, _, size @ ..]) => canvas = canvas.or(canvas_of(size)),
@@ -42,7 +42,7 @@ fn tables(mut chunks: &[u8], mut canvas: Option<Canvas>) -> Result<u64, &'static
             (b"VP8 ", [_, _, _, _, _, _, a, b, c, d, ..]) => {
                 let side = |low, high| u32::from(u16::from_le_bytes([low, high]) & 0x3FFF);
                 if canvas.is_some_and(|canvas| canvas != (side(*a, *b), side(*c, *d))) {
-                    return Err("it has a picture of another size than its canvas");
+                    return Err("it has a picture with another size than its canvas");
                 }
             }
             (b"VP8L" | b"ALPH", _) if length > MAX_LOSSLESS => {
@@ -58,7 +58,7 @@ fn tables(mut chunks: &[u8], mut canvas: Option<Canvas>) -> Result<u64, &'static
     Ok(most)
 }
 
-/// The size in a header: each side less one, in three bytes.
+/// Reads the size in a header: each side minus one, in three bytes.
 fn canvas_of(head: &[u8]) -> Option<Canvas> {
     let side =
         |at: usize| Some(u32::from_le_bytes([*head.get(at)?, head[at + 1], head[at + 2], 0]) + 1);

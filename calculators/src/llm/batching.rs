@@ -1,5 +1,5 @@
-//! Options that say how other servers batch requests. An LLM node refuses them: its engine batches
-//! all sequences continuously, step by step, and has options of its own for what they are to do.
+//! Batching options of other servers. An LLM node refuses them: its engine batches all sequences
+//! continuously, step by step, and has options of its own for the same purposes.
 
 use graphmill_engine::Contract;
 use schemars::JsonSchema;
@@ -10,22 +10,22 @@ const DELAY: &str =
     "no step waits for more requests, and `target_step_ms` says how long one may take";
 const PRIORITY: &str = "`min_priority` and `max_priority` say which `priority` requests may have";
 
-/// Declares the options, each with the one that does what it is to do.
+/// Declares the options, each with a hint at the option to use instead.
 macro_rules! declare {
     ($($option:ident: $instead:expr,)*) => {
-        /// Options that say how other servers batch requests.
+        /// Batching options of other servers, all of which are refused.
         #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
         #[serde(default, deny_unknown_fields)]
         pub struct BatchingOptions {
             $(
-                /// Refused.
+                /// Refused, with a hint at the option to use instead.
                 #[schemars(skip)]
                 pub $option: Vec<IgnoredAny>,
             )*
         }
 
         impl BatchingOptions {
-            /// Refuses those that are given.
+            /// Reports an error for each option that is given.
             pub(super) fn refuse(&self, c: &mut Contract) {
                 $(if !self.$option.is_empty() {
                     refuse(c, stringify!($option), $instead);

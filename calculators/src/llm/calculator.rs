@@ -18,40 +18,39 @@ use crate::payload::{
     GenerationParams, Quota, Tally, Terms, TokenChunk, TokenPrompt, TokenPrompts,
 };
 
-/// A turn of the loop: the output of one more step of this choice may come.
+/// A turn of the loop: permission for the output of one more step of this choice.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Credit {
-    /// The timestamp of the prompts.
+    /// Timestamp of the prompts.
     pub prompt: Timestamp,
-    /// The choice.
+    /// Number of the choice.
     pub index: u32,
 }
 
-/// Generates tokens for prompts, all choices at once, batched with those of every other session of
+/// Generates tokens for prompts, all choices at once, batched with those of all other sessions of
 /// the same model.
 ///
-/// The prompts of a packet on `TOKENS` are generated for as the packet on `PARAMS` at the same
-/// timestamp says; where there is none, nothing is generated for them. Packets are served one after
-/// the other, in their order: those that wait stay in the queues. So a session can have any number
-/// of them, as in a loop.
+/// The packet on `PARAMS` at the same timestamp has the parameters for the prompts of a packet on
+/// `TOKENS`. Without it, nothing is generated for them. Packets are served one after the other, in
+/// order, and later ones wait in the queues. So a session can have any number of them, as in a
+/// loop.
 ///
-/// Each step of a choice gives one packet on `TOKENS` and one on `LOOPBACK`, at the same timestamp:
-/// that of the prompts for the first, and then one after the other. Prompts that come while these
-/// are used go on behind them; each chunk says which prompts it belongs to. The back edge returns
-/// the
-/// `LOOPBACK` packet, and with it the engine's credit for one more step: while a client does not
-/// read, the loop stands still and the sequence sits out the batches. Without a back edge the
-/// credit returns when the packet is put out. The node closes when no more prompts can come and all
-/// choices have ended.
+/// Each step of a choice gives one packet on `TOKENS` and one on `LOOPBACK`, at the same timestamp.
+/// The first one has the timestamp of the prompts, and the others count up from it. If these
+/// timestamps reach those of later prompts, the later ones continue after them; each chunk names
+/// the prompts it belongs to. The back edge returns the `LOOPBACK` packet, and with it the engine's
+/// credit for one more step. While a client does not read, the loop stops and the sequence is left
+/// out of batches. Without a back edge the credit returns at once. The node closes when no more
+/// prompts can come and all choices have ended.
 ///
-/// Where a request has more prompts and choices than half of the places that are left in the
-/// engine's queue, the others follow when earlier ones have begun.
+/// A request takes at most half of the free places in the engine's queue. Its other prompts and
+/// choices follow when earlier ones have begun.
 ///
-/// Images of a prompt are encoded before it is submitted, by the model's projector (`mmproj`),
-/// which encodes one at a time; what was encoded is kept for requests that have the same image.
+/// Images of a prompt are encoded before it is submitted, by the model's projector (`mmproj`), one
+/// at a time. Encoded images are cached for requests with the same image.
 ///
-/// The node defines the resource it names: model, vocabulary and chat template, for the nodes that
-/// name it too.
+/// The node defines the resource it names: model, vocabulary and chat template. Other nodes that
+/// name it share it.
 ///
 /// ```pbtxt
 /// input_stream: "TOKENS:prompts"
@@ -75,20 +74,20 @@ pub struct Credit {
 pub struct Llm {
     model: Arc<LanguageModel>,
     limits: Limits,
-    /// Inputs that wait for each other, or for the end of earlier ones, with their timestamps.
+    /// Inputs, with their timestamps, that wait for each other or for the end of earlier ones.
     prompts: Option<(Timestamp, TokenPrompts)>,
     params: Option<(Timestamp, GenerationParams)>,
     /// Generations of the current packet.
     work: Option<Work>,
-    /// Set once a packet was accepted.
+    /// True once a packet was accepted.
     has_worked: bool,
-    /// What is put out instead, where an earlier run is replayed.
+    /// Recorded tokens to emit instead, if an earlier run is replayed.
     replay: Option<Replay>,
-    /// Whether credit comes back through the graph.
+    /// True if credit comes back through the graph.
     looped: bool,
 }
 
-/// The ports of [`Llm`].
+/// The port handles of [`Llm`].
 #[derive(Copy, Clone, Debug)]
 pub struct LlmPorts {
     prompts: In<TokenPrompts>,
@@ -111,7 +110,7 @@ impl Calculator for Llm {
     fn contract(c: &mut Contract, options: &LlmOptions) -> LlmPorts {
         c.policy(Policy::Immediate);
         c.offset(Offset::Unset);
-        // The end of the prompts may come after the last token.
+        // The end of the prompts may become known after the last token.
         c.process_timestamp_bounds();
         options.node.warn_of_ignored();
         let spec = options.model_spec(c);
@@ -171,13 +170,13 @@ impl Calculator for Llm {
 register!(Llm);
 
 impl Llm {
-    /// Takes in what came. What comes behind it waits until it is served.
+    /// Takes the inputs of this call. Later ones wait until these are served.
     fn take_inputs(&mut self, io: LlmPorts, cx: &mut Cx<'_>) {
         if let Some(credit) = cx.take(io.credit) {
             match (&mut self.replay, &mut self.work) {
                 (Some(replay), _) => replay.granted(credit),
                 (None, Some(work)) if work.prompt == credit.prompt => work.grant(credit.index),
-                // of a choice that has ended
+                // It belongs to a choice that has ended.
                 (None, _) => {}
             }
         }
@@ -191,8 +190,8 @@ impl Llm {
         }
     }
 
-    /// The next prompts, with how they are to be generated for, once both are there. Those that
-    /// have no counterpart are passed over.
+    /// Returns the next prompts with their parameters, once both are there. Prompts and parameters
+    /// without a counterpart are dropped.
     fn next(
         &mut self,
         io: LlmPorts,
@@ -215,7 +214,7 @@ impl Llm {
         Some((time, prompts, params))
     }
 
-    /// Begins to generate.
+    /// Starts the generations of a packet of prompts.
     fn serve(
         &mut self,
         io: LlmPorts,
@@ -232,7 +231,7 @@ impl Llm {
         let begin = self.model.vocab().bos();
         truncation::cut(&mut prompts, params.truncation, context, begin)?;
         self.limits.check_prompts(&prompts)?;
-        // What is refused takes nothing.
+        // A refused request must not use up any limit of its key.
         if let Some(terms) = Terms::of(cx.run()) {
             let most = lowered.or(params.max_tokens);
             terms
@@ -260,7 +259,7 @@ impl Llm {
     fn take_event(&mut self, io: LlmPorts, cx: &mut Cx<'_>, event: Event) -> Result<()> {
         let work = self.work.as_mut();
         let Some(work) = work.filter(|work| work.prompt == event.prompt) else {
-            // it was on its way when the last choice ended
+            // It was on its way when the last choice ended.
             return Ok(());
         };
         let site = (&**cx.run(), &Arc::clone(cx.node_name()));
@@ -291,7 +290,7 @@ impl Llm {
     }
 }
 
-/// What a request generates, once it is certain that it can; nothing is submitted yet.
+/// Checks a request completely and returns its generations. Nothing is submitted yet.
 fn prepare(
     model: &Arc<LanguageModel>,
     limits: Limits,
@@ -308,7 +307,7 @@ fn prepare(
     Generations::new(engine, prompts, params, bounds, constraint, told)
 }
 
-/// Why an engine could not go on.
+/// Converts an engine's failure to an error for the client.
 pub(crate) fn failed(error: GenerationError) -> Error {
     let kind = match error.kind {
         ErrorKind::Internal => Kind::Internal,

@@ -12,17 +12,17 @@ use tokio::sync::oneshot;
 use super::{LanguageModel, out_of_memory};
 use crate::payload::{GenerationParams, TextConstraint};
 
-/// How much of the reason is shown why something cannot be enforced.
+/// Maximum number of bytes of the reason that are shown when something cannot be enforced.
 const MAX_SHOWN_BYTES: usize = 180;
 
-/// Compiles the JSON schema, regular expression, choice or grammar that a request asks its text to
-/// match, for the model's vocabulary.
+/// Compiles the constraint of a request (a JSON schema, a regular expression, a choice or a
+/// grammar) for the model's vocabulary.
 ///
-/// Passes on the parameters it gets, with what it compiled. A request whose constraint cannot be
-/// compiled ends with an error that names the field; without this node, every request that has a
-/// constraint does. The model remembers the last constraints, so that a client that sends the same
-/// again and again waits once. Constraints are compiled on threads of their own, one of a key at a
-/// time; one that takes longer than ten seconds ends its request.
+/// It passes on the parameters, with the compiled constraint. A request whose constraint cannot be
+/// compiled ends with an error that names the field. Without this node, all requests with a
+/// constraint end so. The model caches recent constraints, so a client that repeats one waits only
+/// once. Constraints are compiled on threads of their own, one of each key at a time. A compilation
+/// of more than ten seconds ends its request.
 ///
 /// ```pbtxt
 /// input_stream: "PARAMS:params"
@@ -38,7 +38,7 @@ pub struct ConstraintCompiler {
     model: Arc<LanguageModel>,
 }
 
-/// The ports of [`ConstraintCompiler`].
+/// The port handles of [`ConstraintCompiler`].
 #[derive(Copy, Clone, Debug)]
 pub struct ConstraintPorts {
     params: In<GenerationParams>,
@@ -49,7 +49,7 @@ pub struct ConstraintPorts {
 impl AsyncCalculator for ConstraintCompiler {
     const NAME: &'static str = "ConstraintCalculator";
     const DOC: &'static str =
-        "Compiles the schema, expression or grammar that a request asks its text to match.";
+        "Compiles the schema, expression or grammar that the text of a request has to match.";
     type Options = NoOptions;
     type Ports = ConstraintPorts;
 
@@ -96,9 +96,10 @@ impl ConstraintCompiler {
         out: &mut Emits,
     ) -> Result<CompiledConstraint, CompileError> {
         let (told, answer) = oneshot::channel();
-        // Nobody is told any more whose session has ended.
+        // The receiver is gone if its session has ended.
         let tell = |outcome| drop(told.send(outcome));
-        // Dropped with the session, whose constraint nobody then begins to compile.
+        // The session owns this handle. When it is dropped, a constraint that waits is not
+        // compiled.
         let compiling = self
             .model
             .engine()
@@ -111,10 +112,10 @@ impl ConstraintCompiler {
     }
 }
 
-/// The answer to a request whose constraint there is no compiled one for.
+/// Returns the error for a constraint that was not compiled.
 fn refused(asked: &TextConstraint, error: CompileError) -> Error {
     let field = asked.field.clone();
-    // It can quote all of what was to be enforced.
+    // The message can quote the whole constraint.
     let why = error.to_string();
     let why = shortened(&why, MAX_SHOWN_BYTES);
     let message = format!("`{field}` cannot be enforced: {why}");

@@ -9,7 +9,7 @@ use graphmill_llm::{Token, Vocab};
 use crate::text::chat_template::ChatTemplate;
 use crate::text::{reasoning, tool_calls};
 
-/// The formats of one model, and its tokens that parsers of any format look for.
+/// The formats of one model, and the tokens that parsers of any format need.
 pub(crate) struct OutputFormats {
     tool_calls: Option<Arc<tool_calls::Format>>,
     reasoning: Option<&'static dyn reasoning::Format>,
@@ -18,7 +18,7 @@ pub(crate) struct OutputFormats {
 }
 
 impl OutputFormats {
-    /// The formats with these names; for empty names, those that a chat template teaches.
+    /// Returns the formats with these names. For empty names it detects those in the chat template.
     pub(crate) fn new(
         tool_parser: &str,
         reasoning_parser: &str,
@@ -51,33 +51,33 @@ impl OutputFormats {
         })
     }
 
-    /// The same, with every call of a tool held to its format.
+    /// Sets if every tool call is constrained to its format.
     pub(crate) fn guided(self, guided: bool) -> Self {
         Self { guided, ..self }
     }
 
-    /// Whether every call of a tool is held to its format.
+    /// Returns true if every tool call is constrained to its format.
     pub(crate) fn are_calls_guided(&self) -> bool {
         self.guided
     }
 
-    /// How it calls tools; none where that stays in the text.
+    /// Returns the format of its tool calls; `None` if they stay in the text.
     pub(crate) fn tool_calls(&self) -> Option<&Arc<tool_calls::Format>> {
         self.tool_calls.as_ref()
     }
 
-    /// How it thinks; none where that stays in the text.
+    /// Returns the format of its reasoning; `None` if it stays in the text.
     pub(crate) fn reasoning(&self) -> Option<&'static dyn reasoning::Format> {
         self.reasoning
     }
 
-    /// Whether a token that steers the model is one that a parser looks for.
+    /// Returns true if a special token is a mark that a parser needs.
     pub(crate) fn is_marker(&self, token: Token) -> bool {
         self.markers.contains(&token)
     }
 }
 
-/// The token that steers the model and is spelled like this.
+/// Returns the special token with this spelling, if the vocabulary has one.
 fn special_token(spelling: &str, vocab: &dyn Vocab) -> Option<Token> {
     match vocab.tokenize(spelling, false, true).ok()?.as_slice() {
         [token] if vocab.is_control(*token) => Some(*token),

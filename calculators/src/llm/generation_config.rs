@@ -6,33 +6,33 @@ use graphmill_engine::{Error, FileSource, Result};
 use graphmill_llm::SamplingParams;
 use serde::Deserialize;
 
-/// The file beside a model, as Hugging Face's transformers writes it.
+/// Name of the file beside a model, as Hugging Face's transformers writes it.
 const FILE: &str = "generation_config.json";
 
-/// What is used where neither a request nor its graph says anything. The file's other fields
-/// concern other programs; a seed in it would make all answers alike.
+/// Defaults for requests and graphs that do not set a value. Other fields of the file concern other
+/// programs. Its seed is ignored, as it would make all answers alike.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct GenerationConfig {
-    /// `false` always takes the likeliest token.
+    /// True to sample; `false` always takes the likeliest token.
     pub do_sample: Option<bool>,
-    /// Temperature of sampling.
+    /// Temperature of sampling, at least 0.
     pub temperature: Option<f32>,
-    /// Share of the probability that the likeliest tokens kept must reach.
+    /// Probability that the likeliest tokens must reach together. The others are dropped.
     pub top_p: Option<f32>,
-    /// Number of likeliest tokens kept.
+    /// Number of the likeliest tokens that are kept.
     pub top_k: Option<i32>,
-    /// Least probability of a kept token, relative to the likeliest.
+    /// Minimum probability of a kept token, relative to the likeliest one.
     pub min_p: Option<f32>,
-    /// Penalty of tokens that are there already.
+    /// Penalty of tokens that have already occurred.
     pub repetition_penalty: Option<f32>,
-    /// Most tokens of an answer.
+    /// Maximum number of tokens of an answer.
     pub max_new_tokens: Option<u32>,
 }
 
 impl GenerationConfig {
-    /// Reads the file beside a model, or the one that is named; nothing is set where there is none
-    /// and none is named.
+    /// Reads the named file, or the one beside a model. If none is named and none exists, nothing
+    /// is set.
     pub(super) fn beside(
         model: &Path,
         named: Option<&Path>,

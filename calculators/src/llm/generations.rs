@@ -1,4 +1,4 @@
-//! The generations of a request: some are in the engine, the others follow, so that no request
+//! The generations of a request. Some are in the engine and the others follow, so that no request
 //! fills the engine's queue.
 
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use graphmill_llm::{
 use super::{not_tokenized, out_of_memory};
 use crate::payload::{Asked, GenerationParams, Quota, StopSignal, TokenPrompt};
 
-/// Step outputs of one choice that may be on their way through the graph before the engine waits
-/// for credit. The engine hands those of 15 ms to the session together, which are a hundred of the
-/// shortest steps, and goes on meanwhile. A client that stops reading stops its generation so much
-/// later.
+/// Number of step outputs of one choice that may be on their way through the graph before the
+/// engine waits for credit. The engine delivers the outputs of 15 ms together, up to a hundred of
+/// the shortest steps, and continues meanwhile. After a client stops reading, its generation stops
+/// when these are used up.
 const CREDITS: u32 = 128;
 
-/// What reaches the node from outside of the graph, and from nodes that end a choice.
+/// An event from outside of the graph, or from a node that ends a choice.
 #[derive(Debug)]
 pub(super) struct Event {
-    /// The timestamp of the prompts that it is about.
+    /// Timestamp of the prompts that it concerns.
     pub(super) prompt: Timestamp,
     pub(super) kind: EventKind,
 }
@@ -37,27 +37,27 @@ pub(super) enum EventKind {
     Stop {
         index: u32,
     },
-    /// The images and sounds of the prompts are encoded, or cannot be.
+    /// The images and sounds of the prompts are encoded, or the encoder failed.
     Encoded(Result<(), GenerationError>),
 }
 
-/// A choice that has not ended. Dropping it cancels what still runs.
+/// A choice that has not ended. Dropping it cancels its generation.
 pub(super) struct Choice {
     pub(super) sequence: SequenceHandle,
     pub(super) stop: StopSignal,
-    /// The signal was given; that it was may wait behind outputs that came before it.
+    /// True once its stop signal was given. The event for it may wait behind earlier outputs.
     pub(super) stopped: Arc<AtomicBool>,
-    /// Outputs that may come before credit is granted.
+    /// Number of outputs that may come before more credit is needed.
     pub(super) credits: u32,
-    /// Its first output has come, so it waits no longer.
+    /// True once its first output has come, so that it no longer waits.
     pub(super) began: bool,
     /// Usage already added to the tally.
     pub(super) tallied: Usage,
-    /// What the generated tokens reply to, if they may be remembered.
+    /// The prompt and tokens of the reply, if it is to be remembered.
     pub(super) reply: Option<Reply>,
-    /// The prompt, if it is to be told of and was not yet.
+    /// The prompt, if it is to be reported and was not yet.
     pub(super) echo: Option<Vec<Token>>,
-    /// True if the ids of its tokens are told.
+    /// True if the ids of its tokens are reported.
     pub(super) tells_ids: bool,
 }
 
@@ -68,11 +68,11 @@ pub(super) struct Reply {
     pub(super) tokens: Vec<Token>,
 }
 
-/// What all generations of a request have in common, and which of them is next.
+/// All generations of a request: their shared parameters, and the number of the next one.
 pub(super) struct Generations {
-    /// The timestamp of the prompts.
+    /// Timestamp of the prompts.
     prompt: Timestamp,
-    /// One for all of them, whatever happens to it meanwhile.
+    /// Engine of all of them, even if the model gets another one meanwhile.
     engine: Arc<LlmEngine>,
     request: RequestId,
     prompts: Vec<TokenPrompt>,
@@ -82,13 +82,13 @@ pub(super) struct Generations {
     constraint: Option<CompiledConstraint>,
     bad_words: BadWords,
     events: EventSender<Event>,
-    /// Told when the first of them is admitted.
+    /// Limits of the key, notified when the first generation is admitted.
     quota: Option<Arc<dyn Quota>>,
     next: usize,
 }
 
 impl Generations {
-    /// None of them is submitted yet. Fails if one of the prompts can never run.
+    /// Checks all generations without submitting any. Fails if one of the prompts can never run.
     pub(super) fn new(
         engine: Arc<LlmEngine>,
         (prompt, prompts): (Timestamp, Vec<TokenPrompt>),
@@ -97,7 +97,7 @@ impl Generations {
         constraint: Option<CompiledConstraint>,
         (events, quota): (EventSender<Event>, Option<Arc<dyn Quota>>),
     ) -> Result<Self> {
-        // The last ones may be submitted when the answer has begun, which is too late to refuse
+        // The last ones may be submitted after the answer has begun. Then it is too late to refuse
         // them.
         for prompt in &prompts {
             let checked = engine.check_prompt(&prompt.tokens, &prompt.tiles, max_tokens);
@@ -122,8 +122,8 @@ impl Generations {
         })
     }
 
-    /// Has the images and sounds of the prompts encoded, as far as nobody has. None if there is
-    /// nothing to wait for.
+    /// Starts to encode the images and sounds of the prompts that no other request has encoded.
+    /// Returns `None` if there is nothing to wait for.
     pub(super) fn encode(&self) -> Result<Option<Encoding>> {
         let tiles = self.prompts.iter().flat_map(|prompt| prompt.tiles.iter());
         let tiles = tiles.map(PlacedTile::tile);
@@ -134,19 +134,19 @@ impl Generations {
         let (events, prompt) = (self.events.clone(), self.prompt);
         let answer = move |encoded| {
             let kind = EventKind::Encoded(encoded);
-            // a session that has ended waits for nothing
+            // Fails if the session has ended: it waits for nothing.
             events.send(Event { prompt, kind }).ok();
         };
         vision.encode(tiles, answer).map(Some).map_err(refused)
     }
 
-    /// How many there are.
+    /// Returns the number of generations.
     pub(super) fn count(&self) -> usize {
         self.prompts.len() * self.params.n as usize
     }
 
-    /// Submits as many as a request may have in the queue, and at least one. `follows` says that
-    /// those of other prompts of the session were admitted before.
+    /// Submits as many as a request may have in the queue, and at least one. `follows` is true if
+    /// generations for other prompts of the session were admitted before.
     pub(super) fn begin(&mut self, follows: bool) -> Result<Vec<Option<Choice>>> {
         let most = self.engine.places_of_a_request();
         let mut choices = Vec::with_capacity(self.count().min(most));
@@ -159,7 +159,7 @@ impl Generations {
             match self.submit(entry) {
                 Ok(Some(choice)) => choices.push(Some(choice)),
                 Ok(None) => break,
-                // The others follow those that are in.
+                // The others follow those that were submitted.
                 Err(error) if is_full(&error) && !choices.is_empty() => break,
                 Err(error) => return Err(refused(error)),
             }
@@ -168,7 +168,7 @@ impl Generations {
         Ok(choices)
     }
 
-    /// Submits one more, in the place of one that has left the queue; none if all are submitted.
+    /// Submits one more, for one that has left the queue. Returns `None` if all are submitted.
     pub(super) fn follow(&mut self) -> Result<Option<Choice>> {
         self.submit(Entry::Follows).map_err(refused)
     }
@@ -192,7 +192,7 @@ impl Generations {
         let event = move |kind| Event { prompt: at, kind };
         let sink = self.events.clone();
         let mut request = GenerationRequest::new(prompt.clone(), move |output| {
-            // a session that has ended dropped its sequences, so nobody waits for this
+            // Fails if the session has ended: its sequences were dropped, and nobody waits.
             sink.send(event(EventKind::Step { index, output })).ok();
         });
         request.request = self.request;
@@ -228,7 +228,7 @@ impl Generations {
         let to_stop = Arc::clone(&stopped);
         let stop = StopSignal::new(move || {
             to_stop.store(true, Ordering::Relaxed);
-            // as above
+            // Fails if the session has ended, as above.
             signals.send(event(EventKind::Stop { index })).ok();
         });
         let reply = asked.as_ref().map(|asked| Reply {
@@ -253,7 +253,7 @@ impl Generations {
     }
 }
 
-/// Whether there was no room in the queue.
+/// Returns true if the queue had no room.
 fn is_full(error: &SubmitError) -> bool {
     matches!(
         error,
@@ -263,7 +263,7 @@ fn is_full(error: &SubmitError) -> bool {
     )
 }
 
-/// Why a prompt was not taken, for the client.
+/// Converts an engine's refusal of a prompt to an error for the client.
 pub(crate) fn refused(error: SubmitError) -> Error {
     let message = error.to_string();
     let refusal = match &error {
@@ -285,7 +285,7 @@ pub(crate) fn refused(error: SubmitError) -> Error {
         SubmitError::QueueFull { .. } | SubmitError::QueuedTokens { .. } => {
             Error::exhausted(message)
         }
-        // Others still find room.
+        // Other tenants still find room.
         SubmitError::ShareTaken { .. } => {
             Error::exhausted(message).with_code("rate_limit_exceeded")
         }

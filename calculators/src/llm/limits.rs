@@ -1,5 +1,5 @@
-//! What a request may generate: by the options of the graph, by the limits of its key, and by what
-//! the graph can hold a text to.
+//! Limits of a request's generation: the options of the graph, the limits of its key, and the nodes
+//! of the graph that enforce formats.
 
 use graphmill_engine::{Error, Result};
 use graphmill_llm::{CompiledConstraint, DraftSource, LlmEngine, SpeculationParams};
@@ -7,7 +7,7 @@ use graphmill_llm::{CompiledConstraint, DraftSource, LlmEngine, SpeculationParam
 use super::LlmOptions;
 use crate::payload::{GenerationParams, Need, TextConstraint, TokenPrompt};
 
-/// What the options allow a request.
+/// The limits that the options set for a request.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Limits {
     n: u32,
@@ -18,7 +18,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Those of the options.
+    /// Takes the limits from the options.
     pub(super) fn new(options: &LlmOptions) -> Self {
         Self {
             n: options.node.best_of_limit,
@@ -38,7 +38,7 @@ impl Limits {
             None => Ok(()),
             Some(length) => {
                 let message = format!(
-                    "the prompt has {length} tokens, and the graph takes at most {most} \
+                    "the prompt has {length} tokens, but the graph takes at most {most} \
                      (max_input_tokens)"
                 );
                 Err(Error::invalid(message).with_code("context_length_exceeded"))
@@ -46,11 +46,11 @@ impl Limits {
         }
     }
 
-    /// Most tokens of each choice, once the request is within the limits.
+    /// Returns the maximum number of tokens of each choice, if the request is within the limits.
     pub(super) fn max_tokens(self, params: &GenerationParams) -> Result<Option<u32>> {
         if params.n >= self.n {
             let message = format!(
-                "`n` (or `best_of`) is {} and has to be below {} (best_of_limit of the graph)",
+                "`n` (or `best_of`) is {}, but must be below {} (best_of_limit of the graph)",
                 params.n, self.n
             );
             return Err(Error::invalid(message).with_field("n"));
@@ -61,14 +61,14 @@ impl Limits {
             .or(self.max_tokens))
     }
 
-    /// Returns the most tokens of each choice, where that is less than the request says.
+    /// Returns the maximum number of tokens of each choice if it is less than the request asks for.
     pub(super) fn lowered(self, params: &GenerationParams) -> Option<u32> {
         let limit = self.max_tokens?;
         (params.max_tokens? > limit).then_some(limit)
     }
 
-    /// How a request drafts: as it says, or as the graph says for those that do not. With a draft
-    /// model all draft, and without one those that ask for it or all, as `prompt_lookup` says.
+    /// Returns the drafting parameters of a request, with the graph's defaults. With a draft model
+    /// all requests draft. Without one, those that ask for it do, or all if `prompt_lookup` is set.
     pub(super) fn speculation(
         self,
         params: &GenerationParams,
@@ -77,7 +77,7 @@ impl Limits {
         let has_model = engine.info().draft.is_some();
         let threshold = params.assistant_confidence_threshold;
         if threshold.is_some() && !has_model {
-            let message = "`assistant_confidence_threshold` needs a model that drafts, and this graph has none (draft_models_path)";
+            let message = "`assistant_confidence_threshold` needs a draft model, but this graph has none (draft_models_path)";
             return Err(Error::invalid(message).with_field("assistant_confidence_threshold"));
         }
         let asked = params.num_assistant_tokens.is_some() || params.max_ngram_size.is_some();
@@ -94,7 +94,7 @@ impl Limits {
                 max_ngram_size: params.max_ngram_size.unwrap_or(self.max_ngram_size),
             }
         };
-        // Where a threshold ends drafts, their number need not.
+        // If a threshold ends drafts, their number needs no limit.
         let unsaid = if threshold.is_some() {
             SpeculationParams::MAX_DRAFTS
         } else {
@@ -107,8 +107,8 @@ impl Limits {
     }
 }
 
-/// What a request with `most` tokens in a choice may take of its key's limits, on a model with this
-/// context.
+/// Returns the maximum that a request may take of its key's limits, with `most` tokens in a choice
+/// and a model with this context.
 pub(super) fn need(
     prompts: &[TokenPrompt],
     params: &GenerationParams,
@@ -129,7 +129,7 @@ pub(super) fn need(
     }
 }
 
-/// What the text has to match. A graph that cannot hold a text to it refuses the request.
+/// Returns the compiled constraint of the text. Refuses the request if the graph cannot enforce it.
 pub(super) fn compiled(params: &GenerationParams) -> Result<Option<CompiledConstraint>> {
     match &params.constraint {
         None => Ok(None),
@@ -147,8 +147,8 @@ pub(super) fn compiled(params: &GenerationParams) -> Result<Option<CompiledConst
     }
 }
 
-/// A graph that does not know the model's formats cannot demand a call of a tool or bound the
-/// reasoning.
+/// Refuses requests that demand a tool call or limit the reasoning, if the graph does not know the
+/// model's formats.
 pub(super) fn refuse_what_is_not_formatted(params: &GenerationParams) -> Result<()> {
     let demands = [
         ("tool_choice", params.demands_call),

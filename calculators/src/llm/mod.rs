@@ -38,15 +38,15 @@ use graphmill_engine::{Error, Result};
 use graphmill_llm::room::{self, Claim};
 use graphmill_llm::{OutOfMemory, TokenizeError};
 
-/// Claims memory for what is about to be done, until it is done.
+/// Claims memory for a task. The claim ends when it is dropped.
 ///
 /// # Errors
-/// The answer to the request, if there is not enough.
+/// There is not enough memory now. The error is the answer to the request.
 pub(crate) fn claim_room(bytes: usize) -> Result<Claim> {
     room::claim(bytes as u64).map_err(out_of_memory)
 }
 
-/// The answer to a request with a text that is not tokenized, and the field that has the text.
+/// Returns the error for a text that cannot be tokenized, with the field that has the text.
 pub(crate) fn not_tokenized(error: TokenizeError, field: Option<String>) -> Error {
     let message = field
         .as_ref()
@@ -69,7 +69,7 @@ pub(crate) fn not_tokenized(error: TokenizeError, field: Option<String>) -> Erro
     }
 }
 
-/// The answer to a request that there is no memory for now.
+/// Returns the error for a request for which there is not enough memory now.
 pub(crate) fn out_of_memory(error: OutOfMemory) -> Error {
     Error::unavailable(error.to_string())
         .with_code("insufficient_memory")

@@ -20,44 +20,45 @@ use crate::text::chat_template::{ChatTemplate, TemplateError};
 
 /// File beside a model that replaces the chat template inside it.
 const TEMPLATE_FILE: &str = "chat_template.jinja";
-/// The option that names the model.
+/// Option that names the model.
 const MODEL: &str = "models_path";
-/// The option that names the model that drafts.
+/// Option that names the draft model.
 const DRAFT: &str = "draft_models_path";
-/// The option that names what reads images and sounds.
+/// Option that names the projector, which reads images and sounds.
 const PROJECTOR: &str = "mmproj";
 /// Name of the template that some models have for conversations with tools.
 const TOOL_TEMPLATE: &str = "tool_use";
 
-/// What a [`LanguageModel`] is loaded from.
+/// The files and limits from which a [`LanguageModel`] is loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ModelSpec {
-    /// The engine and its model file; before the spec is resolved, the path as the graph names it.
+    /// Engine and model file. Before the spec is resolved, its path is the one in the graph.
     pub engine: LlmEngineSpec,
-    /// A chat template that replaces the model's own.
+    /// Chat template file that replaces the model's own.
     pub chat_template: Option<PathBuf>,
-    /// Sampling defaults in the place of those beside the model, relative to its folder.
+    /// File of sampling defaults that replaces the one beside the model, relative to its folder.
     pub generation_config: Option<PathBuf>,
-    /// How the model writes tool calls, by the name of the format; empty for what its chat template
-    /// says.
+    /// Name of the format of tool calls. If it is empty, the format is detected in the chat
+    /// template.
     pub tool_parser: String,
-    /// How the model writes reasoning, likewise.
+    /// Name of the format of reasoning. If it is empty, the format is detected in the chat
+    /// template.
     pub reasoning_parser: String,
-    /// Whether calls of tools are held to their format where no request demands them.
+    /// True if tool calls are constrained to their format even if the request does not demand any.
     pub guided_tool_calls: bool,
-    /// Whether a projector beside the model is loaded with it where none is named.
+    /// True if a projector beside the model is loaded with it although none is named.
     pub finds_projector: bool,
-    /// Whether the graph cannot do without one.
+    /// True if the graph needs a projector.
     pub needs_projector: bool,
-    /// Bytes for what was encoded, with such a projector.
+    /// Maximum number of bytes of cached images and sounds, with such a projector.
     pub image_cache_size: u64,
-    /// What a request may have of images and sounds.
+    /// Limits of the images and sounds of a request.
     pub media: MediaLimits,
-    /// Maximum number of tokens in a prompt; 0 is without limit.
+    /// Maximum number of tokens in a prompt; 0 is no limit.
     pub max_input_tokens: u32,
 }
 
-/// A loaded model. Every session of every graph that names the same model and limits shares one.
+/// A loaded model. All sessions of all graphs with the same model and limits share one.
 #[derive(Debug)]
 pub struct LanguageModel {
     engine: Supervised<LlmEngine>,
@@ -72,11 +73,12 @@ pub struct LanguageModel {
 }
 
 impl LanguageModel {
-    /// A model that follows a script: for tests of graphs. It stands in for the model of a spec,
-    /// and for what lies beside that, and has the spec's chat template, formats and limits.
+    /// Creates a model that follows a script, for tests of graphs. It replaces the model of a spec
+    /// and the files beside it, and has the spec's chat template, formats and limits.
     ///
     /// # Errors
-    /// A script whose numbers or template cannot be used; a template of the spec that cannot be read.
+    /// A number or the template of the script is not valid, or a template of the spec cannot be
+    /// read.
     pub fn scripted(
         mut script: Script,
         spec: Option<&ModelSpec>,
@@ -129,48 +131,48 @@ impl LanguageModel {
         })
     }
 
-    /// The engine that batches this model's sequences; another one after it has failed.
+    /// Returns the engine that batches this model's sequences. It is replaced after a failure.
     pub fn engine(&self) -> Arc<LlmEngine> {
         self.engine.current()
     }
 
-    /// How the engine is.
+    /// Returns the health of the engine.
     pub fn health(&self) -> Health {
         self.engine.health()
     }
 
-    /// The model's vocabulary.
+    /// Returns the model's vocabulary, which stays the same when the engine is replaced.
     pub fn vocab(&self) -> &Arc<dyn Vocab> {
         &self.vocab
     }
 
-    /// How its makers would sample from it.
+    /// Returns the sampling defaults of the model's makers.
     pub fn generation_config(&self) -> &GenerationConfig {
         &self.generation
     }
 
-    /// How it writes tool calls and reasoning.
+    /// Returns the formats of its tool calls and its reasoning.
     pub(crate) fn formats(&self) -> &OutputFormats {
         &self.formats
     }
 
-    /// Returns true if calls of tools are told from its text.
+    /// Returns true if tool calls are separated from its text.
     pub fn calls_tools(&self) -> bool {
         self.formats.tool_calls().is_some()
     }
 
-    /// Returns true if its reasoning is told from its text.
+    /// Returns true if reasoning is separated from its text.
     pub fn reasons(&self) -> bool {
         self.formats.reasoning().is_some()
     }
 
-    /// What a request may have of images and sounds.
+    /// Returns the limits of the images and sounds of a request.
     pub(crate) fn media(&self) -> MediaLimits {
         self.media
     }
 
-    /// Maximum number of tokens in a prompt: what fits beside a token of the answer, or less where
-    /// the graph says so.
+    /// Returns the maximum number of tokens in a prompt. It leaves room for one token of the
+    /// answer, or is less if the graph sets a lower limit.
     pub fn max_input_tokens(&self) -> usize {
         let fitting = self.engine().context_length().saturating_sub(1);
         match self.max_input_tokens {
@@ -179,16 +181,15 @@ impl LanguageModel {
         }
     }
 
-    /// What its finished generations said.
+    /// Returns its earlier replies.
     pub(crate) fn history(&self) -> &History {
         &self.history
     }
 
-    /// The chat template for a conversation, with tools or without.
+    /// Returns the chat template for a conversation, with tools or without.
     ///
     /// # Errors
-    /// A model without a template cannot chat, nor one whose own template cannot be used, which says
-    /// where.
+    /// The model has no chat template, or the template in its file is not valid.
     pub fn chat_template(&self, with_tools: bool) -> Result<&ChatTemplate> {
         let own = self.tool_template.as_ref().filter(|_| with_tools);
         let model = self.vocab.model_name();
@@ -246,7 +247,7 @@ impl Resource for LanguageModel {
             });
         }
         if spec.needs_projector && spec.engine.vision.is_none() {
-            let message = "`pipeline_type` says that the model reads more than text, and there is no projector: name one as `mmproj`";
+            let message = "`pipeline_type` needs a projector: name one as `mmproj`";
             return Err(Error::invalid(message).with_field("pipeline_type"));
         }
         for adapter in &mut spec.engine.adapters {
@@ -257,7 +258,7 @@ impl Resource for LanguageModel {
     }
 
     fn check(spec: &ModelSpec, files: &dyn FileSource) -> Result<()> {
-        // A script stands in for a model's adapters too.
+        // A script replaces a model's adapters, too.
         let is_script = spec.engine.backend == BackendKind::Scripted;
         let adapters = spec.engine.adapters.iter().filter(|_| !is_script);
         for (at, adapter) in adapters.enumerate() {
@@ -276,7 +277,7 @@ impl Resource for LanguageModel {
             files.find(&adapter.path).map_err(unreadable)?;
         }
         let engine = &spec.engine;
-        // A model is loaded without a projector that only lies beside it.
+        // A projector that only lies beside the model is not needed to load it.
         let projector = engine.vision.as_ref().filter(|vision| vision.required);
         let models = [
             Some(&engine.model),
@@ -345,12 +346,12 @@ impl Resource for LanguageModel {
     }
 }
 
-/// The template, if it can be used.
+/// Returns the template, if it is valid.
 fn usable(template: Option<&Result<ChatTemplate, TemplateError>>) -> Option<&ChatTemplate> {
     template.and_then(|template| template.as_ref().ok())
 }
 
-/// The template that replaces the model's own, if there is one.
+/// Reads the template that replaces the model's own, if the spec names one.
 fn chosen_template(spec: &ModelSpec, files: &dyn FileSource) -> Result<Option<ChatTemplate>> {
     match &spec.chat_template {
         Some(path) => named_template(path, files).map(Some),
@@ -362,7 +363,7 @@ fn named_template(path: &Path, files: &dyn FileSource) -> Result<ChatTemplate> {
     read_template(path, files).map_err(|error| error.with_field("chat_template_file"))
 }
 
-/// The template stored with the model. One that does not compile makes chat fail, and completions
+/// Compiles the template stored with the model. If it does not compile, chats fail and completions
 /// still work.
 fn own_template(
     vocab: &dyn Vocab,
@@ -406,7 +407,7 @@ fn read_template(path: &Path, files: &dyn FileSource) -> Result<ChatTemplate> {
     })
 }
 
-/// Why there is no model at a path.
+/// Converts the error of a model's path to an error of the graph.
 pub(crate) fn unusable(error: SpecError) -> Error {
     let kind = match error {
         SpecError::Missing { .. } | SpecError::NoModel { .. } => Kind::NotFound,
@@ -429,7 +430,7 @@ fn unusable_projector(error: SpecError) -> Error {
         .with_field(PROJECTOR)
 }
 
-/// The error with the option that names the file it is about.
+/// Adds the option that names the file to an error of loading.
 fn at_fault(spec: &LlmEngineSpec, error: LoadError) -> Error {
     let option = match &error {
         LoadError::Spec { field, .. } => (*field).to_owned(),

@@ -1,4 +1,4 @@
-//! What a model is loaded from, by the options of its node.
+//! Conversion of a node's options to the spec of its model.
 
 use std::path::PathBuf;
 
@@ -14,11 +14,11 @@ use super::model::ModelSpec;
 use super::options::{LlmNodeOptions, LlmOptions, LoraAdapter, PipelineType};
 use crate::text::{reasoning, tool_calls};
 
-/// Says that a projector beside the model is not to be used.
+/// Value of `mmproj` for a model without its projector.
 const NO_PROJECTOR: &str = "none";
 
 impl LlmOptions {
-    /// What the model is loaded from; what is wrong with the options goes to `c`.
+    /// Returns the spec of the model. Errors of the options go to `c`.
     pub(super) fn model_spec(&self, c: &mut Contract) -> ModelSpec {
         let node = &self.node;
         if node.models_path.is_empty() {
@@ -97,7 +97,7 @@ impl LlmOptions {
 }
 
 impl LlmNodeOptions {
-    /// What the draft model is loaded from.
+    /// Returns the spec of the draft model.
     fn draft_spec(&self, c: &mut Contract, main: &LlmEngineSpec) -> Option<DraftSpec> {
         let given = [
             ("draft_device", !self.draft_device.is_empty()),
@@ -117,7 +117,7 @@ impl LlmNodeOptions {
         if self.draft_models_path.is_empty() {
             for (option, _) in given.iter().filter(|(_, given)| *given) {
                 let message =
-                    format!("`{option}` needs a model that drafts: set `draft_models_path`");
+                    format!("`{option}` needs a draft model: name one as `draft_models_path`");
                 c.option_error(option, message);
             }
             return None;
@@ -143,7 +143,7 @@ impl LlmNodeOptions {
         Some(draft)
     }
 
-    /// Logs which of the options do nothing.
+    /// Logs the given options that have no effect.
     pub(super) fn warn_of_ignored(&self) {
         let ignored = [
             (
@@ -154,12 +154,12 @@ impl LlmNodeOptions {
             (
                 "cache_eviction_config",
                 self.cache_eviction_config.is_some(),
-                "nothing of a live sequence is evicted",
+                "no cells of a live sequence are evicted",
             ),
             (
                 "sparse_attention_config",
                 self.sparse_attention_config.is_some(),
-                "attention is exact",
+                "attention is always exact",
             ),
             (
                 "cache_interval_multiplier",
@@ -174,7 +174,7 @@ impl LlmNodeOptions {
 }
 
 impl LoraAdapter {
-    /// What it is loaded from; what is wrong goes to `c`.
+    /// Returns the spec of the adapter. Errors go to `c`.
     fn spec(&self, c: &mut Contract) -> Option<AdapterSpec> {
         let path = PathBuf::from(&self.path);
         let Some(stem) = path.file_stem() else {
@@ -190,7 +190,7 @@ impl LoraAdapter {
         let Some(scale) = Number::new(self.scale.unwrap_or(1.0)) else {
             c.option_error(
                 "lora_adapters",
-                "`scale` has to be a finite number".to_owned(),
+                "`scale` must be a finite number".to_owned(),
             );
             return None;
         };
@@ -198,7 +198,7 @@ impl LoraAdapter {
     }
 }
 
-/// A value, or its default and a word about what is wrong.
+/// Returns a value, or reports an error and returns the default.
 fn accepted<T: Default>(c: &mut Contract, option: &str, value: Result<T, SpecError>) -> T {
     value.unwrap_or_else(|error| {
         c.option_error(option, error.to_string());

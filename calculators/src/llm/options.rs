@@ -1,7 +1,7 @@
 //! `LLMCalculatorOptions`: the options of OVMS graphs, field by field.
 //!
-//! A field either has the same meaning here, or is refused because ignoring it would give wrong
-//! answers, or is accepted with a warning that it has no effect.
+//! A field has the same meaning here, or is refused because ignoring it would give wrong answers,
+//! or is accepted with a warning that it has no effect.
 
 use graphmill_llm::spec::{LlmEngineOptions, MAX_BATCHED_TOKENS, MAX_GB, MAX_SEQS};
 use graphmill_llm::{PluginConfig, SpeculationParams};
@@ -18,16 +18,16 @@ pub(crate) const MAX_MEDIUM_BYTES: u64 = 1 << 30;
 /// Maximum number of pixels in an image.
 pub(crate) const MAX_IMAGE_PIXELS: u64 = 1 << 28;
 
-/// Options of [`Llm`](super::Llm), in groups that one message has the fields of.
+/// Options of an `LLMCalculator` node, in groups whose fields are those of one message.
 #[derive(Clone, Debug, Default, JsonSchema)]
 pub struct LlmOptions {
-    /// Group about the node and its requests.
+    /// Options that concern the node and its requests.
     #[schemars(flatten)]
     pub node: LlmNodeOptions,
-    /// Group about the engine.
+    /// Options that concern the engine.
     #[schemars(flatten)]
     pub engine: LlmEngineOptions,
-    /// Group about batching as other servers do it, which is refused.
+    /// Batching options of other servers, which are refused.
     #[schemars(flatten)]
     pub batching: BatchingOptions,
 }
@@ -43,7 +43,7 @@ impl<'de> Deserialize<'de> for LlmOptions {
     }
 }
 
-/// Declares options with those of their defaults that are not the default of their type.
+/// Declares options, with defaults where they differ from the default of the type.
 macro_rules! declare {
     ($(#[$about:meta])* pub struct $name:ident {
         $($(#[$meta:meta])* pub $option:ident: $type:ty $(= $default:expr)?,)*
@@ -66,63 +66,63 @@ macro_rules! declare {
 }
 
 declare! {
-    /// Options of a node that generates, and of its requests.
+    /// Options of `LLMCalculator` that concern the node and its requests.
     pub struct LlmNodeOptions {
-        /// Folder with one `.gguf` file beside projectors (`mmproj*.gguf`), or such a file;
+        /// Path of a `.gguf` file, or of a folder with one beside projectors (`mmproj*.gguf`),
         /// relative to the graph's folder. Required.
         pub models_path: String,
-        /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs
-        /// there are, or else the CPU.
+        /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs,
+        /// or else the CPU.
         pub device: String,
         /// Maximum number of tokens drafted in a step, 1 to 32, for requests that draft and do not
-        /// say.
+        /// set it.
         #[schemars(range(min = 1, max = SpeculationParams::MAX_DRAFTS))]
         pub num_assistant_tokens: u32 = SpeculationParams::default().num_assistant_tokens,
-        /// Longest run of tokens that prompt lookup searches for, 1 to 8, for requests that draft
-        /// and do not say.
+        /// Length of the longest run of tokens that prompt lookup searches for, 1 to 8, for
+        /// requests that draft and do not set it.
         #[schemars(range(min = 1, max = 8))]
         pub max_ngram_size: u32 = 3,
-        /// JSON object with the backend's knobs. Some properties of OpenVINO mean the same as a
-        /// knob, others have no effect, which is logged; any other name is an error.
+        /// JSON object with the backend's settings. Some properties of OpenVINO mean the same as a
+        /// setting, and others have no effect, which is logged. Any other name is an error.
         #[schemars(extend("contentMediaType" = "application/json", "contentSchema" = schemars::schema_for!(PluginConfig)))]
         pub plugin_config: String,
-        /// `n` of a request has to be below this.
+        /// Limit of `n` of a request, which must be lower than this.
         #[schemars(range(min = 1, max = 1_024))]
         pub best_of_limit: u32 = 20,
-        /// Maximum number of tokens in a choice, which is also the limit of requests that name
-        /// none, and of those that name more; 0 is without limit.
+        /// Maximum number of tokens in a choice. Requests without a number, or with a higher one,
+        /// get this limit; 0 is no limit.
         pub max_tokens_limit: u32,
-        /// Maximum number of tokens in a prompt, for requests with longer ones to be refused; 0 is
-        /// without limit.
+        /// Maximum number of tokens in a prompt. Requests with a longer one are refused; 0 is no
+        /// limit.
         pub max_input_tokens: u32,
-        /// A Jinja file, relative to the graph's folder, that replaces the model's chat template.
+        /// Jinja file that replaces the model's chat template, relative to the graph's folder.
         pub chat_template_file: String,
-        /// Sampling defaults in the place of `generation_config.json` beside the model, relative to
-        /// the folder of that.
+        /// File of sampling defaults that replaces `generation_config.json` beside the model,
+        /// relative to the model's folder.
         pub generation_config_path: String,
-        /// `VLM`, `VLM_CB` and `OMNI` need a projector. Answers are text.
+        /// Kind of the model. `VLM`, `VLM_CB` and `OMNI` need a projector. Answers are always text.
         pub pipeline_type: PipelineType,
-        /// Both modes are rendered in the same way.
+        /// Renderer of chat templates. Both values have the same effect.
         pub chat_template_mode: ChatTemplateMode,
-        /// Folder with one `.gguf` file, or such a file; relative to the graph's folder. A smaller
-        /// model with the same vocabulary, which drafts tokens for all requests that do not say
-        /// otherwise.
+        /// Path of a `.gguf` file, or of a folder with one, relative to the graph's folder: a
+        /// smaller model with the same vocabulary. It drafts tokens for all requests that do not
+        /// say otherwise.
         pub draft_models_path: String,
-        /// Device of the draft model; that of the model when empty.
+        /// Device of the draft model. Default: that of the model.
         pub draft_device: String,
-        /// Maximum number of tokens that the draft model computes at once; `max_num_batched_tokens`
-        /// when not set.
+        /// Maximum number of tokens that the draft model computes at once. Default:
+        /// `max_num_batched_tokens`.
         #[schemars(range(min = 2, max = MAX_BATCHED_TOKENS))]
         pub draft_max_num_batched_tokens: Option<u32>,
-        /// Maximum size of the draft model's KV cache in GB; `cache_size` when not set.
+        /// Maximum size of the draft model's KV cache in GB. Default: `cache_size`.
         #[schemars(range(max = MAX_GB))]
         pub draft_cache_size: Option<u64>,
-        /// The projector of a model that reads images or sounds: a `.gguf` file, relative to the
-        /// graph's folder. When empty, the one file `mmproj*.gguf` in the model's folder, if there
-        /// is one; `none` for a model that is to read text alone.
+        /// Projector of a model that reads images or sounds: a `.gguf` file, relative to the
+        /// graph's folder. Default: the only file `mmproj*.gguf` in the model's folder, if there is
+        /// one. `none` makes the model read only text.
         pub mmproj: String,
-        /// Maximum host memory in GB for images and sounds that were encoded, and need not be
-        /// again; 0 keeps none, and 0.25 are kept when not set.
+        /// Maximum host memory in GB for encoded images and sounds, which later requests can reuse.
+        /// Default: 0.25. 0 keeps none.
         #[schemars(range(min = 0, max = MAX_GB))]
         pub image_cache_size: Option<f64>,
         /// Maximum number of images in a request.
@@ -141,39 +141,38 @@ declare! {
         /// Maximum size of a sound's file in bytes.
         #[schemars(range(max = MAX_MEDIUM_BYTES))]
         pub max_sound_bytes: u64 = SoundLimits::default().bytes,
-        /// Maximum length of a sound in seconds. Decoding a longer one stops there, and it is
-        /// refused.
+        /// Maximum length of a sound in seconds. Longer ones are refused; their decoding stops at
+        /// this limit.
         #[schemars(range(max = 86_400))]
         pub max_sound_seconds: u32 = SoundLimits::default().seconds,
         /// LoRA adapters that requests can choose, by `model: "graph:adapter"` or `model:
         /// "adapter"`. All compute side by side.
         pub lora_adapters: Vec<LoraAdapter>,
-        /// Without effect: cells are not kept in blocks.
+        /// No effect: cells are not kept in blocks.
         pub draft_block_size: Option<u64>,
-        /// Maximum number of sequences that the draft model keeps; `max_num_seqs` when not set.
-        /// Where more draft, those that did not for longest are computed again.
+        /// Maximum number of sequences in the draft model. Default: `max_num_seqs`. If more
+        /// sequences draft, the least recently used ones are removed and computed again later.
         #[schemars(range(min = 1, max = MAX_SEQS))]
         pub draft_max_num_seqs: Option<u32>,
-        /// `false` is refused: the draft model computes long texts in pieces.
+        /// `false` is refused, because the draft model always computes long texts in pieces.
         pub draft_dynamic_split_fuse: Option<bool>,
-        /// Requires `draft_models_path` to name an EAGLE3 model; another one is refused then. An
-        /// EAGLE3 model is known as such without this.
+        /// Requires that `draft_models_path` names an EAGLE3 model, and refuses other models.
+        /// EAGLE3 models are also recognized without this option.
         pub draft_eagle3_mode: bool,
-        /// Without effect: nothing of a live sequence is evicted.
+        /// No effect: no cells of a live sequence are evicted.
         pub cache_eviction_config: Option<CacheEvictionConfig>,
-        /// Without effect: attention is exact.
+        /// No effect: attention is always exact.
         pub sparse_attention_config: Option<SparseAttentionConfig>,
-        /// Without effect.
+        /// No effect: llama.cpp keeps the whole state.
         pub cache_interval_multiplier: Option<u64>,
         /// Format of tool calls: the name of a family of models, such as `hermes`, or `none` to
-        /// leave them in the text; empty for what its chat template says.
+        /// leave them in the text. Default: the format that the chat template shows.
         pub tool_parser: String,
         /// Format of reasoning: the name of a family of models, such as `think`, or `none` to leave
-        /// it in the text; empty for what its chat template says.
+        /// it in the text. Default: the format that the chat template shows.
         pub reasoning_parser: String,
-        /// Holds calls of tools to their format and to the tools' schemas even where the request
-        /// leaves it to the model whether to call. Formats that do not mark calls, such as plain
-        /// JSON, are not held.
+        /// Constrains tool calls to their format and to the tools' schemas even if the request does
+        /// not demand any. Formats that do not mark calls, such as plain JSON, are not constrained.
         pub enable_tool_guided_generation: bool,
     }
 }
@@ -182,47 +181,47 @@ declare! {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LoraAdapter {
-    /// Its name, without colons; that of its file, without the ending, when empty.
+    /// Name of the adapter, without colons. Default: the name of its file without the extension.
     pub name: String,
-    /// A `.gguf` file, relative to the graph's folder. Required.
+    /// Path of a `.gguf` file, relative to the graph's folder. Required.
     pub path: String,
-    /// How much of it is applied; 1, as it was trained, when not set.
+    /// Factor of the adapter's effect. Default: 1, as it was trained.
     pub scale: Option<f32>,
 }
 
-/// What kind of model a graph expects.
+/// The kind of model that a graph expects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum PipelineType {
-    /// Text.
+    /// Text only.
     Lm,
-    /// Text and images.
+    /// Text and images. It needs a projector.
     Vlm,
-    /// Text, with continuous batching.
+    /// Text only, with continuous batching.
     #[serde(rename = "LM_CB")]
     LmCb,
-    /// Text and images, with continuous batching.
+    /// Text and images, with continuous batching. It needs a projector.
     #[serde(rename = "VLM_CB")]
     VlmCb,
-    /// Text, images and sound.
+    /// Text, images and sound. It needs a projector.
     Omni,
-    /// Whatever the model is.
+    /// The kind that the model's files show.
     #[default]
     Auto,
 }
 
-/// Which program renders chat templates elsewhere.
+/// The program that renders chat templates in OVMS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum ChatTemplateMode {
-    /// A renderer in C++.
+    /// OVMS's renderer in C++. Same effect as `JINJA`.
     Minja,
-    /// Python's jinja2.
+    /// Python's jinja2. Templates are rendered as it would.
     #[default]
     Jinja,
 }
 
-/// Which cells of a long sequence would be given up. Read, so that graphs that have it compile.
+/// Choice of cells of a long sequence to evict. It is read so that graphs with it compile.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CacheEvictionConfig {
@@ -235,7 +234,7 @@ pub struct CacheEvictionConfig {
     pub kv_crush_config: Option<KvCrushConfig>,
 }
 
-/// Sums that would tell how important cells are.
+/// Sums that would measure the importance of cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum AggregationMode {
@@ -244,7 +243,7 @@ pub enum AggregationMode {
     NormSum,
 }
 
-/// A part of [`CacheEvictionConfig`].
+/// Details of [`CacheEvictionConfig`], without effect.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct KvCrushConfig {
@@ -253,7 +252,7 @@ pub struct KvCrushConfig {
     pub rng_seed: u64,
 }
 
-/// Cells that others would be compared with.
+/// Cells with which others would be compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum AnchorPointMode {
@@ -265,7 +264,7 @@ pub enum AnchorPointMode {
     Alternating,
 }
 
-/// Which cells attention would leave out. Read, so that graphs that have it compile.
+/// Choice of cells that attention would skip. It is read so that graphs with it compile.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SparseAttentionConfig {

@@ -1,4 +1,4 @@
-//! `OutputFormatCalculator`: expresses the required form of an answer in the formats of the model.
+//! `OutputFormatCalculator`: expresses the required form of an answer in the format of the model.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use crate::payload::{
 };
 use crate::text::tool_calls::grammar;
 
-/// Writes down what the answer to a chat has to match, in the formats of the model: calls of tools
-/// where the request demands them, and reasoning before whatever it demands. Also sets the bound on
-/// reasoning.
+/// Adds the required form of a chat's answer, in the format of the model: tool calls that the
+/// request demands, and reasoning before them or before structured output. It also sets the limit
+/// of reasoning.
 ///
-/// Where a tool is `strict`, or the LLM node has `enable_tool_guided_generation`, calls that the
-/// model decides for are right as well, if its format marks them. Where the request demands a
-/// certain form of the answer and offers tools, an answer that calls tools does as well. Passes on
-/// the parameters it gets, with what it wrote; those of plain completions pass as they are. Without
-/// this node, requests that demand a call or bound the reasoning are refused.
+/// If a tool is `strict`, or the LLM node has `enable_tool_guided_generation`, calls that the model
+/// decides on are constrained as well, if its format marks them. If the request demands a form of
+/// the answer and offers tools, an answer may also be tool calls. The node passes on the parameters
+/// with the constraint; those of plain completions pass unchanged. Without this node, requests that
+/// demand a call or limit the reasoning are refused.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"
@@ -44,7 +44,7 @@ pub struct OutputFormat {
     model: Arc<LanguageModel>,
 }
 
-/// The ports of [`OutputFormat`].
+/// The port handles of [`OutputFormat`].
 #[derive(Copy, Clone, Debug)]
 pub struct OutputFormatPorts {
     request: In<TextRequest>,
@@ -57,7 +57,7 @@ pub struct OutputFormatPorts {
 impl Calculator for OutputFormat {
     const NAME: &'static str = "OutputFormatCalculator";
     const DOC: &'static str =
-        "Says what the answer to a chat has to look like in the formats of the model.";
+        "Adds the required form of a chat's answer in the format of the model.";
     type Options = NoOptions;
     type Ports = OutputFormatPorts;
 
@@ -95,7 +95,7 @@ impl Calculator for OutputFormat {
 register!(OutputFormat);
 
 impl OutputFormat {
-    /// A model that does not think has nothing to bound.
+    /// Sets the limit of reasoning. A model without reasoning needs none.
     fn limit_reasoning(&self, prompt: &str, params: &mut GenerationParams) -> Result<()> {
         let budget = params.reasoning_budget.take();
         if let (Some(tokens), Some(format)) = (budget, self.model.formats().reasoning()) {
@@ -152,13 +152,14 @@ impl OutputFormat {
         Ok(())
     }
 
-    /// Whether calls that nobody demands have to be right, too.
+    /// Returns true if calls that the request does not demand are constrained, too.
     fn guides(&self, tools: &[Value]) -> bool {
         let is_strict = |tool: &Value| tool["function"]["strict"] == true;
         self.model.formats().are_calls_guided() || tools.iter().any(is_strict)
     }
 
-    /// A format that marks no calls leaves nothing to hold them to.
+    /// Returns the constraint of a text with optional calls; `None` if the format does not mark
+    /// calls.
     fn text_with_calls(&self, tools: &[Value]) -> Option<Constraint> {
         let format = self.model.formats().tool_calls()?;
         grammar::text_with_calls(format, tools)

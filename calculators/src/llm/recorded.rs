@@ -1,4 +1,4 @@
-//! Tokens of an earlier run, in place of generated ones.
+//! Tokens of an earlier run, emitted instead of generated ones.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -12,21 +12,20 @@ use super::Credit;
 use super::work::add_generated;
 use crate::payload::{Account, Tally, TokenChunk};
 
-/// Tokens that the language models of a graph generated in an earlier run. In the account of a run,
-/// they replace generation: nothing is computed, and each node puts out the packets that it put out
-/// then.
+/// Tokens that the language models of a graph generated in an earlier run. In the account of a run
+/// they replace generation: nothing is computed, and each node emits its recorded packets.
 #[derive(Debug, Default)]
 pub struct RecordedTokens(Mutex<BTreeMap<String, VecDeque<(Timestamp, TokenChunk)>>>);
 
 impl RecordedTokens {
-    /// Adds a packet of the output `TOKENS` of a node, behind those that it has.
+    /// Adds a packet of a node's output `TOKENS` after its earlier ones.
     ///
     /// # Errors
-    /// That the packet has no tokens.
+    /// The packet has no tokens.
     pub fn add(&mut self, node: &str, packet: &Packet) -> Result<()> {
         let Some(chunk) = packet.get::<TokenChunk>().cloned() else {
             let found = packet.type_info().name();
-            let message = format!("node `{node}` put out tokens, not a packet of type `{found}`");
+            let message = format!("expected tokens of `{node}`, not a packet of type `{found}`");
             return Err(Error::invalid(message));
         };
         let nodes = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -35,7 +34,7 @@ impl RecordedTokens {
         Ok(())
     }
 
-    /// What a node is to put out in this run; nothing where models generate.
+    /// Takes the recorded packets of a node in this run; `None` if models generate.
     pub(super) fn of(run: &RunCx, node: &str) -> Option<Replay> {
         let Self(nodes) = Account::of(run)?.recorded.as_ref()?;
         let mut nodes = nodes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,15 +47,16 @@ impl RecordedTokens {
     }
 }
 
-/// What a node still has to put out.
+/// The recorded packets that a node still has to emit.
 pub(super) struct Replay {
-    /// None if nothing was recorded of it.
+    /// `None` if nothing was recorded for the node.
     chunks: Option<VecDeque<(Timestamp, TokenChunk)>>,
-    /// The timestamp of the last prompts that came.
+    /// Timestamp of the last prompts that came.
     asked: Timestamp,
-    /// By prompts and choice: packets whose credit has not come back. Each choice may have one.
+    /// Number of packets whose credit has not come back, by prompts and choice. Each choice may
+    /// have one.
     waits_for: BTreeMap<(Timestamp, u32), u32>,
-    /// By prompts and choice: what was counted.
+    /// Usage that was already counted, by prompts and choice.
     tallied: BTreeMap<(Timestamp, u32), Usage>,
 }
 
@@ -67,22 +67,22 @@ impl Replay {
         is_empty || self.asked == Timestamp::UNSET
     }
 
-    /// Prompts came, whose answers may be put out.
+    /// Notes that prompts came, so that their recorded packets may be emitted.
     pub(super) fn asked(&mut self, time: Timestamp) {
         self.asked = time;
     }
 
-    /// Takes back the credit of a choice.
+    /// Returns the credit of a choice.
     pub(super) fn granted(&mut self, credit: Credit) {
         if let Some(packets) = self.waits_for.get_mut(&(credit.prompt, credit.index)) {
             *packets = packets.saturating_sub(1);
         }
     }
 
-    /// Puts out what may be; `again` is the output for credit, where that comes back.
+    /// Emits the packets that have credit. `again` is the output for credit, if it comes back.
     ///
     /// # Errors
-    /// That nothing was recorded of the node.
+    /// Nothing was recorded for the node.
     pub(super) fn play(
         &mut self,
         tokens: Out<TokenChunk>,

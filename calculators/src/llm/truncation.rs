@@ -1,15 +1,16 @@
-//! Prompts that are cut to a number of tokens, where their request says so.
+//! Truncation of prompts to a number of tokens that their request sets.
 
 use graphmill_engine::{Error, Result};
 use graphmill_llm::Token;
 
 use crate::payload::{TokenPrompt, Truncation};
 
-/// Cuts the prompts that are longer than the request says, for a model with this context, whose texts
-/// begin with this token.
+/// Cuts the prompts that are longer than the request allows, for a model with this context whose
+/// texts begin with this token.
 ///
 /// # Errors
-/// More tokens than the model reads, or a prompt with images or sounds that is to be cut.
+/// The request allows more tokens than the model reads, or a prompt with images or sounds would be
+/// cut.
 pub(crate) fn cut(
     prompts: &mut [TokenPrompt],
     truncation: Option<Truncation>,
@@ -27,7 +28,7 @@ pub(crate) fn cut(
     let most = match truncation.tokens {
         Some(most) if most as usize > context => {
             return invalid(format!(
-                "is {most}, and the model's context has {context} tokens"
+                "is {most}, but the model's context has {context} tokens"
             ));
         }
         Some(most) => most as usize,
@@ -53,7 +54,7 @@ pub(crate) fn cut(
                 .and_then(|it| it.checked_sub(excess as u32));
             prompt.last_turn = turn.filter(|turn| *turn > 0);
         }
-        // Neither the text nor a reply to it is that of the conversation.
+        // A cut prompt is no longer that of the conversation, so its reply is not remembered.
         prompt.asked = None;
         prompt.is_cut = true;
     }

@@ -1,13 +1,13 @@
-//! The texts that begin an answer in the prompts of a chat template.
+//! Texts with which an answer begins in the prompts of a chat template.
 
 use serde_json::{Value, json};
 
 use crate::text::chat_template::ChatTemplate;
 
-/// The text of the last message, which no template has of its own.
+/// Text of the last message. Templates do not contain it themselves.
 const CONTENT: &str = "last-message";
 
-/// Finds them by rendering chats that end with a message of a user or with what a tool says, with
+/// Finds these texts by rendering chats that end with a message of a user or of a tool, with
 /// reasoning and without.
 pub(super) fn of(template: &ChatTemplate) -> Vec<String> {
     let call = json!({ "id": "000000001", "type": "function", "function": { "name": "f", "arguments": {} } });
@@ -27,7 +27,8 @@ pub(super) fn of(template: &ChatTemplate) -> Vec<String> {
     turns
 }
 
-/// The part of a prompt beyond the conversation; or else the part behind the last message.
+/// Returns the part of a prompt that the template adds for the answer, or else the part after the
+/// last message.
 fn begun(template: &ChatTemplate, messages: &Value, thinks: &Value) -> Option<String> {
     let render = |generates: bool| {
         let mut variables = json!({

@@ -4,11 +4,11 @@ use graphmill_llm::{LlmEngine, Vision};
 
 use super::generations::Choice;
 
-/// Choices that are told of one by one.
+/// Maximum number of choices that are described one by one.
 const MOST: usize = 4;
 
-/// The tokens of an engine that choices wait for; `running` counts those that are not submitted
-/// yet, too. None if no choice may go on before the graph has taken what it gave.
+/// Describes the tokens of an engine for which choices wait. `running` also counts choices that are
+/// not submitted yet. Returns `None` if every choice waits for credit instead.
 pub(super) fn tokens<'a>(
     engine: &LlmEngine,
     choices: impl Iterator<Item = &'a Choice>,
@@ -16,7 +16,7 @@ pub(super) fn tokens<'a>(
 ) -> Option<String> {
     let standing = |choice: &Choice| match choice.sequence.standing() {
         Some(standing) => standing.to_string(),
-        None => "the last ones are on their way".to_owned(),
+        None => "the last ones are being delivered".to_owned(),
     };
     let able = choices.filter(|choice| choice.credits > 0);
     let mut told: Vec<String> = able.take(MOST).map(standing).collect();
@@ -30,7 +30,8 @@ pub(super) fn tokens<'a>(
     Some(format!("tokens of engine `{model}`: {}", told.join("; ")))
 }
 
-/// The images and sounds of a request, from an engine's encoder; `has_begun` where it is at them.
+/// Describes the wait for an engine's encoder of images and sounds. `has_begun` is true while it
+/// encodes those of the request.
 pub(crate) fn encoder(engine: &LlmEngine, has_begun: bool) -> String {
     let model = &engine.info().model;
     let state = if has_begun {
@@ -42,8 +43,8 @@ pub(crate) fn encoder(engine: &LlmEngine, has_begun: bool) -> String {
     format!("images and sounds from the encoder of engine `{model}`, {state}")
 }
 
-/// Describes the wait for a prompt's first look at an engine.
+/// Describes the wait for an engine's preview of a prompt.
 pub(crate) fn preview(engine: &LlmEngine) -> String {
     let model = &engine.info().model;
-    format!("engine `{model}` to say what it has of the prompt, which it does between two steps")
+    format!("the preview of a prompt from engine `{model}`, which answers between two steps")
 }

@@ -1,4 +1,4 @@
-//! The prompts of one packet, while a node generates for them.
+//! The generations for the prompts of one packet.
 
 use std::sync::{Arc, atomic::Ordering};
 use std::time::{Duration, Instant};
@@ -11,40 +11,40 @@ use super::generations::{Choice, Generations, Reply};
 use super::{LanguageModel, waits};
 use crate::payload::{EchoedTokens, Finish, OpenWait, Tallied, Tally, TokenChunk};
 
-/// Run and name of a node.
+/// The run and the name of a node.
 type Site<'a> = (&'a RunCx, &'a Arc<str>);
 
 /// Generations for the prompts of one packet.
 pub(super) struct Work {
     model: Arc<LanguageModel>,
-    /// The timestamp of the prompts.
+    /// Timestamp of the prompts.
     pub(super) prompt: Timestamp,
-    /// Generations of each prompt.
+    /// Number of choices for each prompt.
     n: u32,
-    /// Set if other prompts of the session came before.
+    /// True if other prompts of the session came before.
     follows: bool,
-    /// The choices that were submitted.
+    /// The submitted choices; `None` once they have ended.
     choices: Vec<Option<Choice>>,
-    /// Generations that are not submitted yet.
+    /// Generations, some of which are not submitted yet.
     generations: Option<Generations>,
-    /// The images of the prompts, as long as they are not encoded.
+    /// Encoding of the prompts' images, until it is done.
     encoding: Option<Encoding>,
-    /// Choices that have not ended.
+    /// Number of choices that have not ended.
     running: usize,
     clock: Clock,
 }
 
-/// When the tokens came.
+/// Times of the tokens of this work.
 struct Clock {
     submitted: Instant,
-    /// When the last one did.
+    /// Time of the last token.
     last: Option<Instant>,
-    /// Set once a generation had an output.
+    /// True once a generation had an output.
     began: bool,
 }
 
 impl Work {
-    /// Nothing is submitted before the images of the prompts are encoded.
+    /// Starts to encode the images of the prompts, or submits the first choices if there are none.
     pub(super) fn new(
         site: Site<'_>,
         model: Arc<LanguageModel>,
@@ -78,7 +78,7 @@ impl Work {
         self.running == 0
     }
 
-    /// Describes the wait of the choices for something outside of the graph.
+    /// Describes for what the choices wait outside of the graph.
     pub(super) fn waits_for(&self) -> Option<String> {
         let engine = self.model.engine();
         if let Some(encoding) = &self.encoding {
@@ -87,7 +87,7 @@ impl Work {
         waits::tokens(&engine, self.choices.iter().flatten(), self.running)
     }
 
-    /// The images are encoded, or cannot be.
+    /// Continues after the images are encoded, or fails.
     pub(super) fn encoded(
         &mut self,
         site: Site<'_>,
@@ -115,7 +115,7 @@ impl Work {
         Ok(())
     }
 
-    /// Takes in the output of a step; nothing if its choice has ended.
+    /// Takes the output of a step and returns its chunk; `None` if its choice has ended.
     pub(super) fn step(
         &mut self,
         (run, node): Site<'_>,
@@ -124,7 +124,7 @@ impl Work {
     ) -> Result<Option<TokenChunk>> {
         let first_of_prompt = index.is_multiple_of(self.n);
         let Some(choice) = choice(&mut self.choices, index) else {
-            // it was on its way when the choice ended
+            // The output was on its way when the choice ended.
             return Ok(None);
         };
         if choice.stopped.load(Ordering::Relaxed) {
@@ -201,7 +201,7 @@ impl Work {
         }))
     }
 
-    /// Submits the next choice, in the place of one that waits no longer.
+    /// Submits the next choice, for one that no longer waits.
     fn follow(&mut self) -> Result<()> {
         if let Some(generations) = &mut self.generations {
             match generations.follow()? {
@@ -212,7 +212,7 @@ impl Work {
         Ok(())
     }
 
-    /// Lets the output of one more step of a choice come.
+    /// Gives a choice credit for the output of one more step.
     pub(super) fn grant(&mut self, index: u32) {
         if let Some(choice) = choice(&mut self.choices, index)
             && !choice.stopped.load(Ordering::Relaxed)
@@ -222,7 +222,7 @@ impl Work {
         }
     }
 
-    /// A node behind this one has ended a choice, if it had not ended before.
+    /// Ends a choice for a later node, unless it has ended already.
     pub(super) fn stop(&mut self, run: &RunCx, node: &Arc<str>, index: u32) {
         if self.end(index)
             && let Some(tally) = Tally::of(run)
@@ -231,7 +231,7 @@ impl Work {
         }
     }
 
-    /// Ends a choice; false if it has ended.
+    /// Ends a choice. Returns false if it had already ended.
     fn end(&mut self, index: u32) -> bool {
         let place = self.choices.get_mut(index as usize);
         let ends = place.and_then(Option::take).is_some();
@@ -245,10 +245,10 @@ fn choice(choices: &mut [Option<Choice>], index: u32) -> Option<&mut Choice> {
 }
 
 impl Clock {
-    /// Counts what a step computed for a choice.
+    /// Counts the tokens and times of a choice's step.
     fn count(&mut self, counts: &mut Tallied, before: &Usage, usage: &Usage, now: Instant) {
         let elapsed = now.duration_since(self.last.unwrap_or(self.submitted));
-        // While a further choice waits for its admission, others go on.
+        // While a further choice waits for its admission, others run.
         let follows = std::mem::replace(&mut self.began, true) && *before == Usage::default();
         let told = usage.queued.saturating_sub(before.queued);
         let waited = if follows {
@@ -271,7 +271,7 @@ impl Clock {
     }
 }
 
-/// Adds the tokens that a choice has generated since it was `before`.
+/// Adds the tokens that a choice has generated since its usage was `before`.
 pub(super) fn add_generated(counts: &mut Tallied, before: &Usage, usage: &Usage) {
     counts.generated += usage
         .generated_tokens

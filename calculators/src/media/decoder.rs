@@ -1,4 +1,4 @@
-//! `MediaDecoderCalculator`: the pixels of the images of prompts.
+//! `MediaDecoderCalculator`: decodes the images of prompts to pixels.
 
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ use crate::llm::options::{MAX_IMAGE_PIXELS, MAX_MEDIA, MAX_MEDIUM_BYTES};
 use crate::payload::{MediaKind, Prompt, Prompts};
 use crate::tensor::{Datatype, Tensor};
 
-/// Options of [`MediaDecoder`]. An `OpenAIRequestCalculator` refuses before what the options of the
-/// same names of its `LLMCalculator` do not allow.
+/// Options of a `MediaDecoderCalculator` node. The options of the same names of an `LLMCalculator`
+/// apply earlier: its `OpenAIRequestCalculator` refuses what they do not allow.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MediaDecoderOptions {
-    /// Most images of a prompt.
+    /// Maximum number of images of a prompt.
     #[schemars(range(max = MAX_MEDIA))]
     pub max_images: u32,
-    /// Most bytes of the file of an image.
+    /// Maximum size of an image file, in bytes.
     #[schemars(range(max = MAX_MEDIUM_BYTES))]
     pub max_image_bytes: u64,
-    /// Most pixels of an image.
+    /// Maximum number of pixels of an image.
     #[schemars(range(max = MAX_IMAGE_PIXELS))]
     pub max_image_pixels: u64,
 }
@@ -43,9 +43,9 @@ impl Default for MediaDecoderOptions {
 
 /// Decodes the images of prompts: PNG, JPEG, WebP, GIF and BMP files.
 ///
-/// `PROMPT` is what a chat template made of a conversation. The images of each prompt come out on
-/// `IMAGES`, upright, in three colors; a prompt without images has none there. How large an image
-/// is is looked at before it is decoded.
+/// `PROMPT` comes from a chat template. The images of each prompt come out on `IMAGES`, upright, in
+/// three colors; a prompt without images has none there. The size of an image is checked before it
+/// is decoded.
 ///
 /// ```pbtxt
 /// input_stream: "PROMPT:prompt"
@@ -61,7 +61,7 @@ impl Default for MediaDecoderOptions {
 /// ```
 pub struct MediaDecoder(ImageLimits);
 
-/// The ports of [`MediaDecoder`].
+/// The port handles of [`MediaDecoder`].
 #[derive(Copy, Clone, Debug)]
 pub struct MediaDecoderPorts {
     prompts: In<Prompts>,
@@ -113,7 +113,7 @@ impl MediaDecoder {
             return Ok(Vec::new());
         };
         if let Some(sound) = prompt.media.iter().find(|it| it.kind == MediaKind::Sound) {
-            let message = format!("`{}` is a sound, and this graph takes images", sound.field);
+            let message = format!("`{}` is a sound, but this graph takes images", sound.field);
             return Err(Error::invalid(message)
                 .with_field(sound.field.to_string())
                 .with_code("unsupported_parameter"));

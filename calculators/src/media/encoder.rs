@@ -1,4 +1,4 @@
-//! `ImageEncoderCalculator`: what a model reads in the place of images.
+//! `ImageEncoderCalculator`: encodes the images of prompts for a model.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::llm::{self, LanguageModel};
 use crate::payload::MediaKind;
 use crate::tensor::{Datatype, shown};
 
-/// Encodes the images of prompts by the projector (`mmproj`) of a model.
+/// Encodes the images of prompts with the projector (`mmproj`) of a model.
 ///
-/// The projector belongs to the resource that an `LLMCalculator` defines. It has a queue of its own,
-/// in which the requests of all sessions and of all graphs with that model wait; the sessions and
-/// the steps of the model go on meanwhile. What was encoded is kept by its pixels and the
-/// `cache_salt` of its request, up to `image_cache_size`, whatever adapter a request has.
+/// The projector belongs to the resource that an `LLMCalculator` defines. It has a queue of its
+/// own, which the requests of all sessions and of all graphs with that model share. Sessions and
+/// the steps of the model go on meanwhile. Encoded images are cached up to `image_cache_size`, by
+/// their pixels and the `cache_salt` of their request. The cache does not depend on the adapter.
 ///
 /// ```pbtxt
 /// input_stream: "IMAGES:images"
@@ -35,7 +35,7 @@ pub struct ImageEncoder {
     model: Arc<LanguageModel>,
 }
 
-/// The ports of [`ImageEncoder`].
+/// The port handles of [`ImageEncoder`].
 #[derive(Copy, Clone, Debug)]
 pub struct ImageEncoderPorts {
     images: In<PromptImages>,
@@ -45,7 +45,7 @@ pub struct ImageEncoderPorts {
 
 impl AsyncCalculator for ImageEncoder {
     const NAME: &'static str = "ImageEncoderCalculator";
-    const DOC: &'static str = "Encodes the images of prompts by the projector of a model.";
+    const DOC: &'static str = "Encodes the images of prompts with the projector of a model.";
     type Options = NoOptions;
     type Ports = ImageEncoderPorts;
 
@@ -93,9 +93,9 @@ impl ImageEncoder {
         let fields: Vec<Arc<str>> = images.iter().map(|it| Arc::clone(&it.field)).collect();
         let bitmaps = images.into_iter().map(bitmap).collect::<Result<_>>()?;
         let (told, answer) = oneshot::channel();
-        // Nobody is told any more whose session has ended.
+        // The receiver is gone if its session has ended.
         let tell = |encoded| drop(told.send(encoded));
-        // Dropped with the session, whose images nobody then encodes.
+        // The session owns this handle. When it is dropped, its images are not encoded.
         let encoding = vision.encode_bitmaps(bitmaps, tell).map_err(llm::refused)?;
         let (model, has_begun) = (Arc::clone(&self.model), encoding.watch());
         out.waits_for(move || llm::waits::encoder(&model.engine(), has_begun()));
@@ -110,7 +110,8 @@ impl ImageEncoder {
     }
 }
 
-/// The bitmap of an image, with its salt. A node of somebody else may have made the pixels.
+/// Returns the bitmap of an image, with its salt. Checks the pixels, because a custom node may have
+/// made them.
 fn bitmap(image: PromptImage) -> Result<(Arc<str>, Bitmap)> {
     let (datatype, shape) = (image.pixels.datatype(), image.pixels.shape());
     let refused = Error::invalid(format!(
@@ -125,7 +126,7 @@ fn bitmap(image: PromptImage) -> Result<(Arc<str>, Bitmap)> {
     let (Ok(width), Ok(height)) = (width.try_into(), height.try_into()) else {
         return Err(refused);
     };
-    // Moves the pixels, unless somebody else has them too.
+    // Moves the pixels, unless they are shared.
     let pixels = Vec::from(image.pixels.into_data());
     let bitmap = Bitmap::new(width, height, pixels).ok_or(refused)?;
     Ok((image.salt, bitmap))

@@ -1,9 +1,9 @@
-//! Images between a chat template and a language model, as nodes: decoded, encoded, and what stands
-//! for them in prompts.
+//! Nodes for images between a chat template and a language model: decoder, encoder, and their
+//! payloads.
 //!
-//! A `TokenizerCalculator` reads the images of its prompts by itself. A
-//! graph that has something of its own to do with them names these nodes and has its node between
-//! them: behind the decoder it sees pixels, behind the encoder embeddings.
+//! A `TokenizerCalculator` reads the images of its prompts itself. A graph that has work of its own
+//! to do on them names these nodes and puts its node between them: after the decoder it gets
+//! pixels, after the encoder embeddings.
 
 #[cfg(feature = "image")]
 mod decoder;

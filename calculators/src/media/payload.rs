@@ -1,4 +1,4 @@
-//! What streams of images carry.
+//! Payloads of streams of images.
 
 use std::sync::Arc;
 
@@ -8,31 +8,31 @@ use serde_json::{Value, json};
 
 use crate::tensor::Tensor;
 
-/// The images of a request, decoded: for each of its prompts those that it has, in its order.
+/// The decoded images of a request: a list for each of its prompts, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PromptImages(pub Vec<Vec<PromptImage>>);
 
 /// An image of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptImage {
-    /// Where it is in the request, for errors: `messages[0].content[1]`.
+    /// Path in the request, for errors: `messages[0].content[1]`.
     pub field: Arc<str>,
-    /// Its pixels: UINT8 of shape `[height, width, 3]`, rows from the top, red, green and blue.
+    /// Pixels: UINT8 of shape `[height, width, 3]`, rows from the top, in red, green and blue.
     pub pixels: Tensor,
-    /// What was encoded is shared with requests that have the same salt.
+    /// Salt: encoded images are shared only with requests that have the same one.
     pub salt: Arc<str>,
 }
 
-/// What a model reads in the place of the images of a request, computed: for each of its prompts and
-/// each image of it.
+/// The encoded images of a request: a list for each of its prompts, with the embeddings of each
+/// image.
 #[derive(Clone, Debug, Default)]
 pub struct PromptEmbeddings(pub Vec<Vec<Arc<Medium>>>);
 
 register_payload!(PromptImages as "prompt_images", images_to_json, |_: &Value| Err(
-    "images are made by nodes alone".to_owned()
+    "images cannot be read from JSON: only nodes make them".to_owned()
 ));
 register_payload!(PromptEmbeddings as "prompt_embeddings", embeddings_to_json, |_: &Value| Err(
-    "embeddings are made by nodes alone".to_owned()
+    "embeddings cannot be read from JSON: only nodes make them".to_owned()
 ));
 
 fn images_to_json(images: &PromptImages) -> Value {

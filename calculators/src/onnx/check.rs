@@ -1,5 +1,5 @@
-//! Checks of a file before a runtime reads it: that its tensors have the size that they claim, and
-//! that none is so large that it ends the process.
+//! Checks of a file before a runtime reads it: its tensors have the size that they claim, and none
+//! is so large that it would end the process.
 
 use std::collections::HashMap;
 use std::io::Cursor;
@@ -10,16 +10,16 @@ use tract_onnx::pb::{
 };
 use tract_onnx::prelude::Framework as _;
 
-/// Most elements of a tensor that a node makes from constants, such as one of zeros.
+/// Maximum number of elements of a tensor that a node makes from constants, such as one of zeros.
 const MAX_MADE: i128 = 1 << 28;
-/// Most graphs inside of graphs (the branches of an `If`, the body of a `Loop`).
+/// Maximum depth of nested graphs (the branches of an `If`, the body of a `Loop`).
 const MAX_DEPTH: usize = 16;
 
-/// Reads a file that can be given to a runtime. The error says what is wrong with it.
+/// Reads a file and checks it for a runtime. The error describes the fault.
 pub(super) fn read(bytes: &[u8]) -> Result<ModelProto, String> {
     let model = tract_onnx::onnx()
         .proto_model_for_read(&mut Cursor::new(bytes))
-        .map_err(|error| format!("it is no ONNX file: {error:#}"))?;
+        .map_err(|error| format!("it is not an ONNX file: {error:#}"))?;
     let graph = model.graph.as_ref().ok_or("it has no graph")?;
     self::graph(graph, bytes.len(), 0)?;
     Ok(model)
@@ -27,7 +27,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<ModelProto, String> {
 
 fn graph(graph: &GraphProto, size: usize, depth: usize) -> Result<(), String> {
     if depth > MAX_DEPTH {
-        return Err(format!("it has more than {MAX_DEPTH} graphs in each other"));
+        return Err(format!("its graphs are nested more than {MAX_DEPTH} deep"));
     }
     let mut constants = HashMap::new();
     for it in &graph.initializer {
@@ -53,16 +53,16 @@ fn graph(graph: &GraphProto, size: usize, depth: usize) -> Result<(), String> {
         .try_for_each(|node| made(node, &constants))
 }
 
-/// Whether a tensor has as many elements as the file has room for.
+/// Checks that the file is large enough for a tensor's elements.
 fn tensor(tensor: &TensorProto, size: usize) -> Result<(), String> {
     let name = &tensor.name;
     let is_external = tensor.data_location == Some(DataLocation::External as i32);
     if is_external || !tensor.external_data.is_empty() {
         return Err(format!(
-            "its tensor `{name}` is in another file, and only models of one file are read"
+            "its tensor `{name}` is in another file, but a model must be a single file"
         ));
     }
-    // An element takes a byte at least.
+    // An element takes at least one byte.
     if product(&tensor.dims).is_none_or(|elements| elements > size as i128) {
         return Err(format!(
             "its tensor `{name}` has the shape {:?}, which is more than the file holds",
@@ -72,7 +72,7 @@ fn tensor(tensor: &TensorProto, size: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether what a node makes of constant shapes is no larger than it may be.
+/// Checks the size of a tensor that a node makes from constant shapes.
 fn made(node: &NodeProto, constants: &HashMap<&str, &TensorProto>) -> Result<(), String> {
     let integers = |at: usize| {
         let constant = *constants.get(node.input.get(at)?.as_str())?;
@@ -87,18 +87,18 @@ fn made(node: &NodeProto, constants: &HashMap<&str, &TensorProto>) -> Result<(),
     let Some(dimensions) = shape else {
         return Ok(());
     };
-    // -1 stands for a length that is chosen, or for the one that is there.
+    // -1 stands for a length that follows from the others, or for the length of the input.
     let dimensions: Vec<i64> = dimensions.iter().map(|it| (*it).max(1)).collect();
     if product(&dimensions).is_none_or(|elements| elements > MAX_MADE) {
         return Err(format!(
-            "its node `{}` ({}) makes a tensor of the shape {dimensions:?}; {MAX_MADE} elements are the most",
+            "its node `{}` ({}) makes a tensor of the shape {dimensions:?}, but at most {MAX_MADE} elements are allowed",
             node.name, node.op_type
         ));
     }
     Ok(())
 }
 
-/// Whether products of constants can be counted: tract would go on with what is left of them.
+/// Checks that products of constants do not overflow. tract would continue with wrapped numbers.
 fn multiplied(
     node: &NodeProto,
     one: Option<Vec<i64>>,
@@ -125,7 +125,7 @@ fn integers(constant: &TensorProto) -> Vec<i64> {
     }
 }
 
-/// How many elements there are; none for a shape that nothing can have.
+/// Returns the number of elements; `None` for an impossible shape.
 fn product(dimensions: &[i64]) -> Option<i128> {
     dimensions.iter().try_fold(1_i128, |product, length| {
         let product = product.checked_mul(i128::from(*length))?;

@@ -1,23 +1,23 @@
-//! What the libraries that compute models have in common.
+//! The interface of the libraries that compute models.
 
 use graphmill_engine::Result;
 
 use crate::tensor::{Tensor, TensorInfo};
 
-/// Most bytes that a tensor inside of a model may have: more than models for CPUs need, and less
-/// than brings a server down.
+/// Maximum size of a tensor inside of a model, in bytes. Models for CPUs need less, and a server
+/// can run out of memory with more.
 pub(super) const MAX_TENSOR_BYTES: usize = 4 << 30;
 
-/// A model as it runs.
+/// A model that is ready to run.
 pub(super) struct Loaded {
     pub(super) computer: Box<dyn Compute>,
     pub(super) inputs: Vec<TensorInfo>,
     pub(super) outputs: Vec<TensorInfo>,
-    /// For each input, names of its dimensions: those with the same name have the same length.
+    /// Names of each input's dimensions. Those with the same name have the same length.
     pub(super) dimensions: Vec<Vec<String>>,
 }
 
-/// What computes one model. Many threads call it at the same time.
+/// The computation of one model. Many threads call it at the same time.
 pub(super) trait Compute: Send + Sync {
     /// Computes all outputs from a tensor of each input, which has the input's datatype and shape.
     /// May panic.
@@ -25,13 +25,13 @@ pub(super) trait Compute: Send + Sync {
     -> Result<Vec<Tensor>>;
 }
 
-/// The name of a dimension that the model has no name for.
+/// Returns a name for a dimension that has none in the model.
 pub(super) fn unnamed(input: usize, axis: usize) -> String {
     format!("input{input}_{axis}")
 }
 
-/// A match on a datatype: the macro `$numbers` makes the arm of each type of numbers, `$others` are
-/// the other arms.
+/// Expands to a match on a datatype: the macro `$numbers` makes an arm for each type of numbers,
+/// and `$others` are the other arms.
 macro_rules! by_datatype {
     ($datatype:expr, $numbers:ident, $($others:tt)*) => {
         match $datatype {

@@ -1,4 +1,4 @@
-//! Which file a model is: named by its path, or by the name and version of a servable.
+//! The choice of a model's file, by its path or by the name and version of a servable.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,45 +7,45 @@ use graphmill_engine::{Error, FileSource, Result};
 
 use super::runtime::Runtime;
 
-/// How the file's name ends.
+/// Extension of the file's name.
 const EXTENSION: &str = "onnx";
-/// The option that names a file or a folder.
+/// Option that names a file or a folder.
 pub(super) const MODEL: &str = "model_path";
-/// The option that names a servable.
+/// Option that names a servable.
 pub(super) const SERVABLE: &str = "servable_name";
-/// The option that chooses one of its versions.
+/// Option that chooses one of its versions.
 const VERSION: &str = "servable_version";
 
-/// What an [`OnnxModel`](super::OnnxModel) is loaded from.
+/// The file and the runtime from which an [`OnnxModel`](super::OnnxModel) is loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OnnxSpec {
-    /// Where its file is.
+    /// Path of its file, or its servable and version.
     pub(super) place: Place,
-    /// What computes it.
+    /// Library that computes it.
     pub(super) runtime: Runtime,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Place {
-    /// A `.onnx` file, or a folder with one. Resolved specs are of this kind, and of files.
+    /// A `.onnx` file, or a folder with one. Resolved specs are always files.
     File(PathBuf),
-    /// A folder beside the graph, which has a folder for each version with a `.onnx` file in it.
+    /// A folder beside the graph, with a folder for each version that has a `.onnx` file in it.
     Servable {
-        /// The folder.
+        /// Name of the folder beside the graph.
         name: String,
-        /// Its version; the highest that there is if it is 0.
+        /// Version of the model; 0 is the highest one.
         version: u64,
     },
 }
 
 impl OnnxSpec {
-    /// A `.onnx` file, or a folder with one.
+    /// Creates a spec for a `.onnx` file, or for a folder with one.
     pub(super) fn file(path: impl Into<PathBuf>, runtime: Runtime) -> Self {
         let place = Place::File(path.into());
         Self { place, runtime }
     }
 
-    /// The file, with its folders followed.
+    /// Returns the path of the file, after its folders were searched.
     pub(super) fn resolve(&self, files: &dyn FileSource) -> Result<PathBuf> {
         let (path, option) = match &self.place {
             Place::File(path) => (files.resolve(path), MODEL),
@@ -70,7 +70,7 @@ impl OnnxSpec {
     }
 }
 
-/// The folder of a version: the highest for 0.
+/// Returns the folder of a version: the highest one for 0.
 fn version_of(folder: &Path, version: u64) -> Result<PathBuf> {
     if version > 0 {
         let path = folder.join(version.to_string());
@@ -88,14 +88,14 @@ fn version_of(folder: &Path, version: u64) -> Result<PathBuf> {
     let newest = numbers.max_by_key(|(number, _)| *number);
     newest.map(|(_, path)| path.clone()).ok_or_else(|| {
         let message = format!(
-            "`{}` has no folder of a version, such as `1`",
+            "`{}` has no folder for a version, such as `1`",
             folder.display()
         );
         Error::not_found(message).with_field(SERVABLE)
     })
 }
 
-/// The one model of a folder.
+/// Returns the only model of a folder.
 fn only_model(folder: &Path) -> Result<PathBuf> {
     let names = entries(folder)?;
     let with = |extension: &str| {
@@ -119,7 +119,7 @@ fn only_model(folder: &Path) -> Result<PathBuf> {
 
 fn not_ir(file: &Path) -> Error {
     Error::invalid(format!(
-        "`{}` is OpenVINO's format, which is not read: export the model as ONNX",
+        "`{}` is OpenVINO's format, which is not supported: export the model as ONNX",
         file.display()
     ))
 }

@@ -1,4 +1,4 @@
-//! `OnnxInferenceCalculator`: tensors through a model.
+//! `OnnxInferenceCalculator`: runs a model on tensors.
 
 use std::sync::Arc;
 
@@ -13,47 +13,48 @@ use super::file::OnnxSpec;
 use super::runtime::{RUNTIME, Runtime};
 use crate::tensor::{Tensor, TensorInfo, TensorModel};
 
-/// Tags of OVMS and `MediaPipe` whose packets have several tensors.
+/// Tags of OVMS and `MediaPipe` whose packets have several tensors. They are not supported.
 const VECTORS: [&str; 4] = ["OVTENSORS", "TENSORS", "TFTENSORS", "TFLITE_TENSORS"];
 
-/// Options of [`Inference`].
+/// Options of an `OnnxInferenceCalculator` node.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct InferenceOptions {
-    /// A `.onnx` file, or a folder with one; relative to the graph's folder. Not where another node
-    /// says which model the side packet is.
+    /// Path of a `.onnx` file, or of a folder with one, relative to the graph's folder. Not allowed
+    /// if another node names the model of the side packet.
     pub model_path: String,
-    /// What computes the model. Not where another node says which model the side packet is.
+    /// Library that computes the model. Not allowed if another node names the model of the side
+    /// packet.
     pub runtime: Runtime,
-    /// Which input of the model the stream of a tag is. A tag that is not listed is the input with
-    /// the same name, whatever the case, or the only one.
+    /// Names of the model's inputs for the tags of streams. A tag that is not listed stands for the
+    /// input with the same name in any case, or for the only input.
     pub tag_to_input_tensor_names: Vec<TagName>,
-    /// Which output of the model the stream of a tag is; as for inputs. Outputs that no tag stands
-    /// for are left out.
+    /// Names of the model's outputs for the tags of streams, as for inputs. Outputs without a tag
+    /// are left out.
     pub tag_to_output_tensor_names: Vec<TagName>,
-    /// The order of several tensors in one packet. Refused: a packet has one tensor.
+    /// Order of several tensors in one packet. Not supported: a packet has one tensor.
     pub input_order_list: Vec<String>,
-    /// As `input_order_list`.
+    /// Order of several tensors in one packet. Not supported, as `input_order_list`.
     pub output_order_list: Vec<String>,
 }
 
-/// A tag and a name in the model.
+/// A tag and the name that it stands for in the model.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TagName {
-    /// The tag of the node's stream.
+    /// Tag of the node's stream.
     pub key: String,
-    /// The name of the model's input or output.
+    /// Name of the model's input or output.
     pub value: String,
 }
 
-/// Runs a model: a tensor of each of its inputs goes in, and tensors of its outputs come out at the
-/// same timestamp. Streams have any tags, each once.
+/// Runs a model on a tensor for each of its inputs. The tensors of its outputs come out at the same
+/// timestamp. Streams have any tags, each once.
 ///
-/// The model is an ONNX file, which the option `model_path` names, or another node by the side
-/// packet. It is loaded once, however many nodes, graphs and requests use it. What it is given has
-/// to have the datatype and shape that its inputs have. It runs on the executor `cpu`; with
-/// `max_in_flight` several timestamps are computed at once.
+/// The option `model_path` names the model, an ONNX file, or another node names it by the side
+/// packet. It is loaded once, however many nodes, graphs and requests use it. Tensors must have the
+/// datatype and shape of its inputs. The node runs on the executor `cpu`. With `max_in_flight` it
+/// computes several timestamps at once.
 ///
 /// ```pbtxt
 /// input_stream: "image"
@@ -76,7 +77,7 @@ pub struct Inference {
     wiring: Wiring,
 }
 
-/// The streams, and the model.
+/// The streams of an [`Inference`] node, and its model.
 pub struct InferencePorts {
     inputs: Vec<(String, In<Tensor>)>,
     outputs: Vec<(String, Out<Tensor>)>,
@@ -169,7 +170,7 @@ impl Calculator for Inference {
 register!(Inference);
 register!(Inference as "OpenVINOInferenceCalculator");
 
-/// Checks the tags of a group, and what is said of them.
+/// Checks the tags of a group, and the options about them.
 fn check_tags(c: &mut Contract, group: Group, option: &str, names: &[TagName]) {
     let tags = c.tags(group);
     for tag in &tags {
@@ -189,16 +190,16 @@ fn check_tags(c: &mut Contract, group: Group, option: &str, names: &[TagName]) {
     }
 }
 
-/// Which streams are which inputs and outputs of the model.
+/// The connections between the node's streams and the model's inputs and outputs.
 struct Wiring {
-    /// For each input of the model, which of the node's.
+    /// Number of the node's input for each input of the model.
     inputs: Vec<usize>,
-    /// For each output of the node, which of the model's.
+    /// Number of the model's output for each output of the node.
     outputs: Vec<usize>,
 }
 
 impl Wiring {
-    /// The error names what the model lacks, or what the node leaves out.
+    /// Connects the streams. The error names what the model lacks, or what the node leaves out.
     fn new(options: &InferenceOptions, io: &InferencePorts, model: &OnnxModel) -> Result<Self> {
         let names = &options.tag_to_input_tensor_names;
         let mut inputs = vec![None; model.inputs().len()];
@@ -206,14 +207,14 @@ impl Wiring {
             let input = find(model.inputs(), "input", tag, names)?;
             if inputs[input].replace(at).is_some() {
                 let name = &model.inputs()[input].name;
-                let message = format!("two streams are the model's input `{name}`");
+                let message = format!("two streams feed the model's input `{name}`");
                 return Err(Error::precondition(message));
             }
         }
         let inputs = inputs.into_iter().zip(model.inputs());
         let inputs = inputs.map(|(input, info)| {
             input.ok_or_else(|| {
-                let message = format!("no stream is the model's input `{}`", info.name);
+                let message = format!("no stream feeds the model's input `{}`", info.name);
                 Error::precondition(message)
             })
         });
@@ -227,7 +228,7 @@ impl Wiring {
     }
 }
 
-/// Which of the model's inputs or outputs a tag stands for.
+/// Returns the number of the model's input or output that a tag stands for.
 fn find(infos: &[TensorInfo], noun: &str, tag: &str, names: &[TagName]) -> Result<usize> {
     let chosen = names.iter().position(|name| name.key == tag);
     let found = match chosen.map(|at| &names[at]) {

@@ -15,11 +15,11 @@ use super::file::{MODEL, OnnxSpec};
 use super::runtime::{RUNTIME, Runtime};
 use crate::tensor::{Tensor, TensorInfo, TensorModel, elements, shown};
 
-/// A model that is loaded from a `.onnx` file. Every session of every graph that names the same
-/// file and runtime shares one; many run it at the same time.
+/// A model that is loaded from a `.onnx` file. All sessions of all graphs with the same file and
+/// runtime share one, and many run it at the same time.
 #[derive(Serialize)]
 pub struct OnnxModel {
-    /// Its file; empty if it has none.
+    /// Path of its file; empty if it has none.
     path: PathBuf,
     runtime: Runtime,
     #[serde(skip)]
@@ -31,15 +31,15 @@ pub struct OnnxModel {
 }
 
 impl OnnxModel {
-    /// A model from the bytes of a `.onnx` file.
+    /// Creates a model from the bytes of a `.onnx` file.
     ///
     /// # Errors
-    /// Says what is wrong with the bytes, whatever they are.
+    /// The bytes are not a valid model. Bytes of any kind give an error, not a panic.
     pub fn from_bytes(bytes: &[u8], runtime: Runtime) -> Result<Self> {
-        // What tract did not foresee in a file is a panic.
+        // tract panics on some damaged files.
         let loaded = catch_unwind(|| runtime.load(bytes));
         let loaded = loaded
-            .unwrap_or_else(|panic| Err(format!("{} gave up: {}", runtime.name(), words(&*panic))))
+            .unwrap_or_else(|panic| Err(format!("{} panicked: {}", runtime.name(), words(&*panic))))
             .map_err(Error::invalid)?;
         Ok(Self {
             path: PathBuf::new(),
@@ -51,7 +51,7 @@ impl OnnxModel {
         })
     }
 
-    /// Refuses tensors whose lengths differ where the model has one name for them.
+    /// Refuses tensors whose lengths differ in dimensions that have the same name in the model.
     fn check_lengths(&self, inputs: &[Tensor]) -> Result<()> {
         let mut known: HashMap<&str, (usize, &str)> = HashMap::new();
         for ((info, tensor), dimensions) in self.inputs.iter().zip(inputs).zip(&self.dimensions) {
@@ -102,7 +102,7 @@ impl Resource for OnnxModel {
     }
 }
 
-/// The file and its tensors, a line each.
+/// Writes the file and its tensors, a line each.
 impl fmt::Display for OnnxModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.path.display())?;
@@ -143,7 +143,7 @@ impl TensorModel for OnnxModel {
     }
 }
 
-/// Trials of files, for each runtime: see [`trial::answer`].
+/// Trials of files, one for each runtime: see [`trial::answer`].
 pub const TRIALS: &[FileTrial] = &[
     (Runtime::Tract.format(), |path| {
         try_file(path, Runtime::Tract)
@@ -153,12 +153,12 @@ pub const TRIALS: &[FileTrial] = &[
     }),
 ];
 
-/// Loads a file and runs it once, for a trial in a process of its own: what makes a model take all
-/// memory is found there. The error says what is wrong with the file.
+/// Loads a file and runs it once, for a trial in its own process. So a model that takes all memory
+/// is found without harm. The error describes the fault of the file.
 fn try_file(path: &Path, runtime: Runtime) -> std::result::Result<(), String> {
     let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
     let model = OnnxModel::from_bytes(&bytes, runtime).map_err(|error| error.to_string())?;
-    // Whether zeros of the smallest shape mean anything to the model does not matter.
+    // It does not matter if zeros of the smallest shape mean anything to the model.
     let zeros = |info: &TensorInfo| {
         let shape: Vec<usize> = info
             .shape
@@ -184,9 +184,9 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Error {
     error.with_field(MODEL)
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without words".to_owned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
 }

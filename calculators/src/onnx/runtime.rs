@@ -1,4 +1,4 @@
-//! The choice of the library for a model.
+//! The choice of the library that computes a model.
 
 use graphmill_engine::Contract;
 use schemars::JsonSchema;
@@ -6,22 +6,22 @@ use serde::{Deserialize, Serialize};
 
 use super::compute::Loaded;
 
-/// The option that chooses.
+/// Name of the option in all nodes.
 pub(super) const RUNTIME: &str = "runtime";
 
-/// What computes a model.
+/// The library that computes a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Runtime {
-    /// tract, a part of the program.
+    /// tract, which is part of the program.
     #[default]
     Tract,
-    /// Microsoft's ONNX Runtime, a library that has to be installed.
+    /// Microsoft's ONNX Runtime, a library that must be installed.
     OnnxRuntime,
 }
 
 impl Runtime {
-    /// What its makers call it.
+    /// Returns the name that its makers use.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Tract => "tract",
@@ -29,7 +29,7 @@ impl Runtime {
         }
     }
 
-    /// What trials call the models that it computes.
+    /// Returns the name of its file format in trials.
     pub(super) const fn format(self) -> &'static str {
         match self {
             Self::Tract => "onnx",
@@ -37,14 +37,14 @@ impl Runtime {
         }
     }
 
-    /// Refuses a runtime that the build left out, in a node that names a model.
+    /// Reports a runtime that this build lacks, in a node that names a model.
     pub(super) fn check(self, c: &mut Contract) {
         if self == Self::OnnxRuntime && !cfg!(feature = "onnxruntime") {
             c.option_error(RUNTIME, LEFT_OUT);
         }
     }
 
-    /// Makes it ready to load models. The error says what is missing on the machine.
+    /// Prepares the library for loading models. The error says what is missing on the machine.
     pub(super) fn prepare(self) -> Result<(), String> {
         match self {
             Self::Tract => Ok(()),
@@ -55,7 +55,7 @@ impl Runtime {
         }
     }
 
-    /// Loads a model from the bytes of a file. The error says what is wrong with them.
+    /// Loads a model from the bytes of a file. The error describes their fault.
     pub(super) fn load(self, bytes: &[u8]) -> Result<Loaded, String> {
         match self {
             Self::Tract => super::tract::load(bytes),

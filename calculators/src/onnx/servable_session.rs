@@ -1,5 +1,5 @@
-//! `OpenVINOModelServerSessionCalculator`: which model a side packet is, in graphs of OpenVINO Model
-//! Server.
+//! `OpenVINOModelServerSessionCalculator`: names the model of a side packet, in graphs of OpenVINO
+//! Model Server.
 
 use graphmill_engine::{Calculator, Contract, Cx, Flow, OpenCx, Result, register};
 use schemars::JsonSchema;
@@ -9,28 +9,29 @@ use super::OnnxModel;
 use super::file::{OnnxSpec, Place, SERVABLE};
 use super::runtime::Runtime;
 
-/// Options of [`ServableSession`].
+/// Options of an `OpenVINOModelServerSessionCalculator` node.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServableSessionOptions {
-    /// The folder of the model, relative to the graph's folder: `resnet` for
-    /// `resnet/1/model.onnx`. Required.
+    /// Folder of the model, relative to the graph's folder: `resnet` for `resnet/1/model.onnx`.
+    /// Required.
     pub servable_name: String,
-    /// The version: a number, which is the name of a folder in that folder. The highest if it is
-    /// empty or 0.
+    /// Version of the model: a number, which is the name of a folder in that folder. Empty or 0 is
+    /// the highest version.
     pub servable_version: String,
-    /// What computes the model. OVMS has no such option.
+    /// Library that computes the model. OVMS has no such option.
     pub runtime: Runtime,
-    /// The configuration of a server that OVMS starts in the node. Refused: models are found
+    /// Configuration of a server that OVMS starts in the node. Not supported: models are found
     /// beside the graph.
     pub server_config: String,
-    /// Another server to ask. Refused: models run in this process.
+    /// Address of another server to ask. Not supported: models run in this process.
     pub service_url: String,
 }
 
-/// As `OnnxSessionCalculator`, for graphs of OpenVINO Model Server. There, the name is that of a
-/// model in `config.json`; here, it is a folder beside the graph with the same layout, a folder
-/// with a `.onnx` file for each version. OpenVINO's own format (`.xml`) is not read.
+/// Names the model of a side packet as `OnnxSessionCalculator` does, for graphs of OpenVINO Model
+/// Server. There, the name is that of a model in `config.json`. Here, it is a folder beside the
+/// graph with the same layout: a folder with a `.onnx` file for each version. OpenVINO's own format
+/// (`.xml`) is not supported.
 ///
 /// ```pbtxt
 /// input_stream: "in"
@@ -66,7 +67,7 @@ impl Calculator for ServableSession {
         "Names an ONNX model by its folder, in graphs of OpenVINO Model Server.";
     const OPTION_NAMES: &'static [&'static str] = &[
         "mediapipe.OpenVINOModelServerSessionCalculatorOptions",
-        // An earlier name, which demos still have.
+        // An earlier name, which OVMS's demos still use.
         "mediapipe.ModelAPIOVMSSessionCalculatorOptions",
     ];
     type Options = ServableSessionOptions;

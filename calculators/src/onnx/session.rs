@@ -1,4 +1,4 @@
-//! `OnnxSessionCalculator`: which model a side packet is.
+//! `OnnxSessionCalculator`: names the model of a side packet.
 
 use graphmill_engine::{Calculator, Contract, Cx, Flow, OpenCx, Result, register};
 use schemars::JsonSchema;
@@ -8,18 +8,18 @@ use super::OnnxModel;
 use super::file::{MODEL, OnnxSpec};
 use super::runtime::Runtime;
 
-/// Options of [`OnnxSession`].
+/// Options of an `OnnxSessionCalculator` node.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OnnxSessionOptions {
-    /// A `.onnx` file, or a folder with one; relative to the graph's folder. Required.
+    /// Path of a `.onnx` file, or of a folder with one, relative to the graph's folder. Required.
     pub model_path: String,
-    /// What computes the model.
+    /// Library that computes the model. Default: `TRACT`.
     pub runtime: Runtime,
 }
 
-/// Says which model a side packet names, for the nodes that run it. A model is loaded once,
-/// however many nodes, graphs and requests use it, and loaded again when its file was replaced.
+/// Names the model of a side packet, for the nodes that run it. A model is loaded once, however
+/// many nodes, graphs and requests use it. It is loaded again when its file is replaced.
 ///
 /// ```pbtxt
 /// input_stream: "x"

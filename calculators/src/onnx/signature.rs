@@ -1,4 +1,4 @@
-//! The tensors that a model takes and gives, as its file says, without loading it.
+//! Inputs and outputs of a model, read from its file without loading the model.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use tract_onnx::pb::{
 use super::{OnnxSpec, Runtime, check};
 use crate::tensor::{Datatype, FileTensor};
 
-/// Types of elements in a file, and as tensors have them.
+/// Types of elements in files, with the datatypes of their tensors.
 const TYPES: [(DataType, Datatype); 13] = [
     (DataType::Float, Datatype::Fp32),
     (DataType::Uint8, Datatype::Uint8),
@@ -31,7 +31,7 @@ const TYPES: [(DataType, Datatype); 13] = [
 /// Reads the inputs and the outputs of a model, a `.onnx` file or a folder with one.
 ///
 /// # Errors
-/// Says why the file cannot be read, what is wrong with it, or what of it is no tensor.
+/// The file cannot be read, is not a valid model, or has an input or output that is not a tensor.
 pub fn signature(model: &Path) -> Result<[Vec<FileTensor>; 2], String> {
     let files = Files::default();
     let file = OnnxSpec::file(model, Runtime::default()).resolve(&files);
@@ -50,7 +50,7 @@ fn info(value: &ValueInfoProto) -> Result<FileTensor, String> {
     let name = &value.name;
     let kind = value.r#type.as_ref().and_then(|it| it.value.as_ref());
     let Some(Type::TensorType(tensor)) = kind else {
-        return Err(format!("its `{name}` is no tensor"));
+        return Err(format!("its `{name}` is not a tensor"));
     };
     let mut types = TYPES.iter();
     let found = types.find(|(number, _)| *number as i32 == tensor.elem_type);

@@ -1,4 +1,4 @@
-//! Files that are written as Base64.
+//! Decoding of files in Base64.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use base64::{
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
 
-/// The engine of browsers: what is left over of the last bits is not looked at.
+/// Engine that decodes as browsers do: it ignores the spare bits of the last character.
 const BROWSERS: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new()
@@ -15,10 +15,11 @@ const BROWSERS: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// Decodes Base64 as browsers do: many programs break its lines, and some leave out the padding.
+/// Decodes Base64 as browsers do. Line breaks and missing padding are allowed, because many
+/// programs write such text.
 ///
 /// # Errors
-/// The fault, in words that follow those of what it is.
+/// A description of the fault, which continues a sentence that names the data.
 pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
     let plain = if text.bytes().any(|byte| byte.is_ascii_whitespace()) {
         Cow::Owned(text.split_ascii_whitespace().collect())
@@ -36,7 +37,7 @@ pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
     })
 }
 
-/// Bytes that so much Base64 has at least.
+/// Returns a lower bound of the number of bytes that a Base64 text decodes to.
 pub(crate) fn least_bytes(text: &str) -> u64 {
     let characters = text.bytes().filter(|byte| !byte.is_ascii_whitespace());
     (characters.count() as u64 / 4 * 3).saturating_sub(2)

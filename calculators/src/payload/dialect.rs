@@ -18,125 +18,128 @@ use super::{
     TextChunk, TextConstraint, TextRequest, Truncation,
 };
 
-/// Paths, and how requests and errors look there.
+/// An HTTP dialect: its paths, and the form of its requests and errors.
 pub trait Dialect: Debug + Sync {
-    /// Its paths. The first of them is its [endpoint](Self::endpoint).
+    /// Returns its paths. The first of them is its [endpoint](Self::endpoint).
     fn routes(&self) -> &'static [Route];
 
-    /// The beginning of its paths behind a prefix, which is also its name in the table of fields:
-    /// `chat/completions`.
+    /// Returns the first path without its prefix, such as `chat/completions`. It is also the
+    /// dialect's name in the table of fields.
     fn endpoint(&self) -> &'static str {
         self.routes().first().map_or("", |route| route.path)
     }
 
-    /// Family of its requests.
+    /// Returns the family of its requests, which determines the node that reads them.
     fn family(&'static self) -> Family;
 
-    /// The part of a URL before its paths.
+    /// Returns the part of a URL before its paths.
     fn place(&self) -> Place {
         Place::Behind(PREFIXES)
     }
 
-    /// Other dialects at the same path. A request is in the first that [may be meant](Self::is_meant)
-    /// and whose family a graph serves.
+    /// Returns other dialects at the same path. A request belongs to the first one that [may be
+    /// meant](Self::is_meant) and whose family a graph serves.
     fn others(&self) -> &'static [&'static dyn Dialect] {
         &[]
     }
 
-    /// Returns true if a body can be of this dialect, where others have the same path.
+    /// Returns true if a body can belong to this dialect. Others may have the same path.
     fn is_meant(&self, _: &JsonBody) -> bool {
         true
     }
 
-    /// Returns true if a request may leave `model` out, and means the only graph of its family.
+    /// Returns true if a request may omit `model`. It then goes to the only graph of its family.
     fn needs_no_model(&self) -> bool {
         self.place() == Place::Bare
     }
 
-    /// Returns true if the server keeps conversations for its clients, and hands a request what was
-    /// said before.
+    /// Returns true if the server stores conversations for its clients, and gives each request the
+    /// earlier messages.
     fn keeps_conversations(&self) -> bool {
         false
     }
 
-    /// The status of a failure that has this one in most dialects.
+    /// Converts an HTTP status that is usual in most dialects to the one that this dialect uses.
     fn status(&self, status: u16) -> u16 {
         status
     }
 
-    /// The field of a file, which is Base64 in JSON, where requests can be forms
-    /// (`multipart/form-data`); none where they are JSON alone.
+    /// Returns the name of the form field for a file, if requests can be forms
+    /// (`multipart/form-data`). In JSON this field is Base64. `None` if requests are always JSON.
     fn file_field(&self) -> Option<&'static str> {
         None
     }
 
-    /// The answer to a request that failed.
+    /// Writes the answer to a failed request.
     fn error(&self, failure: &Failure<'_>) -> Value {
         error(failure)
     }
 
-    /// The event that says why a stream has no more of them, with its name if events have names.
-    /// `number` counts the events before it.
+    /// Writes the event that ends a stream with an error, with its name if events have names. The
+    /// number counts the events before it.
     fn error_event(&self, failure: &Failure<'_>, _number: u64) -> (Option<&'static str>, Value) {
         (None, self.error(failure))
     }
 
-    /// The framing of its streams.
+    /// Returns the framing of its streams.
     fn framing(&self) -> Framing {
         Framing::Events
     }
 
-    /// Returns true if an answer is a stream where the request does not say.
+    /// Returns true if an answer is a stream unless the request says otherwise.
     fn streams_by_default(&self) -> bool {
         false
     }
 
-    /// Returns true if a request has its graph leave memory behind the answer, false if it has it
-    /// kept for another time than usual; none if it says nothing of that.
+    /// Returns true if the request unloads its graph after the answer, and false if it changes the
+    /// time that its graph stays loaded. `None` if it says nothing about that.
     ///
     /// # Errors
-    /// Names the field that is wrong.
+    /// The error names the wrong field.
     fn unloads(&self, _: &JsonBody) -> Result<Option<bool>> {
         Ok(None)
     }
 
-    /// The answer to a request that asks for nothing but its graph in memory, or out of it where it
-    /// `unloads`; none for any other.
+    /// Returns the answer to a request that only loads its graph, or only unloads it if `unloads`
+    /// is true. `None` for any other request.
     ///
     /// # Errors
-    /// Names the field that is wrong.
+    /// The error names the wrong field.
     fn loaded(&self, _: &JsonBody, _unloads: bool) -> Result<Option<Value>> {
         Ok(None)
     }
 
-    /// The place of the adapter that a request names beside `model`, among those of the graph's model.
+    /// Returns the index of the adapter that a request names beside `model`, among those of the
+    /// graph's model.
     ///
     /// # Errors
-    /// Names the field that is wrong.
+    /// The error names the wrong field.
     fn adapter(&self, _: &JsonBody, _: &[AdapterSpec]) -> Result<Option<usize>> {
         Ok(None)
     }
 
-    /// The name of the form of its errors in `/openapi.json`.
+    /// Returns the name of its error schema in `/openapi.json`.
     fn error_form(&self) -> &'static str {
         "Error"
     }
 
-    /// The header in which its clients look for the request's id, besides `x-request-id`.
+    /// Returns the header in which its clients expect the request's id, in addition to
+    /// `x-request-id`.
     fn id_header(&self) -> Option<&'static str> {
         None
     }
 
-    /// The header that tells its clients from others at paths that are no dialect's.
+    /// Returns the request header by which its clients are recognized at paths that belong to no
+    /// dialect.
     fn client_header(&self) -> Option<&'static str> {
         None
     }
 }
 
-/// The framing of streams.
+/// The framing of a stream of answers.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// Server-sent events.
+    /// Server-sent events: `text/event-stream`.
     Events,
     /// Lines of JSON: `application/x-ndjson`.
     Lines,
@@ -144,58 +147,58 @@ pub enum Framing {
 
 /// Reads requests for generated text and writes their answers.
 pub trait TextDialect: Dialect {
-    /// The beginning of the ids of its answers.
+    /// Returns the prefix of the ids of its answers.
     fn id_prefix(&self) -> &'static str;
 
-    /// OpenAI's dialect that asks alike, of a conversation or of prompts.
+    /// Returns the OpenAI dialect with the same kind of input: a conversation or prompts.
     fn native(&self) -> &'static dyn TextDialect;
 
-    /// The fields of its requests.
+    /// Returns the fields of its requests; `None` if it has no table of them.
     fn fields(&self) -> Option<&'static Endpoint> {
         schema::endpoint(self.endpoint())
     }
 
-    /// Input of a request, and what the fields of its own say of generation.
+    /// Reads the input of a request, and the dialect's own parameters of generation.
     ///
     /// # Errors
-    /// Names the field that is wrong.
+    /// The error names the wrong field.
     fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)>;
 
-    /// Returns true if answers tell the ids of tokens, and how likely those of a prompt are, where
-    /// a request asks for it.
+    /// Returns true if answers can have the ids of tokens, and the log probabilities of those of a
+    /// prompt, when a request asks for them.
     fn tells_tokens(&self) -> bool {
         false
     }
 
-    /// Adds to what an answer repeats of its request what the parameters decided.
+    /// Adds the effective parameters to the fields of the request that the answer repeats.
     fn complete(&self, _: &mut Map<String, Value>, _: &GenerationParams) {}
 
-    /// Writes the answer to a request.
+    /// Creates the writer of the answer to a request.
     fn writer(&self, request: &TextRequest) -> Box<dyn AnswerWriter>;
 }
 
-/// Generation, as the fields of one dialect describe it.
+/// Parameters of generation from a dialect's own fields.
 #[derive(Debug, Default)]
 pub struct OwnParams {
     /// Maximum number of tokens of a choice; -1 is no limit.
     pub max_tokens: Option<i64>,
-    /// The part of each prompt that is read, where a field of the dialect's own says it.
+    /// The part of each prompt that is read, if a field of the dialect sets it.
     pub truncation: Option<Truncation>,
-    /// Number of choices, where a field of the dialect's own says it.
+    /// Number of choices, if a field of the dialect sets it.
     pub n: Option<u32>,
     /// True if the prompt is repeated before the answer.
     pub echo: bool,
-    /// Number of the likeliest tokens that the answer tells of at each place.
+    /// Number of the likeliest tokens to report at each place.
     pub logprobs: Option<u8>,
     /// Maximum number of tokens of reasoning.
     pub reasoning_budget: Option<u32>,
-    /// Texts that end a choice, where a field of the dialect's own says so.
+    /// Texts that end a choice, if a field of the dialect sets them.
     pub stop: Option<Vec<String>>,
-    /// The pattern that the text has to match, where a field of the dialect's own says so.
+    /// The pattern that the text has to match, if a field of the dialect sets it.
     pub constraint: Option<TextConstraint>,
     /// True if the answer is a stream whatever the fields say.
     pub stream: bool,
-    /// True if its answer tells calls as `function_call`.
+    /// True if the answer writes tool calls as `function_call`.
     pub function_call: bool,
     /// Fields of the request that its answer repeats or follows.
     pub repeated: Map<String, Value>,
@@ -218,22 +221,21 @@ pub const PREFIXES: &[&str] = &["/v3", "/v1", "/v3/v1"];
 /// The part of a URL before the paths of a dialect.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Each of these prefixes, of which the documentation shows the first; the body names the
-    /// graph.
+    /// Each of these prefixes. The documentation shows the first. The body names the graph.
     Behind(&'static [&'static str]),
-    /// None: the path is behind the address. Servers of one model have such paths, so the body need
-    /// not name the graph.
+    /// No prefix: the path follows the address. Servers of one model have such paths, so the body
+    /// need not name the graph.
     Bare,
-    /// `/v2/models/` and the name of the graph, and perhaps its version. A path is one segment.
-    /// The server puts the name into the body as `model`, and tells in `model_name` and
-    /// `model_version` which graph answers.
+    /// `/v2/models/`, the name of the graph, and an optional version. The dialect's path is one
+    /// segment. The server copies the name into the body as `model`, and reports the graph that
+    /// answers in `model_name` and `model_version`.
     BehindTheGraph,
 }
 
-/// The dialect of a request, and what it asks there.
+/// The dialect and the purpose of a request.
 #[derive(Copy, Clone, Debug)]
 pub struct Target {
-    /// The dialect.
+    /// Dialect of the request's path.
     pub dialect: &'static dyn Dialect,
     /// Purpose of the request; `None` if the path is below the dialect's and serves nothing.
     pub purpose: Option<Purpose>,
@@ -244,26 +246,25 @@ pub struct Target {
 pub enum Purpose {
     /// An answer of the model.
     Answer,
-    /// The costs of that.
+    /// The values that a request for an answer would run with, and its cost.
     Explanation,
     /// The prompts of a request for an answer.
     Rendering,
-    /// The number of tokens of these, in an object of this kind where the dialect's objects say
-    /// theirs.
+    /// The number of tokens of the prompts. If set, the answer's `object` field has this kind.
     Count(Option<&'static str>),
     /// The prompt of a conversation.
     Template,
-    /// The tokens of a text.
+    /// The tokens of a text, and their number.
     Tokens,
-    /// The same with their number, as LMDeploy tells them.
+    /// The tokens of a text and their number, in LMDeploy's form.
     Encoding,
-    /// The text of tokens.
+    /// The text of given tokens.
     Text,
 }
 
 impl Purpose {
-    /// Returns true if the request may leave `model` out, as those of servers of one model do, and
-    /// has no prefix there.
+    /// Returns true if the request may omit `model` and is served without a prefix, as by servers
+    /// of one model.
     pub fn needs_no_model(self) -> bool {
         matches!(
             self,
@@ -272,16 +273,16 @@ impl Purpose {
     }
 }
 
-/// Something that can be asked in a dialect.
+/// A path of a dialect, for one purpose.
 #[derive(Debug)]
 pub struct Route {
-    /// The path behind a prefix.
+    /// The path after the prefix.
     pub path: &'static str,
-    /// The purpose of its requests.
+    /// Purpose of requests to this path.
     pub purpose: Purpose,
-    /// A sentence for the documentation.
+    /// A sentence that describes it in the documentation.
     pub summary: &'static str,
-    /// Fields that a request has to have.
+    /// Fields that a request must have.
     pub required: &'static [&'static str],
     /// Fields that a whole answer has.
     pub answer: &'static [&'static str],
@@ -289,14 +290,14 @@ pub struct Route {
 
 /// Writes an answer from chunks of text.
 pub trait AnswerWriter: Send {
-    /// Looks at the run of the answer, before its first chunk.
+    /// Prepares for the answer of this run. Called before its first chunk.
     fn begin(&mut self, _: &RunCx) {}
 
-    /// Takes a chunk in and adds what it makes to `out`; true when the answer is complete. `usage`
-    /// counts the tokens of the answer so far.
+    /// Adds a chunk, and appends what it completes to `out`. Returns true when the answer is
+    /// complete. `usage` counts the tokens of the answer so far.
     ///
     /// # Errors
-    /// A chunk that does not fit to those before it.
+    /// The chunk does not fit to those before it.
     fn take(
         &mut self,
         request: &TextRequest,
@@ -306,29 +307,29 @@ pub trait AnswerWriter: Send {
     ) -> Result<bool>;
 }
 
-/// The reason why a request got no answer, or no whole one.
+/// A failure of a request: it got no answer, or only a part of one.
 #[derive(Clone, Copy, Debug)]
 pub struct Failure<'a> {
-    /// The HTTP status.
+    /// HTTP status, as most dialects have it.
     pub status: u16,
-    /// OpenAI's name of the kind of failure.
+    /// Kind of the failure, in OpenAI's words.
     pub kind: &'a str,
-    /// A code for programs.
+    /// Machine-readable code, for programs.
     pub code: Option<&'a str>,
-    /// A text for people.
+    /// Human-readable text.
     pub message: &'a str,
-    /// The field of the request that is at fault.
+    /// The wrong field of the request.
     pub param: Option<&'a str>,
-    /// The node that failed.
+    /// Name of the node that failed.
     pub node: Option<&'a str>,
     /// True if the same request may succeed later.
     pub passes: bool,
-    /// The id of the request.
+    /// Id of the request.
     pub request: Option<&'a str>,
 }
 
-/// OpenAI's error object: `{"error": {"message", "type", "param", "code"}}`, with the node that
-/// failed under `error.graph`.
+/// Writes OpenAI's error object: `{"error": {"message", "type", "param", "code"}}`. The node that
+/// failed is under `error.graph`.
 pub fn error(failure: &Failure<'_>) -> Value {
     let mut error = json!({
         "message": failure.message,

@@ -1,51 +1,52 @@
-//! Payloads of the streams of graphs that embed and rank.
+//! Payloads of graphs that embed and rank.
 
 use std::sync::Arc;
 
 use super::Prompt;
 
-/// The form of the answer to a request for vectors.
+/// The form of an answer with vectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VectorForm {
-    /// OpenAI's: one list.
+    /// OpenAI's form: a list of objects.
     OpenAI {
         /// True for base64 of little-endian 32-bit floats.
         base64: bool,
     },
-    /// vLLM's: one list of what a model makes of texts.
+    /// vLLM's form: a list of the outputs that a model has for texts.
     Pooling {
-        /// The answer's id.
+        /// Id of the answer.
         id: Arc<str>,
         /// True for base64 of little-endian 32-bit floats.
         base64: bool,
     },
-    /// Cohere's: lists of vectors by how they are written.
+    /// Cohere's form: a list of vectors for each encoding.
     Cohere {
-        /// The answer's id.
+        /// Id of the answer.
         id: Arc<str>,
-        /// True if there are numbers.
+        /// True if the answer has the vectors as numbers.
         float: bool,
-        /// True if there is base64 of little-endian 32-bit floats.
+        /// True if the answer has the vectors as base64 of little-endian 32-bit floats.
         base64: bool,
     },
-    /// Ollama's: one list.
+    /// Ollama's form: a list of vectors.
     Ollama {
         /// True for the vector of one text, without a list.
         is_one: bool,
     },
-    /// llama-server's: a list of objects, each with a list of vectors.
+    /// llama-server's form: a list of objects, each with a list of vectors.
     LlamaServer {
         /// The field of the request that has the texts.
         field: &'static str,
     },
-    /// TEI's: a list of vectors.
+    /// TEI's form: a list of vectors.
     Tei,
-    /// TEI's cosines of the first text with each other one.
+    /// TEI's form of similarities: the cosine of the first text with each other one.
     TeiSimilarity,
 }
 
 impl VectorForm {
-    /// The names that a request of this form has for the texts, and for the length of a vector.
+    /// Returns the fields of a request of this form that have the texts, and the length of a
+    /// vector.
     pub fn field_names(&self) -> (&'static str, &'static str) {
         match self {
             Self::OpenAI { .. } | Self::Pooling { .. } | Self::Ollama { is_one: false } => {
@@ -58,7 +59,7 @@ impl VectorForm {
         }
     }
 
-    /// The place of a text in a request of so many.
+    /// Returns the path of a text in a request with `count` texts, for errors.
     pub fn field(&self, index: usize, count: usize) -> String {
         let (texts, _) = self.field_names();
         match (self, index) {
@@ -71,54 +72,54 @@ impl VectorForm {
     }
 }
 
-/// A request of an endpoint for vectors that was checked.
+/// A checked request for vectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmbeddingsRequest {
     /// The model as the request names it.
     pub model: Arc<str>,
-    /// The texts.
+    /// Texts to embed, in order.
     pub input: Arc<[Prompt]>,
-    /// The length of each vector; none when the request does not say.
+    /// Length of each vector; `None` for that of the model.
     pub dimensions: Option<u32>,
-    /// True if texts that are too long are cut; none for what the node has.
+    /// True if texts that are too long are cut; `None` for the node's option.
     pub truncate: Option<bool>,
-    /// Number of tokens that they are cut to; none for what the model reads.
+    /// Number of tokens to which texts are cut; `None` for the maximum of the model.
     pub most_tokens: Option<u32>,
-    /// True if they are cut at their beginning, and not at their end.
+    /// True if texts are cut at their beginning, false at their end.
     pub cuts_beginning: bool,
-    /// True if each vector is made of length 1; none for what the node has.
+    /// True if each vector is scaled to length 1; `None` for the node's option.
     pub normalize: Option<bool>,
     /// The form of the answer.
     pub form: VectorForm,
-    /// Its fields that nobody knows.
+    /// Unknown fields of the request.
     pub ignored: Arc<[String]>,
 }
 
 /// The vectors of a request's texts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Embeddings {
-    /// One for each text, in their order.
+    /// One vector for each text, in their order.
     pub vectors: Vec<Vec<f32>>,
-    /// Tokens of all texts.
+    /// Number of tokens of all texts.
     pub tokens: u32,
 }
 
-/// The server whose answers to a request for scores look alike.
+/// The form of an answer with scores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RerankForm {
-    /// Cohere's and Jina's: an object with this id.
+    /// Cohere's and Jina's form: an object with this id.
     Cohere(Arc<str>),
-    /// vLLM's: an object with this id, whose scores are in the order of the texts.
+    /// vLLM's form: an object with this id, whose scores are in the order of the texts.
     Score(Arc<str>),
-    /// TEI's: a list of scores.
+    /// TEI's form: a list of scores.
     Tei {
-        /// True if they are logarithms of odds, and not probabilities.
+        /// True for log odds, false for probabilities.
         raw_scores: bool,
     },
 }
 
 impl RerankForm {
-    /// The names that a request of this form has for the query, and for the texts.
+    /// Returns the fields of a request of this form that have the query, and the texts.
     pub fn field_names(&self) -> (&'static str, &'static str) {
         match self {
             Self::Cohere(_) => ("query", "documents"),
@@ -128,35 +129,36 @@ impl RerankForm {
     }
 }
 
-/// A request of the rerank endpoint that was checked.
+/// A checked request for scores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RerankRequest {
     /// The form of the answer.
     pub form: RerankForm,
     /// The model as the request names it.
     pub model: Arc<str>,
-    /// The question that the documents should answer, or one for each of them.
+    /// The question that the documents should answer, or one question for each of them.
     pub queries: Arc<[String]>,
-    /// The texts to rank.
+    /// Texts to rank, in order.
     pub documents: Arc<[String]>,
-    /// Most results; none for all.
+    /// Maximum number of results; `None` for all.
     pub top_n: Option<u32>,
-    /// True if the results have the documents with them.
+    /// True if the results include the documents.
     pub return_documents: bool,
-    /// Most pieces of a document that is too long for the model; none for all.
+    /// Maximum number of pieces of a document that is too long for the model; `None` for no limit.
     pub max_chunks_per_doc: Option<u32>,
-    /// True if documents that are too long are cut and not read in pieces.
+    /// True if documents that are too long are cut, false if they are read in pieces.
     pub truncates: bool,
-    /// Number of tokens that a document and the query are cut to; none for what the model reads.
+    /// Number of tokens to which a document and the query are cut; `None` for the maximum of the
+    /// model.
     pub most_tokens: Option<u32>,
-    /// Its fields that nobody knows.
+    /// Unknown fields of the request.
     pub ignored: Arc<[String]>,
 }
 
-/// Scores of how well each document of a request answers its query.
+/// Scores of the documents of a request: how well each answers its query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Relevance {
-    /// From 0 to 1, one for each document, in their order.
+    /// One score from 0 to 1 for each document, in their order.
     pub scores: Vec<f32>,
     /// Tokens that the model read.
     pub tokens: u32,

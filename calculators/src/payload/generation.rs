@@ -7,81 +7,83 @@ use super::{
     CompiledConstraint, Constraint, QueuePlace, ReasoningLimit, SamplingParams, Tenant, TokenSet,
 };
 
-/// Treatment of tokens that steer the model, such as the marks around a tool call, in text.
+/// Treatment of special tokens, such as the marks around a tool call, in text.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum SpecialTokens {
-    /// They are left out.
+    /// Leaves special tokens out.
     #[default]
     Skip,
-    /// Only those are spelled out that the model's parsers look for.
+    /// Keeps only the ones that the model's parsers need.
     Markers,
-    /// They are spelled out.
+    /// Keeps all special tokens as their text.
     Keep,
 }
 
 /// Parameters that the tokens of a request are generated with.
 #[derive(Clone, Debug, Default)]
 pub struct GenerationParams {
-    /// The choice of each token.
+    /// Parameters of the choice of each token.
     pub sampling: SamplingParams,
-    /// Most tokens to generate for each choice; none when the request does not say.
+    /// Maximum number of tokens of each choice; `None` if the request sets none.
     pub max_tokens: Option<u32>,
-    /// Tokens to generate before the model may end the text.
+    /// Number of tokens before the model may end the text.
     pub min_tokens: u32,
     /// Strings that end the text where they appear.
     pub stop: Vec<String>,
-    /// True if the string that ended the text is part of it.
+    /// True if the text includes the stop string that ended it.
     pub include_stop: bool,
     /// Tokens that end the text.
     pub stop_tokens: TokenSet,
     /// True if generation goes on after the model's end token.
     pub ignore_eos: bool,
-    /// Words that the text does not have.
+    /// Words that must not be in the text.
     pub bad_words: Vec<String>,
-    /// The part of a prompt that is read; none if all of it is.
+    /// The part of a prompt that is read; `None` if all of it is.
     pub truncation: Option<Truncation>,
-    /// Generations of each prompt.
+    /// Number of choices for each prompt.
     pub n: u32,
-    /// Most tokens drafted in a step, 0 for none; none when the request does not say.
+    /// Maximum number of tokens drafted in a step; 0 switches drafts off. `None` if the request
+    /// does not set it.
     pub num_assistant_tokens: Option<u32>,
-    /// The probability below which a draft model's token is not drafted; none when the request does
-    /// not say.
+    /// Minimum probability of a draft model's token: those below are not drafted. `None` if the
+    /// request does not set it.
     pub assistant_confidence_threshold: Option<f32>,
-    /// Longest run of tokens that prompt lookup searches for; none when the request does not say.
+    /// Length of the longest run of tokens that prompt lookup searches for; `None` if the request
+    /// does not set it.
     pub max_ngram_size: Option<u32>,
-    /// Computed prompts are shared only with requests that have the same salt; empty for those that
-    /// have none.
+    /// Salt: computed prompts are shared only with requests that have the same one. Empty if there
+    /// is none.
     pub cache_salt: Arc<str>,
-    /// The adapter that changes the model for this request.
+    /// Name of the adapter that changes the model for this request.
     pub adapter: Option<Arc<str>>,
-    /// Who goes first when not all can: the higher.
+    /// Priority: higher ones go first when not all requests can run.
     pub priority: i32,
-    /// Who it is scheduled for, where tenants are told apart.
+    /// Tenant that it is scheduled for; `None` if tenants are not told apart.
     pub tenant: Option<Tenant>,
-    /// Its place in the engine's queue, if it took one before its prompt was made.
+    /// Place in the engine's queue, if it took one before its prompt was made.
     pub place: Option<Arc<QueuePlace>>,
     /// True if the prompt is repeated before the answer.
     pub echo: bool,
-    /// True if the ids of tokens are told, those of the prompt and of the text.
+    /// True if the answer has the ids of tokens, of the prompt and of the text.
     pub token_ids: bool,
-    /// Number of the likeliest tokens that are told of at each place of the prompt.
+    /// Number of the likeliest tokens to report at each place of the prompt.
     pub prompt_logprobs: Option<u8>,
-    /// Special tokens in the text.
+    /// Treatment of special tokens in the text.
     pub special_tokens: SpecialTokens,
-    /// Most tokens of reasoning, until the `OutputFormatCalculator` makes a limit of them; none
-    /// when the request does not say.
+    /// Maximum number of tokens of reasoning, from which the `OutputFormatCalculator` makes a
+    /// limit. `None` if the request does not set it.
     pub reasoning_budget: Option<u32>,
     /// The limit of reasoning, in the format of the model.
     pub reasoning_limit: Option<ReasoningLimit>,
-    /// True if the request demands a call of a tool and nothing holds the text to it yet.
+    /// True if the request demands a tool call and no constraint enforces it yet.
     pub demands_call: bool,
-    /// True if calls of tools can only be right, because `constraint` says how they look.
+    /// True if tool calls are always valid, because `constraint` enforces their format.
     pub constrains_calls: bool,
-    /// The pattern that the text has to match; none if it is free.
+    /// The pattern that the text has to match; `None` if it is free.
     pub constraint: Option<TextConstraint>,
 }
 
-/// A part of a prompt.
+/// The part of a prompt that is read.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Truncation {
     /// The field of the request that asks for it; errors name it.
@@ -94,13 +96,14 @@ pub struct Truncation {
     pub keeps_beginning: bool,
 }
 
-/// A pattern that a text has to match, and who says so.
+/// A pattern that a text has to match, and the field that asks for it.
 #[derive(Clone, Debug)]
 pub struct TextConstraint {
     /// The field of the request that asks for it; errors name it.
     pub field: Cow<'static, str>,
-    /// The pattern.
+    /// The pattern, as the request describes it.
     pub constraint: Constraint,
-    /// The same, compiled for the model: filled in by the `ConstraintCalculator`.
+    /// The pattern compiled for the model, from the `ConstraintCalculator`. `None` before that
+    /// node.
     pub compiled: Option<CompiledConstraint>,
 }

@@ -1,4 +1,4 @@
-//! A request as it comes, and the pieces of an answer as they leave.
+//! An HTTP request as it enters a graph, and the pieces of an answer as they leave it.
 
 use std::sync::Arc;
 
@@ -12,24 +12,24 @@ use super::{
 /// An HTTP request as it enters a graph, on the stream tagged `HTTP_REQUEST_PAYLOAD`.
 #[derive(Clone, Debug, Default)]
 pub struct HttpRequestPayload {
-    /// `POST`, mostly.
+    /// HTTP method, usually `POST`.
     pub method: String,
     /// Path and query, such as `/v3/chat/completions`.
     pub uri: String,
-    /// The dialect, and what is asked in it; `None` where no dialect has the path.
+    /// The dialect and the purpose of the path; `None` if no dialect has the path.
     pub target: Option<Target>,
-    /// Names in lower case, with values that are text.
+    /// Headers: names in lower case, and values that are text.
     pub headers: Vec<(String, String)>,
     /// The body as it came.
     pub body: Bytes,
-    /// The fields of the body, where it is a JSON object.
+    /// The fields of the body, if it is a JSON object.
     pub json: Option<Arc<JsonBody>>,
-    /// The adapter that the request names beside the graph, or in its place.
+    /// The adapter that the request names beside the graph, or instead of it.
     pub adapter: Option<Arc<str>>,
 }
 
 impl HttpRequestPayload {
-    /// The node that reads it, and what it asks; `None` if nothing is served at its path.
+    /// Returns the family and the purpose of the request; `None` if nothing is served at its path.
     pub(crate) fn served(&self) -> Option<(Family, Purpose)> {
         let Target { dialect, purpose } = self.target?;
         Some((dialect.family(), purpose?))
@@ -38,35 +38,35 @@ impl HttpRequestPayload {
 
 /// A piece of the answer as it leaves a graph, on the stream tagged `HTTP_RESPONSE_PAYLOAD`.
 ///
-/// The first packet that is no `Header` decides: a `Body` is the whole answer, an `Event` begins a
-/// stream of server-sent events.
+/// The first packet that is not a `Header` decides the form: a `Body` is the whole answer, an
+/// `Event` begins a stream of server-sent events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HttpResponse {
-    /// A header of the answer. Comes before everything else, or has no effect.
+    /// A header of the answer. It must come before everything else, or it has no effect.
     Header {
-        /// Its name, in lower case.
+        /// Name of the header, in lower case.
         name: &'static str,
-        /// Its value: visible ASCII.
+        /// Value of the header: visible ASCII.
         value: String,
     },
     /// The whole answer of a request that does not stream.
     Body {
-        /// Its media type, such as `application/json`.
+        /// Media type, such as `application/json`.
         content_type: &'static str,
-        /// Its bytes.
+        /// Content of the body.
         bytes: Bytes,
     },
     /// The data of one server-sent event: one line of JSON, without the framing.
     Event(String),
     /// A server-sent event of a dialect whose events have names.
     NamedEvent {
-        /// Its name.
+        /// Name of the event.
         name: &'static str,
-        /// Its data: one line of JSON, without the framing.
+        /// Data of the event: one line of JSON, without the framing.
         data: String,
     },
-    /// The stream ended well.
+    /// The successful end of a stream, which the framing marks.
     Done,
-    /// The stream ended well, in a dialect whose last event says so itself.
+    /// The successful end of a stream whose last event already marks it.
     End,
 }

@@ -1,62 +1,62 @@
-//! Log probabilities on their way to an answer, and prompts that are repeated before it.
+//! Log probabilities for an answer, and prompts that are repeated before it.
 
 use std::collections::VecDeque;
 
 use super::{Token, TokenLogprob};
 
-/// A prompt as tokens, of which an answer tells.
+/// A prompt as tokens, to be repeated in an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EchoedTokens {
-    /// The prompt.
+    /// Tokens of the whole prompt.
     pub tokens: Vec<Token>,
-    /// One for each token but the first; none unless the request asks for them.
+    /// Log probabilities, one for each token but the first; `None` unless the request asks for
+    /// them.
     pub logprobs: Option<Vec<TokenLogprob>>,
 }
 
-/// A prompt as text, of which an answer tells. It is no part of what stop strings and parsers look
-/// at.
+/// A prompt as text, to be repeated in an answer. Stop strings and parsers do not see it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EchoedText {
-    /// The prompt.
+    /// Text of the whole prompt.
     pub text: String,
-    /// The same as tokens.
+    /// Tokens of the whole prompt.
     pub tokens: Vec<Token>,
-    /// Its tokens; empty unless the request asks for them.
+    /// Log probabilities of its tokens; empty unless the request asks for them.
     pub logprobs: Vec<TextLogprob>,
 }
 
 /// A token of a text, with its log probability.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TextLogprob {
-    /// The token.
+    /// Id of the token.
     pub token: Token,
     /// True if it is a special token, whose spelling may not be part of the text.
     pub special: bool,
-    /// The place where the token begins in the text, in characters. A token that goes on with a
+    /// Place in the text, in characters, at which the token begins. A token that continues a
     /// character begins where that does.
     pub offset: usize,
-    /// The text that it is written as, special tokens too. Need not be whole characters.
+    /// Text of the token, for special tokens too. It need not be whole characters.
     pub bytes: Vec<u8>,
-    /// The natural logarithm of its probability; none for the first token of a prompt.
+    /// Natural logarithm of its probability; `None` for the first token of a prompt.
     pub logprob: Option<f32>,
-    /// Number of tokens that are at least as likely, itself included; only for tokens of a prompt.
+    /// Number of tokens that are at least as likely, including itself. Only for tokens of a prompt.
     pub rank: Option<u32>,
-    /// The likeliest tokens at its place, likeliest first.
+    /// The likeliest tokens at its place, in descending order.
     pub top: Vec<LikelyToken>,
-    /// True if it ended the text, and so is no part of it.
+    /// True if it ended the text. It is then not part of it.
     pub ends: bool,
 }
 
 /// A token that was likely at a place, with its log probability.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LikelyToken {
-    /// The token.
+    /// Id of the token.
     pub token: Token,
     /// True if it is a special token.
     pub special: bool,
-    /// The text that it is written as.
+    /// Text of the token. It need not be whole characters.
     pub bytes: Vec<u8>,
-    /// The natural logarithm of its probability.
+    /// Natural logarithm of its probability.
     pub logprob: f32,
 }
 
@@ -64,12 +64,12 @@ pub struct LikelyToken {
 #[derive(Clone, Debug, Default)]
 pub struct HeldLogprobs {
     held: VecDeque<TextLogprob>,
-    /// Characters that have left the node.
+    /// Number of characters that have left the node.
     released: usize,
 }
 
 impl HeldLogprobs {
-    /// Takes in what came with a chunk.
+    /// Holds the log probabilities of a chunk.
     pub fn hold(&mut self, logprobs: Vec<TextLogprob>) {
         self.held.extend(logprobs);
     }
@@ -83,7 +83,7 @@ impl HeldLogprobs {
         self.held.drain(..count).collect()
     }
 
-    /// All that are left, at the end of a text that was not cut.
+    /// Releases all that are left, at the end of a text that was not cut.
     pub fn finish(&mut self) -> Vec<TextLogprob> {
         self.held.drain(..).collect()
     }

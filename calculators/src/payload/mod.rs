@@ -4,7 +4,7 @@
 //! HttpRequestPayload ─► TextRequest + GenerationParams ─► Prompts ─► TokenPrompts ─► TokenChunk… ─► TextChunk… ─► HttpResponse…
 //! ```
 //!
-//! None of these is a wire format: the request node reads one, the response node writes one, and
+//! None of these is a wire format. The request node reads one, the response node writes one, and
 //! the nodes in between serve every dialect.
 
 mod account;
@@ -45,12 +45,12 @@ pub use question::{EffectiveValues, PromptQuestion, PromptReport, QuestionKind};
 pub(crate) use tally::OpenWait;
 pub use tally::{Tallied, Tally};
 
-/// A request that was checked: everything the answer needs apart from how tokens are generated.
+/// A checked request: everything the answer needs, apart from the parameters of generation.
 #[derive(Clone, Debug)]
 pub struct TextRequest {
-    /// The answer's id, such as `chatcmpl-1f3a…`.
+    /// Id of the answer, such as `chatcmpl-1f3a…`.
     pub id: Arc<str>,
-    /// Seconds since 1970, when the request was read.
+    /// Time when the request was read, in seconds since 1970.
     pub created: u64,
     /// The model as the request names it.
     pub model: Arc<str>,
@@ -58,7 +58,7 @@ pub struct TextRequest {
     pub dialect: &'static dyn TextDialect,
     /// The conversation or the prompts.
     pub input: RequestInput,
-    /// Generations of each prompt.
+    /// Number of choices for each prompt.
     pub n: u32,
     /// True if the answer streams.
     pub stream: bool,
@@ -66,34 +66,33 @@ pub struct TextRequest {
     pub include_usage: bool,
     /// True if every chunk of a stream has the token counts so far.
     pub continuous_usage: bool,
-    /// True if the answer tells the log probabilities of its tokens.
+    /// True if the answer has the log probabilities of its tokens.
     pub logprobs: bool,
-    /// The tokens of which the answer tells beside these.
+    /// Other details about tokens that the answer has.
     pub told: ToldTokens,
-    /// Names of fields that the request has and nobody knows.
+    /// Names of unknown fields of the request.
     pub ignored: Arc<[String]>,
     /// Fields of the request that its answer repeats or follows, in dialects whose answers do.
     pub echo: Arc<Map<String, Value>>,
-    /// True if its answer tells a call as `function_call`, the form that tools had before there
-    /// were tools.
+    /// True if its answer writes a tool call as `function_call`, the older form of OpenAI's API.
     pub function_call: bool,
 }
 
-/// Parts of an answer that tell of tokens.
+/// Details about tokens that an answer has.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToldTokens {
     /// True if the text of the prompt comes before the answer.
     pub prompt: bool,
-    /// True if the ids of tokens are told.
+    /// True if the answer has the ids of tokens.
     pub ids: bool,
     /// True if log probabilities name tokens by their ids.
     pub by_id: bool,
-    /// Number of the likeliest tokens that are told of at each place of the prompt.
+    /// Number of the likeliest tokens to report at each place of the prompt.
     pub prompt_logprobs: Option<u8>,
 }
 
 impl TextRequest {
-    /// The number of choices of the answer: `n` for each prompt.
+    /// Returns the number of choices of the answer: `n` for each prompt.
     pub fn choices(&self) -> usize {
         let prompts = match &self.input {
             RequestInput::Chat(_) => 1,
@@ -108,74 +107,76 @@ impl TextRequest {
 pub enum RequestInput {
     /// A conversation, for a chat template.
     Chat(ChatInput),
-    /// Prompts as they are. Shared, because they can be large.
+    /// Prompts, used as they are. They are shared, because they can be large.
     Prompts(Arc<[Prompt]>),
 }
 
 /// The variables of a chat template.
 #[derive(Clone, Debug, Default)]
 pub struct ChatInput {
-    /// The messages, each an object with at least `role` and `content`; the content's text parts
-    /// are joined, and the arguments of past tool calls are objects, or texts that are none.
+    /// The messages, each an object with at least `role` and `content`. The text parts of the
+    /// content are joined. The arguments of past tool calls are objects, or texts if they are not
+    /// valid objects.
     pub messages: Arc<Vec<Value>>,
     /// The tools as the request lists them, unless it forbids their use.
     pub tools: Option<Arc<Vec<Value>>>,
     /// The tools that the model has to call.
     pub tool_choice: ToolChoice,
-    /// True if an answer may have one call at most.
+    /// True if an answer may have at most one tool call.
     pub one_tool_call: bool,
-    /// The tools in the words of the request, by the names that the model knows, where the dialect
-    /// has others.
+    /// The tools as the request names them, by the names that the model sees. Only for dialects in
+    /// which they differ.
     pub tool_origins: Arc<BTreeMap<String, ToolOrigin>>,
-    /// `chat_template_kwargs`: more variables.
+    /// More variables of the template, from `chat_template_kwargs`.
     pub template_kwargs: Arc<Map<String, Value>>,
-    /// The template that the request brings, in the place of the model's.
+    /// Template from the request, used instead of the model's.
     pub template: Option<Arc<str>>,
-    /// True if the answer goes on with the last message, instead of beginning one.
+    /// True if the answer continues the last message instead of beginning a new one.
     pub continues: bool,
-    /// Whose replies its messages may repeat; none if they are text and nothing else.
+    /// The partner whose replies its messages may repeat; `None` if messages are only text.
     pub partner: Option<Partner>,
-    /// The images and sounds in it, in order. In the content of messages, [`media_marker`] stands
-    /// for each.
+    /// Images and sounds of the conversation, in order. [`media_marker`] stands for each in the
+    /// content of messages.
     pub media: Arc<[MediaSource]>,
 }
 
-/// A tool in the words of a request.
+/// A tool as a request names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolOrigin {
-    /// The namespace that it is in.
+    /// Namespace of the tool; `None` if it has none.
     pub namespace: Option<String>,
-    /// Its name there.
+    /// Name of the tool within its namespace.
     pub name: String,
-    /// True if it takes a text, which is the one argument of the model's calls.
+    /// True if it takes a text. The model's calls have this text as their only argument.
     pub takes_text: bool,
 }
 
-/// The kinds of media that a request has beside text.
+/// The kinds of media that a request has in addition to text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediaKind {
-    /// An image.
+    /// A picture, to be encoded by the model's projector.
     Image,
-    /// A sound.
+    /// A sound, to be encoded by the model's projector.
     Sound,
 }
 
-/// An image or a sound as a request has it.
+/// An image or a sound of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaSource {
-    /// Its place in the request, for errors: `messages[0].content[1]`.
+    /// Path in the request, for errors: `messages[0].content[1]`.
     pub field: Arc<str>,
-    /// Its kind.
+    /// Image or sound.
     pub kind: MediaKind,
-    /// True if it is in the result of a call: a model that does not take it is told of it instead.
+    /// True if it is in the result of a tool call. A model that does not take this kind gets a note
+    /// instead.
     pub in_result: bool,
-    /// The data that the request has: of an image a URL, such as `data:image/png;base64,...`, of a
-    /// sound its file as Base64.
+    /// The data from the request. For an image it is a URL, such as `data:image/png;base64,...`;
+    /// for a sound it is the file as Base64.
     pub data: Arc<str>,
 }
 
-/// The marker of an image or a sound in the text of a conversation. No client can know it, so no
-/// text has it by chance or by intent.
+/// Returns the marker of an image or a sound in the text of a conversation. No client can know it,
+/// so no text contains it by chance or on purpose.
 pub fn media_marker() -> &'static str {
     static MARKER: LazyLock<String> = LazyLock::new(|| {
         let number = RandomState::new().build_hasher().finish();
@@ -184,84 +185,84 @@ pub fn media_marker() -> &'static str {
     &MARKER
 }
 
-/// Who answers in a conversation, and for whom: replies are only found again by those that have
-/// both in common.
+/// The partner in a conversation: the model's adapter and the clients that share its prompts. Only
+/// conversations with the same partner find replies again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Partner {
-    /// [`GenerationParams::cache_salt`].
+    /// Salt of the request, as [`GenerationParams::cache_salt`].
     pub salt: Arc<str>,
-    /// [`GenerationParams::adapter`].
+    /// Adapter of the request, as [`GenerationParams::adapter`].
     pub adapter: Option<Arc<str>>,
 }
 
-/// A choice of the tools that a model has to call.
+/// The tools that a model has to call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// Any or none.
+    /// Any tools, or none.
     #[default]
     Auto,
-    /// At least one.
+    /// At least one tool.
     Required,
-    /// This one.
+    /// The tool of this name.
     Named(Arc<str>),
 }
 
 /// One prompt, before it is tokenized.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prompt {
-    /// Text as a user wrote it. The spelling of special tokens in it is text; the model's begin
-    /// token is added.
+    /// Text as a user wrote it. The spelling of special tokens in it is plain text. The model's
+    /// begin token is added.
     Text(String),
-    /// Text as a chat template made it: special tokens are spelled out, and nothing is added.
+    /// Text from a chat template. The spelling of special tokens means these tokens, and no token
+    /// is added.
     Templated(TemplatedPrompt),
-    /// A text with a gap that is to be filled, as a user wrote it.
+    /// A text with a gap to fill, as a user wrote it.
     Gap {
         /// The text before the gap.
         before: String,
-        /// The text after it.
+        /// Text after the gap.
         after: String,
         /// The field of the request that has this text.
         field: &'static str,
-        /// Texts that the model sees beside.
+        /// Texts that the model sees as context, such as other files.
         context: Vec<NamedText>,
     },
-    /// Text to be read as its sender says.
+    /// Text with explicit treatment of special tokens.
     Spelled {
-        /// The text.
+        /// Text of the prompt.
         text: String,
         /// True if the tokens that the model wants around a text are added.
         add_special: bool,
         /// True if the spelling of special tokens means these tokens.
         parse_special: bool,
     },
-    /// Tokens.
+    /// Tokens, used as they are.
     Tokens(Vec<Token>),
 }
 
 /// The prompt that a chat template made of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TemplatedPrompt {
-    /// The text.
+    /// Text, with the spelling of special tokens.
     pub text: String,
-    /// Whose replies it may repeat; none if its tokens are those of the text and nothing else.
+    /// The partner whose replies it may repeat; `None` if its tokens come only from the text.
     pub partner: Option<Partner>,
-    /// True if it ends where the template has a reply begin, so that the reply to it is known
-    /// again.
+    /// True if it ends where a reply begins in this template, so that its reply can be found again.
     pub awaits_reply: bool,
-    /// The images and sounds for which [`media_marker`] stands in the text, in the conversation's
+    /// Images and sounds for which [`media_marker`] stands in the text, in the conversation's
     /// order.
     pub media: Arc<[MediaSource]>,
-    /// The byte where the content of its last message of a user begins, if that is found: what
-    /// comes before it may come again, with another question.
+    /// Byte at which the content of the last user message begins, if it was found. The part before
+    /// it is likely to come again with another question.
     pub last_turn: Option<usize>,
 }
 
-/// A prompt that awaits a reply.
+/// A prompt whose reply is to be remembered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     pub(crate) text: String,
     pub(crate) partner: Partner,
-    /// The places of special tokens in the text.
+    /// Byte and token of each special token in the text.
     pub(crate) specials: Vec<(usize, Token)>,
 }
 
@@ -273,23 +274,23 @@ pub struct Prompts(pub Arc<[Prompt]>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenPrompts(pub Vec<TokenPrompt>);
 
-/// A prompt as tokens.
+/// A prompt as tokens, with its images and sounds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenPrompt {
     /// The tokens, and the placeholders of images and sounds: numbers below 0.
     pub tokens: Vec<Token>,
     /// The tiles of images and sounds for which placeholders stand, in order.
     pub tiles: Arc<[PlacedTile]>,
-    /// The text that they were made of, if the reply to them is to be known again.
+    /// The text that the tokens were made of, if the reply to them is to be found again.
     pub asked: Option<Arc<Asked>>,
-    /// Tokens before the last turn, if it is known.
+    /// Number of tokens before the last turn, if it is known.
     pub last_turn: Option<u32>,
-    /// True if it is a part of what its text is.
+    /// True if the tokens are only a part of the text's.
     pub is_cut: bool,
 }
 
 impl From<Vec<Token>> for TokenPrompt {
-    /// Tokens whose origin is unknown, so that nothing is remembered of what follows them.
+    /// Creates a prompt whose text is unknown, so that its reply is not remembered.
     fn from(tokens: Vec<Token>) -> Self {
         Self {
             tokens,

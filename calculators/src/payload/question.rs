@@ -1,4 +1,4 @@
-//! Questions about prompts, which a request can ask instead of an answer.
+//! Questions about prompts, which a request can ask instead of generating.
 
 use std::sync::Arc;
 
@@ -7,54 +7,54 @@ use serde_json::{Map, Value};
 
 use super::{GenerationParams, Truncation};
 
-/// A question about the prompts of a request. The request travels as any other, up to its tokens;
-/// it has no [`GenerationParams`] on its stream, so nothing is generated.
+/// A question about the prompts of a request. It travels as other requests do, up to its tokens.
+/// Nothing is generated, because it has no [`GenerationParams`] on its stream.
 #[derive(Clone, Debug)]
 pub struct PromptQuestion {
     /// The model as the request names it; empty if it names none.
     pub model: Arc<str>,
-    /// The kind of question.
+    /// Kind of the question, with the form of its answer.
     pub kind: QuestionKind,
-    /// The part of a prompt that is read; none if all of it is.
+    /// The part of a prompt that is read; `None` if all of it is.
     pub truncation: Option<Truncation>,
 }
 
 /// A kind of question about prompts.
 #[derive(Clone, Debug)]
 pub enum QuestionKind {
-    /// Their tokens.
+    /// The tokens of texts.
     Tokenize {
         /// The form of the answer.
         form: Arc<Tokenize>,
         /// True if there is a list of tokens for each of several texts.
         nested: bool,
     },
-    /// Their tokens and the number of these.
+    /// The tokens of texts and their number.
     Encode {
         /// True if there is a list of tokens for each of several texts.
         nested: bool,
     },
-    /// The text of tokens.
+    /// The text of given tokens.
     Detokenize,
     /// Text and tokens, as the model would see them.
     Render,
-    /// The number of tokens.
+    /// The number of tokens of the prompts.
     CountTokens {
-        /// The kind of object that the answer says it is, if it says so.
+        /// Value of the answer's `object` field, if it has one.
         object: Option<&'static str>,
     },
-    /// The effect that the request would have.
+    /// The values that the request would run with, and its cost.
     Explain(Arc<EffectiveValues>),
 }
 
-/// The values a request would run with.
+/// The values that a request would run with.
 #[derive(Clone, Debug, Default)]
 pub struct EffectiveValues {
-    /// The parameters of generation.
+    /// Effective parameters of generation.
     pub params: GenerationParams,
-    /// Each value and its source, by the request's field for it, as the answer has them.
+    /// Each value and its source, under the name of its request field.
     pub values: Map<String, Value>,
-    /// Fields of the request that mean nothing here.
+    /// Fields of the request that are ignored.
     pub ignored: Vec<String>,
 }
 

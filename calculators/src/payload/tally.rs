@@ -1,4 +1,4 @@
-//! Token counts and times of a request, recorded by its nodes for the host of the session: for a
+//! Token counts and times of a request. Its nodes record them for the host of the session: for a
 //! server's log, traces, the limits of keys, the `usage` of answers, and the times that it reports
 //! to clients.
 
@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 
 use super::Finish;
 
-/// Tokens of a request, and when they came, of each node. Who runs a session puts one into its
+/// Token counts and times of a request, for each node. The owner of a session puts one into its
 /// [`Account`](super::Account) and reads it at the end.
 #[derive(Debug, Default)]
 pub struct Tally(Mutex<IndexMap<Arc<str>, Tallied>>);
@@ -20,45 +20,46 @@ pub struct Tally(Mutex<IndexMap<Arc<str>, Tallied>>);
 pub struct Tallied {
     /// Tokens of the prompts, each counted once.
     pub prompt: u32,
-    /// Of these, those that were not computed.
+    /// Number of these that were not computed, because they were cached.
     pub cached: u32,
-    /// Of these, those of sounds.
+    /// Number of these that stand for sounds.
     pub sounds: u32,
-    /// Tokens that were generated.
+    /// Tokens that were generated, for all choices.
     pub generated: u32,
-    /// Drafted tokens, where tokens were drafted.
+    /// Drafted tokens; `None` if there were none.
     pub drafts: Option<DraftCounts>,
     /// When the first prompt was given to an LLM engine.
     pub submitted: Option<Instant>,
     /// When the first token came.
     pub first: Option<Instant>,
-    /// Time that generations were without a slot: the first one of each prompt before its
-    /// admission, and those that were preempted, as far as no other one went on meanwhile.
+    /// Time that generations waited for a slot: the first one of each prompt until its admission,
+    /// and preempted ones, as long as no other one ran meanwhile.
     pub queued: Option<Duration>,
-    /// From the submissions to the first tokens, without these waits.
+    /// Time from the submissions to the first tokens, without these waits.
     pub prefill: Option<Duration>,
-    /// From the first tokens to the last ones so far, without these waits.
+    /// Time from the first tokens to the last ones so far, without these waits.
     pub decoding: Duration,
-    /// The bound that `max_tokens` of the request was lowered to.
+    /// Limit to which `max_tokens` of the request was lowered.
     pub lowered: Option<u32>,
-    /// The reasons why generations ended, in that order.
+    /// Reasons why generations ended, in the order in which they ended.
     pub finishes: Vec<Finish>,
-    /// Part of the wait that `queued` lacks until an output tells it.
+    /// A wait that is not in `queued` yet, because no output has reported it.
     pub(crate) wait: Option<OpenWait>,
 }
 
-/// Wait for a slot that no output has told of yet: it may go on, and its generation may end in it.
+/// A wait for a slot that no output has reported yet. It may go on, and its generation may end in
+/// it.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenWait {
     pub(crate) slot: Arc<SlotWait>,
-    /// Part that outputs have told.
+    /// Part of the wait that outputs have reported.
     pub(crate) counted: Duration,
-    /// When the last token came, or else the submission.
+    /// Time of the last token, or else of the submission.
     pub(crate) since: Instant,
 }
 
 impl Tallied {
-    /// The token counts of an answer.
+    /// Returns the token counts of an answer.
     pub fn usage(&self) -> Usage {
         Usage {
             prompt_tokens: self.prompt,
@@ -70,7 +71,7 @@ impl Tallied {
         }
     }
 
-    /// Returns the counts, with the wait that no output has told of.
+    /// Returns the counts, including the wait that no output has reported.
     fn read(&self) -> Self {
         let mut read = self.clone();
         if let Some(wait) = read.wait.take() {
@@ -99,13 +100,13 @@ impl Tallied {
         self.finishes.extend_from_slice(&other.finishes);
     }
 
-    /// Prompts of so many tokens are given to an LLM engine now.
+    /// Counts prompts with this many tokens in all, and notes the time of the first submission.
     pub(crate) fn submit(&mut self, tokens: u32) {
         self.prompt += tokens;
         self.submitted.get_or_insert_with(Instant::now);
     }
 
-    /// Adds drafted tokens.
+    /// Adds drafted tokens to the counts, if there were any.
     pub(crate) fn draft(&mut self, drafts: Option<DraftCounts>) {
         if let Some(drafts) = drafts {
             let sum = self.drafts.get_or_insert_default();
@@ -117,7 +118,7 @@ impl Tallied {
 
 impl Tally {
     fn lock(&self) -> MutexGuard<'_, IndexMap<Arc<str>, Tallied>> {
-        // Each change is an addition that is complete or has not begun.
+        // Each change is one addition, which either happened completely or not at all.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -126,13 +127,13 @@ impl Tally {
         change(self.lock().entry(Arc::clone(node)).or_default());
     }
 
-    /// The counts of a node so far.
+    /// Returns the counts of a node so far.
     pub fn of_node(&self, node: &str) -> Tallied {
         let nodes = self.lock();
         nodes.get(node).map(Tallied::read).unwrap_or_default()
     }
 
-    /// The counts of all nodes so far.
+    /// Returns the counts of all nodes together so far.
     pub fn read(&self) -> Tallied {
         let mut all = Tallied::default();
         for counts in self.lock().values() {

@@ -1,4 +1,4 @@
-//! Requests and responses of HTTP.
+//! JSON form of HTTP requests and responses.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::read;
 use crate::payload::{HttpRequestPayload, HttpResponse, JsonBody};
 
-/// Bytes as the JSON that they are, else as text.
+/// Converts bytes to the JSON that they contain, or else to text.
 fn bytes_to_json(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes)
         .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(bytes).into_owned()))
@@ -25,7 +25,7 @@ pub(super) fn request_to_json(request: &HttpRequestPayload) -> Value {
     json!({ "method": request.method, "uri": request.uri, "headers": headers, "body": body })
 }
 
-/// A request: `uri` alone is needed; a `body` that is no string is sent as JSON.
+/// A request. Only `uri` is required. A `body` that is not a string is sent as JSON.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
@@ -95,7 +95,7 @@ pub(super) fn response_from_json(value: &Value) -> Result<HttpResponse, String> 
             bytes: fields["body"].to_string().into(),
         }),
         other => Err(format!(
-            "{other} is no response: expected an object with `body` or `event`, or \"done\""
+            "{other} is not a response: expected an object with `body` or `event`, or \"done\""
         )),
     }
 }

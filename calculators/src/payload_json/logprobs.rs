@@ -1,11 +1,11 @@
-//! Log probabilities of tokens, and prompts that are repeated with them.
+//! JSON form of the log probabilities of tokens, and of prompts that are repeated with them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::payload::{EchoedTokens, Token, TokenLogprob};
 
-/// A token's. What is impossible is null, as JSON has no infinity.
+/// A token with its log probability. Negative infinity is null, as JSON has none.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LogprobForm {
@@ -17,7 +17,7 @@ pub(super) struct LogprobForm {
     top: Vec<(Token, Option<f64>)>,
 }
 
-/// A prompt that is repeated.
+/// A repeated prompt.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EchoForm {
@@ -26,8 +26,8 @@ pub(super) struct EchoForm {
     logprobs: Option<Vec<LogprobForm>>,
 }
 
-/// With the fewest digits that no other 32-bit number has: `serde_json` may read the last digits of
-/// longer ones otherwise than they were written.
+/// Converts a log probability to the shortest decimal that means the same 32-bit number.
+/// `serde_json` may read the last digits of a longer one differently.
 fn possible(logprob: f32) -> Option<f64> {
     let digits = logprob.is_finite().then(|| logprob.to_string());
     digits.and_then(|digits| digits.parse().ok())

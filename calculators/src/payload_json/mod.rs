@@ -1,5 +1,5 @@
-//! What the streams of a chat graph carry, as JSON: for tools that run a graph from a file and show
-//! what comes out.
+//! JSON form of the packets of a chat graph, for tools that run a graph from a file and show its
+//! output.
 
 use std::time::Duration;
 
@@ -118,7 +118,7 @@ fn prompts_from_json(value: &Value) -> Result<Prompts, String> {
     Ok(Prompts(prompts.into_iter().map(prompt).collect()))
 }
 
-/// Text of one choice; what is left out is zero, empty or absent.
+/// Text of one choice. Fields that are left out are zero, empty or absent.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct TextForm {
@@ -131,7 +131,7 @@ struct TextForm {
     usage: UsageForm,
 }
 
-/// Tokens of one choice; what is left out is zero, empty or absent.
+/// Tokens of one choice. Fields that are left out are zero, empty or absent.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct TokensForm {
@@ -163,7 +163,7 @@ impl From<FinishForm> for Finish {
     }
 }
 
-/// A piece of a tool call; `id` and `name` stand in the first one.
+/// A piece of a tool call. Only the first one has `id` and `name`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ToolCallForm {
@@ -227,7 +227,7 @@ impl From<UsageForm> for Usage {
             cached_tokens: form.cached_tokens,
             sound_tokens: form.sound_tokens,
             generated_tokens: form.generated_tokens,
-            // A packet in a file has no time.
+            // Packets in a file have no times.
             queued: Duration::ZERO,
             drafts: form
                 .drafts
@@ -251,14 +251,14 @@ fn usage_to_json(usage: Usage) -> Value {
     json
 }
 
-/// Says which prompts a chunk belongs to, unless they came at 0.
+/// Adds the prompts that a chunk belongs to, unless they came at timestamp 0.
 fn add_prompt(json: &mut Value, prompt: Timestamp) {
     if prompt != Timestamp::ZERO {
         json["prompt"] = prompt.value().into();
     }
 }
 
-/// The repeated prompt and log probabilities are shown where there are any.
+/// Converts a chunk of tokens. A repeated prompt and log probabilities are added if there are any.
 fn token_chunk_to_json(chunk: &TokenChunk) -> Value {
     let mut json = json!({
         "index": chunk.index,
@@ -295,7 +295,7 @@ fn token_chunk_from_json(value: &Value) -> Result<TokenChunk, String> {
     })
 }
 
-/// Reasoning and tool calls are shown where there are any.
+/// Converts a chunk of text. Reasoning and tool calls are added if there are any.
 fn text_chunk_to_json(chunk: &TextChunk) -> Value {
     let mut json = json!({
         "index": chunk.index,

@@ -1,46 +1,46 @@
-//! What the elements of a tensor are, by the names of KServe's protocol.
+//! Types of tensor elements, by the names of KServe's protocol.
 
 use std::{fmt, str::FromStr};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the elements of a tensor are.
+/// The type of a tensor's elements.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Datatype {
-    /// A byte, 0 for false.
+    /// Boolean: a byte, 0 for false.
     Bool,
-    /// Unsigned, 8 bits.
+    /// Unsigned integer of 8 bits.
     Uint8,
-    /// Unsigned, 16 bits.
+    /// Unsigned integer of 16 bits.
     Uint16,
-    /// Unsigned, 32 bits.
+    /// Unsigned integer of 32 bits.
     Uint32,
-    /// Unsigned, 64 bits.
+    /// Unsigned integer of 64 bits.
     Uint64,
-    /// Signed, 8 bits.
+    /// Signed integer of 8 bits.
     Int8,
-    /// Signed, 16 bits.
+    /// Signed integer of 16 bits.
     Int16,
-    /// Signed, 32 bits.
+    /// Signed integer of 32 bits.
     Int32,
-    /// Signed, 64 bits.
+    /// Signed integer of 64 bits.
     Int64,
-    /// IEEE 754, 16 bits.
+    /// IEEE 754 number of 16 bits.
     Fp16,
-    /// The upper half of 32 bits of IEEE 754.
+    /// Upper half of an IEEE 754 number of 32 bits.
     Bf16,
-    /// IEEE 754, 32 bits.
+    /// IEEE 754 number of 32 bits.
     Fp32,
-    /// IEEE 754, 64 bits.
+    /// IEEE 754 number of 64 bits.
     Fp64,
     /// Bytes or text of any length.
     Bytes,
 }
 
 impl Datatype {
-    /// All of them.
+    /// All datatypes, in the order of the protocol.
     pub const ALL: [Self; 14] = [
         Self::Bool,
         Self::Uint8,
@@ -58,7 +58,7 @@ impl Datatype {
         Self::Bytes,
     ];
 
-    /// Its name on the wire.
+    /// Returns the name on the wire.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bool => "BOOL",
@@ -78,7 +78,7 @@ impl Datatype {
         }
     }
 
-    /// The bytes of an element; none where each has its own length.
+    /// Returns the size of an element in bytes; `None` for BYTES, whose elements differ in length.
     pub const fn size(self) -> Option<usize> {
         match self {
             Self::Bool | Self::Uint8 | Self::Int8 => Some(1),
@@ -103,7 +103,7 @@ impl FromStr for Datatype {
         let mut all = Self::ALL.into_iter();
         all.find(|datatype| datatype.name() == name).ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.iter().map(|datatype| datatype.name()).collect();
-            format!("the datatype is none of {}", names.join(", "))
+            format!("the datatype must be one of {}", names.join(", "))
         })
     }
 }

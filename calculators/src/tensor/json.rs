@@ -1,5 +1,5 @@
-//! The elements of a tensor as JSON: one array with all of them, or arrays of arrays as the shape
-//! says. FP16 and BF16 have no such form, nor have numbers that are not finite.
+//! JSON form of a tensor's elements: one array with all of them, or nested arrays that follow the
+//! shape. FP16, BF16 and numbers that are not finite have no such form.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::{Datatype, Tensor, elements, shape_of, shown, strings};
 
-/// The data of a tensor from the JSON of its elements. The error says what is wrong with them.
+/// Reads the data of a tensor from the JSON of its elements. The error describes the fault.
 pub fn data_from_json(
     datatype: Datatype,
     shape: &[usize],
@@ -23,7 +23,7 @@ pub fn data_from_json(
         return Err(no_json(datatype));
     }
     let count = elements(shape).map_err(|error| error.to_string())?;
-    // At least two characters stand for an element, whatever the shape promises.
+    // An element takes at least two characters, whatever the shape promises.
     let room = count.min(json.get().len() / 2 + 1);
     let mut reading = Reading {
         datatype,
@@ -51,7 +51,7 @@ pub fn data_from_json(
     Ok(reading.data.into())
 }
 
-/// What an error says, without a place that only counts from the array on.
+/// Returns an error's message without its position, which counts only from the start of the array.
 fn without_place(error: &serde_json::Error) -> String {
     let said = error.to_string();
     match said.rsplit_once(" at line ") {
@@ -64,22 +64,22 @@ fn no_json(datatype: Datatype) -> String {
     format!("{datatype} has no form in JSON: send and ask for binary data")
 }
 
-/// The elements that were read.
+/// The elements read so far.
 struct Reading<'a> {
     datatype: Datatype,
     shape: &'a [usize],
-    /// How many there have to be.
+    /// Number of elements of the shape.
     count: usize,
     found: usize,
-    /// How many arrays are around an element.
+    /// Number of arrays around each element; `None` before the first one.
     depth: Option<usize>,
     data: Vec<u8>,
 }
 
-/// An array of the JSON, or an element.
+/// An array of the JSON, or an element, at a nesting level.
 struct Level<'r, 'a> {
     reading: &'r mut Reading<'a>,
-    /// How many arrays are around it.
+    /// Number of arrays around it.
     depth: usize,
 }
 
@@ -90,7 +90,7 @@ impl Level<'_, '_> {
         let before = *reading.depth.get_or_insert(self.depth);
         if before != self.depth || (before != 1 && before != rank) {
             return Err(E::custom(format!(
-                "elements are neither all in one array nor in arrays as shape {} says",
+                "elements are neither all in one array nor nested as shape {} says",
                 shown(reading.shape)
             )));
         }
@@ -134,7 +134,7 @@ impl Level<'_, '_> {
             Datatype::Int64 => as_type!(i64),
             Datatype::Fp32 => self.element(&(value as f32).to_le_bytes()),
             Datatype::Fp64 => self.element(&(value as f64).to_le_bytes()),
-            // Clients without booleans send these.
+            // Clients without booleans send 0 and 1.
             Datatype::Bool if value == 0 || value == 1 => self.element(&[value as u8]),
             Datatype::Bool | Datatype::Bytes | Datatype::Fp16 | Datatype::Bf16 => {
                 Err(self.wrong(format_args!("{value}")))
@@ -199,7 +199,7 @@ impl<'de> Visitor<'de> for Level<'_, '_> {
         let rank = self.reading.shape.len().max(1);
         if self.depth >= rank {
             return Err(de::Error::custom(format!(
-                "there are more arrays in each other than shape {} has dimensions",
+                "the arrays are nested deeper than the dimensions of shape {}",
                 shown(self.reading.shape)
             )));
         }
@@ -218,7 +218,7 @@ impl<'de> Visitor<'de> for Level<'_, '_> {
         let nested = rank > 1 && self.reading.depth == Some(rank);
         if nested && length != shape[self.depth] {
             return Err(de::Error::custom(format!(
-                "an array of {length} is at a place where shape {} has {}",
+                "an array has {length} elements where shape {} has {}",
                 shown(shape),
                 shape[self.depth]
             )));
@@ -227,7 +227,7 @@ impl<'de> Visitor<'de> for Level<'_, '_> {
     }
 }
 
-/// The elements of a tensor as one array. The error says why they have no such form.
+/// Writes the elements of a tensor as one array. The error says why they have no JSON form.
 pub fn data_to_json(tensor: &Tensor) -> Result<Box<RawValue>, String> {
     use std::fmt::Write as _;
 
@@ -244,7 +244,7 @@ pub fn data_to_json(tensor: &Tensor) -> Result<Box<RawValue>, String> {
         ($type:ty) => {
             for bytes in data.as_chunks().0 {
                 comma(&mut text);
-                // Strings take all that is written to them.
+                // Writing to a string cannot fail.
                 let _ = write!(text, "{}", <$type>::from_le_bytes(*bytes));
             }
         };
@@ -257,7 +257,7 @@ pub fn data_to_json(tensor: &Tensor) -> Result<Box<RawValue>, String> {
                     return Err(format!("{value} has no form in JSON: ask for binary data"));
                 }
                 comma(&mut text);
-                // `{:?}` keeps the point that says it is no integer.
+                // `{:?}` keeps the decimal point of a whole number.
                 let _ = write!(text, "{value:?}");
             }
         };
@@ -307,7 +307,7 @@ fn to_json(tensor: &Tensor) -> Value {
     })
 }
 
-/// A tensor in the files of tools.
+/// A tensor as JSON in files of tools.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -347,9 +347,9 @@ mod tests {
         for (json, why) in [
             ("[1, 2, 3]", "has 4 elements, but there are 3"),
             ("[1, 2, 3, 4, 5]", "but there are more"),
-            ("[[1, 2, 3], [4]]", "an array of 3 is at a place where"),
+            ("[[1, 2, 3], [4]]", "an array has 3 elements where"),
             ("[[1, 2], 3, 4]", "neither all in one array"),
-            ("[[[1, 2]], [3, 4]]", "more arrays in each other"),
+            ("[[[1, 2]], [3, 4]]", "nested deeper"),
             (
                 "[[1, 2], [3, 40000]]",
                 "element 3 is 40000, which is no INT16",

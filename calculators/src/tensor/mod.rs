@@ -1,7 +1,7 @@
 //! Tensors: numbers or strings in a shape, as clients of KServe's protocol send them.
 //!
-//! A tensor is what came over the wire, checked once: its bytes are shared, not copied, by all
-//! packets that carry it. Elements are little-endian and in row-major order.
+//! A tensor is checked once, when it arrives. All packets that carry it share its bytes without a
+//! copy. Elements are little-endian and in row-major order.
 
 pub mod batch;
 mod datatype;
@@ -28,44 +28,44 @@ pub struct Tensor {
     data: Bytes,
 }
 
-/// Why a datatype, a shape and bytes are no tensor.
+/// The reason why a datatype, a shape and bytes do not make a tensor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TensorError {
     /// A dimension is below zero.
     #[error("the shape {0} has a dimension below 0")]
     Negative(String),
-    /// The shape stands for more elements than there can be.
+    /// The shape has more elements than can be counted.
     #[error("the shape {0} has more elements than can be counted")]
     TooLarge(String),
-    /// The bytes are not those of the shape.
+    /// The number of bytes does not match the shape.
     #[error("{datatype} of shape {shape} has {expected} bytes, but there are {found}")]
     WrongLength {
-        /// The datatype.
+        /// Datatype of the elements.
         datatype: Datatype,
-        /// The shape, as people write it.
+        /// Shape in text form.
         shape: String,
-        /// The bytes of such a tensor.
+        /// Bytes that such a tensor has.
         expected: usize,
-        /// The bytes that there are.
+        /// Bytes that were given.
         found: usize,
     },
-    /// An element of a BYTES tensor ends behind the data.
+    /// An element of a BYTES tensor ends after the data.
     #[error("element {0} of the BYTES ends behind the data")]
     CutShort(usize),
-    /// A BYTES tensor has another number of elements than its shape.
+    /// The number of elements of a BYTES tensor does not match the shape.
     #[error("BYTES of shape {shape} has {expected} elements, but there are {found}")]
     WrongCount {
-        /// The shape, as people write it.
+        /// Shape in text form.
         shape: String,
-        /// The elements of such a tensor.
+        /// Elements that such a tensor has.
         expected: usize,
-        /// The elements that there are: of too many, one more than that.
+        /// Elements that were found. Counting stops at the first one too many.
         found: usize,
     },
 }
 
 impl Tensor {
-    /// A tensor of these bytes, if they are what datatype and shape say.
+    /// Creates a tensor, if the bytes match the datatype and the shape.
     pub fn new(
         datatype: Datatype,
         shape: impl Into<Box<[usize]>>,
@@ -96,7 +96,7 @@ impl Tensor {
         })
     }
 
-    /// A BYTES tensor of one dimension.
+    /// Creates a BYTES tensor of one dimension.
     pub fn of_strings<S: AsRef<[u8]>>(strings: impl IntoIterator<Item = S>) -> Self {
         let (data, count) = strings::join(strings);
         Self {
@@ -106,10 +106,10 @@ impl Tensor {
         }
     }
 
-    /// A tensor of one dimension with one element, whose little-endian bytes these are.
+    /// Creates a tensor of one dimension with one element, from its little-endian bytes.
     ///
     /// # Panics
-    /// If an element of the datatype has another size.
+    /// The size of the element is not that of the datatype.
     pub fn scalar(datatype: Datatype, element: &[u8]) -> Self {
         assert_eq!(datatype.size(), Some(element.len()));
         Self {
@@ -119,32 +119,33 @@ impl Tensor {
         }
     }
 
-    /// What its elements are.
+    /// Returns the type of its elements.
     pub fn datatype(&self) -> Datatype {
         self.datatype
     }
 
-    /// Its dimensions, outermost first.
+    /// Returns its dimensions, outermost first.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// Its elements: little-endian, row by row; of BYTES each behind its length in four bytes.
+    /// Returns its elements: little-endian, row by row. Each element of BYTES follows its length in
+    /// four bytes.
     pub fn data(&self) -> &Bytes {
         &self.data
     }
 
-    /// The same, without the shape.
+    /// Returns its elements as [`data`](Self::data) does, and drops the shape.
     pub fn into_data(self) -> Bytes {
         self.data
     }
 
-    /// How many elements it has.
+    /// Returns the number of its elements.
     pub fn elements(&self) -> usize {
         self.shape.iter().product()
     }
 
-    /// The elements of a BYTES tensor; of others none.
+    /// Iterates over the elements of a BYTES tensor. Other tensors have none.
     pub fn strings(&self) -> Strings<'_> {
         Strings::new(match self.datatype {
             Datatype::Bytes => &self.data,
@@ -153,9 +154,9 @@ impl Tensor {
     }
 }
 
-/// How many elements a shape has.
+/// Returns the number of elements of a shape.
 pub fn elements(shape: &[usize]) -> Result<usize, TensorError> {
-    // A zero makes it empty, however large the others are.
+    // With a zero it is empty, however large the other dimensions are.
     if shape.contains(&0) {
         return Ok(0);
     }
@@ -165,7 +166,7 @@ pub fn elements(shape: &[usize]) -> Result<usize, TensorError> {
     product.ok_or_else(|| TensorError::TooLarge(shown(shape)))
 }
 
-/// The dimensions that a client sent.
+/// Converts dimensions from a client to a shape. Negative ones are an error.
 pub fn shape_of(dimensions: &[i64]) -> Result<Box<[usize]>, TensorError> {
     let lengths = dimensions.iter().map(|length| usize::try_from(*length));
     lengths
@@ -173,10 +174,10 @@ pub fn shape_of(dimensions: &[i64]) -> Result<Box<[usize]>, TensorError> {
         .map_err(|_| TensorError::Negative(shown(dimensions)))
 }
 
-/// Most dimensions that a message shows.
+/// Maximum number of dimensions that a message shows.
 const SHOWN_DIMENSIONS: usize = 8;
 
-/// A shape as people write it.
+/// Writes a shape in text form, shortened if it has many dimensions.
 pub fn shown<D: fmt::Display>(shape: &[D]) -> String {
     let mut parts: Vec<String> = shape
         .iter()

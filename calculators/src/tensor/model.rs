@@ -8,31 +8,32 @@ use super::{Datatype, Tensor, shown};
 /// An input or output of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TensorInfo {
-    /// Its name in the model.
+    /// Name of the input or output in the model.
     pub name: String,
-    /// What its elements are.
+    /// Type of the elements.
     pub datatype: Datatype,
-    /// Its dimensions, outermost first; -1 for one of any length.
+    /// Dimensions, outermost first, with -1 for one of any length.
     pub shape: Vec<i64>,
 }
 
 /// An input or output of a model, as a file describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileTensor {
-    /// Name in the model.
+    /// Name of the input or output in the model.
     pub name: String,
-    /// Type of its elements.
+    /// Type of the elements.
     pub datatype: Datatype,
-    /// Dimensions, outermost first, -1 for one of any length; none where the file leaves open how
-    /// many there are.
+    /// Dimensions, outermost first, with -1 for one of any length. `None` if the file does not give
+    /// their number.
     pub shape: Option<Vec<i64>>,
 }
 
 impl TensorInfo {
-    /// Whether a tensor is what this input takes.
+    /// Checks a tensor for this input.
     ///
     /// # Errors
-    /// Names the input, with what it takes and what the tensor is.
+    /// The datatype or the shape differs. The error names the input, and both the expected and the
+    /// given value.
     pub fn check(&self, tensor: &Tensor) -> Result<(), Error> {
         let fits = |(wanted, length): (&i64, &usize)| {
             *wanted < 0 || usize::try_from(*wanted).is_ok_and(|wanted| wanted == *length)
@@ -60,20 +61,19 @@ impl TensorInfo {
     }
 }
 
-/// A model that computes tensors from tensors. It synchronizes itself: many sessions run it at the
-/// same time.
+/// A model that computes tensors from tensors. It synchronizes itself, because many sessions run it
+/// at the same time.
 pub trait TensorModel: Send + Sync {
-    /// What it takes, in the order of [`run`](Self::run).
+    /// Returns its inputs, in the order of [`run`](Self::run).
     fn inputs(&self) -> &[TensorInfo];
 
-    /// What it gives, in the order of [`run`](Self::run).
+    /// Returns its outputs, in the order of [`run`](Self::run).
     fn outputs(&self) -> &[TensorInfo];
 
-    /// Computes the outputs, all of them, from a tensor of each input. Takes as long as the
-    /// computation does.
+    /// Computes all outputs from a tensor for each input. Blocks during the computation.
     ///
     /// # Errors
-    /// Where a tensor is not what its input takes, before anything is computed; and where the
+    /// A tensor is not what its input takes, which is checked before anything is computed, or the
     /// computation fails.
     fn run(&self, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, Error>;
 }

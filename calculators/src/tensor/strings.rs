@@ -1,13 +1,14 @@
-//! The elements of BYTES tensors: each is its length, four bytes little-endian, and then itself.
+//! Elements of BYTES tensors. Each is stored as its length, four bytes little-endian, and its
+//! bytes.
 
 use bytes::Bytes;
 
 use super::{TensorError, shown};
 
-/// The elements of a BYTES tensor.
+/// An iterator over the elements of a BYTES tensor.
 #[derive(Clone, Debug)]
 pub struct Strings<'a> {
-    /// What follows; whole elements.
+    /// Data of the remaining elements.
     rest: &'a [u8],
 }
 
@@ -27,14 +28,14 @@ impl<'a> Iterator for Strings<'a> {
     }
 }
 
-/// The first element, and what follows it; none where there is no whole one.
+/// Divides data into the first element and the rest; `None` if there is no whole element.
 fn split(data: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = data.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
     rest.split_at_checked(length)
 }
 
-/// Whether the bytes are as many elements as the shape has.
+/// Checks that the data has as many elements as the shape.
 pub(super) fn check(data: &[u8], expected: usize, shape: &[usize]) -> Result<(), TensorError> {
     let (mut rest, mut found) = (data, 0);
     while !rest.is_empty() && found <= expected {
@@ -51,8 +52,8 @@ pub(super) fn check(data: &[u8], expected: usize, shape: &[usize]) -> Result<(),
     })
 }
 
-/// Elements as the data of a tensor, and how many there are. What is longer than four bytes can
-/// count is cut.
+/// Joins elements to the data of a tensor, and counts them. An element that is longer than four
+/// bytes can count is cut.
 pub(super) fn join<S: AsRef<[u8]>>(strings: impl IntoIterator<Item = S>) -> (Bytes, usize) {
     let (mut data, mut count) = (Vec::new(), 0);
     for string in strings {
@@ -62,7 +63,7 @@ pub(super) fn join<S: AsRef<[u8]>>(strings: impl IntoIterator<Item = S>) -> (Byt
     (data.into(), count)
 }
 
-/// Appends an element.
+/// Appends an element, with its length before it.
 pub(super) fn append(data: &mut Vec<u8>, string: &[u8]) {
     let length = u32::try_from(string.len()).unwrap_or(u32::MAX);
     data.extend_from_slice(&length.to_le_bytes());

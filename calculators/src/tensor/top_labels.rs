@@ -1,4 +1,4 @@
-//! `TopLabelsCalculator`: the names of the highest scores.
+//! `TopLabelsCalculator`: labels of the highest scores.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,19 +12,20 @@ use serde::Deserialize;
 
 use super::{Datatype, Tensor, shown};
 
-/// Options of [`TopLabels`].
+/// Options of a `TopLabelsCalculator` node.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TopLabelsOptions {
-    /// The labels, in the order of the scores.
+    /// Labels, in the order of the scores.
     pub label: Vec<String>,
-    /// A file with the labels instead, a line each; relative to the graph's folder. The side packet
-    /// `LABELS` names it.
+    /// File with the labels instead, one per line, relative to the graph's folder. It needs the
+    /// side packet `LABELS` as its name.
     pub labels_path: String,
-    /// How many labels there are of each row of scores, the highest first.
+    /// Number of labels for each row of scores, highest first. Default: 1.
     #[schemars(range(min = 1))]
     pub top_k: usize,
-    /// Makes shares of the scores that add up to 1, as a model without softmax at its end needs.
+    /// Applies softmax to the scores, so that they add up to 1. Use it for models that do not end
+    /// in softmax.
     pub softmax: bool,
 }
 
@@ -39,7 +40,7 @@ impl Default for TopLabelsOptions {
     }
 }
 
-/// The lines of a file, shared by all who name it.
+/// Lines of a file of labels, shared by all graphs that name it.
 #[derive(Debug)]
 pub struct Labels(Vec<String>);
 
@@ -69,10 +70,10 @@ impl Resource for Labels {
     }
 }
 
-/// Gives the labels of the highest scores, and these scores.
+/// Finds the labels of the highest scores, and these scores.
 ///
-/// Scores are FP32 of shape `[labels]`, or `[rows, labels]` for a batch. What comes out has
-/// `top_k` instead of all labels in its last dimension. Numbers that are none count as lowest.
+/// Scores are FP32 of shape `[labels]`, or `[rows, labels]` for a batch. The outputs have `top_k`
+/// entries in their last dimension. NaN counts as the lowest score.
 ///
 /// ```pbtxt
 /// input_stream: "scores"
@@ -94,7 +95,7 @@ pub struct TopLabels {
     softmax: bool,
 }
 
-/// The streams, and the labels of a file.
+/// The streams of a [`TopLabels`] node, and the labels of its file.
 #[derive(Clone)]
 pub struct TopLabelsPorts {
     scores: In<Tensor>,
@@ -105,7 +106,7 @@ pub struct TopLabelsPorts {
 
 impl Calculator for TopLabels {
     const NAME: &'static str = "TopLabelsCalculator";
-    const DOC: &'static str = "Gives the labels of the highest scores.";
+    const DOC: &'static str = "Finds the labels of the highest scores.";
     type Options = TopLabelsOptions;
     type Ports = TopLabelsPorts;
 
@@ -172,7 +173,7 @@ impl TopLabels {
                 score => score,
             };
             let mut order: Vec<usize> = (0..width).collect();
-            // Of equal scores the first one comes first.
+            // Of equal scores, the first one comes first.
             order.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
             for &index in &order[..top_k] {
                 let score = row[index];

@@ -1,7 +1,7 @@
 //! Hugging Face chat templates, rendered as Python's jinja2 renders them.
 //!
-//! The same input gives the same text, byte for byte, and what fails there fails here: a template
-//! that would be misread must not reach a model. The module `jinja` has what that takes.
+//! The same input gives the same text, byte for byte, and templates fail where they fail in Python.
+//! A misread template must not reach a model. The module `jinja` has all that is needed for that.
 //!
 //! ```
 //! use graphmill_calculators::text::chat_template::ChatTemplate;
@@ -22,23 +22,24 @@ use super::jinja::{self, Budget, Program, Raised, Stopped, message_of};
 pub use super::jinja::{Clock, TemplateError};
 use super::tool_calls::Format;
 
-/// A compiled chat template. Rendering needs no lock; share it freely.
+/// A compiled chat template. Rendering takes no lock, so threads can share it.
 pub struct ChatTemplate {
     source: String,
     environment: Environment<'static>,
     program: Program,
 }
 
-/// Most instructions of one rendering, which are seconds. A message takes some hundred, so that
-/// what fits in any context is rendered.
+/// Maximum number of instructions of one rendering, which take seconds. A message takes some
+/// hundred, so every conversation that fits into a context is rendered.
 const MAX_STEPS: u64 = 10_000_000;
-/// Most bytes that one rendering makes of a small conversation.
+/// Bytes that every rendering may make, whatever the size of the conversation.
 const MIN_BYTES: usize = 64 << 20;
-/// And of each byte of a large one: templates split, strip and join what was said a few times.
+/// Further bytes that a rendering may make for each byte of the conversation. Templates split,
+/// strip and join texts a few times.
 const BYTES_OF_EACH: usize = 16;
 
 impl ChatTemplate {
-    /// Compiles a template; `strftime_now` tells the local time.
+    /// Compiles a template. Its `strftime_now` reads the local time.
     pub fn new(source: &str) -> Result<Self, TemplateError> {
         Self::with_clock(source, Arc::new(|| chrono::Local::now().naive_local()))
     }
@@ -55,7 +56,7 @@ impl ChatTemplate {
         })
     }
 
-    /// Compiles a template and renders a short conversation with it, whatever comes of that: for a
+    /// Compiles a template and renders a short conversation with it, and ignores the result. For a
     /// process that tries a model.
     pub fn attempt(source: &str) {
         let messages = serde_json::json!([
@@ -66,19 +67,19 @@ impl ChatTemplate {
         if let Ok(template) = Self::new(source) {
             let variables =
                 serde_json::json!({ "messages": messages, "add_generation_prompt": true });
-            // A template may refuse this conversation and take others.
+            // A template may refuse this conversation and accept others.
             template.render(&variables).ok();
-            // A model that is loaded renders calls to know them.
+            // A loaded model renders calls to detect their format.
             drop(Format::taught_by(Some(&template)));
         }
     }
 
-    /// About as many bytes as a variable has.
+    /// Returns the approximate number of bytes of a variable.
     pub(crate) fn input_bytes(variable: &serde_json::Value) -> usize {
         jinja::bytes(variable)
     }
 
-    /// The template as it was written.
+    /// Returns the source of the template.
     pub fn source(&self) -> &str {
         &self.source
     }
@@ -88,7 +89,7 @@ impl ChatTemplate {
         self.render_until(variables, CancelToken::default())
     }
 
-    /// As [`Self::render`], and gives up when the token is cancelled.
+    /// Renders as [`Self::render`] does, and stops when the token is cancelled.
     pub fn render_until(
         &self,
         variables: &serde_json::Value,

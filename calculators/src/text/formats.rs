@@ -1,18 +1,19 @@
-//! Tables of formats that have names in graphs, and what an option of a node says about them.
+//! Tables of formats with names that graphs can use, and the choice that a node's option makes.
 
-/// The formats of one kind; the first that a chat template teaches is the template's.
+/// The formats of one kind. The first one that a chat template teaches is the template's.
 pub(crate) struct Formats<F: ?Sized + 'static> {
-    /// What they are formats of.
+    /// Kind of the formats, for messages.
     pub(crate) of: &'static str,
     pub(crate) all: &'static [Named<F>],
 }
 
-/// A format that has a name in graphs.
+/// A format with a name that graphs can use.
 pub(crate) struct Named<F: ?Sized + 'static> {
-    /// The name, and others for the same.
+    /// Name of the format, followed by other names for it.
     pub(crate) names: &'static [&'static str],
     pub(crate) format: &'static F,
-    /// The texts in a chat template that teaches it: all of one of these lists.
+    /// Lists of texts in chat templates. A template that contains all texts of one list teaches the
+    /// format.
     pub(crate) taught_by: &'static [&'static [&'static str]],
 }
 
@@ -20,17 +21,17 @@ pub(crate) struct Named<F: ?Sized + 'static> {
 pub(crate) enum Choice<F> {
     /// Empty: the next source in order decides.
     Open,
-    /// `none`: the text stays as it is.
+    /// `none`: the text stays unchanged.
     None,
-    /// This one.
+    /// The format with the given name.
     Format(F),
 }
 
 impl<F: ?Sized> Formats<F> {
-    /// The format of an option's value.
+    /// Returns the choice for an option's value.
     ///
     /// # Errors
-    /// What is wrong with the value.
+    /// No format has this name. The error lists the names.
     pub(crate) fn named(&self, name: &str) -> Result<Choice<&'static F>, String> {
         match name {
             "" => return Ok(Choice::Open),
@@ -42,11 +43,11 @@ impl<F: ?Sized> Formats<F> {
         found.map(|found| Choice::Format(found.format)).ok_or_else(|| {
             let known: Vec<_> = self.all.iter().map(|format| format.names[0]).collect();
             let (of, known) = (self.of, known.join(", "));
-            format!("`{name}` is no format of {of}: use {known} or none, or leave it to the chat template")
+            format!("`{name}` is not a format of {of}: use {known} or none, or leave it to the chat template")
         })
     }
 
-    /// The format that a chat template teaches, if it teaches one.
+    /// Returns the format that a chat template teaches, if it teaches one.
     pub(crate) fn taught_by(&self, template: &str) -> Option<&'static Named<F>> {
         let has = |marks: &&[&str]| marks.iter().all(|mark| template.contains(mark));
         let mut all = self.all.iter();
@@ -55,7 +56,7 @@ impl<F: ?Sized> Formats<F> {
 }
 
 impl<F> Choice<F> {
-    /// The same choice of what `with` makes of a format.
+    /// Converts the format of the choice with `with`.
     pub(crate) fn map<T>(self, with: impl FnOnce(F) -> T) -> Choice<T> {
         match self {
             Self::Open => Choice::Open,
@@ -64,7 +65,7 @@ impl<F> Choice<F> {
         }
     }
 
-    /// The format, or the one that `decide` gives where the option leaves it open.
+    /// Returns the format, or the one from `decide` if the option leaves it open.
     pub(crate) fn or_else(self, decide: impl FnOnce() -> Option<F>) -> Option<F> {
         match self {
             Self::Open => decide(),

@@ -1,4 +1,4 @@
-//! Texts: chat templates, and the reasoning and the calls of tools in what models write.
+//! Texts of models: chat templates, and the formats of reasoning and tool calls.
 
 pub mod chat_template;
 mod formats;

@@ -1,20 +1,20 @@
-//! Chat templates that requests bring.
+//! Chat templates from requests.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::chat_template::{ChatTemplate, TemplateError};
 
-/// Templates that are kept compiled: clients send the same one again and again.
+/// Number of templates that are kept compiled, because clients send the same one again and again.
 const KEPT: usize = 8;
 
-/// The last templates, the most recent one first.
+/// The last templates, most recent first.
 static TEMPLATES: Mutex<VecDeque<Arc<ChatTemplate>>> = Mutex::new(VecDeque::new());
 
 /// Compiles a template, or finds it among the last ones.
 ///
 /// # Errors
-/// The reason why it does not compile, with its line.
+/// The template does not compile. The error names the line.
 pub(crate) fn compiled(source: &str) -> Result<Arc<ChatTemplate>, TemplateError> {
     let lock = || TEMPLATES.lock().unwrap_or_else(PoisonError::into_inner);
     let taken = {
@@ -24,7 +24,7 @@ pub(crate) fn compiled(source: &str) -> Result<Arc<ChatTemplate>, TemplateError>
     };
     let template = match taken {
         Some(template) => template,
-        // Others need not wait for it.
+        // Other requests need not wait while it compiles.
         None => Arc::new(ChatTemplate::new(source)?),
     };
     let mut kept = lock();

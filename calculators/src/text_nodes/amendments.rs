@@ -1,16 +1,16 @@
-//! Conversations in other words, for chat templates that do not take them as they are.
+//! Changed conversations, for chat templates that do not accept the original ones.
 
 use serde_json::{Value, json};
 
 use crate::payload::media_marker;
 
-/// Changes messages; none where there is nothing to change.
+/// A function that changes messages, or returns `None` if there is nothing to change.
 pub(super) type Amendment = fn(&[Value]) -> Option<Vec<Value>>;
 
-/// For a template that refuses a conversation, in the order in which they are tried.
+/// Amendments for a template that refuses a conversation, in the order in which they are tried.
 pub(super) const ALL: &[Amendment] = &[arguments_as_objects, thoughts_in_one, one_system_message];
 
-/// Returns true if a prompt has the text of all system messages behind the first message. Most
+/// Returns true if a prompt contains the text of all system messages after the first message. Most
 /// templates that do not expect these leave them out.
 pub(super) fn tells(prompt: &str, messages: &[Value]) -> bool {
     let mut rest = prompt;
@@ -28,12 +28,12 @@ fn is_system(message: &Value) -> bool {
     message["role"] == "system"
 }
 
-/// Makes one system message of all, at the beginning.
+/// Joins all system messages into one at the beginning.
 pub(super) fn one_system_message(messages: &[Value]) -> Option<Vec<Value>> {
     let texts: Vec<&str> = (messages.iter().filter(|it| is_system(it)))
         .filter_map(|message| message["content"].as_str())
         .collect();
-    // Images are in the order of the messages.
+    // Images must stay in the order of the messages.
     let has_media = texts.iter().any(|text| text.contains(media_marker()));
     if has_media || !messages.iter().skip(1).any(is_system) {
         return None;
@@ -43,8 +43,8 @@ pub(super) fn one_system_message(messages: &[Value]) -> Option<Vec<Value>> {
     Some([first].into_iter().chain(others).collect())
 }
 
-/// Makes the arguments of each call an object, also of those that are none: what the model wrote is
-/// in it.
+/// Makes the arguments of each call an object. A text that is not a valid object becomes the member
+/// `arguments` of one.
 fn arguments_as_objects(messages: &[Value]) -> Option<Vec<Value>> {
     let mut messages = messages.to_vec();
     let mut has_changed = false;
@@ -61,8 +61,8 @@ fn arguments_as_objects(messages: &[Value]) -> Option<Vec<Value>> {
     has_changed.then_some(messages)
 }
 
-/// Adds what an assistant said before a call to what it thought: some templates have one place for
-/// both.
+/// Moves an assistant's text before a call into its reasoning, because some templates have one
+/// place for both.
 fn thoughts_in_one(messages: &[Value]) -> Option<Vec<Value>> {
     let mut messages = messages.to_vec();
     let mut has_changed = false;

@@ -1,6 +1,6 @@
-//! The input policy of nodes behind a language model: chunks have a time line of their own, and each
-//! says which prompts it belongs to. What else such a node takes comes once for each prompt, on the
-//! time line of the prompts.
+//! The input policy of nodes after a language model. Chunks have a time line of their own, and each
+//! names its prompts. The other inputs have one packet for each prompt, on the time line of the
+//! prompts.
 
 use std::sync::Arc;
 
@@ -10,15 +10,16 @@ use graphmill_engine::{
 
 use crate::payload::{TextChunk, TokenChunk};
 
-/// Delivers the chunks of the last input one by one, the first of each prompt together with what the
-/// other inputs have at the timestamp of that prompt, or had last before it.
+/// Delivers the chunks of the last input one by one. The first chunk of each prompt comes together
+/// with the packets of the other inputs at the timestamp of that prompt, or their last ones before
+/// it.
 pub(super) fn by_prompt() -> Policy {
     Policy::Custom(Arc::new(|| Box::new(ByPrompt)))
 }
 
 struct ByPrompt;
 
-/// The timestamp of the prompts that a chunk belongs to; its own if it is no chunk.
+/// Returns the timestamp of the prompts that a chunk belongs to. For other packets it is their own.
 fn prompt_of(packet: &Packet) -> Timestamp {
     let tokens = packet.get::<TokenChunk>().map(|chunk| chunk.prompt);
     let prompt = tokens.or_else(|| packet.get::<TextChunk>().map(|chunk| chunk.prompt));

@@ -1,4 +1,4 @@
-//! `ChatTemplateCalculator`: conversations to prompts.
+//! `ChatTemplateCalculator`: converts conversations to prompts.
 
 use std::sync::Arc;
 
@@ -14,18 +14,20 @@ use crate::payload::{ChatInput, Prompt, Prompts, RequestInput, TemplatedPrompt, 
 use crate::text::chat_template::{ChatTemplate, TemplateError};
 use crate::text::request_templates;
 
-/// Makes the prompt of a conversation with the model's chat template; prompts of plain completions
-/// pass as they are.
+/// Renders a conversation's prompt with the model's chat template. Prompts of plain
+/// completions pass unchanged.
 ///
 /// The template is the file `chat_template_file` of the LLM node, or `chat_template.jinja` beside
-/// the model, or the one inside the model, or that of a request where the server trusts these (its `tool_use` template, if it has one, for
-/// conversations with tools). It sees `messages`, `tools`, `documents`, `add_generation_prompt`,
-/// `bos_token`, `eos_token` and whatever the request gives in `chat_template_kwargs`. Runs on the
-/// executor `cpu`, because a conversation can have megabytes. A template that takes too many steps,
-/// or makes much more text than it was given, is stopped. A conversation that the template refuses,
-/// or of which it leaves a system message out, is tried in other words: with one system message,
-/// with what an assistant said before a call in its thoughts, and with objects for arguments that
-/// are none.
+/// the model, or the one inside the model (its `tool_use` template, if it has one, for
+/// conversations with tools). If the server trusts templates of requests, that of a request goes
+/// first. It sees `messages`, `tools`, `documents`, `add_generation_prompt`, `bos_token`,
+/// `eos_token` and the request's `chat_template_kwargs`. A template that takes too many steps, or
+/// makes much more text than it was given, is stopped.
+///
+/// If the template refuses a conversation or leaves a system message out, the conversation is
+/// changed and tried again: system messages are joined into one, an assistant's text before a call
+/// moves to its reasoning, and invalid arguments of calls are wrapped into objects. The node runs
+/// on the executor `cpu`, because a conversation can have megabytes.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"
@@ -41,7 +43,7 @@ pub struct ApplyChatTemplate {
     model: Arc<LanguageModel>,
 }
 
-/// The ports of [`ApplyChatTemplate`].
+/// The port handles of [`ApplyChatTemplate`].
 #[derive(Copy, Clone, Debug)]
 pub struct ApplyChatTemplatePorts {
     request: In<TextRequest>,
@@ -51,7 +53,7 @@ pub struct ApplyChatTemplatePorts {
 
 impl Calculator for ApplyChatTemplate {
     const NAME: &'static str = "ChatTemplateCalculator";
-    const DOC: &'static str = "Makes the prompt of a conversation with the model's chat template.";
+    const DOC: &'static str = "Renders a conversation's prompt with the model's chat template.";
     type Options = NoOptions;
     type Ports = ApplyChatTemplatePorts;
 
@@ -85,10 +87,10 @@ impl Calculator for ApplyChatTemplate {
 }
 register!(ApplyChatTemplate);
 
-/// What a rendering takes for a byte of the conversation, while it is at it: its values, its text,
-/// and what it makes on the way.
+/// Bytes that a rendering takes for each byte of the conversation: its values, its text, and
+/// intermediate results.
 const BYTES_OF_EACH: usize = 6;
-/// Variables that say what a prompt ends with. A request that replaces one of them may have its
+/// Variables that determine the end of a prompt. A request that replaces one of them may have its
 /// prompt end anywhere.
 const ENDINGS: [&str; 3] = ["messages", "bos_token", "eos_token"];
 
@@ -165,11 +167,11 @@ impl ApplyChatTemplate {
     }
 }
 
-/// The roles of chats.
+/// Roles that chats have.
 const ROLES: [&str; 5] = ["system", "user", "assistant", "tool", "function"];
 
-/// Refuses roles that neither chats have nor the template names: most templates would write them
-/// into the prompt as they are.
+/// Refuses roles that are neither usual in chats nor named by the template. Most templates would
+/// write them into the prompt unchanged.
 fn check_roles(messages: &[Value], template: &str) -> Result<()> {
     for (index, message) in messages.iter().enumerate() {
         let role = message["role"].as_str().unwrap_or_default();
@@ -177,7 +179,7 @@ fn check_roles(messages: &[Value], template: &str) -> Result<()> {
         if !ROLES.contains(&role) && !is_named('\'') && !is_named('"') {
             let field = format!("messages[{index}].role");
             let message = format!(
-                "`{field}` is none that the chat template of this model names: expected `system`, \
+                "`{field}` is not a role of this model's chat template: expected `system`, \
                  `developer`, `user`, `assistant`, `tool` or `function`"
             );
             return Err(Error::invalid(message)
@@ -188,7 +190,8 @@ fn check_roles(messages: &[Value], template: &str) -> Result<()> {
     Ok(())
 }
 
-/// The byte of a rendered conversation where the content of the last message of a user begins.
+/// Returns the byte of a rendered conversation at which the content of the last user message
+/// begins.
 fn last_turn(text: &str, messages: &[Value]) -> Option<usize> {
     let mut asked = messages.iter().rev();
     let last = asked.find(|message| message["role"] == "user")?;
@@ -196,8 +199,8 @@ fn last_turn(text: &str, messages: &[Value]) -> Option<usize> {
     text.rfind(content).filter(|_| !content.is_empty())
 }
 
-/// A rendered conversation up to the end of its last message's content, so that the answer goes on
-/// with it.
+/// Cuts a rendered conversation after the content of its last message, so that the answer continues
+/// it.
 fn left_open(mut text: String, last: &Value) -> Result<String> {
     let content = last["content"].as_str().unwrap_or_default();
     let trimmed = content.trim();
@@ -212,7 +215,7 @@ fn left_open(mut text: String, last: &Value) -> Result<String> {
     let Some(begin) = text.rfind(trimmed) else {
         return refused("cannot be used: the chat template changes the last message");
     };
-    // Templates that trim contents lose the space at the end.
+    // Templates that trim contents remove the space at the end.
     let whole = content.trim_start();
     let kept = if text[begin..].starts_with(whole) {
         whole
@@ -223,7 +226,7 @@ fn left_open(mut text: String, last: &Value) -> Result<String> {
     Ok(text)
 }
 
-/// The refusal of a template of a request that does not compile.
+/// Returns the error of a request whose template does not compile.
 fn not_compiled(error: &TemplateError) -> Error {
     let refusal = Error::invalid(format!("`chat_template` cannot be used: {error}"));
     refusal
@@ -231,7 +234,8 @@ fn not_compiled(error: &TemplateError) -> Error {
         .with_code("invalid_value")
 }
 
-/// A conversation that the template refuses is the client's to change, as is a template of its own.
+/// Returns the error of a failed rendering. A refused conversation, or a failure of the request's
+/// own template, is the client's fault.
 fn rejected(error: TemplateError, is_own: bool) -> Error {
     let (whose, field) = if is_own {
         ("request's", "chat_template")

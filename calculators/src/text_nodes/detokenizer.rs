@@ -1,4 +1,4 @@
-//! `DetokenizerCalculator`: tokens to text, whole characters at a time.
+//! `DetokenizerCalculator`: converts tokens to text, in whole characters.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use crate::payload::{
     TokenChunk,
 };
 
-/// Makes text of tokens.
+/// Converts tokens to text.
 ///
-/// A token's bytes need not be whole characters: what could still become one is held back, what
-/// cannot becomes U+FFFD, so that any division of the tokens into chunks gives the same text.
-/// Special tokens are left out, unless `PARAMS` asks for them: a request that wants to see them
-/// gets them all, and of a chat the marks are kept that the parsers behind this node look for. A
-/// chunk of tokens that completes no character gives no packet, unless it is the last of its
-/// choice or the request asks for the ids of tokens. `PARAMS` has a packet for each prompt, at its timestamp.
+/// A token's bytes need not be whole characters. Bytes that may still become a character are held
+/// back, and invalid ones become U+FFFD, so any division of the tokens into chunks gives the same
+/// text. Special tokens are left out, unless `PARAMS` asks for them: a request can ask for all of
+/// them, and in chats the marks that later parsers need are kept. A chunk of tokens that completes
+/// no character gives no packet, unless it is the last of its choice or the request asks for the
+/// ids of tokens. `PARAMS` has a packet for each prompt, at its timestamp.
 ///
-/// Log probabilities that come with tokens go on with the text: each with its token as text and the
-/// place where that begins.
+/// Log probabilities go on with the text of their tokens. Each gets the text of its token, and the
+/// place at which it begins.
 ///
 /// ```pbtxt
 /// input_stream: "TOKENS:tokens"
@@ -40,24 +40,24 @@ use crate::payload::{
 /// ```
 pub struct Detokenizer {
     model: Arc<LanguageModel>,
-    /// The prompts whose chunks come.
+    /// Timestamp of the prompts whose chunks come now.
     prompt: Timestamp,
-    /// By choice.
+    /// State of each choice of the prompts.
     choices: Vec<Choice>,
     special: SpecialTokens,
 }
 
-/// A choice's text so far.
+/// The state of a choice.
 #[derive(Default)]
 struct Choice {
     decoder: Utf8Decoder,
-    /// Characters that were decoded.
+    /// Number of characters that were decoded.
     characters: usize,
     /// Log probabilities that wait for their text.
     logprobs: Vec<TextLogprob>,
 }
 
-/// The ports of [`Detokenizer`].
+/// The port handles of [`Detokenizer`].
 #[derive(Copy, Clone, Debug)]
 pub struct DetokenizerPorts {
     tokens: In<TokenChunk>,
@@ -68,7 +68,7 @@ pub struct DetokenizerPorts {
 
 impl Calculator for Detokenizer {
     const NAME: &'static str = "DetokenizerCalculator";
-    const DOC: &'static str = "Makes text of tokens, whole characters at a time.";
+    const DOC: &'static str = "Converts tokens to text, in whole characters.";
     type Options = NoOptions;
     type Ports = DetokenizerPorts;
 
@@ -145,7 +145,7 @@ impl Calculator for Detokenizer {
 register!(Detokenizer);
 
 impl Choice {
-    /// The text that is complete with a chunk's tokens; `spelled` says which special tokens are
+    /// Returns the text that a chunk's tokens complete. `spelled` says which special tokens are
     /// part of it.
     fn decode(
         &mut self,
@@ -173,8 +173,8 @@ impl Choice {
         text
     }
 
-    /// Appends what is complete with one more token; a special one has text only if it is spelled
-    /// out.
+    /// Appends the text that one more token completes. A special token has text only if it is
+    /// `spelled`.
     fn push(&mut self, vocab: &dyn Vocab, token: Token, spelled: bool, text: &mut String) {
         let mut bytes = Vec::new();
         vocab.piece(token, spelled, &mut bytes);
@@ -189,7 +189,7 @@ impl Choice {
         text.push_str(rest);
     }
 
-    /// Remembers the log probability of the token that comes next.
+    /// Keeps the log probability of the token that comes next.
     fn note(&mut self, vocab: &dyn Vocab, token: Token, logprob: Option<&TokenLogprob>) {
         let top = logprob.map_or(&[][..], |logprob| &logprob.top);
         self.logprobs.push(TextLogprob {
@@ -213,8 +213,7 @@ impl Choice {
     }
 }
 
-/// The text of a prompt. Where log probabilities come with it, its first token has none, but an
-/// entry.
+/// Returns the text of a prompt. With log probabilities, its first token has an entry without one.
 fn echoed(vocab: &dyn Vocab, echo: EchoedTokens) -> EchoedText {
     let mut prompt = Choice::default();
     let mut text = String::new();
@@ -233,23 +232,23 @@ fn echoed(vocab: &dyn Vocab, echo: EchoedTokens) -> EchoedText {
     }
 }
 
-/// How a token is written, special ones too.
+/// Returns the text of a token. Special tokens have one, too.
 fn spelling(vocab: &dyn Vocab, token: Token) -> Vec<u8> {
     let mut bytes = Vec::new();
     vocab.piece(token, true, &mut bytes);
     bytes
 }
 
-/// Decodes UTF-8 that comes in pieces. The pieces' text, joined, is what lossy decoding makes of
-/// the joined bytes.
+/// A decoder of UTF-8 that comes in pieces. The joined texts of the pieces are equal to the lossy
+/// decoding of the joined bytes.
 #[derive(Debug, Default)]
 pub struct Utf8Decoder {
-    /// The beginning of a character: at most three bytes.
+    /// Beginning of a character: at most three bytes.
     pending: Vec<u8>,
 }
 
 impl Utf8Decoder {
-    /// The characters that are complete now.
+    /// Adds bytes and returns the characters that are complete now.
     pub fn push(&mut self, bytes: &[u8]) -> String {
         if self.pending.is_empty()
             && let Ok(text) = std::str::from_utf8(bytes)
@@ -276,7 +275,7 @@ impl Utf8Decoder {
         text
     }
 
-    /// What is left at the end: nothing, or U+FFFD for a character that was never completed.
+    /// Ends the text. Returns U+FFFD if a character was never completed, else nothing.
     pub fn finish(&mut self) -> &'static str {
         let left = !self.pending.is_empty();
         self.pending.clear();
@@ -284,7 +283,7 @@ impl Utf8Decoder {
     }
 }
 
-/// Whether more bytes could make a character of these.
+/// Returns true if more bytes could complete a character.
 fn is_incomplete(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }

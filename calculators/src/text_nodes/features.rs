@@ -1,4 +1,4 @@
-//! `TextFeaturesCalculator`: texts as vectors of hashed words and parts of words.
+//! `TextFeaturesCalculator`: converts texts to vectors of hashed words and parts of words.
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Payload, Result, Run, TypeInfo,
@@ -9,24 +9,25 @@ use serde::Deserialize;
 
 use crate::tensor::{Datatype, Tensor};
 
-/// Most numbers of what is made of one packet: 64 MB.
+/// Maximum number of elements of an output: 64 MB.
 const MAX_NUMBERS: usize = 16 << 20;
-/// Most numbers of a vector.
+/// Maximum length of a vector.
 const MAX_BUCKETS: u32 = 1 << 20;
-/// Most characters of a part of a word.
+/// Maximum length of a part of a word, in characters.
 const MAX_PART: usize = 16;
 
-/// Options of [`TextFeatures`].
+/// Options of a `TextFeaturesCalculator` node.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TextFeaturesOptions {
-    /// Numbers of a vector.
+    /// Length of a vector. Default: 4096.
     #[schemars(range(min = 1, max = MAX_BUCKETS))]
     pub buckets: u32,
-    /// Fewest characters of a part of a word.
+    /// Minimum length of a part of a word, in characters. Default: 3.
     #[schemars(range(min = 1))]
     pub min_part: usize,
-    /// Most characters of a part of a word; 0 counts only whole words.
+    /// Maximum length of a part of a word, in characters. Default: 4. With 0 only whole words
+    /// count.
     #[schemars(range(max = MAX_PART))]
     pub max_part: usize,
 }
@@ -41,16 +42,15 @@ impl Default for TextFeaturesOptions {
     }
 }
 
-/// Makes a vector of each text, for models that tell texts apart by their words.
+/// Computes a vector for each text, for models that classify texts by their words.
 ///
-/// Words are runs of letters and digits, in lower case. Each counts once where it occurs, and so
-/// does each part of `min_part` to `max_part` characters of the word with a space before and behind
-/// it. What counts is hashed (FNV-1a of its UTF-8, 32 bits), and the remainder by `buckets` is the
-/// place in the vector that it is added to. The length of the vector is made 1. `hashing.py` of
-/// `demos/text_classifier` does the same in Python.
+/// Words are runs of letters and digits, in lower case. Each occurrence of a word counts once. So
+/// does each part of `min_part` to `max_part` characters of the word, with a space before and after
+/// it. Words and parts are hashed (FNV-1a of their UTF-8, 32 bits), and the hash modulo `buckets`
+/// is the place in the vector to which 1 is added. The vector is then scaled to length 1.
+/// `hashing.py` of `demos/text_classifier` does the same in Python.
 ///
-/// The texts are a string or a BYTES tensor, and what is made of them is FP32 of shape `[texts,
-/// buckets]`.
+/// The texts are a string or a BYTES tensor. The output is FP32 of shape `[texts, buckets]`.
 ///
 /// ```pbtxt
 /// input_stream: "TEXT:text"
@@ -68,7 +68,7 @@ pub struct TextFeatures(TextFeaturesOptions);
 
 impl Calculator for TextFeatures {
     const NAME: &'static str = "TextFeaturesCalculator";
-    const DOC: &'static str = "Makes vectors of texts by hashing their words.";
+    const DOC: &'static str = "Converts texts to vectors by hashing their words.";
     type Options = TextFeaturesOptions;
     type Ports = (In<dyn Payload>, Out<Tensor>);
 
@@ -114,7 +114,7 @@ impl TextFeatures {
         let buckets = self.0.buckets as usize;
         let most = MAX_NUMBERS / buckets;
         if texts.len() > most {
-            let message = format!("there are {} texts, and {most} is the most", texts.len());
+            let message = format!("there are {} texts, more than {most}", texts.len());
             return Err(Error::invalid(message));
         }
         let mut data = Vec::with_capacity(texts.len() * buckets * 4);
@@ -133,7 +133,7 @@ impl TextFeatures {
         for word in words.filter(|word| !word.is_empty()) {
             count(word);
             let framed = format!(" {word} ");
-            // Where characters begin, and the end.
+            // Bytes at which characters begin, and the end.
             let mut edges: Vec<usize> = framed.char_indices().map(|(at, _)| at).collect();
             edges.push(framed.len());
             for length in self.0.min_part..=self.0.max_part {
@@ -152,7 +152,7 @@ impl TextFeatures {
     }
 }
 
-/// FNV-1a.
+/// Computes the FNV-1a hash of a text, in 32 bits.
 fn hash(part: &str) -> u32 {
     let mix = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     part.bytes().fold(0x811c_9dc5, mix)

@@ -1,4 +1,4 @@
-//! Conversations with images and sounds to tokens.
+//! Tokenization of conversations with images and sounds.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use graphmill_llm::Medium;
 use crate::llm::{LanguageModel, is_told_of, not_tokenized, turn};
 use crate::payload::{MediaKind, MediaSource, TemplatedPrompt, TokenPrompt, media_marker};
 
-/// The prompt with a line of text in the place of each image and sound in the result of a call that
-/// the model does not take; none where there is none of these.
+/// Replaces images and sounds in results of tool calls by a line of text, if the model does not
+/// take them. Returns `None` if there are none of these.
 pub(crate) fn told(
     model: &LanguageModel,
     prompt: &TemplatedPrompt,
@@ -32,7 +32,7 @@ pub(crate) fn told(
             .collect(),
         ..prompt.clone()
     };
-    // Bytes of the old prompt so far.
+    // Number of bytes of the old prompt so far.
     let mut begin = told.text.len();
     for (medium, text) in prompt.media.iter().zip(texts) {
         told.text.push_str(match medium.kind {
@@ -50,10 +50,10 @@ pub(crate) fn told(
     Some(told)
 }
 
-/// Makes tokens of a conversation, and places its images and sounds. What comes before one of them,
-/// and what comes after it, is tokenized by itself.
+/// Tokenizes a conversation, and places its images and sounds. The texts before and after each of
+/// them are tokenized separately.
 ///
-/// They are those that a node has `encoded`, or are read here.
+/// A node has `encoded` the images, or they are read here.
 pub(super) fn tokenize(
     model: &LanguageModel,
     prompt: &TemplatedPrompt,
@@ -77,7 +77,7 @@ pub(super) fn tokenize(
     let found = texts.clone().count() - 1;
     if found != prompt.media.len() {
         let message = format!(
-            "the model's chat template makes {found} of the {} images and sounds in the conversation: it leaves the content of some messages out, or repeats it",
+            "the model's chat template writes {found} of the {} images and sounds of the conversation: it leaves the content of some messages out, or repeats it",
             prompt.media.len()
         );
         return Err(Error::invalid(message)
@@ -87,7 +87,7 @@ pub(super) fn tokenize(
     let salt = prompt.partner.as_ref().map_or("", |partner| &partner.salt);
     let vocab = model.vocab();
     let (mut tokens, mut tiles) = (Vec::new(), Vec::new());
-    // The byte where the text begins that is looked at.
+    // Byte at which the next text begins.
     let mut begin = 0;
     let mut last_turn = None;
     for (index, text) in texts.by_ref().enumerate() {

@@ -1,5 +1,5 @@
-//! Nodes on text: chat templates, tokens to text and back, stop strings, reasoning and calls of
-//! tools.
+//! Nodes on text: chat templates, conversion between text and tokens, stop strings, reasoning and
+//! tool calls.
 
 mod amendments;
 mod by_prompt;

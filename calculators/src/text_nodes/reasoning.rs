@@ -1,4 +1,4 @@
-//! `ReasoningParserCalculator`: takes reasoning out of a text.
+//! `ReasoningParserCalculator`: separates reasoning from a text.
 
 use std::sync::Arc;
 
@@ -13,21 +13,21 @@ use crate::llm::LanguageModel;
 use crate::payload::{Prompt, Prompts, TextChunk};
 use crate::text::reasoning::{FORMATS, Format, Parser};
 
-/// Options of [`ReasoningParser`].
+/// Options of a `ReasoningParserCalculator` node.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReasoningParserOptions {
     /// Format of reasoning: the name of a family of models, such as `think`, or `none` to leave it
-    /// in the text. Empty for what the LLM node says, or else its chat template.
+    /// in the text. If empty, the default, it is taken from the LLM node, or else from its chat
+    /// template.
     pub reasoning_parser: String,
 }
 
-/// Takes what a model thinks before it answers out of the text of a chat, and passes it on beside
-/// the text.
+/// Separates the reasoning of a model from the text of a chat, and passes it on beside the text.
 ///
-/// The prompt says whether the text begins inside of the reasoning, as it does where the chat
-/// template opens it; each comes at its timestamp. Reasoning that has no end when the text ends is
-/// reasoning. What plain completions generate passes as it is.
+/// The prompt tells if the text begins inside of the reasoning, as it does if the chat template
+/// opens it. `PROMPT` has a packet for each prompt, at its timestamp. Reasoning that has not ended
+/// when the text ends stays reasoning. Texts of plain completions pass unchanged.
 ///
 /// ```pbtxt
 /// input_stream: "TEXT:text"
@@ -44,15 +44,15 @@ pub struct ReasoningParserOptions {
 /// ```
 pub struct ReasoningParser {
     format: Option<&'static dyn Format>,
-    /// The prompt that a chat template made; none for others.
+    /// Prompts from a chat template; `None` for others.
     prompt: Option<Arc<[Prompt]>>,
-    /// When it came, for the text that comes now.
+    /// Timestamp of the prompts whose text comes now.
     came: Timestamp,
-    /// By choice.
+    /// Parser of each choice.
     parsers: Vec<Box<dyn Parser>>,
 }
 
-/// The ports of [`ReasoningParser`].
+/// The port handles of [`ReasoningParser`].
 #[derive(Copy, Clone, Debug)]
 pub struct ReasoningParserPorts {
     text: In<TextChunk>,
@@ -63,7 +63,7 @@ pub struct ReasoningParserPorts {
 
 impl Calculator for ReasoningParser {
     const NAME: &'static str = "ReasoningParserCalculator";
-    const DOC: &'static str = "Takes reasoning out of the text of a chat.";
+    const DOC: &'static str = "Separates reasoning from the text of a chat.";
     type Options = ReasoningParserOptions;
     type Ports = ReasoningParserPorts;
 

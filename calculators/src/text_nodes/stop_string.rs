@@ -1,4 +1,4 @@
-//! `StopStringCalculator`: ends a text where a stop string appears in it.
+//! `StopStringCalculator`: ends a text at a stop string.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::payload::{Finish, GenerationParams, HeldLogprobs, TextChunk};
 
 /// Ends a choice's text at the first stop string in it, and its generation with it.
 ///
-/// A stop string can be spread over any number of chunks: text that could still become one is held
-/// back, and no more than that. The text ends before the stop string, or after it where the request
-/// wants it included. The match that is complete first counts; of several complete at once, the
-/// longest. A text that has to match something ends only where it may: `PARAMS` are those that the
-/// `ConstraintCalculator` put out, for each prompt at its timestamp. Log probabilities leave with the
-/// text in which their tokens begin.
+/// A stop string can be spread over any number of chunks: exactly the text that may still become
+/// one is held back. The text ends before the stop string, or after it if the request wants it
+/// included. The first complete match counts; of several that are complete at once, the longest. A
+/// text with a constraint ends only where the constraint allows it: `PARAMS` comes from the
+/// `ConstraintCalculator`, for each prompt at its timestamp. Log probabilities leave with the text
+/// in which their tokens begin.
 ///
 /// ```pbtxt
 /// input_stream: "TEXT:text"
@@ -36,21 +36,21 @@ pub struct StopString {
     patterns: Arc<[Pattern]>,
     include: bool,
     constraint: Option<CompiledConstraint>,
-    /// The prompts whose text comes.
+    /// Timestamp of the prompts whose text comes now.
     prompt: Timestamp,
-    /// By choice.
+    /// State of each choice.
     choices: Vec<Choice>,
 }
 
-/// What is held back of one choice.
+/// The held-back text of one choice, with its log probabilities.
 struct Choice {
     matcher: Matcher,
     logprobs: HeldLogprobs,
-    /// The text so far, if it has to match something.
+    /// The text so far, if it has a constraint.
     constrained: Option<ConstrainedText>,
 }
 
-/// The ports of [`StopString`].
+/// The port handles of [`StopString`].
 #[derive(Copy, Clone, Debug)]
 pub struct StopStringPorts {
     text: In<TextChunk>,
@@ -115,7 +115,7 @@ impl Calculator for StopString {
             constrained,
         } = &mut self.choices[index];
         if matcher.matched {
-            // what was on its way when the text ended
+            // The chunk was on its way when the text ended.
             return Ok(Flow::Continue);
         }
         chunk.text = matcher.push(&chunk.text, self.include, |text| {
@@ -147,8 +147,8 @@ impl Calculator for StopString {
 }
 register!(StopString);
 
-/// A stop string with, for each of its prefixes, the length of the longest shorter prefix that ends
-/// it.
+/// A stop string. For each of its prefixes it has the length of the longest shorter prefix that
+/// ends it.
 #[derive(Debug)]
 struct Pattern {
     bytes: Vec<u8>,
@@ -168,7 +168,8 @@ impl Pattern {
         pattern
     }
 
-    /// How much of the pattern ends the text, when `state` of it ended the text before `byte`.
+    /// Returns the length of the longest prefix of the pattern at the end of the text after `byte`,
+    /// given the length `state` before it.
     fn next(&self, mut state: usize, byte: u8) -> usize {
         loop {
             if self.bytes[state] == byte {
@@ -182,17 +183,17 @@ impl Pattern {
     }
 }
 
-/// Searches one choice's text for all patterns, byte by byte, so that its division into chunks
+/// A search of one choice's text for all patterns, byte by byte, so that the division into chunks
 /// makes no difference.
 #[derive(Debug)]
 struct Matcher {
     patterns: Arc<[Pattern]>,
-    /// How much of each pattern ends the text.
+    /// Length of the longest prefix of each pattern at the end of the text.
     states: Vec<usize>,
-    /// Text that could be the beginning of a pattern.
+    /// Text that may be the beginning of a pattern.
     held: String,
     matched: bool,
-    /// The pattern that matched: of several that end together, the longest.
+    /// Number of the pattern that matched: of several that end together, the longest.
     which: u16,
 }
 
@@ -207,8 +208,8 @@ impl Matcher {
         }
     }
 
-    /// Takes text in and gives what is certain to be no part of a match. After a match, the text
-    /// ends, if `can_end` says of what was not given before that it may be its end.
+    /// Adds text, and returns the text that is certainly not part of a match. A match ends the text
+    /// if `can_end` returns true for the text that was not returned before.
     fn push(&mut self, text: &str, include: bool, can_end: impl Fn(&str) -> bool) -> String {
         let before = self.held.len();
         for (position, byte) in text.bytes().enumerate() {
@@ -243,7 +244,7 @@ impl Matcher {
         std::mem::replace(&mut self.held, held)
     }
 
-    /// What was held back, at the end of the text.
+    /// Returns the held-back text at the end of the text.
     fn finish(&mut self) -> String {
         std::mem::take(&mut self.held)
     }

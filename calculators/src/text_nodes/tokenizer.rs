@@ -1,4 +1,4 @@
-//! `TokenizerCalculator`: prompts to tokens.
+//! `TokenizerCalculator`: converts prompts to tokens.
 
 use std::sync::Arc;
 
@@ -13,21 +13,21 @@ use crate::llm::{LanguageModel, claim_room, not_tokenized};
 use crate::media::PromptEmbeddings;
 use crate::payload::{Prompt, Prompts, TokenPrompt, TokenPrompts};
 
-/// Makes tokens of prompts, with the model's own vocabulary.
+/// Converts prompts to tokens with the model's own vocabulary.
 ///
-/// In text that a chat template made, the spelling of special tokens means these tokens and nothing
-/// is added; in text that a user wrote, it is text, and the model's begin token is added. A text
-/// with a gap becomes the prompt after which a model that was trained to fill gaps fills it; for
-/// other models it is refused. Where a conversation goes on from a reply of the same model to the
-/// same conversation, with the same `cache_salt` and adapter, the text of that reply gets the
-/// tokens that the model chose, so that they need not be computed again; special tokens are always
-/// those of the text. Images and sounds become what the model reads in their place; they are not
-/// encoded here.
-/// Where `EMBEDDINGS` is connected, the images of a prompt are those that come there, at the
-/// timestamp of the prompts: an [`ImageEncoderCalculator`](crate::media::ImageEncoder) makes them, or
-/// a node of the graph's author.
-/// Prompts that are tokens already pass as they are. Runs on the executor `cpu`, because a prompt
-/// can have megabytes.
+/// In text from a chat template, the spelling of special tokens means these tokens, and no token is
+/// added. In text from a user it is plain text, and the model's begin token is added. A text with a
+/// gap becomes a prompt for models that were trained to fill gaps; other models refuse it. Prompts
+/// that are tokens already pass unchanged.
+///
+/// A conversation may continue a reply of the same model to the same conversation, with the same
+/// `cache_salt` and adapter. The text of that reply then gets the tokens that the model chose, so
+/// that they need not be computed again. Special tokens always come from the text.
+///
+/// Images and sounds become placeholders; they are not encoded here. If `EMBEDDINGS` is connected,
+/// the images of a prompt come there, at the timestamp of the prompts, from an
+/// [`ImageEncoderCalculator`](crate::media::ImageEncoder) or a custom node. The node runs on the
+/// executor `cpu`, because a prompt can have megabytes.
 ///
 /// ```pbtxt
 /// input_stream: "PROMPT:prompt"
@@ -43,10 +43,10 @@ pub struct Tokenizer {
     model: Arc<LanguageModel>,
 }
 
-/// What a tokenizer takes for a byte of text, while it is at it.
+/// Bytes that tokenization takes for each byte of text.
 const BYTES_OF_EACH: usize = 24;
 
-/// The ports of [`Tokenizer`].
+/// The port handles of [`Tokenizer`].
 #[derive(Copy, Clone, Debug)]
 pub struct TokenizerPorts {
     prompts: In<Prompts>,
@@ -57,7 +57,7 @@ pub struct TokenizerPorts {
 
 impl Calculator for Tokenizer {
     const NAME: &'static str = "TokenizerCalculator";
-    const DOC: &'static str = "Makes tokens of prompts with the model's own vocabulary.";
+    const DOC: &'static str = "Converts prompts to tokens with the model's own vocabulary.";
     type Options = NoOptions;
     type Ports = TokenizerPorts;
 

@@ -1,4 +1,4 @@
-//! `ToolParserCalculator`: takes calls of tools out of a text.
+//! `ToolParserCalculator`: separates tool calls from a text.
 
 use std::sync::Arc;
 
@@ -14,22 +14,24 @@ use crate::payload::{Finish, GenerationParams, RequestInput, TextChunk, TextRequ
 use crate::text::tool_calls::parser::CallParser;
 use crate::text::tool_calls::{FORMATS, Format, Tools};
 
-/// Options of [`ToolParser`].
+/// Options of a `ToolParserCalculator` node.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolParserOptions {
-    /// Format of calls: the name of a family of models, such as `hermes`, or `none` to leave calls
-    /// in the text. Empty for what the LLM node says, or else its chat template.
+    /// Format of tool calls: the name of a family of models, such as `hermes`, or `none` to leave
+    /// calls in the text. If empty, the default, it is taken from the LLM node, or else from its
+    /// chat template.
     pub tool_parser: String,
 }
 
-/// Takes the calls of tools out of the text of a chat whose request offers tools.
+/// Separates tool calls from the text of a chat whose request offers tools.
 ///
-/// A call is passed on when it is complete. Where `PARAMS` says that calls can only be right,
-/// arguments are passed on as they come. Text that only looks like a call stays text. A choice with
-/// calls that ends by itself ends with the reason `tool_calls`; where the request wants one call at
-/// a time, the choice ends after it. Ids of calls are made up here, in the form that the model's
-/// template accepts. `REQUEST` and `PARAMS` have a packet for each prompt, at its timestamp.
+/// A call is passed on when it is complete. If `PARAMS` says that a constraint makes calls valid,
+/// their arguments are passed on as they come. Text that only looks like a call stays text. A
+/// choice with calls that ends by itself has the finish reason `tool_calls`. If the request wants
+/// one call at a time, the choice ends after it. The node makes the ids of calls, in the form that
+/// the model's template accepts. `REQUEST` and `PARAMS` have a packet for each prompt, at its
+/// timestamp.
 ///
 /// ```pbtxt
 /// input_stream: "TEXT:text"
@@ -48,11 +50,11 @@ pub struct ToolParserOptions {
 /// ```
 pub struct ToolParser {
     format: Option<Arc<Format>>,
-    /// None where the request offers no tools.
+    /// `None` if the request offers no tools.
     tools: Option<Offered>,
-    /// The prompts whose text comes.
+    /// Timestamp of the prompts whose text comes now.
     prompt: Timestamp,
-    /// By choice.
+    /// Parser of each choice.
     parsers: Vec<CallParser>,
 }
 
@@ -60,12 +62,12 @@ pub struct ToolParser {
 struct Offered {
     tools: Arc<Tools>,
     eager: bool,
-    /// True if the answer is calls and nothing else.
+    /// True if the answer consists only of tool calls.
     is_demanded: bool,
     limit: usize,
 }
 
-/// The ports of [`ToolParser`].
+/// The port handles of [`ToolParser`].
 #[derive(Copy, Clone, Debug)]
 pub struct ToolParserPorts {
     text: In<TextChunk>,
@@ -77,7 +79,7 @@ pub struct ToolParserPorts {
 
 impl Calculator for ToolParser {
     const NAME: &'static str = "ToolParserCalculator";
-    const DOC: &'static str = "Takes calls of tools out of the text of a chat.";
+    const DOC: &'static str = "Separates tool calls from the text of a chat.";
     type Options = ToolParserOptions;
     type Ports = ToolParserPorts;
 
@@ -144,16 +146,16 @@ impl Calculator for ToolParser {
         }
         let parser = &mut self.parsers[choice];
         if parser.is_done() {
-            // what was on its way when the choice ended
+            // The chunk was on its way when the choice ended.
             return Ok(Flow::Continue);
         }
         let parsed = parser.push(&chunk.text, chunk.finish.is_some());
-        // What is cut off before it is a call is no text of an answer either.
+        // Text that was cut off before it became a call is not part of an answer.
         let is_cut = offered.is_demanded && chunk.finish == Some(Finish::Length);
         chunk.text = if is_cut { String::new() } else { parsed.text };
         chunk.tool_calls.extend(parsed.calls);
-        // With a call that was cut, the reason stays that the text ended for: a client must not act
-        // on half a call.
+        // If a call was cut, the finish reason stays the one of the text, because a client must not
+        // act on half a call.
         if parser.is_done() {
             chunk.stop.stop();
             chunk.finish = Some(Finish::ToolCalls);

@@ -344,7 +344,7 @@ fn a_full_queue_refuses_and_has_room_again() {
     assert_eq!(error.kind, Kind::ResourceExhausted);
     assert_eq!(
         error.message,
-        "2 requests wait for `matmul`, as many as may (max_queue_size)"
+        "2 requests wait for `matmul`, which is the limit (max_queue_size)"
     );
     drop(waiting);
     let last = submit(&batcher, row());
@@ -382,7 +382,7 @@ fn time_limits_hold_while_the_model_is_stuck() {
     assert!(
         error
             .message
-            .contains("as long as it may (default_timeout_microseconds)")
+            .contains("which is the limit (default_timeout_microseconds)")
     );
     for pending in [running, dead] {
         let error = result(pending).expect_err("its deadline passed");

@@ -304,7 +304,7 @@ fn what_is_wrong_with_the_options_is_told() {
         ),
         (
             r#"model { calculator: "ProductCalculator" } max_batch_size: 4 input { name: "y" }"#,
-            "`input` describes `y`, which is no input stream of the node",
+            "`input` describes `y`, which is not an input stream of the node",
         ),
         (
             r#"model { calculator: "ProductCalculator" } max_batch_size: 4 pad_value: 1"#,
@@ -317,7 +317,7 @@ fn what_is_wrong_with_the_options_is_told() {
         (
             r#"model { calculator: "ProductCalculator" } max_batch_size: 4
                priority_queue_policy { key: 1 }"#,
-            "`priority_queue_policy` is 1, which is none of the 0 `priority_levels`",
+            "`priority_queue_policy` is 1, but `priority_levels` is 0",
         ),
         (
             r#"model { calculator: "ProductCalculator" } max_batch_size: 4

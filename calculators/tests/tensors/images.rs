@@ -111,22 +111,22 @@ fn what_is_no_image_or_too_large_is_refused() {
         (
             "",
             bomb.clone(),
-            "60000 x 60000 pixels, and 8192 is the most of a side (max_side)",
+            "60000 x 60000 pixels, but a side can have at most 8192 (max_side)",
         ),
         (
             "max_side: 65000",
             bomb,
-            "10800000000 bytes when it is decoded, and 134217728 is the most (max_decoded_bytes)",
+            "10800000000 bytes when it is decoded, more than 134217728 (max_decoded_bytes)",
         ),
         (
             "max_side: 3",
             png.clone(),
-            "4 x 1 pixels, and 3 is the most",
+            "4 x 1 pixels, but a side can have at most 3",
         ),
         (
             "max_decoded_bytes: 11",
             png,
-            "12 bytes when it is decoded, and 11 is the most",
+            "12 bytes when it is decoded, more than 11",
         ),
     ] {
         let mut h = decode(options);

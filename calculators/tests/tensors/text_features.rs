@@ -49,7 +49,7 @@ fn no_more_is_made_than_memory_allows() {
     h.push("in", 0, Tensor::of_strings(vec!["x"; 17]));
     let error = h.error().to_string();
     assert!(
-        error.contains("there are 17 texts, and 16 is the most"),
+        error.contains("there are 17 texts, more than 16"),
         "{error}"
     );
 }

@@ -165,7 +165,7 @@ fn a_graph_that_would_not_be_loaded_is_not_printed() {
             ["--max_num_batched_tokens", "1"],
             "1 is out of range for `max_num_batched_tokens`",
         ),
-        (["--tool_parser", "foo"], "`foo` is no format"),
+        (["--tool_parser", "foo"], "`foo` is not a format"),
         (["--plugin_config", r#"{"threds": 1}"#], "threds"),
         (["--target_device", "NPU"], "unknown device `NPU`"),
         (["--pipeline_type", "FOO"], "FOO"),

@@ -129,7 +129,7 @@ fn a_model_alone_has_a_stream_for_each_of_its_tensors() {
     let checked = graphmill(&["check", path(&models.join("broken.onnx"))]);
     assert_eq!(checked.status.code(), Some(1));
     let said = text(&checked.stderr);
-    assert!(said.contains("it is no ONNX file"), "{said}");
+    assert!(said.contains("it is not an ONNX file"), "{said}");
     let mut server = Server::start(&["--models_dir", path(&models)], |_| {});
     let said = server.says("`digits` is loaded on demand");
     // Each file that is left out is told of once, however often the folder is looked at.

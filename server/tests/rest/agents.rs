@@ -230,7 +230,7 @@ async fn a_broken_format_of_a_tool_is_refused_where_it_stands() {
     let server = server(AS_JSON, &[("", "Ok.")]).await;
     let mut request = json!({ "input": "Hi" });
     for (syntax, definition, said) in [
-        ("lark", "start: (((", "a bracket lacks its `)`"),
+        ("lark", "start: (((", "expected `)`"),
         ("lark", "", "there is no rule `start`"),
         ("lark", "start: nix", "there is no rule `nix`"),
         ("regex", "[0-9", "unclosed character class"),

@@ -417,7 +417,7 @@ async fn refusals_say_why_and_misspelled_fields_are_warned_of_once() {
     assert_eq!(message("look"), None, "{log}");
     let typo = lines.iter().filter(|line| {
         let text = line["message"].as_str().unwrap_or_default();
-        text.contains("`temprature` is no field") && text.contains("`temperature`?")
+        text.contains("`temprature` is not a field") && text.contains("`temperature`?")
     });
     let levels: Vec<&Value> = typo.map(|line| &line["level"]).collect();
     assert_eq!(levels, [&json!("WARN")], "{log}");

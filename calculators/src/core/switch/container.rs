@@ -1,4 +1,4 @@
-//! `SwitchContainer`: one of several nodes at a time.
+//! `SwitchContainer`: runs one of several nodes at a time.
 
 use graphmill_engine::{
     Container, Contract, Payload, codes::streams::BAD_PORTS, contract::Group, register_container,
@@ -13,25 +13,25 @@ use serde::{Deserialize, de::IgnoredAny};
 
 use super::wiring::{ENABLE, SELECT, Wiring, sequencer};
 
-/// The options of [`SwitchContainer`], and of the nodes that it stands for.
+/// Options of a `SwitchContainer` node, and of the nodes that it is expanded to.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SwitchContainerOptions {
-    /// The nodes to choose from, each a calculator or subgraph with its options and without
-    /// streams: they are those of the container.
+    /// Nodes to choose from, each a calculator or subgraph with its options. They have no streams:
+    /// theirs are those of the container.
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     pub contained_node: Vec<IgnoredAny>,
-    /// The number of the node that works at first.
+    /// Number of the node that works at first.
     pub select: Option<i32>,
-    /// Whether node 1 works at first, and not node 0.
+    /// Starts with node 1 if true, with node 0 if false.
     pub enable: Option<bool>,
-    /// Whether packets of all inputs are passed on together, and not as they come.
+    /// Passes packets of all inputs on together instead of as they come.
     pub synchronize_io: bool,
-    /// Whether a choice takes effect when it comes, and not once the other inputs are known up to
-    /// its timestamp.
+    /// Applies a choice when it comes, instead of when the other inputs are known up to its
+    /// timestamp.
     pub async_selection: bool,
-    /// The inputs whose timestamps a choice is ordered among, as `TAG` or `TAG:index`; all of them
-    /// if none is named.
+    /// Inputs among whose timestamps a choice is ordered, as `TAG` or `TAG:index`. Default: all of
+    /// them.
     pub tick_input_stream: Vec<String>,
 }
 
@@ -43,11 +43,11 @@ impl SwitchContainerOptions {
     }
 }
 
-/// Runs one of the nodes in its options: the packets of its inputs go to the node that is chosen,
-/// and what that one makes comes out. `SELECT` chooses by number, `ENABLE` between nodes 0 and 1;
-/// each is a stream, a side packet or an option, and without any of them node 0 works. A choice on
-/// a stream holds for what comes after it. The other inputs, outputs and side packets are those of
-/// each contained node.
+/// Runs one of the nodes in its options: the packets of its inputs go to the chosen node, and that
+/// node's outputs come out. `SELECT` chooses by number, `ENABLE` between nodes 0 and 1. Each is a
+/// stream, a side packet or an option, and without any of them node 0 works. A choice on a stream
+/// holds for the packets after it. The other inputs, outputs and side packets are those of each
+/// contained node.
 ///
 /// ```pbtxt
 /// input_stream: "frames"
@@ -168,7 +168,7 @@ pub(super) fn option<'a>(given: Option<&'a OptionsMessage>, name: &str) -> Optio
     fields.find(|field| field.name.as_plain() == Some(name))
 }
 
-/// The nodes in the options, without their streams.
+/// Returns the nodes in the options, without their streams.
 fn contained_nodes(given: Option<&OptionsMessage>, found: &mut Vec<Diagnostic>) -> Vec<Node> {
     let mut nodes = Vec::new();
     let fields = given.map_or(&[][..], |given| &given.body.fields);
@@ -222,7 +222,7 @@ fn refuse_streams(inner: &Node, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The options for the ends of the switch.
+/// Returns the options for the two ends of the switch, which contain no nodes.
 fn without_nodes(given: &OptionsMessage) -> OptionsMessage {
     let mut settings = given.clone();
     let is_setting = |field: &Field| field.name.as_plain() != Some("contained_node");

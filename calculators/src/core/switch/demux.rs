@@ -1,4 +1,4 @@
-//! `SwitchDemuxCalculator`: the streams of a switch to the chosen channel.
+//! `SwitchDemuxCalculator`: passes the streams of a switch on to the chosen channel.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -9,9 +9,9 @@ use graphmill_engine::{
 
 use super::{Arrival, History, Selector, SwitchContainerOptions, channel_tag, channels};
 
-/// Passes its streams on to one of several channels: what comes on `VIDEO` goes to `C0__VIDEO`
-/// while channel 0 is chosen, to `C1__VIDEO` while channel 1 is. `SELECT` chooses by number,
-/// `ENABLE` between 0 and 1; each is a stream, a side packet or an option, of which the earlier
+/// Passes its streams on to one of several channels: packets of `VIDEO` go to `C0__VIDEO` while
+/// channel 0 is chosen, and to `C1__VIDEO` while channel 1 is. `SELECT` chooses by number, `ENABLE`
+/// between 0 and 1. Each is a stream, a side packet or an option; the first of these that is given
 /// counts. A number without a channel is an error. Side packets go to all channels.
 ///
 /// ```pbtxt
@@ -29,7 +29,7 @@ use super::{Arrival, History, Selector, SwitchContainerOptions, channel_tag, cha
 /// ```
 pub struct SwitchDemux {
     history: History,
-    /// By stream: what came and is of no known channel yet.
+    /// Arrivals of each stream whose channel is not known yet.
     waiting: Vec<VecDeque<Arrival>>,
 }
 
@@ -45,7 +45,7 @@ pub struct Ports {
 /// A side packet and one of the channels it goes to.
 type SidePair = (Side<dyn Payload>, OutSide<dyn Payload>);
 
-/// An input with its outputs, by channel.
+/// An input and its output in each channel.
 #[derive(Clone, Debug)]
 struct Stream {
     input: In<dyn Payload>,
@@ -54,7 +54,7 @@ struct Stream {
 
 impl Calculator for SwitchDemux {
     const NAME: &'static str = "SwitchDemuxCalculator";
-    const DOC: &'static str = "Passes streams on to the channel that is chosen.";
+    const DOC: &'static str = "Passes streams on to the chosen channel.";
     const OPTION_NAMES: &'static [&'static str] = &["mediapipe.SwitchContainerOptions"];
     type Options = SwitchContainerOptions;
     type Ports = Ports;
@@ -136,13 +136,13 @@ impl Calculator for SwitchDemux {
 }
 
 impl History {
-    /// The channel at a timestamp; none before the epochs that are remembered.
+    /// Returns the channel at a timestamp, or `None` before the remembered epochs.
     fn at(&self, time: graphmill_engine::Timestamp) -> Option<usize> {
         let epoch = self.epochs.iter().rfind(|epoch| epoch.start <= time)?;
         usize::try_from(epoch.channel).ok()
     }
 
-    /// Forgets all but the last epoch: what comes later for an earlier time is dropped.
+    /// Forgets all but the last epoch. Packets that come later for an earlier time are dropped.
     fn keep_last(&mut self) {
         self.epochs.drain(..self.epochs.len() - 1);
     }

@@ -1,4 +1,4 @@
-//! Switches: one of several nodes works at a time. `SwitchContainer` stands for a
+//! Switches, of which one of several nodes works at a time. A `SwitchContainer` is expanded to a
 //! `SwitchDemuxCalculator`, the nodes it contains, and a `SwitchMuxCalculator`.
 //!
 //! The streams of one contained node are a *channel*; those of channel 2 have tags that begin with
@@ -20,13 +20,12 @@ pub use mux::SwitchMux;
 
 use super::mux::no_such_port;
 
-/// The tag of a channel's stream.
+/// Returns the tag of a channel's stream.
 fn channel_tag(channel: usize, tag: &str) -> String {
     format!("C{channel}__{tag}")
 }
 
-/// The channels that a group's tags belong to, by number: how many, and the tags without their
-/// prefix.
+/// Returns the number of channels that a group's tags belong to, and the tags without their prefix.
 fn channels(c: &Contract, group: Group) -> (usize, Vec<String>) {
     let (mut count, mut tags) = (0, Vec::new());
     for tag in c.tags(group) {
@@ -45,8 +44,8 @@ fn channels(c: &Contract, group: Group) -> (usize, Vec<String>) {
     (count, tags)
 }
 
-/// What chooses the channel: a number or, for the first two channels, a truth value, on a stream or
-/// as a side packet.
+/// The ports that choose the channel: a number or, for the first two channels, a boolean, on a
+/// stream or as a side packet.
 #[derive(Copy, Clone, Debug)]
 struct Selector {
     select: In<i64>,
@@ -65,8 +64,8 @@ impl Selector {
         }
     }
 
-    /// The channel before the first packet: that of a side packet, else of the options, else the
-    /// first.
+    /// Returns the channel before the first packet: that of a side packet, else of the options,
+    /// else the first.
     fn first(self, options: &SwitchContainerOptions, cx: &OpenCx<'_>) -> i64 {
         let by_side = cx.side(self.select_side).copied();
         by_side
@@ -76,13 +75,13 @@ impl Selector {
             .unwrap_or(0)
     }
 
-    /// The channel that a call chooses, if it does.
+    /// Returns the channel that a call chooses, if it chooses one.
     fn chosen(self, cx: &Cx<'_>) -> Option<i64> {
         let by_number = cx.get(self.select).copied();
         by_number.or_else(|| cx.get(self.enable).copied().map(i64::from))
     }
 
-    /// Up to where the choice is known.
+    /// Returns the timestamp up to which the choice is known.
     fn settled(self, cx: &Cx<'_>) -> Timestamp {
         if self.enable.is_connected() {
             cx.settled(self.enable)
@@ -94,12 +93,12 @@ impl Selector {
     }
 }
 
-/// Which channel is chosen from when on.
+/// The chosen channels over time.
 #[derive(Debug)]
 struct History {
     /// Ascending in time; never empty.
     epochs: Vec<Epoch>,
-    /// Number of channels.
+    /// Number of channels. A choice must be below it.
     channels: usize,
 }
 
@@ -111,7 +110,7 @@ struct Epoch {
 }
 
 impl History {
-    /// From the channel that is chosen first. Fails if there is no such channel, as
+    /// Starts with the channel that is chosen first. Fails if there is no such channel, as
     /// [`record`](Self::record) does.
     fn new(channel: i64, channels: usize) -> Result<Self> {
         let start = Timestamp::UNSTARTED;
@@ -129,7 +128,7 @@ impl History {
         }
     }
 
-    /// Notes what the call chooses.
+    /// Records the channel that the call chooses.
     fn record(&mut self, selector: Selector, cx: &Cx<'_>) -> Result<()> {
         let last = self.epochs.last().map(|epoch| epoch.channel);
         if selector.settled(cx) == cx.time()
@@ -143,7 +142,7 @@ impl History {
     }
 }
 
-/// What came on a stream: a packet, or the news that there is none up to a timestamp.
+/// An arrival on a stream: a packet, or the news that there is none up to a timestamp.
 #[derive(Clone, Debug)]
 struct Arrival {
     time: Timestamp,
@@ -151,7 +150,7 @@ struct Arrival {
 }
 
 impl Arrival {
-    /// What the call brings on an input.
+    /// Takes an input's arrival at the call's timestamp, if it has one.
     fn take<T: ?Sized + PortType>(input: In<T>, cx: &mut Cx<'_>) -> Option<Self> {
         let time = cx.settled(input);
         (time == cx.time()).then(|| Self {

@@ -1,4 +1,4 @@
-//! `SwitchMuxCalculator`: the streams of a switch from the chosen channel.
+//! `SwitchMuxCalculator`: passes the streams of a switch on from the chosen channel.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -9,9 +9,10 @@ use graphmill_engine::{
 
 use super::{Arrival, History, Selector, SwitchContainerOptions, channel_tag, channels};
 
-/// Passes on the streams of one of several channels: `VIDEO` gets what comes on `C0__VIDEO` while
-/// channel 0 is chosen, on `C1__VIDEO` while channel 1 is; the rest is dropped. It chooses as
-/// `SwitchDemuxCalculator` does. Side packets come from the channel that is chosen first.
+/// Passes on the streams of one of several channels: `VIDEO` gets the packets of `C0__VIDEO` while
+/// channel 0 is chosen, and of `C1__VIDEO` while channel 1 is. Packets of other channels are
+/// dropped. It chooses as `SwitchDemuxCalculator` does. Side packets come from the channel that is
+/// chosen first.
 ///
 /// ```pbtxt
 /// input_stream: "faces_fast"
@@ -28,7 +29,7 @@ use super::{Arrival, History, Selector, SwitchContainerOptions, channel_tag, cha
 /// ```
 pub struct SwitchMux {
     history: History,
-    /// By channel and stream: what came and is not decided on yet.
+    /// Undecided arrivals, by channel and stream.
     waiting: Vec<Vec<VecDeque<Arrival>>>,
 }
 
@@ -36,7 +37,7 @@ pub struct SwitchMux {
 #[derive(Clone, Debug)]
 pub struct Ports {
     selector: Selector,
-    /// By channel.
+    /// The ports of each channel, in order.
     channels: Arc<[Channel]>,
 }
 
@@ -49,7 +50,7 @@ struct Channel {
 
 impl Calculator for SwitchMux {
     const NAME: &'static str = "SwitchMuxCalculator";
-    const DOC: &'static str = "Passes on the streams of the channel that is chosen.";
+    const DOC: &'static str = "Passes on the streams of the chosen channel.";
     const OPTION_NAMES: &'static [&'static str] = &["mediapipe.SwitchContainerOptions"];
     type Options = SwitchContainerOptions;
     type Ports = Ports;
@@ -123,8 +124,8 @@ impl Calculator for SwitchMux {
 }
 
 impl SwitchMux {
-    /// Sends what has come for the first epoch and forgets the epoch once nothing more can come for
-    /// it. True if there is nothing to do after that.
+    /// Sends the arrivals of the first epoch, and forgets the epoch once nothing more can come for
+    /// it. Returns true if there is nothing to do after that.
     fn send_first_epoch(&mut self, io: &Ports, cx: &mut Cx<'_>) -> bool {
         let epoch = self.history.epochs[0];
         let next = self.history.epochs.get(1).map(|next| next.start);

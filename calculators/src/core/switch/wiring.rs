@@ -1,5 +1,5 @@
-//! What a `SwitchContainer` is made of: its ports under the names they have inside, and the nodes
-//! at the ends of the channels.
+//! The parts of a `SwitchContainer`: its ports under the names they have inside, and the nodes at
+//! the ends of the channels.
 
 use std::collections::HashSet;
 
@@ -14,9 +14,9 @@ use super::{
     container::{SwitchContainerOptions, option, port},
 };
 
-/// The inner name of what comes on `SELECT`.
+/// Inner name of the stream or side packet on `SELECT`.
 pub(super) const SELECT: &str = "gate_select";
-/// The inner name of what comes on `ENABLE`.
+/// Inner name of the stream or side packet on `ENABLE`.
 pub(super) const ENABLE: &str = "gate_enable";
 
 /// The ports of a container under the names they have inside.
@@ -39,7 +39,7 @@ impl<'a> Wiring<'a> {
         }
     }
 
-    /// The graph with its border and without nodes.
+    /// Creates the graph with its border and without nodes.
     pub(super) fn border(&self) -> GraphConfig {
         let with_control = |inner: &[PortSpec], outer: &[PortSpec]| {
             let mut ports = controls(outer, str::to_owned);
@@ -55,7 +55,7 @@ impl<'a> Wiring<'a> {
         }
     }
 
-    /// The inputs that choices are ordered among.
+    /// Returns the inputs among whose timestamps choices are ordered.
     pub(super) fn ticks(
         &self,
         options: &SwitchContainerOptions,
@@ -69,7 +69,7 @@ impl<'a> Wiring<'a> {
             match TagIndex::parse(text, place) {
                 Ok(tick) if self.inputs.iter().any(|port| is_at(port, &tick)) => wanted.push(tick),
                 Ok(_) => {
-                    let message = format!("`{text}` is no input of the `SwitchContainer`");
+                    let message = format!("`{text}` is not an input of the `SwitchContainer`");
                     found
                         .push(Diagnostic::error(&BAD_PORTS, place, message).label("no such input"));
                 }
@@ -87,7 +87,7 @@ impl<'a> Wiring<'a> {
             .collect()
     }
 
-    /// The nodes at the two ends of the channels.
+    /// Creates the nodes at the two ends of the channels.
     pub(super) fn ends(&self, channels: usize, settings: Option<&OptionsMessage>) -> (Node, Node) {
         let end = |calculator: &str| {
             let place = self.outer.place();
@@ -133,8 +133,8 @@ impl<'a> Wiring<'a> {
     }
 }
 
-/// The ports of a group without the choices. A name that is there twice gets a number, as one name
-/// inside is one stream.
+/// Returns the ports of a group without the choices. A name that occurs twice gets a number,
+/// because one name inside is one stream.
 fn inner_names(ports: &[PortSpec]) -> Vec<PortSpec> {
     let mut used: HashSet<String> = [SELECT, ENABLE]
         .into_iter()
@@ -153,7 +153,7 @@ fn inner_names(ports: &[PortSpec]) -> Vec<PortSpec> {
     inner
 }
 
-/// A port's stream in a channel, with or without the channel in its tag.
+/// Returns a port's stream in a channel, with or without the channel in its tag.
 fn in_channel(port: &PortSpec, channel: usize, with_tag: bool) -> PortSpec {
     let tag = if with_tag {
         channel_tag(channel, &port.tag)
@@ -167,14 +167,14 @@ fn is_at(port: &PortSpec, reference: &TagIndex) -> bool {
     port.tag.value == reference.tag && port.index == reference.index
 }
 
-/// `SELECT` and `ENABLE`, as far as the container has them.
+/// Returns `SELECT` and `ENABLE`, as far as the container has them.
 fn controls(outer: &[PortSpec], name: impl Fn(&str) -> String) -> Vec<PortSpec> {
     let controls = [("SELECT", SELECT), ("ENABLE", ENABLE)];
     let control = |(tag, gate)| port(outer, tag).map(|port| named(port, name(gate)));
     controls.into_iter().filter_map(control).collect()
 }
 
-/// The node that orders a choice among the timestamps of the other inputs.
+/// Creates the node that orders a choice among the timestamps of the other inputs.
 pub(super) fn sequencer(
     control: &PortSpec,
     gate: &str,
@@ -202,7 +202,7 @@ pub(super) fn sequencer(
     }
 }
 
-/// The inner name of a choice with its place on the time line.
+/// Returns the inner name of a choice with a place on the time line.
 fn timed(gate: &str) -> String {
     format!("{gate}_timed")
 }
@@ -211,7 +211,7 @@ fn is_control(port: &PortSpec) -> bool {
     matches!(port.tag.as_str(), "SELECT" | "ENABLE")
 }
 
-/// The same place under another name.
+/// Returns the port at the same place under another name.
 fn named(port: &PortSpec, name: impl Into<String>) -> PortSpec {
     PortSpec {
         name: Spanned::new(name.into(), port.name.span),
@@ -219,7 +219,7 @@ fn named(port: &PortSpec, name: impl Into<String>) -> PortSpec {
     }
 }
 
-/// The same place under another name and tag.
+/// Returns the port at the same place under another name and tag.
 fn tagged(port: &PortSpec, tag: impl Into<String>, name: impl Into<String>) -> PortSpec {
     PortSpec {
         tag: Spanned::new(tag.into(), port.tag.span),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::http::fields::invalid;
 
-/// Functions as tools.
+/// Converts functions to tools.
 pub(super) fn as_tools(functions: Vec<Value>) -> Vec<Value> {
     let functions = functions.into_iter();
     functions
@@ -14,8 +14,8 @@ pub(super) fn as_tools(functions: Vec<Value>) -> Vec<Value> {
         .collect()
 }
 
-/// Brings calls of the past into the form that templates know: an assistant's `function_call`, and
-/// the message of the role `function` behind it. `call` is the id of the last one.
+/// Converts past calls to the form that templates know: an assistant's `function_call`, and the
+/// message of the role `function` after it. `call` is the id of the last one.
 pub(super) fn rewrite_message(
     message: &mut Map<String, Value>,
     index: usize,

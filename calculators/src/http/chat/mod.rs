@@ -1,4 +1,4 @@
-//! OpenAI's `chat/completions`, whose fields most other dialects have beside their own.
+//! OpenAI's `chat/completions`, whose fields most other dialects have in addition to their own.
 
 mod functions;
 mod reasoning;
@@ -19,7 +19,7 @@ use crate::payload::{JsonBody, RequestInput, TextRequest};
 pub(super) use request::{conversation, read, turns};
 pub(super) use tools::{Names, function_of};
 
-/// OpenAI's `chat/completions`.
+/// The dialect of OpenAI's `chat/completions`.
 #[derive(Debug)]
 pub struct Chat;
 

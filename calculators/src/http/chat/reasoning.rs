@@ -1,11 +1,11 @@
-//! Reasoning: whether and how long a model reasons before it answers, and earlier reasoning in a
+//! Reasoning in chats: the fields that enable and limit it, and earlier reasoning in a
 //! conversation.
 
 use graphmill_dialects::bodies::tools::{ThinkingKind, Tools};
 use serde_json::{Map, Value};
 
-/// Reads the fields that templates take as `reasoning_effort` and `enable_thinking`; what
-/// `chat_template_kwargs` says goes first.
+/// Sets the template variables `reasoning_effort` and `enable_thinking` from the fields. Values in
+/// `chat_template_kwargs` have precedence.
 pub(super) fn read(said: &Tools, kwargs: &mut Map<String, Value>) {
     let mut enabled = said.enable_thinking;
     if let Some(effort) = said.reasoning_effort.as_deref() {
@@ -22,8 +22,8 @@ pub(super) fn read(said: &Tools, kwargs: &mut Map<String, Value>) {
     }
 }
 
-/// Maximum number of tokens of reasoning; none where the request sets no bound: -1 is without bound
-/// where 0 is without reasoning.
+/// Returns the maximum number of tokens of reasoning; `None` if the request sets none. -1 is no
+/// limit, and 0 is no reasoning.
 pub(super) fn budget(said: &Tools) -> Option<u32> {
     let thinking = said.thinking.as_ref();
     let thinking = thinking.and_then(|thinking| thinking.budget_tokens);
@@ -33,8 +33,8 @@ pub(super) fn budget(said: &Tools) -> Option<u32> {
     }
 }
 
-/// Gives what an assistant thought the names that templates know it under: `reasoning_content`, and
-/// `thinking` in harmony.
+/// Renames an assistant's reasoning to the names that templates know: `reasoning_content`, and
+/// `thinking` for harmony.
 pub(super) fn rename_in(message: &mut Map<String, Value>) {
     let given = ["reasoning_content", "reasoning"].map(|name| message.remove(name));
     let mut texts = given.into_iter().flatten();

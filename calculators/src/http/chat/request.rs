@@ -22,10 +22,10 @@ use crate::http::{
 };
 use crate::payload::{ChatInput, MediaKind};
 
-/// The field that LMDeploy's client sends in all requests, which has no effect in chats.
+/// Field that LMDeploy's client sends in all requests. It has no effect in chats.
 const SESSION: &str = "session_id";
 
-/// Reads a request.
+/// Reads the conversation, tools and own parameters of a request.
 pub(in crate::http) fn read(
     fields: &mut Fields,
     allowance: &Allowance,
@@ -42,7 +42,7 @@ pub(in crate::http) fn read(
     conversation(chat, fields.take()?, turns)
 }
 
-/// The turns of a conversation in this field.
+/// Returns the turns of a conversation in this field.
 pub(in crate::http) fn turns(
     conversation: Conversation,
     field: &str,
@@ -58,7 +58,7 @@ pub(in crate::http) fn turns(
     Ok(turns)
 }
 
-/// A conversation of these turns, as the other fields say.
+/// Returns the input of a conversation with these turns, and its own parameters.
 pub(in crate::http) fn conversation(
     chat: Chat,
     mut said: Tools,
@@ -105,9 +105,10 @@ pub(in crate::http) fn conversation(
     Ok((chat, own))
 }
 
-/// A message as templates expect it: with text content, in which [`media_marker`](crate::payload::media_marker) stands for images
-/// and sounds, and past tool calls whose arguments are objects, if they can be. `call` is the id of the last call
-/// that came as a `function_call`.
+/// Converts a message to the form that templates expect. Its content is text, in which
+/// [`media_marker`](crate::payload::media_marker) stands for images and sounds. The arguments of
+/// past tool calls are objects, if they are valid. `call` is the id of the last call that came as a
+/// `function_call`.
 fn message(
     mut message: Map<String, Value>,
     (field, index): (&str, usize),
@@ -155,14 +156,14 @@ fn message(
     Ok(Value::Object(message))
 }
 
-/// The content of a message's parts.
+/// Joins the parts of a message's content.
 fn joined(parts: &[Value], path: &str) -> Content {
     let mut content = Content::default();
     for (index, part) in parts.iter().enumerate() {
         let path = format!("{path}[{index}]");
         let text = |name: &str, inner: &str| part[name][inner].as_str().unwrap_or_default();
         match part["type"].as_str() {
-            // How detailed it is to be looked at is for models that can choose.
+            // The level of detail is ignored: it is for models that can choose it.
             Some("image_url") => content.medium(MediaKind::Image, text("image_url", "url"), &path),
             Some("input_audio") => {
                 content.medium(MediaKind::Sound, text("input_audio", "data"), &path);

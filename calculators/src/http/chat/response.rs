@@ -1,4 +1,5 @@
-//! Messages: whole, and as what chunks add to them. The fields are in OpenAI's order.
+//! Chat messages in answers: whole messages, and the deltas of chunks. The fields are in OpenAI's
+//! order.
 
 use graphmill_engine::Result;
 use serde::Serialize;
@@ -11,7 +12,7 @@ use crate::payload::{
     Finish, RequestInput, TextChunk, TextRequest, Token, ToolCallDelta, ToolChoice,
 };
 
-/// Writes the choices of a chat.
+/// The form of the choices of a chat.
 pub(super) struct Messages;
 
 impl Form for Messages {
@@ -19,7 +20,7 @@ impl Form for Messages {
     const CHUNK: &'static str = "chat.completion.chunk";
     const PROMPT_BESIDE: bool = true;
 
-    /// Names the role of each choice.
+    /// Writes the event with the role of each choice.
     fn begin(events: &mut Events<'_>) -> Result<()> {
         for index in 0..events.request().choices() as u32 {
             let delta = Delta {
@@ -40,7 +41,7 @@ impl Form for Messages {
         for delta in deltas(chunk, events.request().function_call) {
             event(events, index, delta, std::mem::take(&mut tokens), None)?;
         }
-        // Text that a parser holds back has tokens all the same.
+        // A chunk without text still has tokens if a parser holds their text back.
         if finish.is_some() || tokens.0.is_some() || tokens.1.is_some() {
             event(events, index, Delta::default(), tokens, finish)?;
         }
@@ -78,7 +79,7 @@ fn event(
     })
 }
 
-/// Why a choice ended, in the form of the request.
+/// Returns the finish reason of a choice, in the form of the request.
 fn finish_reason(request: &TextRequest, finish: Finish) -> &'static str {
     match finish {
         Finish::ToolCalls if request.function_call => "function_call",
@@ -87,7 +88,7 @@ fn finish_reason(request: &TextRequest, finish: Finish) -> &'static str {
     }
 }
 
-/// Returns true if the request names the call that the answer has to be.
+/// Returns true if the request demands a call of a certain tool.
 fn names_call(request: &TextRequest) -> bool {
     match &request.input {
         RequestInput::Chat(chat) => matches!(chat.tool_choice, ToolChoice::Named(_)),
@@ -95,7 +96,7 @@ fn names_call(request: &TextRequest) -> bool {
     }
 }
 
-/// What a chunk adds to a message: reasoning, text and pieces of tool calls, each on its own.
+/// Divides a chunk into deltas: reasoning, text and pieces of tool calls, each by itself.
 fn deltas(chunk: &TextChunk, function_call: bool) -> impl Iterator<Item = Delta<'_>> {
     let given = |text| Some(text).filter(|text: &&str| !text.is_empty());
     let reasoning = given(&chunk.reasoning).map(|text| Delta {
@@ -118,7 +119,7 @@ fn deltas(chunk: &TextChunk, function_call: bool) -> impl Iterator<Item = Delta<
     reasoning.into_iter().chain(content).chain(calls)
 }
 
-/// The message of a whole answer.
+/// Returns the message of a whole answer.
 fn message(choice: &Choice, function_call: bool) -> Message<'_> {
     let first = choice.tool_calls.first().filter(|_| function_call);
     let function_call = first.map(|call| Function {
@@ -161,19 +162,19 @@ struct ChatChoice<'a> {
 #[derive(Serialize)]
 struct Message<'a> {
     role: &'static str,
-    /// Null where the message is nothing but tool calls.
+    /// Null if the message has only tool calls.
     content: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<&'a str>,
     refusal: (),
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<ToolCall<'a>>,
-    /// In the place of calls, where the request has functions instead of tools.
+    /// The call, if the request has functions instead of tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     function_call: Option<Function<'a>>,
 }
 
-/// A call of a tool in a whole answer.
+/// A tool call in a whole answer.
 #[derive(Serialize)]
 struct ToolCall<'a> {
     id: &'a str,
@@ -199,8 +200,8 @@ struct ChatDelta<'a> {
     token_ids: Option<&'a [Token]>,
 }
 
-/// What a chunk adds to a message. Clients concatenate every string they see, so the role comes
-/// once.
+/// The addition of a chunk to a message. The role comes only once, because clients concatenate
+/// every string they see.
 #[derive(Default, Serialize)]
 struct Delta<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -215,7 +216,7 @@ struct Delta<'a> {
     function_call: Option<Function<'a>>,
 }
 
-/// A piece of a tool call: id, type and name stand in the first one only.
+/// A piece of a tool call. Only the first one has id, type and name.
 #[derive(Serialize)]
 struct ToolCallPiece<'a> {
     index: u32,

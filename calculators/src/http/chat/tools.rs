@@ -1,4 +1,4 @@
-//! Tools: what a chat offers, which of them the model has to use, and calls of the past.
+//! Tools of a chat: the offered ones, the choice among them, and past calls.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -13,18 +13,18 @@ use crate::http::{
 };
 use crate::payload::{ToolChoice, json::Allowance};
 
-/// What a request says about tools.
+/// The tools of a request and the choice among them.
 pub(super) struct ToolUse {
-    /// The tools, unless the request forbids their use.
+    /// Tools that are offered; `None` if the request forbids their use.
     pub(super) offered: Option<Vec<Value>>,
     pub(super) choice: ToolChoice,
-    /// Whether a message may have one call only.
+    /// True if a message may have only one call.
     pub(super) one_call: bool,
-    /// True if calls are told as `function_call`.
+    /// True if answers write calls as `function_call`.
     pub(super) function_call: bool,
 }
 
-/// Reads the fields of tools, or those that came before them.
+/// Reads the fields about tools, or the older ones about functions.
 pub(super) fn read(said: &mut Tools) -> Result<ToolUse> {
     let function_call = said.functions.is_some() || said.function_call.is_some();
     for (old, new, both) in [
@@ -74,7 +74,7 @@ pub(super) fn read(said: &mut Tools) -> Result<ToolUse> {
             None => Some(ToolChoice::Auto),
         },
     };
-    // An answer has one call in the form of functions.
+    // An answer in the form of functions has only one call.
     let parallel = said.parallel_tool_calls.unwrap_or(true);
     let parallel = parallel && !(function_call && tools.is_some());
     Ok(ToolUse {
@@ -85,7 +85,7 @@ pub(super) fn read(said: &mut Tools) -> Result<ToolUse> {
     })
 }
 
-/// Reads a choice among tools; none where it forbids calls.
+/// Reads a choice among tools; `None` if it forbids calls.
 fn choice_of(
     field: &str,
     list: &str,
@@ -118,7 +118,7 @@ fn choice_of(
     };
     let known = tools.iter().any(|tool| tool["function"]["name"] == **name);
     if !known {
-        let message = format!("is `{}`, which is none of `{list}`", shown(name));
+        let message = format!("is `{}`, which is not in `{list}`", shown(name));
         return Err(invalid(field, message));
     }
     Ok(Some(ToolChoice::Named(Arc::from(name.as_str()))))
@@ -126,14 +126,14 @@ fn choice_of(
 
 /// The tools that a choice allows.
 struct AllowList {
-    /// The field that lists them.
+    /// Path of the field that lists them.
     path: &'static str,
     tools: Vec<Value>,
-    /// A choice among them.
+    /// Choice among the allowed tools.
     mode: Value,
 }
 
-/// Reads a choice that lists tools; none where it is another.
+/// Reads a choice that lists tools; `None` for other choices.
 fn allowed(choice: &Value) -> Option<AllowList> {
     // In chats, the list is in an object of its own.
     let (path, list) = match &choice["allowed_tools"] {
@@ -147,7 +147,7 @@ fn allowed(choice: &Value) -> Option<AllowList> {
     })
 }
 
-/// Leaves out the tools that a list does not allow. The provider's are none of these.
+/// Removes the tools that a list does not allow. Tools of a provider are not in it.
 fn keep_allowed(tools: &mut Vec<Value>, list: &AllowList) -> Result<()> {
     let mut names = HashSet::new();
     for (index, tool) in list.tools.iter().enumerate() {
@@ -161,7 +161,7 @@ fn keep_allowed(tools: &mut Vec<Value>, list: &AllowList) -> Result<()> {
         };
         let name = name.as_str().ok_or_else(|| missing(path.clone()))?;
         if !tools.iter().any(|tool| tool["function"]["name"] == *name) {
-            let message = format!("is `{}`, which is none of `tools`", shown(name));
+            let message = format!("is `{}`, which is not in `tools`", shown(name));
             return Err(invalid(path, message));
         }
         names.insert(name);
@@ -173,12 +173,12 @@ fn keep_allowed(tools: &mut Vec<Value>, list: &AllowList) -> Result<()> {
     Ok(())
 }
 
-/// The names of a request's tools.
+/// The set of names of a request's tools.
 #[derive(Debug, Default)]
 pub(in crate::http) struct Names(HashSet<String>);
 
 impl Names {
-    /// Adds a name, which is at `path` in the request and has to be new.
+    /// Adds the name at `path` in the request, which must be new.
     pub(in crate::http) fn add(&mut self, name: &str, path: impl FnOnce() -> String) -> Result<()> {
         if self.0.insert(name.to_owned()) {
             return Ok(());
@@ -188,8 +188,8 @@ impl Names {
     }
 }
 
-/// A tool whose function is not in an object of its own, as templates expect it. The schema of its
-/// arguments has this name.
+/// Converts a tool whose function is not an object of its own to the form that templates expect.
+/// `parameters` is the name of its schema of arguments.
 pub(in crate::http) fn function_of(mut tool: Map<String, Value>, parameters: &str) -> Value {
     let field = |name: &str| {
         let own = if name == "parameters" {
@@ -205,8 +205,8 @@ pub(in crate::http) fn function_of(mut tool: Map<String, Value>, parameters: &st
     json!({ "type": "function", "function": function })
 }
 
-/// Turns the arguments of a past call, which travel as a string of JSON, into the object that
-/// templates expect, if they can be one.
+/// Converts the arguments of a past call from a string of JSON to the object that templates expect,
+/// if they are valid.
 pub(super) fn past_call(call: &mut Value, path: &str, allowance: &Allowance) {
     let function = &mut call["function"];
     function["arguments"] = match function["arguments"].take() {

@@ -1,4 +1,4 @@
-//! OpenAI's `completions`: prompts that are continued as they are.
+//! OpenAI's `completions`: prompts that are continued.
 
 mod response;
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::payload::{JsonBody, Prompt, RequestInput, TextRequest};
 
-/// OpenAI's `completions`.
+/// The dialect of OpenAI's `completions`.
 #[derive(Debug)]
 pub struct Completions;
 
@@ -75,7 +75,7 @@ impl TextDialect for Completions {
     }
 }
 
-/// Prompts, with the text behind them if there is one.
+/// Returns the input of prompts, each with the text after the gap if there is one.
 pub(super) fn input(mut prompts: Vec<Prompt>, own: &bodies::Completions) -> Result<RequestInput> {
     if !own.suffix.is_empty() {
         if own.echo {

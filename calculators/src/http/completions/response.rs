@@ -1,4 +1,4 @@
-//! Texts of completions, whole and in chunks.
+//! Texts of completions in answers: whole ones and chunks.
 
 use graphmill_engine::Result;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use crate::http::{
 };
 use crate::payload::{Finish, TextChunk, TextRequest, Token};
 
-/// Writes the choices of a completion.
+/// The form of the choices of a completion.
 pub(super) struct Texts;
 
 impl Form for Texts {
@@ -67,7 +67,7 @@ impl Form for Texts {
     }
 }
 
-/// A choice of a text completion, whole or chunk.
+/// A choice of a text completion, in a whole answer or a chunk.
 #[derive(Serialize)]
 struct TextChoice<'a> {
     text: &'a str,

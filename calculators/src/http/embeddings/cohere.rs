@@ -12,7 +12,7 @@ use super::super::{
 use super::Request;
 use crate::payload::{Embeddings, JsonBody, Prompt, VectorForm};
 
-/// Cohere's `embed`.
+/// The dialect of Cohere's `embed`.
 #[derive(Debug)]
 pub(in crate::http) struct CohereEmbeddings;
 
@@ -77,7 +77,7 @@ struct ByType<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// The answer of this id, with numbers and base64 where they are asked for.
+    /// Creates the answer with this id, with numbers, base64 or both as requested.
     pub(super) fn new(
         (id, float, base64): (&'a str, bool, bool),
         request: &'a Request,

@@ -29,8 +29,7 @@ use crate::payload::{
     JsonBody, VectorForm,
 };
 
-/// Reads the body of `embeddings`, or of Cohere's or TEI's `embed`, and refuses, with the field's name, what
-/// is wrong in it.
+/// Reads the body of `embeddings`, or of Cohere's or TEI's `embed`. Errors name the wrong field.
 ///
 /// Emits the request at the payload's timestamp.
 ///
@@ -77,7 +76,7 @@ impl Calculator for EmbeddingsRequest {
 }
 register!(EmbeddingsRequest);
 
-/// OpenAI's `embeddings`.
+/// The dialect of OpenAI's `embeddings`.
 #[derive(Debug)]
 pub(super) struct Embeddings;
 
@@ -101,7 +100,7 @@ fn read(body: &JsonBody, _: &str) -> Result<Request> {
     read_as(EMBEDDINGS, body)
 }
 
-/// Reads the fields of OpenAI's form, at an endpoint that has them.
+/// Reads the fields of OpenAI's form, for an endpoint that has them.
 pub(super) fn read_as(endpoint: &str, body: &JsonBody) -> Result<Request> {
     let mut fields = fields::read(endpoint, body)?;
     let own: vectors::Embeddings = fields.take()?;
@@ -121,8 +120,8 @@ pub(super) fn read_as(endpoint: &str, body: &JsonBody) -> Result<Request> {
     })
 }
 
-/// Writes the answer of `embeddings`, or of Cohere's or TEI's `embed`. There is one answer: a second request is
-/// an error.
+/// Writes the answer of `embeddings`, or of Cohere's or TEI's `embed`. There is only one answer: a
+/// second request is an error.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"
@@ -229,7 +228,7 @@ enum Vector<'a> {
     Base64(String),
 }
 
-/// Little-endian 32-bit floats.
+/// Encodes a vector as base64 of little-endian 32-bit floats.
 fn base64(vector: &[f32]) -> String {
     let bytes: Vec<u8> = vector
         .iter()
@@ -248,7 +247,7 @@ impl<'a> Vector<'a> {
     }
 }
 
-/// An entry of vLLM's list.
+/// An entry of the list in vLLM's form.
 #[derive(Serialize)]
 struct Pooled<'a> {
     index: usize,
@@ -256,7 +255,7 @@ struct Pooled<'a> {
     data: Vector<'a>,
 }
 
-/// Writes the entries of vLLM's list.
+/// Returns the entries of the list in vLLM's form.
 fn pooled(vectors: &[Vec<f32>], base64: bool) -> Vec<Pooled<'_>> {
     let vectors = vectors.iter().enumerate();
     let entries = vectors.map(|(index, vector)| Pooled {

@@ -10,13 +10,13 @@ use crate::http::{
 };
 use crate::payload::{Finish, HttpResponse, TextChunk, TextRequest};
 
-/// The version of a graph without versions.
+/// Version in the answers of a graph without versions.
 const VERSION: &str = "1";
 
-/// Writes an answer.
+/// A writer of answers in Triton's form.
 #[derive(Default)]
 pub(super) struct Texts {
-    /// The text so far, where the answer is one object.
+    /// Text so far, for an answer in one object.
     text: String,
 }
 
@@ -36,7 +36,7 @@ fn written(request: &TextRequest, text: &str, finish: Option<Finish>) -> Result<
     to_json(&answer)
 }
 
-/// The name of the reason why a text ended.
+/// Returns the name of a finish reason.
 pub(in crate::http) fn reason(finish: Finish) -> &'static str {
     match finish {
         Finish::Stop | Finish::ToolCalls => "eos_token",

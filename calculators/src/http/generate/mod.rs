@@ -1,4 +1,4 @@
-//! Triton's `generate` and `generate_stream`: a text that is continued. The path names the graph.
+//! Triton's `generate` and `generate_stream`, which continue a text. The path names the graph.
 
 mod answer;
 mod request;
@@ -20,7 +20,7 @@ use crate::payload::{JsonBody, RequestInput, TextRequest};
 pub(super) use answer::reason;
 pub(super) use request::insert;
 
-/// The dialect.
+/// A dialect of Triton's, for one path.
 #[derive(Debug)]
 pub(super) struct Generate {
     streams: bool,
@@ -28,7 +28,7 @@ pub(super) struct Generate {
 }
 
 impl Generate {
-    /// Answers in one piece.
+    /// The dialect of `generate`, whose answers are one object.
     pub(super) const WHOLE: Self = Self {
         streams: false,
         routes: &[route(
@@ -36,7 +36,7 @@ impl Generate {
             "Continues a text, as Triton's `generate` does",
         )],
     };
-    /// Answers as the text is generated.
+    /// The dialect of `generate_stream`, whose answers are streams.
     pub(super) const STREAM: Self = Self {
         streams: true,
         routes: &[route(
@@ -74,7 +74,7 @@ impl Dialect for Generate {
     }
 }
 
-/// `{"error": <message>}`, with the code and the field where there are any.
+/// Writes `{"error": <message>}`, with the code and the field if there are any.
 pub(super) fn error(failure: &Failure<'_>) -> Value {
     let mut error = json!({ "error": failure.message });
     for (name, value) in [("code", failure.code), ("param", failure.param)] {

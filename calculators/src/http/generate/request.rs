@@ -1,4 +1,4 @@
-//! The request: a text, and parameters that are in an object of their own or beside it.
+//! Requests of Triton's `generate`: a text, and parameters in an object of their own or beside it.
 
 use graphmill_dialects::{
     Fields,
@@ -14,10 +14,10 @@ use crate::http::{
 };
 use crate::payload::{Prompt, RequestInput};
 
-/// Most tokens of a text where the request does not say it, as the protocol has it.
+/// Default of the maximum number of tokens of a text, as in Triton's protocol.
 const MAX_TOKENS: i64 = 20;
 
-/// Fields that are no parameters; the last two are those of every request.
+/// Fields that are not parameters. The last two are fields of every request.
 const BESIDE: &[&str] = &[
     "text_input",
     "id",
@@ -28,7 +28,7 @@ const BESIDE: &[&str] = &[
     "timeout",
 ];
 
-/// Reads a request.
+/// Reads the prompt and own parameters of a request.
 pub(super) fn read(
     body: &JsonBody,
     fields: &mut Fields,
@@ -62,7 +62,7 @@ pub(super) fn read(
     Ok((input, params))
 }
 
-/// Adds the fields of `parameters` to those of the body. Those named in `beside` are no parameters.
+/// Adds the fields of `parameters` to those of the body. Fields in `beside` are refused there.
 pub(in crate::http) fn insert(
     parameters: &Map<String, Value>,
     beside: &[&str],
@@ -71,7 +71,7 @@ pub(in crate::http) fn insert(
 ) -> Result<()> {
     for (name, value) in parameters.iter().filter(|(_, it)| !it.is_null()) {
         if beside.contains(&name.as_str()) || (body.has(name) && fields.knows(name)) {
-            let why = "is no parameter: it is a field of the body";
+            let why = "is not a parameter, but a field of the body";
             return Err(invalid(format!("parameters.{name}"), why));
         }
         fields.insert(name, value)?;

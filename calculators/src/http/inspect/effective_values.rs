@@ -14,7 +14,7 @@ const ALIASES: [(&str, &str); 4] = [
     ("stop_sequences", "stop"),
 ];
 
-/// The values of a request.
+/// Returns the effective values of a request, each with its source.
 pub(super) fn read(
     body: &JsonBody,
     defaults: &Defaults,
@@ -41,10 +41,10 @@ pub(super) fn read(
     }
 }
 
-/// The parameters of generation, by the names of their fields.
+/// Returns the parameters of generation, by the names of their fields.
 pub(in crate::http) fn values(params: &GenerationParams) -> Map<String, Value> {
     let sampling = &params.sampling;
-    // Where it is off, its version is 0.
+    // The version is 0 if mirostat is off.
     let mirostat = sampling.mirostat.map_or(0, |it| match it.version {
         MirostatVersion::One => 1,
         MirostatVersion::Two => 2,

@@ -9,25 +9,24 @@ use serde_json::{Value, json};
 use crate::llm::refused;
 use crate::payload::{EffectiveValues, GenerationParams};
 
-/// An explanation that waits for what the engine says about its prompts.
+/// An explanation that waits for the engine's previews of its prompts.
 pub(super) struct Explanation {
     pub(super) model: Arc<str>,
     pub(super) effective: Arc<EffectiveValues>,
     pub(super) prompts: Vec<Value>,
-    /// Prompts that the engine has said nothing about yet.
+    /// Number of prompts without a preview.
     pub(super) awaited: usize,
-    /// The most cells that the others can take.
+    /// Maximum number of cells that the other prompts can take.
     pub(super) cells: u64,
 }
 
 impl Explanation {
-    /// Takes in what the engine says about one prompt; true when it has said something about all of
-    /// them.
+    /// Adds the engine's preview of one prompt. Returns true when all prompts have one.
     pub(super) fn add(&mut self, index: usize, preview: PromptPreview, engine: &LlmEngine) -> bool {
         let params = &self.effective.params;
         let room = engine.context_length() as u64 - u64::from(preview.prompt_tokens);
         let generated = params.max_tokens.map_or(room, |most| room.min(most.into()));
-        // All generations of the prompt can take as many.
+        // Each generation of the prompt can take as many.
         let most = (u64::from(preview.cells) + generated) * u64::from(params.n.max(1));
         let prompt = &mut self.prompts[index];
         prompt["cached_tokens"] = preview.cached_tokens.into();
@@ -37,12 +36,12 @@ impl Explanation {
         self.awaited == 0
     }
 
-    /// The answer.
+    /// Returns the answer.
     pub(super) fn report(self, engine: &LlmEngine) -> Value {
         let context = engine.context_length();
         let mut parameters = self.effective.values.clone();
         if self.effective.params.max_tokens.is_none() {
-            // A length that nobody limits is limited by the model.
+            // The model's context is the only limit of the length.
             let limit = json!({ "value": context, "source": "model" });
             parameters.insert("max_tokens".to_owned(), limit);
         }
@@ -67,7 +66,7 @@ impl Explanation {
     }
 }
 
-/// Checks what only the model knows to be wrong.
+/// Checks parameters that depend on the model.
 pub(in crate::http) fn check(engine: &LlmEngine, params: &GenerationParams) -> Result<()> {
     let size = engine.vocab().n_vocab();
     params.sampling.validate(size).map_err(refused)?;

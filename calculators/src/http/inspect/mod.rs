@@ -1,5 +1,5 @@
-//! Questions about prompts, which are answered without generating: their tokens, their text, and
-//! what a request would do.
+//! Questions about prompts, answered without generating: their tokens, their text, and the
+//! effective values of a request.
 
 mod effective_values;
 pub(super) mod explain;

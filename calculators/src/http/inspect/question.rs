@@ -1,4 +1,4 @@
-//! The question that a request asks, read from its path, its query and its body.
+//! The question of a request, read from its path, its query and its body.
 
 use std::sync::Arc;
 
@@ -26,8 +26,8 @@ use crate::payload::{
     RequestInput,
 };
 
-/// The purpose of a request for an answer: the answer, or an explanation where the query asks for
-/// one.
+/// Returns the purpose of a request for an answer: the answer, or an explanation if the query asks
+/// for one.
 pub(in crate::http) fn read_purpose(uri: &str) -> Result<Purpose> {
     let (_, query) = uri.split_once('?').unwrap_or_default();
     let explain = query
@@ -41,7 +41,7 @@ pub(in crate::http) fn read_purpose(uri: &str) -> Result<Purpose> {
     }
 }
 
-/// The question of a request that has the fields of one for an answer.
+/// Returns the question of a request with the fields of a request for an answer.
 pub(in crate::http) fn generation_question(
     purpose: Purpose,
     body: &JsonBody,
@@ -60,7 +60,7 @@ pub(in crate::http) fn generation_question(
     }
 }
 
-/// The question and the prompts of a request that is about prompts alone.
+/// Returns the question and the prompts of a request that asks only about prompts.
 pub(in crate::http) fn prompt_question(
     purpose: Purpose,
     body: &JsonBody,
@@ -81,9 +81,9 @@ pub(in crate::http) fn prompt_question(
     }
     let mut fields = fields::read(TOKENIZE, body)?;
     let mut form: Tokenize = fields.take()?;
-    // What is not said is as in a completion, but for `content`, where it is as in llama-server, and
-    // `prompt`, where spelled special tokens are read, as in vLLM: clients look up a special token by
-    // its text.
+    // Fields that are not given have the defaults of a completion, except `content`, which has
+    // those of llama-server, and `prompt`, in which special tokens are parsed as in vLLM: clients
+    // look up a special token by its text.
     let given = [
         ("text", form.text.take(), true, false),
         ("prompt", form.prompt.take(), true, true),
@@ -143,7 +143,7 @@ pub(in crate::http) fn prompt_question(
     Ok((question, input))
 }
 
-/// The question and the texts of LMDeploy's `encode`.
+/// Returns the question and the texts of LMDeploy's `encode`.
 fn encoding(body: &JsonBody) -> Result<(PromptQuestion, RequestInput)> {
     let own: Encode = fields::read(ENCODE, body)?.take()?;
     let texts = own.input.ok_or_else(|| missing("input"))?;
@@ -174,7 +174,7 @@ fn encoding(body: &JsonBody) -> Result<(PromptQuestion, RequestInput)> {
     Ok((question, input))
 }
 
-/// The refusal of a question in a graph that leaves the node for it out.
+/// Returns the error for a question in a graph without the node that answers it.
 pub(in crate::http) fn not_answered(payload: &HttpRequestPayload) -> Error {
     let message = format!(
         "this graph does not serve `{}`: nothing is connected to QUESTION of its request node",
@@ -183,6 +183,6 @@ pub(in crate::http) fn not_answered(payload: &HttpRequestPayload) -> Error {
     Error::not_found(message).with_code("unknown_endpoint")
 }
 
-/// Most tokens of all lists together where these are padded: a few bytes of a request may not
-/// become gigabytes.
+/// Maximum number of tokens of all padded lists together, so that a small request does not make
+/// gigabytes.
 const MAX_PADDED: usize = 1 << 17;

@@ -16,14 +16,14 @@ use super::{
 use crate::llm::{self, LanguageModel, truncation};
 use crate::payload::{Prompt, PromptQuestion, PromptReport, Prompts, QuestionKind, TokenPrompts};
 
-/// Answers what a request asks about its prompts instead of an answer to them: `tokenize`,
+/// Answers questions about the prompts of a request instead of the request: `tokenize`,
 /// `detokenize`, `apply-template`, `render`, and `?explain=1`.
 ///
-/// `PROMPT` and `TOKENS` are those that the LLM node would get, so the report shows what the model
-/// would see, whatever nodes have made them. The report goes to the response node, which sends it.
-/// Nothing is generated, and the request takes no place in the batches; `?explain=1` asks the
-/// engine which tokens it has already, between two of its steps. Runs on the executor `cpu`, because
-/// a prompt can have millions of tokens.
+/// `PROMPT` and `TOKENS` are those that the LLM node would get, so the report shows exactly what
+/// the model would see. The report goes to the response node, which sends it. Nothing is generated,
+/// and the request takes no place in the batches. For `?explain=1` the engine answers between two
+/// of its steps which tokens it has cached. The node runs on the executor `cpu`, because a prompt
+/// can have millions of tokens.
 ///
 /// ```pbtxt
 /// input_stream: "QUESTION:question"
@@ -41,19 +41,19 @@ use crate::payload::{Prompt, PromptQuestion, PromptReport, Prompts, QuestionKind
 /// ```
 pub struct PromptReporter {
     model: Arc<LanguageModel>,
-    /// An explanation that is not complete yet, and the timestamp of its question. Other questions
-    /// wait in the queue meanwhile.
+    /// An incomplete explanation, and the timestamp of its question. Other questions wait in the
+    /// queue meanwhile.
     explanation: Option<(Timestamp, Explanation)>,
 }
 
-/// The ports of [`PromptReporter`].
+/// The port handles of [`PromptReporter`].
 #[derive(Copy, Clone, Debug)]
 pub struct PromptReporterPorts {
     question: In<PromptQuestion>,
     prompts: In<Prompts>,
     tokens: In<TokenPrompts>,
     report: Out<PromptReport>,
-    /// Answers of the engine about the prompts, by their index.
+    /// Previews of the engine, by the index of the prompt.
     previews: Events<(usize, std::result::Result<PromptPreview, GenerationError>)>,
     model: Res<LanguageModel>,
 }
@@ -61,7 +61,7 @@ pub struct PromptReporterPorts {
 impl Calculator for PromptReporter {
     const NAME: &'static str = "PromptReportCalculator";
     const DOC: &'static str =
-        "Answers questions about prompts: their tokens, their text, and what a request would do.";
+        "Answers questions about prompts: their tokens, text, and the request's effective values.";
     type Options = NoOptions;
     type Ports = PromptReporterPorts;
 
@@ -113,7 +113,7 @@ impl Calculator for PromptReporter {
 register!(PromptReporter);
 
 impl PromptReporter {
-    /// The answer to a question, unless it has to wait for the engine.
+    /// Returns the answer to a question, unless it must wait for the engine.
     fn answer(&mut self, io: PromptReporterPorts, cx: &mut Cx<'_>) -> Result<Option<Value>> {
         let Some(question) = cx.take(io.question) else {
             return Ok(None); // the request is to be answered by the model
@@ -150,7 +150,7 @@ impl PromptReporter {
                 for (index, prompt) in tokens.0.into_iter().enumerate() {
                     let sender = cx.sender(io.previews);
                     let answer = move |preview| {
-                        // a session that has ended waits for nothing
+                        // Fails if the session has ended: it waits for nothing.
                         sender.send((index, preview)).ok();
                     };
                     engine
@@ -177,8 +177,8 @@ impl PromptReporter {
         }
     }
 
-    /// The answer of `render`: the one prompt of a conversation, or the list of those of a
-    /// completion.
+    /// Returns the answer of `render`: the only prompt of a conversation, or the list of a
+    /// completion's prompts.
     fn render(&self, model: &str, prompts: &Prompts, mut rendered: Vec<Value>) -> Value {
         let mut answer = match &*prompts.0 {
             [Prompt::Templated(_)] => rendered.pop().unwrap_or_default(),

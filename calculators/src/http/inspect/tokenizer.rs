@@ -1,5 +1,5 @@
-//! The tokenizer of a model: `tokenize`, which has the fields of many servers, `detokenize`, and
-//! LMDeploy's `encode`.
+//! The dialects of a model's tokenizer: `tokenize`, which has the fields of many servers,
+//! `detokenize`, and LMDeploy's `encode`.
 
 use graphmill_dialects::bodies::{DETOKENIZE, ENCODE, TOKENIZE};
 
@@ -8,12 +8,12 @@ use crate::http::{
     dialect::{Dialect, Family, Purpose, Route},
 };
 
-/// The dialects of the tokenizer, each of one path.
+/// A dialect of the tokenizer, with one path.
 #[derive(Debug)]
 pub(in crate::http) struct Tokenizer(&'static [Route]);
 
 impl Tokenizer {
-    /// Tokens of a text.
+    /// The dialect of `tokenize`: the tokens of a text.
     pub(in crate::http) const TOKENIZE: Self = Self(&[Route {
         path: TOKENIZE,
         purpose: Purpose::Tokens,
@@ -21,7 +21,7 @@ impl Tokenizer {
         required: &["text"],
         answer: &["tokens", "count"],
     }]);
-    /// Tokens of a text, as LMDeploy tells them.
+    /// The dialect of LMDeploy's `encode`: the tokens of a text.
     pub(in crate::http) const ENCODE: Self = Self(&[Route {
         path: ENCODE,
         purpose: Purpose::Encoding,
@@ -29,7 +29,7 @@ impl Tokenizer {
         required: &["input"],
         answer: &["input_ids", "length"],
     }]);
-    /// The text of tokens.
+    /// The dialect of `detokenize`: the text of tokens.
     pub(in crate::http) const DETOKENIZE: Self = Self(&[Route {
         path: DETOKENIZE,
         purpose: Purpose::Text,

@@ -1,4 +1,4 @@
-//! Tokens and their text, as `tokenize`, `detokenize` and `render` list them.
+//! Tokens and their text, as in `tokenize`, `detokenize` and `render`.
 
 use graphmill_dialects::bodies::prompts::Tokenize;
 use graphmill_engine::{Error, Result};
@@ -10,7 +10,7 @@ use crate::llm::LanguageModel;
 use crate::payload::{MediaKind, Prompt, Prompts, TemplatedPrompt, TokenPrompts, media_marker};
 use crate::text_nodes::media;
 
-/// The answer of `tokenize`; `nested` if there is a list for each of several texts.
+/// Returns the answer of `tokenize`. `nested` is true for a list for each of several texts.
 pub(super) fn tokenized(
     vocab: &dyn Vocab,
     form: &Tokenize,
@@ -48,7 +48,7 @@ pub(super) fn tokenized(
     answer
 }
 
-/// The answer of `encode`; `nested` if there is a list for each of several texts.
+/// Returns the answer of `encode`. `nested` is true for a list for each of several texts.
 pub(super) fn encoded(nested: bool, prompts: &TokenPrompts) -> Value {
     let lists = prompts.0.iter();
     let (tokens, lengths): (Vec<Value>, Vec<Value>) = lists
@@ -60,7 +60,7 @@ pub(super) fn encoded(nested: bool, prompts: &TokenPrompts) -> Value {
     json!({ "input_ids": tokens.first(), "length": lengths.first() })
 }
 
-/// Cuts or fills a list as asked.
+/// Cuts or pads a list of tokens as the request asks.
 fn fitted(vocab: &dyn Vocab, form: &Tokenize, tokens: &[Token]) -> Vec<Token> {
     let mut tokens = tokens.to_vec();
     let Some(length) = form.max_length else {
@@ -77,7 +77,7 @@ fn fitted(vocab: &dyn Vocab, form: &Tokenize, tokens: &[Token]) -> Vec<Token> {
     tokens
 }
 
-/// A token's text, or its bytes where they are no whole characters.
+/// Returns a token's text, or its bytes if they are not whole characters.
 fn piece(vocab: &dyn Vocab, token: Token) -> Value {
     let mut bytes = Vec::new();
     vocab.piece(token, true, &mut bytes);
@@ -87,7 +87,7 @@ fn piece(vocab: &dyn Vocab, token: Token) -> Value {
     }
 }
 
-/// The text of tokens, special ones spelled out; what is no character is U+FFFD.
+/// Returns the text of tokens, with special ones. Invalid bytes become U+FFFD.
 pub(super) fn text(vocab: &dyn Vocab, tokens: &[Token]) -> String {
     let mut bytes = Vec::new();
     for token in tokens {
@@ -96,7 +96,8 @@ pub(super) fn text(vocab: &dyn Vocab, tokens: &[Token]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The answer of `detokenize`: vLLM has it as `prompt` and llama-server as `content`.
+/// Returns the answer of `detokenize`, with the text as vLLM's `prompt` and llama-server's
+/// `content`.
 pub(super) fn detokenized(vocab: &dyn Vocab, prompts: &TokenPrompts) -> Result<Value> {
     let tokens = prompts.0.first();
     let tokens = tokens.map_or(&[][..], |prompt| prompt.tokens.as_slice());
@@ -109,7 +110,7 @@ pub(super) fn detokenized(vocab: &dyn Vocab, prompts: &TokenPrompts) -> Result<V
     Ok(json!({ "prompt": text, "content": text }))
 }
 
-/// The text of a prompt in which images and sounds are shown by a word for each.
+/// Returns the text of a prompt, in which a word stands for each image and sound.
 fn shown(prompt: &TemplatedPrompt) -> String {
     let text = prompt.text.clone();
     prompt.media.iter().fold(text, |text, medium| {
@@ -121,7 +122,7 @@ fn shown(prompt: &TemplatedPrompt) -> String {
     })
 }
 
-/// Each prompt as the model would see it.
+/// Returns each prompt as the model would see it.
 pub(super) fn rendered(
     model: &LanguageModel,
     prompts: &Prompts,

@@ -1,4 +1,4 @@
-//! Adapters that a request names by their places in the graph.
+//! Adapters that a request names by their numbers in the graph.
 
 use graphmill_dialects::bodies::{LLAMA_COMPLETION, llama_server::Adapters};
 use graphmill_engine::Result;
@@ -8,8 +8,8 @@ use serde_json::json;
 use crate::http::fields::{self, invalid};
 use crate::payload::JsonBody;
 
-/// The place of the adapter that a request asks for, if it asks for one. An adapter has one scale:
-/// llama.cpp computes all sequences of an adapter together.
+/// Returns the number of the adapter that a request asks for, if it asks for one. An adapter has
+/// one scale, because llama.cpp computes all sequences of an adapter together.
 pub(super) fn asked(body: &JsonBody, adapters: &[AdapterSpec]) -> Result<Option<usize>> {
     let Some(lora) = body.get("lora")? else {
         return Ok(None);
@@ -31,13 +31,13 @@ pub(super) fn asked(body: &JsonBody, adapters: &[AdapterSpec]) -> Result<Option<
             continue;
         }
         if Number::new(wanted.scale) != Some(adapter.scale) {
-            let why = format!("must be {scale}, which the graph gives the adapter, or 0");
+            let why = format!("must be {scale}, as in the graph, or 0");
             return Err(invalid(place("scale"), why));
         }
         if asked.is_some_and(|other| other != wanted.id) {
             return Err(invalid(
                 place("id"),
-                "names a second adapter, and a text has one at most",
+                "names a second adapter, but a text can have only one",
             ));
         }
         asked = Some(wanted.id);

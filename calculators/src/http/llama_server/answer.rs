@@ -1,5 +1,5 @@
-//! Answers: an object for each text, or events with pieces of it and a last one that tells counts,
-//! times and settings.
+//! Answers in llama-server's form: an object for each text, or events with pieces of it and a last
+//! one with counts, times and settings.
 
 use std::sync::Arc;
 
@@ -16,19 +16,19 @@ use crate::http::{
 };
 use crate::payload::{Account, Finish, HttpResponse, Tally, TextChunk, TextLogprob, TextRequest};
 
-/// Writes an answer.
+/// A writer of answers in llama-server's form.
 pub(super) struct Answer {
     choices: Vec<Choice>,
     tally: Option<Arc<Tally>>,
 }
 
-/// A text, as far as it is known.
+/// A text, as far as it has come.
 #[derive(Clone, Default)]
 struct Choice {
-    /// The text, its tokens and their probabilities; kept where the answer is one object.
+    /// Text, tokens and probabilities, kept for an answer in one object.
     piece: Piece,
     has_new_line: bool,
-    /// The object that tells all of it, once it has ended.
+    /// Whole object of the text, once it has ended.
     told: Option<Value>,
 }
 
@@ -41,7 +41,7 @@ struct Piece {
 }
 
 impl Piece {
-    /// The piece of a chunk. The token that ended the text is no part of it.
+    /// Creates the piece of a chunk. The token that ended the text is not part of it.
     fn new(request: &TextRequest, chunk: &TextChunk) -> Self {
         let tokens = chunk.logprobs.iter().filter(|token| !token.ends);
         let ids = tokens.clone().map(|token| token.token.into());
@@ -68,7 +68,7 @@ impl Piece {
         self.probabilities.extend(more.probabilities);
     }
 
-    /// The object of the piece.
+    /// Converts the piece to an object.
     fn object(self, chunk: &TextChunk) -> Value {
         let mut object = json!({
             "index": chunk.index, "content": self.text, "tokens": self.tokens, "stop": false,
@@ -90,7 +90,7 @@ impl Answer {
         }
     }
 
-    /// The object that ends a text, with what is left of it.
+    /// Returns the object that ends a text, with the rest of it.
     fn last(
         &self,
         request: &TextRequest,
@@ -113,7 +113,8 @@ impl Answer {
         last["model"] = (*request.model).into();
         last["tokens_cached"] = chunk.usage.cached_tokens.into();
         last["has_new_line"] = self.choices[chunk.index as usize].has_new_line.into();
-        // Without a limit of its own, nobody here knows if the context or the graph ended it.
+        // Without a limit in the request, it is not known here if the context or the graph ended
+        // the text.
         last["truncated"] = match (finish, limit) {
             (Finish::Length, None) => Value::Null,
             (Finish::Length, Some(limit)) => {
@@ -123,7 +124,7 @@ impl Answer {
         };
         last["stop_type"] = stop_type.into();
         last["stopping_word"] = word.as_str().unwrap_or_default().into();
-        // Times are those of all texts together, and settings, which can be long, the same for all.
+        // Times belong to all texts together. Settings, which can be long, are the same for all.
         if let [_] = &self.choices[..] {
             let times = tallied.map(|it| [it.prefill.unwrap_or_default(), it.decoding]);
             let times = times.map(|times| times.map(|time| time.as_secs_f64() * 1e3));
@@ -134,7 +135,7 @@ impl Answer {
     }
 }
 
-/// The fields of an object that the request asks for; all where it does not.
+/// Keeps the fields of an object that the request asks for: all by default.
 fn only(request: &TextRequest, object: Value) -> Value {
     let Some(Value::Array(fields)) = request.echo.get(FIELDS).filter(|it| **it != json!([])) else {
         return object;
@@ -146,7 +147,7 @@ fn only(request: &TextRequest, object: Value) -> Value {
     fields.collect::<Map<_, _>>().into()
 }
 
-/// Counts, and the milliseconds until the first token and from there to the last.
+/// Returns token counts, and the milliseconds until the first token and from there to the last.
 fn timings(usage: &Usage, [prompt_ms, predicted_ms]: [f64; 2]) -> Value {
     let prompt_n = usage.prompt_tokens.saturating_sub(usage.cached_tokens);
     let predicted_n = usage.generated_tokens;
@@ -169,7 +170,7 @@ fn timings(usage: &Usage, [prompt_ms, predicted_ms]: [f64; 2]) -> Value {
     timings
 }
 
-/// A token with its log probability, and those that were likely at its place.
+/// Returns a token with its log probability, and the likely tokens at its place.
 fn probability(of: &TextLogprob) -> Value {
     let entry = |token: i32, bytes: &[u8], logprob: f32| {
         json!({

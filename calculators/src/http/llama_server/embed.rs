@@ -1,4 +1,4 @@
-//! Vectors of texts.
+//! Requests and answers of llama-server's `embedding`.
 
 use graphmill_dialects::bodies::{LLAMA_EMBEDDING, llama_server};
 use graphmill_engine::Result;
@@ -33,14 +33,14 @@ pub(super) fn read(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
     })
 }
 
-/// The vectors of a text.
+/// An answer's entry for a text.
 #[derive(Serialize)]
 pub(in crate::http) struct Vectors<'a> {
     index: usize,
     embedding: [&'a [f32]; 1],
 }
 
-/// The answer: of each text a list of vectors, which is one.
+/// Returns the answer: for each text a list that contains one vector.
 pub(in crate::http) fn vectors(embeddings: &Embeddings) -> Vec<Vectors<'_>> {
     let vectors = embeddings.vectors.iter().enumerate();
     let vectors = vectors.map(|(index, vector)| Vectors {

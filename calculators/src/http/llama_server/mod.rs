@@ -1,5 +1,5 @@
-//! llama-server's own endpoints: prompts that are continued, a gap that is filled, and vectors of
-//! texts. Their paths have no prefix: `/completions` and `/embeddings` there are not OpenAI's.
+//! llama-server's own endpoints, which continue prompts, fill a gap, and compute vectors. Their
+//! paths have no prefix: `/completions` and `/embeddings` there are not OpenAI's.
 
 mod adapters;
 mod answer;
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::payload::{GenerationParams, JsonBody, RequestInput, TextRequest};
 
-/// One of its endpoints.
+/// A dialect of llama-server's, for one kind of request.
 #[derive(Debug)]
 pub(super) struct LlamaServer {
     endpoint: &'static str,
@@ -31,7 +31,7 @@ pub(super) struct LlamaServer {
 }
 
 impl LlamaServer {
-    /// Continues prompts.
+    /// The dialect of `completion`, which continues prompts.
     pub(super) const COMPLETION: Self = Self {
         endpoint: LLAMA_COMPLETION,
         routes: &[
@@ -39,12 +39,12 @@ impl LlamaServer {
             continuing("completions", &["prompt"]),
         ],
     };
-    /// Fills a gap.
+    /// The dialect of `infill`, which fills a gap.
     pub(super) const INFILL: Self = Self {
         endpoint: LLAMA_INFILL,
         routes: &[continuing("infill", &["input_prefix", "input_suffix"])],
     };
-    /// Makes vectors.
+    /// The dialect of `embedding`, which computes vectors.
     pub(super) const EMBEDDING: Self = Self {
         endpoint: LLAMA_EMBEDDING,
         routes: &[embedding("embedding"), embedding("embeddings")],

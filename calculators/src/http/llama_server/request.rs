@@ -1,4 +1,4 @@
-//! Requests: prompts that are taken as they are, or texts around a gap.
+//! Requests in llama-server's form: prompts, or the texts around a gap.
 
 use graphmill_dialects::{
     Fields,
@@ -14,13 +14,13 @@ use crate::payload::{GenerationParams, JsonBody, NamedText, Prompt, RequestInput
 pub(super) const PROBABILITIES: &str = "n_probs";
 pub(super) const TOKENS: &str = "return_tokens";
 pub(super) const FIELDS: &str = "response_fields";
-/// The field of the answer that tells how it was generated.
+/// Field of the answer with the parameters of generation.
 pub(super) const SETTINGS: &str = "generation_settings";
 
-/// The name of a text that has none, as llama-server has it.
+/// Name of a text without one, as in llama-server.
 const UNNAMED: &str = "tmp";
 
-/// Values of generation that answers tell, with their names in the rest of this program.
+/// Parameters of generation in answers, with their names in the rest of this program.
 const TOLD: [(&str, &str); 16] = [
     ("seed", "seed"),
     ("temperature", "temperature"),
@@ -40,7 +40,7 @@ const TOLD: [(&str, &str); 16] = [
     ("n_predict", "max_tokens"),
 ];
 
-/// Reads prompts.
+/// Reads the prompts and own parameters of `completion`.
 pub(super) fn completion(
     body: &JsonBody,
     fields: &mut Fields,
@@ -58,7 +58,7 @@ pub(super) fn completion(
     Ok((input, generation(body, fields)?))
 }
 
-/// Reads the texts around a gap.
+/// Reads the texts around a gap and own parameters of `infill`.
 pub(super) fn infill(body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
     let own: Infill = fields.take()?;
     let before = own.input_prefix.ok_or_else(|| missing("input_prefix"))?;
@@ -94,7 +94,8 @@ fn generation(body: &JsonBody, fields: &mut Fields) -> Result<OwnParams> {
     let repeated = repeated.map(|(name, value)| (name.to_owned(), value));
     Ok(OwnParams {
         max_tokens: own.n_predict,
-        // A prompt that nothing follows is computed where it is repeated, which the answer does not.
+        // A prompt with no generated tokens is only computed if it is repeated; the answer leaves
+        // it out.
         echo: computes_prompt,
         logprobs: has_tokens.then_some(own.n_probs),
         repeated: repeated.into_iter().collect(),
@@ -102,7 +103,7 @@ fn generation(body: &JsonBody, fields: &mut Fields) -> Result<OwnParams> {
     })
 }
 
-/// Values of generation; -1 is no seed, and no limit.
+/// Returns the parameters of generation; -1 stands for no seed, and for no limit.
 pub(super) fn settings(params: &GenerationParams) -> Value {
     let mut values = inspect::values(params);
     let told = TOLD.iter().filter_map(|(name, of)| {

@@ -11,10 +11,10 @@ use crate::http::{
 };
 use crate::payload::{Finish, HttpResponse, TextChunk, TextRequest};
 
-/// Writes an answer.
+/// A writer of answers in LMDeploy's form.
 #[derive(Default)]
 pub(super) struct Texts {
-    /// The text so far, where the answer is one object.
+    /// Text so far, for an answer in one object.
     text: String,
 }
 

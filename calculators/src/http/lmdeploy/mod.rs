@@ -1,5 +1,5 @@
-//! LMDeploy's `chat/interactive`: a conversation that the server keeps. It hands what was said before
-//! to the graph, as fields of the body.
+//! LMDeploy's `chat/interactive`: conversations that the server stores. It gives the graph the
+//! earlier messages as fields of the body.
 
 mod answer;
 
@@ -22,10 +22,10 @@ use super::{
 };
 use crate::payload::{JsonBody, RequestInput, TextRequest};
 
-/// The field of the body that says how many tokens were said before.
+/// Field of the body with the number of tokens of earlier messages.
 const HISTORY_TOKENS: &str = "history_tokens";
 
-/// LMDeploy's `chat/interactive`.
+/// The dialect of LMDeploy's `chat/interactive`.
 #[derive(Debug)]
 pub(super) struct Interactive;
 

@@ -1,4 +1,4 @@
-//! A message and its events.
+//! Messages in answers, and their events.
 
 use serde_json::{Map, Value, json};
 
@@ -7,10 +7,10 @@ use crate::http::named_events::{Event, Form};
 use crate::http::parts::{Part, PartialAnswer};
 use crate::payload::Finish;
 
-/// Writes messages.
+/// The form of Anthropic's messages.
 #[derive(Default)]
 pub(super) struct Answer {
-    /// The arguments of the call that comes.
+    /// Arguments of the current call.
     arguments: Readable,
 }
 
@@ -59,7 +59,7 @@ impl Form for Answer {
             events.push(block_delta(index, input_delta(&left)));
         }
         if matches!(answer.parts[index], Part::Reasoning(_)) {
-            // Clients expect one; what was thought is not signed.
+            // Clients expect a signature. Reasoning here is not signed.
             let signature = json!({ "type": "signature_delta", "signature": "" });
             events.push(block_delta(index, signature));
         }
@@ -98,7 +98,7 @@ fn typed(kind: &str, field: &str, value: Value) -> Value {
     ]))
 }
 
-/// More of the input of a call, which clients send back as JSON.
+/// Returns the delta for more of a call's input, which clients send back as JSON.
 fn input_delta(text: &str) -> Value {
     json!({ "type": "input_json_delta", "partial_json": text })
 }
@@ -109,7 +109,7 @@ fn block_delta(index: usize, delta: Value) -> Event {
     ("content_block_delta", event)
 }
 
-/// What a message has from its beginning.
+/// Returns the fields that a message has from its beginning.
 fn head(answer: PartialAnswer<'_>) -> Value {
     json!({
         "id": &*answer.request.id,
@@ -123,7 +123,7 @@ fn head(answer: PartialAnswer<'_>) -> Value {
     })
 }
 
-/// Tokens that were reused are counted apart from those that were computed.
+/// Returns token counts. Cached tokens are counted apart from computed ones.
 fn usage(answer: PartialAnswer<'_>) -> Value {
     let counts = answer.usage;
     json!({
@@ -147,8 +147,8 @@ fn stop_reason(answer: PartialAnswer<'_>) -> (&'static str, Option<&str>) {
     }
 }
 
-/// A part of a whole answer. Arguments that were cut off are no JSON, and are left out: the stop
-/// reason says so.
+/// Returns a part of a whole answer. Arguments that were cut off are not JSON, and are left out;
+/// the stop reason shows that.
 fn block(part: &Part) -> Value {
     match part {
         Part::Reasoning(text) => json!({ "type": "thinking", "thinking": text, "signature": "" }),

@@ -1,4 +1,4 @@
-//! Anthropic's `messages`: a conversation of content blocks, and the answer as a message of them.
+//! Anthropic's `messages`: conversations and answers that consist of content blocks.
 
 mod answer;
 mod request;
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::payload::{JsonBody, RequestInput, TextRequest};
 
-/// The dialect.
+/// The dialect of Anthropic's `messages`.
 #[derive(Debug)]
 pub(super) struct Messages;
 
@@ -47,7 +47,7 @@ impl Dialect for Messages {
         Family::Text(self)
     }
 
-    /// `{"type": "error", "error": {"type", "message"}}`.
+    /// Writes `{"type": "error", "error": {"type", "message"}}`.
     fn error(&self, failure: &Failure<'_>) -> Value {
         let mut error = json!({ "type": kind(failure), "message": failure.message });
         if let Some(param) = failure.param {
@@ -98,7 +98,7 @@ impl TextDialect for Messages {
     }
 }
 
-/// The name of a status in this dialect.
+/// Returns the name of a status in this dialect.
 fn kind(failure: &Failure<'_>) -> &'static str {
     match failure.status {
         404 => "not_found_error",

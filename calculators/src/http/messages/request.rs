@@ -1,4 +1,4 @@
-//! The request as a conversation.
+//! Conversion of a request for a message to a conversation.
 
 use graphmill_dialects::{
     Fields,
@@ -25,7 +25,7 @@ use crate::http::{
 };
 use crate::payload::{MediaKind, RequestInput};
 
-/// Reads a request.
+/// Reads the conversation and own parameters of a request.
 pub(super) fn read(body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
     let own: Messages = fields.take()?;
     for (edit, index) in own.context_management.edits.iter().zip(0_u32..) {
@@ -104,7 +104,7 @@ pub(super) fn read(body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput
     Ok((RequestInput::Chat(chat), params))
 }
 
-/// The client's tools, as templates expect them. The provider's are left out.
+/// Converts the client's tools to the form that templates expect. The provider's are left out.
 fn tools(all: Vec<Map<String, Value>>, fields: &mut Fields) -> Result<Vec<Value>> {
     let (mut tools, mut names) = (Vec::with_capacity(all.len()), Names::default());
     for (index, tool) in all.into_iter().enumerate() {
@@ -119,7 +119,7 @@ fn tools(all: Vec<Map<String, Value>>, fields: &mut Fields) -> Result<Vec<Value>
     Ok(tools)
 }
 
-/// Adds the blocks of a message. Those that are left out are named with their `kind`.
+/// Adds the blocks of a message. Blocks that are left out are reported with their `kind`.
 fn add<'a>(
     role: &str,
     blocks: Vec<Block>,
@@ -175,7 +175,7 @@ fn add<'a>(
     Ok(())
 }
 
-/// Adds texts and images of the blocks since the last one of another kind.
+/// Adds the texts and images since the last block of another kind.
 fn say(role: &str, content: &mut Content, turns: &mut Turns) {
     if !content.is_empty() {
         turns.say(role, std::mem::take(content));
@@ -205,7 +205,7 @@ fn read_result(result: Option<Text<ResultBlock>>, path: &str) -> Content {
     content
 }
 
-/// A document as a text.
+/// Converts a document to a text.
 fn read_out(document: Document) -> String {
     let texts = match document.source {
         DocumentSource::Text { data } => vec![data],
@@ -218,7 +218,7 @@ fn read_out(document: Document) -> String {
     head.chain(texts).collect::<Vec<_>>().join("\n")
 }
 
-/// Writes a result of a search as a text.
+/// Converts a search result to a text.
 fn list(found: SearchResult) -> String {
     let texts = found.content.into_iter().map(|part| part.text);
     let head = [found.title, found.source].into_iter();

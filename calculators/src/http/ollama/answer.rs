@@ -1,5 +1,5 @@
-//! Answers: one object with the whole text, or a line for each piece of it and a last one that tells
-//! counts and times.
+//! Answers in Ollama's form: one object with the whole text, or a line for each piece of it and a
+//! last one with counts and times.
 
 use std::time::Instant;
 
@@ -18,16 +18,16 @@ use crate::http::{
 };
 use crate::payload::{Finish, HttpResponse, TextChunk, TextRequest};
 
-/// Writes an answer.
+/// A writer of answers in Ollama's form.
 pub(super) struct Answer {
     api: Api,
     parts: Parts,
-    /// Log probabilities so far, where the answer is one object.
+    /// Log probabilities so far, for an answer in one object.
     logprobs: Vec<Value>,
     clock: Option<Clock>,
 }
 
-/// Content of an object: more of the answer, or all of it.
+/// The content of an object: a piece of the answer, or all of it.
 #[derive(Default)]
 pub(super) struct Said<'a> {
     thinking: &'a str,
@@ -45,7 +45,7 @@ impl Answer {
         }
     }
 
-    /// The lines that tell what a chunk adds. Calls are told when they are complete.
+    /// Returns the lines for the additions of a chunk. Calls are sent when they are complete.
     fn lines(&self, request: &TextRequest, steps: &[Step], logprobs: Vec<Value>) -> Vec<Value> {
         let parts = self.parts.answer(request).parts;
         let said = steps.iter().filter_map(|step| {
@@ -68,7 +68,7 @@ impl Answer {
         lines
     }
 
-    /// The answer in one object.
+    /// Returns the whole answer as one object.
     fn all(&mut self, request: &TextRequest) -> Value {
         let parts = self.parts.answer(request).parts;
         let joined = |wanted: fn(&Part) -> bool| -> String {
@@ -93,7 +93,7 @@ impl Answer {
         answer
     }
 
-    /// Says in the last object why and when the answer ended.
+    /// Adds the finish reason, counts and times to the last object.
     fn end(&self, answer: &mut Value, finish: Finish, usage: &Usage) {
         answer["done"] = true.into();
         answer["done_reason"] = match finish {
@@ -154,7 +154,7 @@ impl AnswerWriter for Answer {
     }
 }
 
-/// An object of an answer that goes on.
+/// Returns an object of an unfinished answer.
 pub(super) fn line(api: Api, model: &str, said: &Said<'_>) -> Value {
     let now = Utc::now().to_rfc3339_opts(SecondsFormat::Nanos, true);
     let mut line = json!({ "model": model, "created_at": now });
@@ -175,14 +175,14 @@ pub(super) fn line(api: Api, model: &str, said: &Said<'_>) -> Value {
     line
 }
 
-/// The number of a call among the calls of an answer.
+/// Returns the number of a call among the calls of an answer.
 fn place(parts: &[Part], at: usize) -> usize {
     let is_call = |part: &&Part| matches!(part, Part::Call { .. });
     parts[..at].iter().filter(is_call).count()
 }
 
-/// A part that is a call. Arguments that were cut off are no JSON, and are left out: the reason why
-/// the answer is done says so.
+/// Returns a part that is a call. Arguments that were cut off are not JSON, and are left out; the
+/// finish reason shows that.
 fn call(part: &Part, index: usize) -> Option<Value> {
     let Part::Call {
         id,

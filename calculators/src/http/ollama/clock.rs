@@ -1,4 +1,4 @@
-//! The times of an answer, in nanoseconds.
+//! Times of an answer, in nanoseconds.
 
 use std::{
     sync::Arc,
@@ -10,17 +10,17 @@ use serde_json::Value;
 
 use crate::payload::{Account, Tally};
 
-/// Measures an answer.
+/// A clock for the times of an answer.
 pub(in crate::http) struct Clock {
-    /// When the request came.
+    /// Time at which the request arrived.
     received: Instant,
-    /// When its graph was there.
+    /// Time at which its graph was loaded.
     begun: Instant,
     tally: Option<Arc<Tally>>,
 }
 
 impl Clock {
-    /// Measures the answer of a run whose graph is there since `begun`.
+    /// Creates the clock for a run whose graph is loaded since `begun`.
     pub(in crate::http) fn new(run: &RunCx, begun: Instant) -> Self {
         let account = Account::of(run);
         Self {
@@ -30,15 +30,15 @@ impl Clock {
         }
     }
 
-    /// Adds the whole time, and the part of it before the graph was there.
+    /// Adds the total time, and the time until the graph was loaded.
     pub(in crate::http) fn tell(&self, answer: &mut Value) {
         let loaded = self.begun.saturating_duration_since(self.received);
         answer["total_duration"] = nanoseconds(self.received.elapsed());
         answer["load_duration"] = nanoseconds(loaded);
     }
 
-    /// Adds the times of the prompt and of the text, where they are measured: up to the first
-    /// token, and from there to the last.
+    /// Adds the times of the prompt and of the text, if they are measured: up to the first token,
+    /// and from there to the last.
     pub(super) fn tell_of_tokens(&self, answer: &mut Value) {
         let Some(tallied) = self.tally.as_ref().map(|tally| tally.read()) else {
             return;

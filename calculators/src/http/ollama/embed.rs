@@ -1,4 +1,4 @@
-//! Vectors of texts, and of one text.
+//! Requests and answers of Ollama's endpoints for vectors.
 
 use graphmill_dialects::{
     Fields,
@@ -49,20 +49,20 @@ pub(super) fn read_one(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
     })
 }
 
-/// Names options, which are none of a request for vectors.
+/// Reports all options as ignored, because requests for vectors have none.
 fn ignore(options: &Map<String, Value>, fields: &mut Fields) {
     for name in options.keys() {
         fields.ignore(format!("options.{name}"));
     }
 }
 
-/// The answer of one text.
+/// The answer for one text.
 #[derive(Serialize)]
 pub(in crate::http) struct Vector<'a> {
     embedding: Option<&'a [f32]>,
 }
 
-/// The answer of several texts.
+/// The answer for several texts.
 #[derive(Serialize)]
 pub(in crate::http) struct Vectors<'a> {
     model: &'a str,

@@ -1,5 +1,5 @@
 //! Ollama's API: `api/chat` and `api/generate`, whose streams are lines of JSON, `api/embed` and
-//! `api/embeddings`. A request without messages, prompt or texts has its graph loaded, or unloaded.
+//! `api/embeddings`. A request without messages, prompt or texts only loads or unloads its graph.
 
 mod answer;
 mod clock;
@@ -27,14 +27,14 @@ use super::{
 };
 use crate::payload::{JsonBody, RequestInput, TextRequest};
 
-/// One of its endpoints.
+/// A dialect of Ollama's, for one endpoint.
 #[derive(Debug)]
 pub(super) struct Ollama {
     api: Api,
     routes: &'static [Route],
 }
 
-/// The kinds of requests.
+/// The endpoints of Ollama's API.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Api {
     Chat,
@@ -44,7 +44,7 @@ enum Api {
 }
 
 impl Ollama {
-    /// Answers a conversation.
+    /// The dialect of `api/chat`, which answers a conversation.
     pub(super) const CHAT: Self = Self {
         api: Api::Chat,
         routes: &[route(
@@ -53,7 +53,7 @@ impl Ollama {
             &["model", "created_at", "message", "done"],
         )],
     };
-    /// Answers a prompt, or goes on from it.
+    /// The dialect of `api/generate`, which answers a prompt or continues it.
     pub(super) const GENERATE: Self = Self {
         api: Api::Generate,
         routes: &[route(
@@ -62,7 +62,7 @@ impl Ollama {
             &["model", "created_at", "response", "done"],
         )],
     };
-    /// Makes vectors.
+    /// The dialect of `api/embed`, which computes vectors of texts.
     pub(super) const EMBED: Self = Self {
         api: Api::Embed,
         routes: &[route(
@@ -71,7 +71,7 @@ impl Ollama {
             &["embeddings"],
         )],
     };
-    /// Makes one vector.
+    /// The dialect of `api/embeddings`, which computes the vector of one text.
     pub(super) const EMBEDDINGS: Self = Self {
         api: Api::Embeddings,
         routes: &[route(

@@ -1,4 +1,4 @@
-//! Requests as conversations, or as prompts that are taken as they are.
+//! Conversion of requests in Ollama's form to conversations, or to prompts.
 
 use graphmill_dialects::{
     Fields,
@@ -22,13 +22,13 @@ use crate::http::{
 };
 use crate::payload::{Constraint, MediaKind, Prompt, RequestInput};
 
-/// Letters of times such as `1h30m`, `0` and `-1`.
+/// Characters of durations such as `1h30m`, `0` and `-1`.
 const OF_TIMES: &str = "+-.0123456789hmnsuµ";
 
-/// A call that has no result so far: its id, and the tool.
+/// The id of a call without a result so far, and the name of its tool.
 type OpenCall = (String, String);
 
-/// Reads a conversation.
+/// Reads the conversation and own parameters of `api/chat`.
 pub(super) fn chat(
     fields: &mut Fields,
     allowance: &Allowance,
@@ -46,7 +46,7 @@ pub(super) fn chat(
     answered(common, turns, fields, allowance)
 }
 
-/// Reads a prompt, which is a question of a user unless it is to be taken as it is.
+/// Reads the prompt of `api/generate`: the question of a user, or with `raw` a plain prompt.
 pub(super) fn generate(
     fields: &mut Fields,
     allowance: &Allowance,
@@ -91,16 +91,16 @@ pub(super) fn generate(
         ..of_completions::Completions::default()
     };
     let input = completions::input(vec![prompt], &gap)?;
-    // What they say of tokens is the same without a conversation.
+    // Their fields about tokens mean the same without a conversation.
     let (chat, said) = (fields.take()?, fields.take()?);
     let (_, params) = conversation(chat, said, Turns::default())?;
     Ok((input, complete(common, fields, params, allowance)?))
 }
 
-/// Returns true if a graph is to be kept in memory for no time.
+/// Returns true if a graph is not to be kept in memory.
 ///
 /// # Errors
-/// A value that is no time.
+/// The value is not a duration.
 pub(super) fn is_no_time(kept: &Value) -> Result<bool> {
     match kept {
         Value::Number(seconds) => return Ok(seconds.as_f64() == Some(0.0)),
@@ -119,7 +119,7 @@ pub(super) fn is_no_time(kept: &Value) -> Result<bool> {
     Err(invalid(KEEP_ALIVE, why))
 }
 
-/// The fields of all requests, whose options are now fields like others.
+/// Reads the fields of all requests. Options become fields like others.
 fn common(fields: &mut Fields) -> Result<Common> {
     let mut common: Common = fields.take()?;
     let options: Map<String, Value> = std::mem::take(&mut common.options);
@@ -134,7 +134,7 @@ fn common(fields: &mut Fields) -> Result<Common> {
     Ok(common)
 }
 
-/// A conversation of these turns, as the other fields say.
+/// Returns the input of a conversation with these turns, and own parameters.
 fn answered(
     common: Common,
     turns: Turns,
@@ -156,7 +156,7 @@ fn answered(
     Ok((RequestInput::Chat(chat), params))
 }
 
-/// Adds what the fields of its own say of generation.
+/// Adds the dialect's own fields to the parameters of generation.
 fn complete(
     common: Common,
     fields: &mut Fields,
@@ -177,7 +177,7 @@ fn complete(
     Ok(params)
 }
 
-/// Adds a message.
+/// Adds a message to the turns. Calls without a result are noted in `open`.
 fn add(message: Message, index: usize, turns: &mut Turns, open: &mut Vec<OpenCall>) {
     let path = format!("messages[{index}].images");
     let images = message.images.unwrap_or_default();
@@ -213,7 +213,7 @@ fn add(message: Message, index: usize, turns: &mut Turns, open: &mut Vec<OpenCal
     }
 }
 
-/// Images, whose list is at `path` in the request, and the text behind them.
+/// Joins images, whose list is at `path` in the request, and the text after them.
 fn content(text: &str, images: &[String], path: &str) -> Content {
     let mut content = Content::default();
     for (index, image) in images.iter().enumerate() {

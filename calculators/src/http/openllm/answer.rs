@@ -1,4 +1,4 @@
-//! Answers: one object with the whole text, or an event for each piece of it.
+//! Answers in OpenLLM's form: one object with the whole text, or an event for each piece of it.
 
 use graphmill_engine::Result;
 use graphmill_llm::{Token, Usage};
@@ -10,18 +10,18 @@ use crate::http::{
 };
 use crate::payload::{Finish, HttpResponse, Prompt, RequestInput, TextChunk, TextRequest};
 
-/// Writes an answer.
+/// A writer of answers in OpenLLM's form.
 #[derive(Default)]
 pub(super) struct Output {
-    /// The text and the tokens that were not told yet.
+    /// Text and tokens that were not sent yet.
     text: String,
     tokens: Vec<Token>,
-    /// The log probability of all tokens together.
+    /// Log probability of all tokens together.
     logprob: f64,
 }
 
 impl Output {
-    /// Writes what was not told yet.
+    /// Writes the text and tokens that were not sent yet.
     fn tell(&mut self, request: &TextRequest, finish: Option<Finish>) -> Result<String> {
         let prompt = match &request.input {
             RequestInput::Prompts(prompts) => prompts.first(),
@@ -65,8 +65,8 @@ impl AnswerWriter for Output {
         _: &Usage,
         out: &mut Vec<HttpResponse>,
     ) -> Result<bool> {
-        // Clients take the first token of each event, so that each has one: text without a token
-        // goes with the token before it.
+        // Clients take only the first token of an event, so each event has one. Text without a
+        // token goes with the token before it.
         if request.stream && !chunk.logprobs.is_empty() && !self.tokens.is_empty() {
             out.push(HttpResponse::Event(self.tell(request, None)?));
         }

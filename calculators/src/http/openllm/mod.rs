@@ -1,4 +1,4 @@
-//! OpenLLM's `generate` and `generate_stream`: a prompt that the only model goes on from.
+//! OpenLLM's `generate` and `generate_stream`, with which the only model continues a prompt.
 
 mod answer;
 
@@ -16,10 +16,10 @@ use super::{
 };
 use crate::payload::{JsonBody, Prompt, RequestInput, TextRequest};
 
-/// Fields of the body that are no parameters.
+/// Fields of the body that are not parameters.
 const BESIDE: &[&str] = &["prompt", "llm_config", "request_id", "model", "timeout"];
 
-/// A dialect of one path.
+/// A dialect of OpenLLM's, for one path.
 #[derive(Debug)]
 pub(super) struct OpenLlm {
     endpoint: &'static str,
@@ -28,7 +28,7 @@ pub(super) struct OpenLlm {
 }
 
 impl OpenLlm {
-    /// Answers in one piece.
+    /// The dialect of `generate`, whose answers are one object.
     pub(super) const WHOLE: Self = Self {
         endpoint: OPENLLM,
         routes: &[route(
@@ -37,7 +37,7 @@ impl OpenLlm {
         )],
         streams: false,
     };
-    /// Answers as the text is generated.
+    /// The dialect of `generate_stream`, whose answers are streams.
     pub(super) const STREAM: Self = Self {
         endpoint: OPENLLM_STREAM,
         routes: &[route(
@@ -92,10 +92,10 @@ impl TextDialect for OpenLlm {
     fn input(&self, _: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
         let own: bodies::OpenLlm = fields.take()?;
         let prompt = own.prompt.ok_or_else(|| missing("prompt"))?;
-        // Clients send their defaults first, and other names of the same field behind them.
+        // Clients send their defaults first, and other names of the same field after them.
         for (name, value) in own.llm_config.iter().rev().filter(|(_, it)| !it.is_null()) {
             if BESIDE.contains(&name.as_str()) {
-                let why = "is no parameter: it is a field of the body";
+                let why = "is not a parameter, but a field of the body";
                 return Err(invalid(format!("llm_config.{name}"), why));
             }
             let is_known = fields.knows(name);

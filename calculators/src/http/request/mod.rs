@@ -1,4 +1,4 @@
-//! `OpenAIRequestCalculator`: reads and checks a request of the OpenAI dialect.
+//! `OpenAIRequestCalculator`: reads and checks requests for text, in all dialects.
 
 mod told;
 
@@ -30,18 +30,18 @@ use crate::payload::{
 };
 
 /// Reads the body of `chat/completions`, `completions`, `responses`, Anthropic's `messages` and
-/// Triton's and TGI's `generate`, and refuses, with the field's name, what is wrong in it or what this graph
-/// cannot do.
+/// Triton's and TGI's `generate`. Refuses wrong fields, and those that this graph does not support.
+/// Errors name the field.
 ///
-/// Emits the request and its generation parameters at the payload's timestamp. Where `QUESTION` is
+/// Emits the request and its generation parameters at the payload's timestamp. If `QUESTION` is
 /// connected, the node also reads questions about prompts: `tokenize`, `detokenize`,
 /// `apply-template`, `chat/completions/render` and `completions/render`, and chats and completions
 /// with `?explain=1`. Such a request has a packet on `QUESTION` and none on `PARAMS`.
 ///
-/// Where the side packet that names the model is connected, what neither a request nor the options
-/// say is taken from the `generation_config.json` beside it, and a request takes its place in the
-/// model's queue here: if none is left, it is refused before anything is computed for it. Of
-/// several requests of a session, which are answered one after the other, that is the first.
+/// If the side packet that names the model is connected, the model's `generation_config.json` has
+/// the defaults that the options do not set. A request also takes its place in the model's queue
+/// here. If the queue is full, the request is refused before anything is computed for it. A session
+/// with several requests, which are answered one after the other, takes a place for the first.
 ///
 /// ```pbtxt
 /// input_stream: "HTTP_REQUEST_PAYLOAD:input"
@@ -59,11 +59,11 @@ use crate::payload::{
 pub struct OpenAIRequest {
     defaults: Defaults,
     model: Option<Arc<LanguageModel>>,
-    /// Set once the session has its place in the queue.
+    /// True once the session has its place in the queue.
     has_place: bool,
 }
 
-/// The ports of [`OpenAIRequest`].
+/// The port handles of [`OpenAIRequest`].
 #[derive(Copy, Clone, Debug)]
 pub struct OpenAIRequestPorts {
     payload: In<HttpRequestPayload>,
@@ -115,7 +115,7 @@ impl Calculator for OpenAIRequest {
         let mut read = read(payload, &self.defaults, cx.run())?;
         if let Some(model) = &self.model {
             known_tokens(&read.params, &**model.vocab())?;
-            // Whether the model takes them says the node that reads them.
+            // The node that reads the images checks that the model takes them.
             if let RequestInput::Chat(chat) = &read.request.input {
                 model.media().check(&model.engine(), &chat.media)?;
             }
@@ -154,8 +154,7 @@ impl Calculator for OpenAIRequest {
 }
 register!(OpenAIRequest);
 
-/// Refuses to stop at what is no token of the model, also where a question has no generation that
-/// would.
+/// Refuses stop tokens that are not in the vocabulary, even for questions, which do not generate.
 fn known_tokens(params: &GenerationParams, vocab: &dyn Vocab) -> Result<()> {
     let mut tokens = params.stop_tokens.iter();
     let Some(token) = tokens.find(|token| !vocab.contains(**token)) else {
@@ -166,10 +165,10 @@ fn known_tokens(params: &GenerationParams, vocab: &dyn Vocab) -> Result<()> {
     Err(invalid("stop_token_ids", message))
 }
 
-/// Bytes that reading a request takes for each byte of its body, while it is at it.
+/// Bytes that reading takes for each byte of a body.
 const BYTES_OF_EACH: usize = 4;
 
-/// A request that was read.
+/// A request with its parameters or its question.
 #[derive(Debug)]
 struct ReadRequest {
     request: TextRequest,
@@ -177,7 +176,7 @@ struct ReadRequest {
     question: Option<PromptQuestion>,
 }
 
-/// Reads a request.
+/// Reads a request of any dialect, with its parameters or its question.
 fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Result<ReadRequest> {
     let Some((Family::Text(dialect), mut purpose)) = payload.served() else {
         return Err(dialect_table::not_read(OpenAIRequest::NAME, &payload.uri));
@@ -191,7 +190,7 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
         return Err(missing("model"));
     }
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    // One for a whole answer.
+    // Called once for a whole answer.
     let request = |model, input| TextRequest {
         id: format!("{}{}", dialect.id_prefix(), run.id.0).into(),
         created: since.map_or(0, |since| since.as_secs()),
@@ -243,7 +242,7 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
             return Err(invalid("chat_template", message).with_code(code::UNSUPPORTED));
         }
         if params.special_tokens == SpecialTokens::Skip {
-            // The parsers behind the model take them out.
+            // The parsers after the model remove them.
             params.special_tokens = SpecialTokens::Markers;
         }
         chat.partner = Some(Partner {

@@ -1,4 +1,4 @@
-//! The tokens of which a request wants to be told.
+//! Details about tokens that a request asks for.
 
 use graphmill_dialects::{Fields, bodies::told::Told};
 use graphmill_engine::Result;
@@ -9,10 +9,10 @@ use crate::http::{
 };
 use crate::payload::GenerationParams;
 
-/// Reads the fields, for an answer in a dialect.
+/// Reads the fields for an answer in a dialect.
 ///
 /// # Errors
-/// The dialect's answers do not tell of tokens, or not in streams.
+/// The dialect's answers do not have such details, or not in streams.
 pub(super) fn read(dialect: &dyn TextDialect, fields: &mut Fields, stream: bool) -> Result<Told> {
     let told: Told = fields.take()?;
     let asked = [
@@ -37,7 +37,7 @@ pub(super) fn read(dialect: &dyn TextDialect, fields: &mut Fields, stream: bool)
     }
 }
 
-/// Refuses two counts of likeliest tokens for the same places.
+/// Refuses two different numbers of likeliest tokens for the same places.
 pub(super) fn check(params: &GenerationParams) -> Result<()> {
     let echoed = params.sampling.logprobs.filter(|_| params.echo);
     match (params.prompt_logprobs, echoed) {

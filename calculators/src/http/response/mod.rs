@@ -1,5 +1,4 @@
-//! `OpenAIResponseCalculator`: writes the answer of the OpenAI dialect, whole or as a stream of
-//! chunks.
+//! `OpenAIResponseCalculator`: writes answers of text, whole or as streams, in all dialects.
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, Flow, In, NoOptions, Offset, OpenCx, Out, Policy, Result,
@@ -13,16 +12,17 @@ use super::{
 };
 use crate::payload::{HttpResponse, PromptReport, Tally, TextChunk, TextRequest};
 
-/// Makes an answer of a request's text: one body when all choices have ended, or an event for each
-/// chunk.
+/// Writes the answer to a request from its text: one body when all choices have ended, or an event
+/// for each chunk.
 ///
-/// A stream begins, with the first chunk of text, by naming the role once for each choice, the
-/// first choice first. Each choice ends with a chunk of its finish reason. Token counts follow
-/// where the request asks for them. The output has a time line of its own, a timestamp for each
-/// event. Fields of the request that nobody knows, and parts that are left out,
-/// are listed in the header `x-ignored-fields`; `x-max-tokens` says what `max_tokens` was lowered to. A
-/// report, where `REPORT` is connected, is the whole answer. `usage` counts the tokens of all models
-/// and prompts of the session. There is one answer: a second request is an error.
+/// A stream begins, with the first chunk of text, with the role of each choice, in order. Each
+/// choice ends with a chunk that has its finish reason. Token counts follow if the request asks for
+/// them. The output has a time line of its own, with a timestamp for each event.
+///
+/// The header `x-ignored-fields` lists unknown fields of the request, and parts that are left out.
+/// `x-max-tokens` is the limit to which `max_tokens` was lowered. If `REPORT` is connected, a
+/// report is the whole answer. `usage` counts the tokens of all models and prompts of the session.
+/// There is only one answer: a second request is an error.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"
@@ -37,16 +37,16 @@ use crate::payload::{HttpResponse, PromptReport, Tally, TextChunk, TextRequest};
 /// ```
 #[derive(Default)]
 pub struct OpenAIResponse {
-    /// The request, and what writes the answer in its dialect.
+    /// The request, and the writer of the answer in its dialect.
     request: Option<(TextRequest, Box<dyn AnswerWriter>)>,
     usage: AnswerUsage,
-    /// The timestamp of the next event.
+    /// Timestamp of the next event.
     next: i64,
-    /// The answer is whole.
+    /// True once the answer is complete.
     ended: bool,
 }
 
-/// The ports of [`OpenAIResponse`].
+/// The port handles of [`OpenAIResponse`].
 #[derive(Copy, Clone, Debug)]
 pub struct OpenAIResponsePorts {
     request: In<TextRequest>,
@@ -73,7 +73,7 @@ impl Calculator for OpenAIResponse {
     }
 
     fn open(_: &NoOptions, io: OpenAIResponsePorts, cx: &mut OpenCx<'_>) -> Result<Self> {
-        // It waits for the request that it answers.
+        // Text waits for the request that it answers.
         cx.out().pause(io.text);
         Ok(Self::default())
     }
@@ -123,7 +123,7 @@ impl Calculator for OpenAIResponse {
 register!(OpenAIResponse);
 
 impl OpenAIResponse {
-    /// Ends the answer. The node goes on as long as another request can come, to refuse it.
+    /// Ends the answer. The node continues while another request can come, to refuse it.
     fn end(&mut self, io: OpenAIResponsePorts, cx: &mut Cx<'_>) -> Flow {
         self.ended = true;
         if cx.settled(io.request) >= Timestamp::MAX {

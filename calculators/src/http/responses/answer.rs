@@ -1,4 +1,4 @@
-//! A response and its events.
+//! Responses in answers, and their events.
 
 use graphmill_llm::Usage;
 use serde_json::{Map, Value, json};
@@ -8,10 +8,10 @@ use crate::http::named_events::{Event, Form};
 use crate::http::parts::{Part, PartialAnswer};
 use crate::payload::{Finish, RequestInput, ToolOrigin};
 
-/// Writes responses.
+/// The form of OpenAI's responses.
 #[derive(Default)]
 pub(super) struct Answer {
-    /// Events so far.
+    /// Number of events so far.
     sequence_number: u64,
 }
 
@@ -53,7 +53,7 @@ impl Form for Answer {
                 fields["logprobs"] = json!([]);
                 self.event("response.output_text.delta", fields)
             }
-            // It comes at once, when it can be told from what is around it.
+            // The text comes at once, when it can be separated from its surroundings.
             Part::Call { name, .. } if takes_text(answer, name) => return Vec::new(),
             Part::Call { .. } => {
                 let fields = item_event(answer, index, delta);
@@ -119,7 +119,7 @@ impl Form for Answer {
 }
 
 impl Answer {
-    /// Adds what every event has.
+    /// Returns an event with the fields that every event has.
     fn event(&mut self, name: &'static str, mut fields: Value) -> Event {
         fields["type"] = json!(name);
         fields["sequence_number"] = json!(self.sequence_number);
@@ -128,14 +128,14 @@ impl Answer {
     }
 }
 
-/// An event about the content of an item, which has one part.
+/// Returns an event about the content of an item, which has one part.
 fn content_event(answer: PartialAnswer<'_>, index: usize, fields: Value) -> Value {
     let mut fields = item_event(answer, index, fields);
     fields["content_index"] = json!(0);
     fields
 }
 
-/// An event about an item.
+/// Returns an event about an item.
 fn item_event(answer: PartialAnswer<'_>, index: usize, mut fields: Value) -> Value {
     fields["item_id"] = json!(item_id(answer, index, &answer.parts[index]));
     fields["output_index"] = json!(index);
@@ -152,7 +152,7 @@ fn item_id(answer: PartialAnswer<'_>, index: usize, part: &Part) -> String {
     format!("{prefix}_{}_{index}", answer.number())
 }
 
-/// The content part of an item that has one, with this text.
+/// Returns the content part of an item with this text, if the item has one.
 fn content(part: &Part, text: &str) -> Option<Value> {
     match part {
         Part::Reasoning(_) => Some(json!({ "type": "reasoning_text", "text": text })),
@@ -199,7 +199,7 @@ fn item(answer: PartialAnswer<'_>, index: usize, part: &Part, status: &str) -> V
     }
 }
 
-/// A tool in the words of the request, by the name that the model calls.
+/// Returns the request's words for a tool, by the name that the model calls.
 fn origin<'a>(answer: PartialAnswer<'a>, name: &str) -> Option<&'a ToolOrigin> {
     match &answer.request.input {
         RequestInput::Chat(chat) => chat.tool_origins.get(name),
@@ -212,7 +212,7 @@ fn takes_text(answer: PartialAnswer<'_>, name: &str) -> bool {
     origin(answer, name).is_some_and(|origin| origin.takes_text)
 }
 
-/// Only the last item can be cut off.
+/// Returns the status of an item. Only the last item can be cut off.
 fn status_of(answer: PartialAnswer<'_>, index: usize) -> &'static str {
     let is_last = index + 1 == answer.parts.len();
     match answer.finish {
@@ -221,7 +221,7 @@ fn status_of(answer: PartialAnswer<'_>, index: usize) -> &'static str {
     }
 }
 
-/// How far a response is.
+/// The state of a response.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Stage {
     Running,
@@ -273,7 +273,7 @@ fn output(answer: PartialAnswer<'_>) -> Value {
         .collect()
 }
 
-/// Counts tokens.
+/// Returns the token counts in OpenAI's form.
 pub(super) fn usage(counts: &Usage, reasoning_tokens: u32) -> Value {
     json!({
         "input_tokens": counts.prompt_tokens,

@@ -1,4 +1,4 @@
-//! OpenAI's `responses/compact`: sums a conversation up, to an item that takes its place.
+//! OpenAI's `responses/compact`: summarizes a conversation into one item that replaces it.
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ use crate::http::{
 };
 use crate::payload::{HttpResponse, JsonBody, RequestInput, TextChunk, TextRequest, ToolChoice};
 
-/// The beginning of a summary of this server in `encrypted_content`: those of others are secret.
+/// Prefix of this server's summaries in `encrypted_content`. Those of other servers cannot be read.
 const MARK: &str = "graphmill:";
 
-/// The request to the model.
+/// Instruction to the model.
 const QUESTION: &str = "Sum up this conversation for an assistant that goes on with the work and sees nothing else of it: \
 the goals and wishes of the user, what was decided and done, the files, commands and facts that matter, and what comes next. \
 Answer with the summary and nothing else.";
 
-/// The dialect.
+/// The dialect of OpenAI's `responses/compact`.
 #[derive(Debug)]
 pub(in crate::http) struct Compact;
 
@@ -53,7 +53,7 @@ impl TextDialect for Compact {
         &Chat
     }
 
-    /// Asks for a summary. What the user said stays as it is.
+    /// Asks for a summary. Messages of the user are kept unchanged.
     fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
         let (mut chat, mut params) = request::read(body, fields)?;
         Arc::make_mut(&mut chat.messages).push(json!({ "role": "user", "content": QUESTION }));
@@ -77,7 +77,7 @@ impl TextDialect for Compact {
     }
 }
 
-/// A message of the user with all that output items have, but its id.
+/// Converts an item to a message of the user, with all fields of output items except the id.
 fn message(item: &Value) -> Value {
     let content = match &item["content"] {
         text @ Value::String(_) => json!([{ "type": "input_text", "text": text }]),
@@ -86,12 +86,12 @@ fn message(item: &Value) -> Value {
     json!({ "id": "", "type": "message", "status": "completed", "role": "user", "content": content })
 }
 
-/// The summary that a compaction has, if this server wrote it.
+/// Returns the summary in a compaction, if this server wrote it.
 pub(super) fn summary(content: &str) -> Option<&str> {
     content.strip_prefix(MARK)
 }
 
-/// Writes a compaction: one body, as there is nothing to stream. It has the summary so far.
+/// A writer of a compaction, which is always one body. It has the summary so far.
 struct Writer(String);
 
 impl AnswerWriter for Writer {

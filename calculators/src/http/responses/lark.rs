@@ -1,13 +1,13 @@
-//! Grammars in Lark as regular expressions, which a text can be held to wherever it stands, also
-//! within a string of JSON. There are none for grammars whose rules contain themselves.
+//! Conversion of Lark grammars to regular expressions, which can be enforced at any place of a
+//! text, also within a string of JSON. Grammars with recursive rules have none.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
 use std::slice::Iter;
 
-/// Maximum number of bytes of an expression.
+/// Maximum size of an expression, in bytes.
 const LONGEST: usize = 12 << 10;
-/// Maximum depth of groups and rules within each other.
+/// Maximum depth of nested groups and rules.
 const MOST_LEVELS: usize = 64;
 /// Expressions of the terminals that grammars can import.
 const COMMON: [(&str, &str); 16] = [
@@ -32,12 +32,13 @@ const COMMON: [(&str, &str); 16] = [
     ("LF", r"\n"),
 ];
 
-/// The reason for which a grammar has no expression.
+/// The reason why a grammar has no expression.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Lacking {
-    /// It is no grammar.
+    /// The text is not a valid grammar.
     Broken(String),
-    /// It may be one, of texts that no expression describes, or of signs that are not known here.
+    /// The grammar may be valid, but no expression describes its texts, or it has signs that are
+    /// not supported.
     Expression,
 }
 
@@ -45,7 +46,7 @@ use Lacking::{Broken, Expression};
 
 type Result<T> = std::result::Result<T, Lacking>;
 
-/// The regular expression of the texts that a grammar describes.
+/// Returns the regular expression of the texts that a grammar describes.
 pub(super) fn expression(grammar: &str) -> Result<String> {
     let mut grammar = Grammar::read(grammar)?;
     grammar.rule("start")
@@ -55,7 +56,7 @@ pub(super) fn expression(grammar: &str) -> Result<String> {
 #[derive(Clone, Debug, PartialEq)]
 enum Word {
     Name(String),
-    /// A text or a regular expression, as the latter.
+    /// A text or a regular expression, as a regular expression.
     Expression(String),
     Sign(char),
 }
@@ -63,9 +64,9 @@ enum Word {
 #[derive(Default)]
 struct Grammar {
     rules: BTreeMap<String, Vec<Word>>,
-    /// Expressions of rules; none while one is being written.
+    /// Expressions of rules; `None` while a rule is being converted, to detect recursion.
     written: BTreeMap<String, Option<String>>,
-    /// Depth of the group that is being written.
+    /// Depth of the current group.
     level: usize,
 }
 
@@ -79,7 +80,7 @@ impl Grammar {
             let words = words(line)?;
             match &words[..] {
                 [] => {}
-                // What may stand between all terminals is not written into them.
+                // Ignored texts between terminals are not part of expressions.
                 [Word::Sign('%'), Word::Name(kind), names @ ..] if kind == "import" => {
                     let [
                         Word::Name(library),
@@ -115,7 +116,7 @@ impl Grammar {
                     let head = match head {
                         [Word::Sign('?' | '!'), head @ ..] | head => head,
                     };
-                    // Behind a point is the priority of a terminal.
+                    // The priority of a terminal follows a point.
                     let ([Word::Name(name)] | [Word::Name(name), Word::Sign('.'), _]) = head else {
                         return Err(Expression);
                     };
@@ -138,7 +139,7 @@ impl Grammar {
         let mut words = words.iter().peekable();
         let written = self.alternatives(&mut words)?;
         if words.next().is_some() {
-            return Err(Broken(format!("a bracket of `{name}` is not open")));
+            return Err(Broken(format!("a bracket of `{name}` was not opened")));
         }
         if written.len() > LONGEST {
             return Err(Expression);
@@ -147,7 +148,7 @@ impl Grammar {
         Ok(written)
     }
 
-    /// Writes a group; none for one that is too deep or too long.
+    /// Converts a group. Fails if it is nested too deep or too long.
     fn alternatives(&mut self, words: &mut Words<'_>) -> Result<String> {
         if self.level == MOST_LEVELS {
             return Err(Expression);
@@ -168,7 +169,7 @@ impl Grammar {
     fn sequence(&mut self, words: &mut Words<'_>) -> Result<String> {
         let closed = |words: &mut Words<'_>, sign| {
             let end = words.next_if_eq(&&Word::Sign(sign)).map(drop);
-            end.ok_or_else(|| Broken(format!("a bracket lacks its `{sign}`")))
+            end.ok_or_else(|| Broken(format!("a bracket is not closed: expected `{sign}`")))
         };
         let mut sequence = String::new();
         while let Some(word) = words.next_if(|word| !matches!(word, Word::Sign('|' | ')' | ']'))) {
@@ -185,9 +186,9 @@ impl Grammar {
                     closed(words, ']')?;
                     format!("{all}?")
                 }
-                // The name of an alternative.
+                // This is the name of an alternative.
                 Word::Sign('>') => {
-                    let why = || Broken("an alternative has no name behind `->`".to_owned());
+                    let why = || Broken("an alternative has no name after `->`".to_owned());
                     words.next().ok_or_else(why)?;
                     continue;
                 }
@@ -206,7 +207,7 @@ impl Grammar {
     }
 }
 
-/// The words of a line before its comment; none where it has others than are known here.
+/// Divides a line, without its comment, into words. Fails if it has unsupported signs.
 fn words(line: &str) -> Result<Vec<Word>> {
     let (mut words, mut rest) = (Vec::new(), line.trim_start());
     while let Some(c) = rest.chars().next() {
@@ -215,7 +216,7 @@ fn words(line: &str) -> Result<Vec<Word>> {
             '/' if rest.starts_with("//") => break,
             '"' | '/' => {
                 let end = closing(rest, c);
-                let end = end.ok_or_else(|| Broken(format!("a `{c}` lacks the other one")))?;
+                let end = end.ok_or_else(|| Broken(format!("a `{c}` is not closed")))?;
                 let behind = &rest[end..];
                 let flags = behind.len() - behind.trim_start_matches(|c| "ims".contains(c)).len();
                 let (text, flags) = (&rest[1..end - 1], &behind[..flags]);
@@ -252,7 +253,7 @@ fn words(line: &str) -> Result<Vec<Word>> {
     Ok(words)
 }
 
-/// A regular expression of one text.
+/// Returns the regular expression of a literal text.
 fn literal(text: &str) -> String {
     let one = |c: char| {
         if c.is_ascii_alphanumeric() || c == ' ' {
@@ -264,7 +265,7 @@ fn literal(text: &str) -> String {
     text.chars().map(one).collect()
 }
 
-/// The end of what stands between two signs, with both.
+/// Returns the position after a text between two signs.
 fn closing(text: &str, sign: char) -> Option<usize> {
     let mut is_escaped = true;
     let end = text.find(|c| {

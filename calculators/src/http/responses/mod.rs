@@ -1,5 +1,4 @@
-//! OpenAI's `responses`, as far as it needs no memory: a conversation of items, and the answer as a
-//! response of them.
+//! OpenAI's `responses` without stored state: a conversation of items, and an answer of items.
 
 mod answer;
 mod compact;
@@ -21,10 +20,10 @@ use crate::payload::{GenerationParams, JsonBody, RequestInput, TextRequest};
 
 pub(super) use compact::Compact;
 
-/// The last event of a stream that fails.
+/// Last event of a stream that fails.
 const FAILED: &str = "response.failed";
 
-/// The dialect.
+/// The dialect of OpenAI's `responses`.
 #[derive(Debug)]
 pub(super) struct Responses;
 

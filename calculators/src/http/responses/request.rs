@@ -1,4 +1,4 @@
-//! The request as a conversation.
+//! Conversion of a request for a response to a conversation.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use crate::http::{
 };
 use crate::payload::{ChatInput, Constraint, GenerationParams, MediaKind, json::Allowance};
 
-/// Reads a request.
+/// Reads the conversation and own parameters of a request.
 pub(super) fn read(body: &JsonBody, fields: &mut Fields) -> Result<(ChatInput, OwnParams)> {
     let own: Responses = fields.take()?;
     if body.has("max_output_tokens") && body.has("max_tokens") {
@@ -87,7 +87,7 @@ pub(super) fn read(body: &JsonBody, fields: &mut Fields) -> Result<(ChatInput, O
     Ok((chat, params))
 }
 
-/// Adds an item to the conversation; false if it is none that the model is told of.
+/// Adds an item to the conversation. Returns false if the model does not see such items.
 fn add(item: Item, path: &str, turns: &mut Turns, allowance: &Allowance) -> bool {
     match item {
         Item::Message { role, content } => {
@@ -164,14 +164,14 @@ fn content(content: Text<Part>, path: &str) -> Content {
     content
 }
 
-/// Adds to what a response repeats the values that it was generated with.
+/// Adds the effective parameters to the fields that a response repeats.
 pub(super) fn complete(repeated: &mut Map<String, Value>, params: &GenerationParams) {
     let sampling = &params.sampling;
     repeated.insert("temperature".to_owned(), number(sampling.temperature));
     repeated.insert("top_p".to_owned(), number(sampling.top_p));
 }
 
-/// Fields that a response repeats of its request.
+/// Returns the fields of a request that its response repeats.
 fn repeated(body: &JsonBody) -> Result<Map<String, Value>> {
     let or = |name: &str, usual: Value| Ok(body.get(name)?.cloned().unwrap_or(usual));
     let mut text = or("text", json!({}))?;

@@ -1,4 +1,4 @@
-//! Tools of a request: functions, tools that take a text, and namespaces of both.
+//! Tools of a request: functions, tools that take a text, and namespaces with both.
 
 use std::collections::BTreeMap;
 
@@ -16,23 +16,23 @@ use super::lark::{self, Lacking};
 use crate::http::chat::{Names, function_of};
 use crate::payload::ToolOrigin;
 
-/// The one argument of a tool that takes a text.
+/// Only argument of a tool that takes a text.
 const INPUT: &str = "input";
 
-/// The tools that the model is offered.
+/// The tools that are offered to the model.
 #[derive(Debug, Default)]
 pub(super) struct Toolbox {
-    /// As templates expect them, by the names that the model knows.
+    /// Tools as templates expect them, by the names that the model sees.
     pub(super) functions: Map<String, Value>,
-    /// The same in the words of the request.
+    /// Tools as the request names them, by the names that the model sees.
     pub(super) origins: BTreeMap<String, ToolOrigin>,
-    /// True if the request demands a call, so that calls are held to what tools take.
+    /// True if the request demands a call, so that calls are constrained to the tools' formats.
     pub(super) are_calls_held: bool,
 }
 
 impl Toolbox {
-    /// Adds a list of tools, which is at `path` in the request. They take the place of those of
-    /// their names in earlier lists. The provider's are left out.
+    /// Adds the list of tools at `path` in the request. Tools replace those of the same name in
+    /// earlier lists. The provider's are left out.
     pub(super) fn add(
         &mut self,
         tools: Vec<Map<String, Value>>,
@@ -71,7 +71,7 @@ impl Toolbox {
                         let held = with_argument(&mut tool, self.are_calls_held);
                         let why = |why| invalid(format!("{path}.format.definition"), why);
                         if !held.map_err(why)? {
-                            // The model is told of it, and not held to it.
+                            // The model sees the format, but it is not enforced.
                             fields.ignore(format!("{path}.format"));
                         }
                     }
@@ -91,8 +91,8 @@ impl Toolbox {
     }
 }
 
-/// Makes a tool that takes a text a function of one argument; false if the text is to have a form
-/// that calls are not held to. The error says what is wrong with the form.
+/// Converts a tool that takes a text to a function of one argument. Returns false if the text has a
+/// format that is not enforced. The error describes the fault of the format.
 fn with_argument(
     tool: &mut Map<String, Value>,
     are_calls_held: bool,
@@ -107,11 +107,11 @@ fn with_argument(
         }
         (Some(grammar), _) => {
             input["description"] = format!("Matches this grammar in Lark:\n{grammar}").into();
-            // An expression says nothing to a model.
+            // A regular expression would not help the model.
             match lark::expression(grammar) {
                 Ok(expression) => Some(expression).filter(|_| are_calls_held),
                 Err(Lacking::Expression) => None,
-                Err(Lacking::Broken(why)) => return Err(format!("is no grammar in Lark: {why}")),
+                Err(Lacking::Broken(why)) => return Err(format!("is not a Lark grammar: {why}")),
             }
         }
         (None, _) => None,
@@ -128,7 +128,7 @@ fn with_argument(
     Ok(is_held)
 }
 
-/// Refuses what is no regular expression, and what none can be held to if calls are.
+/// Refuses invalid regular expressions, and those that cannot be enforced if calls are constrained.
 fn check(expression: &str, are_calls_held: bool) -> std::result::Result<(), String> {
     match Parser::new().parse(expression) {
         Ok(_) => Ok(()),
@@ -136,19 +136,19 @@ fn check(expression: &str, are_calls_held: bool) -> std::result::Result<(), Stri
             Ok(())
         }
         Err(error) => Err(format!(
-            "is no regular expression that texts can be held to: {} at character {}",
+            "is not a regular expression that can be enforced: {} at character {}",
             error.kind(),
             error.span().start.column
         )),
     }
 }
 
-/// The arguments of a call of a tool that takes a text.
+/// Returns the arguments of a call of a tool that takes a text.
 pub(super) fn arguments_of(text: String) -> Map<String, Value> {
     Map::from_iter([(INPUT.to_owned(), text.into())])
 }
 
-/// The text in arguments that were cut off before its end; none if they were not.
+/// Returns the text in arguments that were cut off before its end; `None` if they were not.
 fn begun(arguments: &str) -> Option<String> {
     if serde_json::from_str::<IgnoredAny>(arguments).is_ok() {
         return None;
@@ -174,8 +174,8 @@ fn begun(arguments: &str) -> Option<String> {
         .find_map(whole)
 }
 
-/// The text in the arguments of such a call: of those that the model wrote otherwise, the only one,
-/// or all.
+/// Returns the text in the arguments of such a call. If the model wrote other arguments, it is the
+/// only text in them, or all of them.
 pub(super) fn text_of(arguments: &str) -> String {
     if let Some(text) = begun(arguments) {
         return text;
@@ -189,7 +189,7 @@ pub(super) fn text_of(arguments: &str) -> String {
     }
 }
 
-/// The name of a tool for the model.
+/// Returns the name of a tool for the model.
 pub(super) fn name_within(namespace: Option<&str>, name: &str) -> String {
     match namespace {
         None | Some("") => name.to_owned(),
@@ -207,7 +207,7 @@ pub(super) fn demands_call(choice: &Value) -> bool {
     })
 }
 
-/// A choice of tools by the names that the model knows.
+/// Converts a choice of tools to the names that the model sees.
 pub(super) fn choice(mut choice: Value) -> Value {
     let rename = |tool: &mut Value| {
         let namespace = tool["namespace"].as_str();

@@ -1,4 +1,4 @@
-//! `TextAnswerCalculator`: the text of an answer.
+//! `TextAnswerCalculator`: extracts the text of an answer.
 
 use std::collections::VecDeque;
 
@@ -9,16 +9,16 @@ use graphmill_engine::{
 
 use crate::payload::TextChunk;
 
-/// Joins the pieces of a text to one packet, or gives each as it comes, if the side packet `STREAM`
-/// is true. `FINISH_REASON`, where it is connected, says why the text ended: `stop` or `length`.
+/// Joins the chunks of a text to one packet, or emits each as it comes if the side packet `STREAM`
+/// is true. `FINISH_REASON`, if connected, is the reason why the text ended: `stop` or `length`.
 ///
-/// The text of a prompt is at the timestamp of the prompt; where it comes in pieces, they follow one
-/// after the other from there, or from where those of the prompt before end. A prompt has one choice.
+/// The text of a prompt is at the timestamp of the prompt. Chunks follow one after the other from
+/// there, or from the end of the text before. A prompt can have only one choice.
 ///
-/// The time line of `TEXT` says nothing of prompts that never come. `PROMPT`, what the language model
-/// takes on its input `TOKENS`, does: where it is connected, a timestamp without a prompt is a
-/// timestamp without an answer as soon as that is known. So a loop ends although its last item was
-/// dropped.
+/// Without `PROMPT`, the time line of `TEXT` does not settle timestamps of prompts that never come.
+/// Connect `PROMPT` to the stream on the language model's input `TOKENS` to settle them: a
+/// timestamp without a prompt then has no answer as soon as that is known. So a loop ends even if
+/// its last item was dropped.
 ///
 /// ```pbtxt
 /// input_stream: "TEXT:chunks"
@@ -34,15 +34,15 @@ use crate::payload::TextChunk;
 pub struct TextAnswer {
     streams: bool,
     text: String,
-    /// The first timestamp that is free.
+    /// The first free timestamp.
     next: Timestamp,
-    /// Prompts that came and have no whole answer yet.
+    /// Timestamps of prompts that have no complete answer yet.
     awaited: VecDeque<Timestamp>,
-    /// The last prompt that has one.
+    /// Timestamp of the last prompt with a complete answer.
     answered: Timestamp,
 }
 
-/// The ports of [`TextAnswer`].
+/// The port handles of [`TextAnswer`].
 #[derive(Copy, Clone, Debug)]
 pub struct TextAnswerPorts {
     chunks: In<TextChunk>,
@@ -54,7 +54,7 @@ pub struct TextAnswerPorts {
 
 impl Calculator for TextAnswer {
     const NAME: &'static str = "TextAnswerCalculator";
-    const DOC: &'static str = "Joins the pieces of a text, or gives each as it comes.";
+    const DOC: &'static str = "Joins the chunks of a text, or emits each as it comes.";
     type Options = NoOptions;
     type Ports = TextAnswerPorts;
 
@@ -109,11 +109,11 @@ impl Calculator for TextAnswer {
 register!(TextAnswer);
 
 impl TextAnswer {
-    /// Takes a piece in, and gives what is complete with it.
+    /// Adds a chunk, and emits the text that is complete with it.
     fn take(&mut self, io: TextAnswerPorts, cx: &mut Cx<'_>, chunk: &TextChunk) -> Result<()> {
         if chunk.index != 0 {
             let message = format!(
-                "the prompt at {} of the input TEXT has more than one choice, and an answer is one text",
+                "the prompt at {} of the input TEXT has more than one choice, but an answer is a single text",
                 chunk.prompt
             );
             return Err(Error::invalid(message).with_field("n"));

@@ -1,4 +1,5 @@
-//! Texts in place of HTTP: the nodes around the model in tensor graphs.
+//! Nodes that convert texts from and to requests: they replace HTTP around the model in tensor
+//! graphs.
 
 mod answer;
 mod request;

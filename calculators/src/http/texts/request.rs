@@ -1,4 +1,4 @@
-//! `TextToRequestCalculator`: a text as the request that an HTTP client would send.
+//! `TextToRequestCalculator`: converts a text to the request that an HTTP client would send.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ use serde_json::{Map, Value, json};
 
 use crate::payload::{HttpRequestPayload, JsonBody};
 
-/// Options of [`TextRequestNode`].
+/// Options of a `TextToRequestCalculator` node.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TextRequestOptions {
-    /// Whether the text is a prompt, to be continued as it is; else it is what a user says in a
+    /// Uses the text as a prompt to be continued. By default it is the user's message in a
     /// conversation.
     pub is_prompt: bool,
 }
 
-/// Makes a request of a text, for `OpenAIRequestCalculator`: what a user says, or a prompt.
+/// Converts a text to a request for `OpenAIRequestCalculator`: a user's message, or a prompt.
 ///
-/// The side packets are fields of the request, which that node checks. So clients of `KServe`'s
-/// protocol set them as parameters.
+/// Side packets set fields of the request, which that node checks. So clients of `KServe`'s
+/// protocol can set them as parameters.
 ///
 /// ```pbtxt
 /// input_stream: "TEXT:text"
@@ -41,11 +41,11 @@ pub struct TextRequestOptions {
 /// ```
 pub struct TextRequestNode {
     is_prompt: bool,
-    /// The fields that side packets say.
+    /// Fields that side packets set.
     fields: Map<String, Value>,
 }
 
-/// The tags of side packets, and the fields that these are.
+/// Tags of side packets, with the fields that they set.
 const FIELDS: [(&str, &str); 6] = [
     ("MAX_TOKENS", "max_tokens"),
     ("TEMPERATURE", "temperature"),
@@ -57,9 +57,9 @@ const FIELDS: [(&str, &str); 6] = [
 
 impl Calculator for TextRequestNode {
     const NAME: &'static str = "TextToRequestCalculator";
-    const DOC: &'static str = "Makes a request of a text, as an HTTP client would send it.";
+    const DOC: &'static str = "Converts a text to the request that an HTTP client would send.";
     type Options = TextRequestOptions;
-    /// The text, the request, and the side packets.
+    /// The ports for the text, the request, and the side packets.
     type Ports = (
         In<String>,
         Out<HttpRequestPayload>,
@@ -113,7 +113,7 @@ impl Calculator for TextRequestNode {
 }
 register!(TextRequestNode);
 
-/// A side packet as JSON.
+/// Converts a side packet to JSON.
 fn value(name: &str, packet: &Packet) -> Result<Value> {
     let value = codec::encode(packet).filter(|value| value.is_number() || value.is_string());
     value.ok_or_else(|| {

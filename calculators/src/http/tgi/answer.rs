@@ -1,4 +1,4 @@
-//! Answers of TGI: one object with the whole text, or an event for each token.
+//! Answers in TGI's form: one object with the whole text, or an event for each token.
 
 use graphmill_engine::Result;
 use graphmill_llm::Usage;
@@ -15,24 +15,24 @@ use crate::http::{
 };
 use crate::payload::{Finish, HttpResponse, TextChunk, TextRequest};
 
-/// Writes an answer.
+/// A writer of answers in TGI's form.
 #[derive(Default)]
 pub(super) struct Texts {
-    /// True if a whole answer is the one entry of a list.
+    /// True if a whole answer is the only entry of a list.
     is_listed: bool,
     pieces: Pieces,
-    /// The text so far.
+    /// Text so far, for both kinds of answers.
     text: String,
-    /// Its tokens, those that were likely in their places, and those of the prompt; kept where the
-    /// answer is one object.
+    /// Tokens of the text, likely tokens in their places, and tokens of the prompt. Kept for an
+    /// answer in one object.
     tokens: Vec<Value>,
     top: Vec<Value>,
     prefill: Vec<Value>,
-    /// Texts that were less likely than this.
+    /// Objects of the texts that were less likely than this one.
     others: Vec<Value>,
-    /// The last event of a stream so far has this token.
+    /// Token of the last event of the stream so far.
     last: Value,
-    /// Events of a stream so far.
+    /// Number of events of the stream so far.
     count: u32,
 }
 
@@ -44,7 +44,7 @@ impl Texts {
         }
     }
 
-    /// The likeliest of several texts.
+    /// Creates a writer of the likeliest of several texts, with the `others`.
     pub(super) fn best_of(others: Vec<Value>, is_listed: bool) -> Self {
         Self {
             others,
@@ -77,7 +77,7 @@ impl Texts {
         to_json(&answer)
     }
 
-    /// Writes the event of a token; the last of a text tells why it ended.
+    /// Writes the event of a token. The last one of a text has the finish reason.
     fn event(
         &mut self,
         request: &TextRequest,
@@ -142,7 +142,7 @@ impl AnswerWriter for Texts {
             return Ok(false);
         };
         if request.stream {
-            // A text that ends behind its last token ends with an event of that, which has no text.
+            // If a text ends after its last token, a final event without text ends it.
             let last = pieces.pop().unwrap_or_else(|| {
                 let mut token = std::mem::take(&mut self.last);
                 token["text"] = "".into();

@@ -1,4 +1,4 @@
-//! Several texts that are drawn, of which the likeliest is the answer.
+//! Answers with the likeliest of several sampled texts.
 
 use graphmill_engine::{Error, Result};
 use graphmill_llm::Usage;
@@ -12,18 +12,19 @@ use super::{
 use crate::http::{dialect::AnswerWriter, generate::reason};
 use crate::payload::{HttpResponse, TextChunk, TextRequest};
 
-/// Keeps all texts until they have ended, and writes the answer of the likeliest.
+/// A writer that keeps all texts until they have ended, and then writes the answer of the
+/// likeliest.
 pub(super) struct BestOf {
     texts: Vec<Candidate>,
-    /// True if the answer is the one entry of a list.
+    /// True if the answer is the only entry of a list.
     is_listed: bool,
 }
 
-/// A text, as far as it is known.
+/// A text, as far as it has come.
 #[derive(Clone, Default)]
 struct Candidate {
     chunks: Vec<TextChunk>,
-    /// The sum of the log probabilities of its tokens.
+    /// Sum of the log probabilities of its tokens.
     likelihood: f64,
 }
 
@@ -40,7 +41,7 @@ impl Candidate {
         self.chunks.push(chunk.clone());
     }
 
-    /// The text in the list of those that are not the answer.
+    /// Returns the object of the text for the list of those that are not the answer.
     fn told(&self, request: &TextRequest) -> Value {
         let mut pieces = Pieces::default();
         let mut text = text_before(request).to_owned();

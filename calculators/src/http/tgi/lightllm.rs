@@ -1,4 +1,4 @@
-//! Answers of LightLLM: one object with the text in a list, or an event for each token.
+//! Answers in LightLLM's form: one object with the text in a list, or an event for each token.
 
 use graphmill_engine::Result;
 use graphmill_llm::Usage;
@@ -14,14 +14,14 @@ use crate::http::{
 };
 use crate::payload::{Finish, HttpResponse, TextChunk, TextRequest};
 
-/// Writes an answer.
+/// A writer of answers in LightLLM's form.
 #[derive(Default)]
 pub(super) struct Texts {
     pieces: Pieces,
-    /// The text and its tokens so far, where the answer is one object.
+    /// Text and tokens so far, for an answer in one object.
     text: String,
     tokens: Vec<Value>,
-    /// Tokens of a stream so far.
+    /// Number of tokens of the stream so far.
     count: u32,
 }
 
@@ -64,7 +64,7 @@ impl AnswerWriter for Texts {
         if request.stream {
             let last = tokens.len().saturating_sub(1);
             let has_none = tokens.is_empty() && chunk.finish.is_some();
-            // A text that ends behind its last token has an event without one.
+            // If a text ends after its last token, a final event without a token ends it.
             let tokens = tokens
                 .into_iter()
                 .chain(has_none.then(|| json!({ "text": "" })));

@@ -1,5 +1,5 @@
-//! Hugging Face's Text Generation Inference (TGI): a text that is continued. LightLLM has the same
-//! requests, and answers of a form of its own.
+//! Hugging Face's Text Generation Inference (TGI), which continues a text. LightLLM has the same
+//! requests, and its own form of answers.
 
 mod answer;
 mod best_of;
@@ -23,19 +23,19 @@ use super::{
 };
 use crate::payload::{JsonBody, RequestInput, TextRequest};
 
-/// A dialect of one path.
+/// A dialect of TGI's, for one path.
 #[derive(Debug)]
 pub(super) struct Tgi {
     endpoint: &'static str,
     routes: &'static [Route],
-    /// True if the path says that the answer is a stream.
+    /// True if answers at this path are always streams.
     streams: bool,
     /// Dialects that have the same path.
     others: &'static [&'static dyn Dialect],
 }
 
 impl Tgi {
-    /// Answers in one piece.
+    /// The dialect of paths whose answers are one object.
     pub(super) const WHOLE: Self = Self {
         endpoint: TGI,
         routes: &[Route {
@@ -48,7 +48,7 @@ impl Tgi {
         streams: false,
         others: &[],
     };
-    /// Answers as the text is generated.
+    /// The dialect of paths whose answers are streams.
     pub(super) const STREAM: Self = Self {
         endpoint: TGI_STREAM,
         routes: &[Route {
@@ -61,7 +61,7 @@ impl Tgi {
         streams: true,
         others: &[],
     };
-    /// Answers as the body says.
+    /// The dialect of the path at which the body chooses the form of the answer.
     pub(super) const EITHER: Self = Self {
         endpoint: TGI_EITHER,
         routes: &[Route {

@@ -5,20 +5,20 @@ use serde_json::{Value, json};
 use crate::http::{logprobs::finite, wire::number};
 use crate::payload::{LikelyToken, TextChunk, TextLogprob};
 
-/// A token with the part of the text that it is.
+/// A token with its part of the text.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
-    /// The token, as answers have it.
+    /// Token, in the form of answers.
     pub(super) token: Value,
-    /// The likeliest tokens at its place, where the request asks for them.
+    /// Likeliest tokens at its place, if the request asks for them.
     pub(super) top: Value,
 }
 
-/// Divides the text of a choice among its tokens: the texts of all tokens that are no special ones,
-/// joined, are the text.
+/// A division of a choice's text among its tokens. The joined texts of all tokens except special
+/// ones are the text.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
-    /// Characters of the text so far.
+    /// Number of characters of the text so far.
     characters: usize,
     /// Text that waits for a token.
     left: String,
@@ -52,7 +52,7 @@ impl Pieces {
     }
 }
 
-/// A token of a prompt.
+/// Returns a token of a prompt in the form of answers.
 pub(super) fn input(of: &TextLogprob) -> Value {
     json!({ "id": of.token, "text": spelled(&of.bytes), "logprob": of.logprob.map(finite).map(number) })
 }

@@ -1,4 +1,4 @@
-//! The request: a text, and parameters in an object of their own.
+//! Requests in TGI's form: a text, and parameters in an object of their own.
 
 use graphmill_dialects::{
     Fields,
@@ -20,10 +20,10 @@ use crate::payload::{
     Constraint::Regex, Prompt, RequestInput, TextConstraint, TextRequest, Truncation,
 };
 
-/// Most tokens of a text where the request does not say it, as TGI has it.
+/// Default of the maximum number of tokens of a text, as in TGI.
 const MAX_TOKENS: i64 = 100;
 
-/// Fields that are no parameters.
+/// Fields that are not parameters.
 const BESIDE: &[&str] = &[
     "inputs",
     "parameters",
@@ -33,7 +33,7 @@ const BESIDE: &[&str] = &[
     "timeout",
 ];
 
-/// Fields that ask for tokens to be drawn.
+/// Fields that imply sampling.
 const SAMPLING: &[&str] = &["temperature", "top_k", "top_p", "typical_p"];
 
 /// Fields of the request that its answer follows.
@@ -42,7 +42,7 @@ const FORM: &str = "generate_form";
 const FULL_TEXT: &str = "return_full_text";
 const SEED: &str = "seed";
 
-/// Reads a request.
+/// Reads the prompt and own parameters of a request.
 pub(super) fn read(
     body: &JsonBody,
     fields: &mut Fields,
@@ -56,7 +56,7 @@ pub(super) fn read(
     if !samples {
         fields.insert("temperature", &Value::from(0))?;
     }
-    // The text that ended it is part of it.
+    // The stop string that ended a text is part of it.
     if !fields.has("include_stop_str_in_output") {
         fields.insert("include_stop_str_in_output", &Value::from(true))?;
     }
@@ -77,14 +77,14 @@ pub(super) fn read(
         let why = match () {
             () if streams => "cannot be used in a stream: the likeliest text is known at the end",
             () if !samples => "needs `do_sample` or `temperature`: without, all texts are the same",
-            () if seed.is_some() => "cannot be used with `seed`, which is of one text",
+            () if seed.is_some() => "cannot be used with `seed`, which applies to a single text",
             () => "",
         };
         if !why.is_empty() {
             return Err(invalid("best_of", why));
         }
     }
-    // Events of a stream tell their tokens in any case, and several texts are compared by them.
+    // Events of a stream always have their tokens, and several texts are compared by them.
     let tells = details || streams || best_of > 1;
     let logprobs = tells.then(|| parameters.top_n_tokens.unwrap_or(0));
     let repeated: [(_, Value); 4] = [
@@ -121,7 +121,7 @@ pub(super) fn read(
     Ok((input, params))
 }
 
-/// The pattern that the text has to match.
+/// Returns the constraint of the text.
 fn constraint(grammar: Grammar, body: &JsonBody) -> Result<TextConstraint> {
     match grammar {
         Grammar::Json(schema) | Grammar::JsonSchema(NamedSchema { schema }) => {
@@ -131,7 +131,7 @@ fn constraint(grammar: Grammar, body: &JsonBody) -> Result<TextConstraint> {
     }
 }
 
-/// Returns true if the answer has the form of LightLLM.
+/// Returns true if the answer has LightLLM's form.
 pub(super) fn is_of_lightllm(request: &TextRequest) -> bool {
     request
         .echo
@@ -139,17 +139,17 @@ pub(super) fn is_of_lightllm(request: &TextRequest) -> bool {
         .is_some_and(|form| form == "lightllm")
 }
 
-/// Returns true if the answer tells its tokens.
+/// Returns true if the answer has details about its tokens.
 pub(super) fn has_details(request: &TextRequest) -> bool {
     request.echo.get(DETAILS) == Some(&Value::from(true))
 }
 
-/// The seed that the request names.
+/// Returns the seed of the request.
 pub(super) fn seed(request: &TextRequest) -> Value {
     request.echo.get(SEED).cloned().unwrap_or_default()
 }
 
-/// The text before the generated one: the prompt, where the answer repeats it.
+/// Returns the text before the generated one: the prompt, if the answer repeats it.
 pub(super) fn text_before(request: &TextRequest) -> &str {
     let is_repeated = request.echo.get(FULL_TEXT) == Some(&Value::from(true));
     match &request.input {

@@ -1,4 +1,4 @@
-//! Answers: an object or a plain text with the transcript, or an event for each piece of it.
+//! Answers with a transcript: an object, a plain text, or an event for each piece of it.
 
 use graphmill_engine::Result;
 use graphmill_llm::Usage;
@@ -10,7 +10,7 @@ use crate::http::{
 };
 use crate::payload::{HttpResponse, TextChunk, TextRequest};
 
-/// Writes an answer.
+/// A writer of transcripts in OpenAI's form.
 pub(super) struct Transcript {
     text: String,
     is_plain: bool,

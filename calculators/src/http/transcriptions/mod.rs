@@ -1,5 +1,5 @@
-//! OpenAI's `audio/transcriptions`: the file as a sound in a conversation, and what the model
-//! answers as a text.
+//! OpenAI's `audio/transcriptions`: the file becomes a sound in a conversation, and the model's
+//! answer is the transcript.
 
 mod answer;
 mod request;
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::payload::{JsonBody, RequestInput, TextRequest};
 
-/// The dialect.
+/// The dialect of OpenAI's `audio/transcriptions`.
 #[derive(Debug)]
 pub(super) struct Transcriptions;
 

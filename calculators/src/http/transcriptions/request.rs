@@ -1,4 +1,4 @@
-//! The request as a conversation about a sound.
+//! Conversion of a request for a transcript to a conversation about a sound.
 
 use graphmill_dialects::{Fields, bodies::transcriptions::Transcriptions, json::JsonBody};
 use graphmill_engine::Result;
@@ -11,10 +11,10 @@ use crate::http::{
 };
 use crate::payload::{MediaKind, RequestInput};
 
-/// The instruction to the model.
+/// Instruction to the model, before the sound.
 const INSTRUCTION: &str = "Transcribe the speech in the audio word for word. Answer with the transcript and nothing else.";
 
-/// Reads a request.
+/// Reads the conversation and own parameters of a request.
 pub(super) fn read(body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
     let own: Transcriptions = fields.take()?;
     let mut content = Content::default();
@@ -30,7 +30,7 @@ pub(super) fn read(body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput
     Ok((RequestInput::Chat(chat), params))
 }
 
-/// The instruction, and what the request tells of the sound.
+/// Returns the instruction, with the request's details about the sound.
 fn instruction(language: &str, prompt: &str) -> String {
     let told = [("Language", language), ("Context", prompt)].map(|(what, text)| {
         let text = Some(text.trim()).filter(|text| !text.is_empty());

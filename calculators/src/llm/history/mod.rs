@@ -4,9 +4,9 @@
 //! generated, and then nothing computed for the reply could be reused. So replies are kept with
 //! their tokens, and a conversation that continues one of them gets these tokens.
 //!
-//! A request can affect only prompts that repeat a reply to it: only generated replies at the place
-//! of a reply in the chat template are kept, separately for each salt and adapter, and special
-//! tokens are always those that the tokenizer reads in the text.
+//! A request can affect only prompts that repeat a reply to it. Only generated replies at the place
+//! of a reply in the chat template are kept, separately for each salt and adapter. Special tokens
+//! always come from the tokenizer's reading of the text.
 
 mod specials;
 
@@ -23,12 +23,12 @@ use crate::payload::{Asked, Partner, TemplatedPrompt, TokenPrompt};
 pub(crate) use specials::turn;
 use specials::{Special, before_token, before_turn, specials};
 
-/// Most bytes of texts and tokens that are kept; the oldest go first.
+/// Maximum number of bytes of texts and tokens that are kept. The oldest are dropped first.
 const LIMIT: usize = 32 << 20;
-/// What an entry takes beside its text and tokens, roughly.
+/// Approximate bytes of an entry in addition to its text and tokens.
 const OVERHEAD: usize = 256;
 
-/// Replies that a model gave, each with the conversation before it.
+/// Replies of a model, each with the conversation before it.
 #[derive(Debug, Default)]
 pub(crate) struct History(Mutex<Kept>);
 
@@ -41,12 +41,12 @@ impl Cache for History {
 #[derive(Debug, Default)]
 struct Kept {
     texts: BTreeMap<Partner, BTreeMap<Arc<str>, Known>>,
-    /// The texts in the order they came.
+    /// The texts, oldest first.
     order: VecDeque<(Partner, Arc<str>)>,
     bytes: usize,
 }
 
-/// A text that ends with a reply.
+/// Tokens of a text that ends with a reply.
 #[derive(Clone, Debug)]
 struct Known {
     tokens: Arc<[Token]>,
@@ -54,7 +54,7 @@ struct Known {
 }
 
 impl History {
-    /// An empty one, which is emptied again where memory is short.
+    /// Creates an empty history. It is emptied again when memory is short.
     pub(crate) fn new() -> Arc<Self> {
         let history = Arc::new(Self::default());
         let cache: Arc<dyn Cache> = history.clone();
@@ -62,8 +62,8 @@ impl History {
         history
     }
 
-    /// Keeps the tokens of a prompt and the reply to it. Of a reply with control tokens, it keeps
-    /// what comes before the first.
+    /// Keeps the tokens of a prompt and the reply to it. If the reply has control tokens, only the
+    /// part before the first one is kept.
     pub(crate) fn remember(
         &self,
         vocab: &dyn Vocab,
@@ -100,8 +100,8 @@ impl History {
         self.lock().insert(&asked.partner, text.into(), known);
     }
 
-    /// A prompt whose text the tokenizer reads as `tokens`, with those that the model chose for the
-    /// replies that it repeats.
+    /// Returns the prompt whose text the tokenizer reads as `tokens`. Replies that it repeats get
+    /// the tokens that the model chose for them.
     pub(crate) fn recall(
         &self,
         vocab: &dyn Vocab,
@@ -156,7 +156,7 @@ impl History {
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        // Every change leaves the lists usable, whatever panics.
+        // Every change leaves the lists usable, even if there is a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -178,7 +178,7 @@ impl Kept {
         self.shrink(LIMIT);
     }
 
-    /// Forgets the oldest until the rest takes no more than this.
+    /// Drops the oldest entries until the rest takes at most this many bytes.
     fn shrink(&mut self, limit: usize) {
         while self.bytes > limit
             && let Some((partner, text)) = self.order.pop_front()
@@ -193,12 +193,12 @@ impl Kept {
         }
     }
 
-    /// The longest of the texts that `text` goes on from, as its length and what is known of it.
+    /// Returns the length of the longest kept text with which `text` begins, and its tokens.
     fn longest_beginning(&self, partner: &Partner, text: &str) -> Option<(usize, Known)> {
         let texts = self.texts.get(partner)?;
         let mut limit = text;
         loop {
-            // The last text in order that is not behind `limit`: what `limit` begins with, or a
+            // The last text in order that is not after `limit`: either a beginning of `limit`, or a
             // text that differs from it earlier.
             let range = (Bound::Unbounded, Bound::Included(limit));
             let (candidate, known) = texts.range::<str, _>(range).next_back()?;
@@ -210,14 +210,14 @@ impl Kept {
     }
 }
 
-/// Bytes that an entry takes.
+/// Returns the bytes that an entry takes.
 fn size(partner: &Partner, text: &str, known: &Known) -> usize {
     let adapter = partner.adapter.as_deref().map_or(0, str::len);
     let (tokens, specials) = (size_of_val(&*known.tokens), size_of_val(&*known.specials));
     OVERHEAD + partner.salt.len() + adapter + text.len() + tokens + specials
 }
 
-/// What two texts begin with alike.
+/// Returns the common beginning of two texts.
 fn common<'a>(one: &'a str, other: &str) -> &'a str {
     let pairs = one.char_indices().zip(other.chars());
     let same = pairs.take_while(|((_, one), other)| one == other);

@@ -5,10 +5,10 @@ use graphmill_llm::{Token, Vocab};
 
 /// A special token that the tokenizer read in a text.
 pub(super) struct Special {
-    /// The byte where its spelling begins.
+    /// Byte at which its spelling begins.
     pub(super) at: usize,
     token: Token,
-    /// Its place among the tokens.
+    /// Its index among the tokens.
     pub(super) index: usize,
 }
 
@@ -18,8 +18,8 @@ impl Special {
     }
 }
 
-/// The special tokens among those of a text; `None` if the tokens do not spell the text, as with
-/// tokenizers that change it.
+/// Returns the special tokens among those of a text; `None` if the tokens do not spell the text, as
+/// with tokenizers that change it.
 pub(super) fn specials(vocab: &dyn Vocab, text: &str, tokens: &[Token]) -> Option<Vec<Special>> {
     let mut rest = text.as_bytes();
     let mut specials = Vec::new();
@@ -36,9 +36,9 @@ pub(super) fn specials(vocab: &dyn Vocab, text: &str, tokens: &[Token]) -> Optio
     rest.is_empty().then_some(specials)
 }
 
-/// Tokens of a text before the turn whose content begins at a byte of it: up to the last special
-/// token before that, as no token goes across its end, whatever follows. Where there is none, those
-/// that end before that byte.
+/// Returns the number of tokens before the turn whose content begins at a byte of the text. These
+/// are all tokens up to the last special token before that byte, because no token spans its end.
+/// Without a special token, they are the tokens that end before that byte.
 pub(super) fn before_turn(
     vocab: &dyn Vocab,
     tokens: &[Token],
@@ -53,13 +53,14 @@ pub(super) fn before_turn(
     Some(count).filter(|count| *count > 0)
 }
 
-/// Tokens of a text before the one that begins at a byte of it, if one does.
+/// Returns the number of tokens before the one that begins at a byte of the text, if one does.
 pub(super) fn before_token(vocab: &dyn Vocab, tokens: &[Token], at: usize) -> Option<usize> {
     let (count, end) = whole_before(vocab, tokens, at);
     (end == at && count < tokens.len()).then_some(count)
 }
 
-/// Tokens of a text that end at a byte of it or before, and where the last of them ends.
+/// Returns the number of tokens that end at a byte of the text or before, and the byte at which the
+/// last of them ends.
 fn whole_before(vocab: &dyn Vocab, tokens: &[Token], at: usize) -> (usize, usize) {
     let (mut end, mut text) = (0, Vec::with_capacity(at));
     for (count, token) in tokens.iter().enumerate() {
@@ -72,7 +73,8 @@ fn whole_before(vocab: &dyn Vocab, tokens: &[Token], at: usize) -> (usize, usize
     (tokens.len(), end)
 }
 
-/// Tokens of a text before the turn whose content begins at a byte of it, if it is found.
+/// Returns the number of tokens before the turn whose content begins at a byte of the text, if it
+/// is found.
 pub(crate) fn turn(vocab: &dyn Vocab, text: &str, tokens: &[Token], at: usize) -> Option<usize> {
     before_turn(vocab, tokens, &specials(vocab, text, tokens)?, at)
 }

@@ -1,4 +1,4 @@
-//! Images of requests: from what a request says of one to what the model reads.
+//! Images of requests: their limits, and their conversion to the model's input.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ pub(super) const INVALID: &str = "invalid_image";
 #[cfg(feature = "image")]
 const MAX_SIDE: u32 = 1 << 15;
 
-/// What a request may have of images.
+/// Limits of the images of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ImageLimits {
-    /// Most of them.
+    /// Maximum number of images.
     pub count: u32,
-    /// Most bytes of a file.
+    /// Maximum size of an image file, in bytes.
     pub bytes: u64,
-    /// Most pixels of an image.
+    /// Maximum number of pixels of an image, width times height.
     pub pixels: u64,
 }
 
@@ -39,10 +39,11 @@ impl Default for ImageLimits {
 }
 
 impl ImageLimits {
-    /// Refuses images that a request cannot have, whatever the model takes, without reading them.
+    /// Checks the number and the form of a request's images, without reading them and for any
+    /// model.
     ///
     /// # Errors
-    /// Names the image that is one too many, or not given in a way that is read.
+    /// The error names the first image beyond the limit, or the first one in an unsupported form.
     pub(crate) fn check<'a>(self, images: impl Iterator<Item = &'a MediaSource>) -> Result<()> {
         for (index, image) in images.enumerate() {
             if index >= self.count as usize {
@@ -57,10 +58,10 @@ impl ImageLimits {
         Ok(())
     }
 
-    /// The image as the model reads it.
+    /// Reads an image into the model's input.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The image cannot be read or is too large. The error names it.
     pub(super) fn read(
         self,
         vision: &Vision,
@@ -76,10 +77,10 @@ impl ImageLimits {
         )
     }
 
-    /// The pixels of an image.
+    /// Decodes an image to pixels.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The image cannot be read or is too large. The error names it.
     #[cfg(feature = "image")]
     pub(crate) fn decode(self, image: &MediaSource) -> Result<Bitmap> {
         self.decode_file(image, &self.file(image)?)
@@ -96,13 +97,13 @@ impl ImageLimits {
             return Ok(());
         }
         let message = format!(
-            "is an image of {bytes} bytes, and can have {} (max_image_bytes)",
+            "is an image of {bytes} bytes, but can have at most {} (max_image_bytes)",
             self.bytes
         );
         Err(wrong(&image.field, &message, "image_too_large"))
     }
 
-    /// The pixels of a file. How many they are is looked at before they are decoded.
+    /// Decodes a file to pixels, after checking their number.
     #[cfg(feature = "image")]
     fn decode_file(self, image: &MediaSource, file: &[u8]) -> Result<Bitmap> {
         let check = |size: Size| {
@@ -114,7 +115,7 @@ impl ImageLimits {
                 return Ok(());
             };
             let message = format!(
-                "is an image of {} x {} pixels, and can have {limit}",
+                "is an image of {} x {} pixels, but can have at most {limit}",
                 size.width, size.height
             );
             Err(wrong(&image.field, &message, "image_too_large"))
@@ -139,14 +140,14 @@ impl ImageLimits {
     }
 }
 
-/// The Base64 of an image.
+/// Returns the Base64 of an image.
 fn base64(image: &MediaSource) -> Result<&str> {
     let url = &*image.data;
     let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
     let schemes = ["http", "https", "file"];
     if schemes.iter().any(|it| scheme.eq_ignore_ascii_case(it)) {
         let message =
-            "is the URL of an image, and this server fetches none: send its bytes as Base64";
+            "is the URL of an image, but this server fetches none: send its bytes as Base64";
         return Err(wrong(&image.field, message, "unsupported_parameter"));
     }
     let data = url

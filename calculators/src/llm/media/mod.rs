@@ -1,4 +1,4 @@
-//! Images and sounds of requests: from what a request says of one to what the model reads.
+//! Images and sounds of requests: their limits, and their conversion to the model's input.
 
 mod images;
 #[cfg(feature = "sound")]
@@ -18,20 +18,21 @@ use crate::payload::{MediaKind, MediaSource, base64};
 pub use images::ImageLimits;
 pub use sounds::SoundLimits;
 
-/// What a request may have of images and sounds.
+/// Limits of the images and sounds of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MediaLimits {
-    /// Of images.
+    /// Limits of its images.
     pub images: ImageLimits,
-    /// Of sounds.
+    /// Limits of its sounds.
     pub sounds: SoundLimits,
 }
 
 impl MediaLimits {
-    /// Refuses what a request cannot have, whatever the model takes, without reading it.
+    /// Checks the number and the form of images and sounds, without reading them and for any model.
     ///
     /// # Errors
-    /// Names the image or sound that is one too many, or not given in a way that is read.
+    /// The error names the first image or sound beyond the limit, or the first one in an
+    /// unsupported form.
     pub(crate) fn check(self, engine: &LlmEngine, media: &[MediaSource]) -> Result<()> {
         let seen = |medium: &&MediaSource| !is_told_of(engine, medium);
         let of = |kind| media.iter().filter(seen).filter(move |it| it.kind == kind);
@@ -39,10 +40,10 @@ impl MediaLimits {
         self.sounds.check(of(MediaKind::Sound))
     }
 
-    /// Refuses also what a model does not take.
+    /// Checks also that the model takes images or sounds.
     ///
     /// # Errors
-    /// Names the image or sound.
+    /// The error names the image or sound.
     pub(crate) fn check_for(self, engine: &LlmEngine, media: &[MediaSource]) -> Result<()> {
         for medium in media {
             vision(engine, medium.kind, &medium.field)?;
@@ -50,10 +51,11 @@ impl MediaLimits {
         self.check(engine, media)
     }
 
-    /// An image or a sound as the model reads it, known again among requests with the same salt.
+    /// Reads an image or a sound into the model's input. Requests with the same salt share the
+    /// encoded result.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The image or sound cannot be read or is too large. The error names it.
     pub(crate) fn read(
         self,
         engine: &LlmEngine,
@@ -68,15 +70,15 @@ impl MediaLimits {
     }
 }
 
-/// Returns true if a model that does not take an image or a sound is told of it instead.
+/// Returns true if a model that does not take an image or a sound gets a note instead.
 pub(crate) fn is_told_of(engine: &LlmEngine, medium: &MediaSource) -> bool {
     medium.in_result && vision(engine, medium.kind, &medium.field).is_err()
 }
 
-/// What reads the image or the sound that a field of a request has.
+/// Returns the projector that reads a kind of media, for the request's field.
 ///
 /// # Errors
-/// The model takes none.
+/// The model does not take this kind.
 pub(crate) fn vision<'a>(
     engine: &'a LlmEngine,
     kind: MediaKind,
@@ -88,14 +90,14 @@ pub(crate) fn vision<'a>(
     };
     engine.vision().filter(reads).ok_or_else(|| {
         let message = match kind {
-            MediaKind::Image => "is an image, and the model takes no images",
-            MediaKind::Sound => "is a sound, and the model takes no sound",
+            MediaKind::Image => "is an image, but the model takes no images",
+            MediaKind::Sound => "is a sound, but the model takes no sound",
         };
         wrong(field, message, "unsupported_parameter")
     })
 }
 
-/// The error of what a model cannot take.
+/// Returns the error for an image or a sound that a model cannot take.
 pub(crate) fn unreadable(kind: MediaKind, field: &str, why: &str) -> Error {
     let code = match kind {
         MediaKind::Image => images::INVALID,
@@ -104,15 +106,14 @@ pub(crate) fn unreadable(kind: MediaKind, field: &str, why: &str) -> Error {
     wrong(field, &format!("cannot be read: {why}"), code)
 }
 
-/// The bytes of a file that is given as Base64, with memory claimed for them; `invalid` is the code
-/// of an error.
+/// Decodes a file from Base64, and claims memory for it. `invalid` is the code of an error.
 fn decoded(field: &str, text: &str, invalid: &'static str) -> Result<Vec<u8>> {
     let claim = claim_room(text.len());
     let _claim = claim.map_err(|error| error.with_field(field.to_owned()))?;
     base64::decode(text).map_err(|why| wrong(field, &why, invalid))
 }
 
-/// An error about an image or a sound of a request.
+/// Returns an error about an image or a sound of a request.
 fn wrong(field: &str, message: &str, code: &'static str) -> Error {
     Error::invalid(format!("`{field}` {message}"))
         .with_field(field.to_owned())

@@ -1,4 +1,4 @@
-//! The samples of a file of sound: WAV, MP3 or FLAC, of any rate and up to eight channels.
+//! The samples of a sound file: WAV, MP3 or FLAC, of any rate and with up to eight channels.
 
 use std::io::{Cursor, ErrorKind};
 use std::num::NonZero;
@@ -18,30 +18,30 @@ use symphonia::core::meta::MetadataOptions;
 
 use super::{claim_room, tags};
 
-/// Samples of a second that a file may have.
+/// Sample rates that a file may have, in samples per second.
 const RATES: std::ops::RangeInclusive<u32> = 4_000..=192_000;
-/// Most channels of a file. They are mixed to one.
+/// Maximum number of channels of a file. They are mixed to one.
 const CHANNELS: usize = 8;
-/// What is too short to be heard: less than this part of a second.
+/// Minimum length of a sound, as the denominator of a part of a second.
 const SHORTEST: usize = 10;
-/// Samples that memory is claimed for at once, whatever a file says of its length.
+/// Number of samples for which memory is claimed at once, whatever length a file states.
 const BLOCK: usize = 1 << 16;
-/// What a sample takes: as it is decoded, resampled, and copied by the projector.
+/// Bytes that a sample takes: decoded, resampled, and copied by the projector.
 const BYTES_OF_EACH: usize = 24;
-/// Samples that are resampled at once, about.
+/// Approximate number of samples that are resampled at once.
 const CHUNK: usize = 1024;
 
-/// Why a file gives no samples.
+/// The reason why a file gives no samples.
 pub(super) enum Fault {
-    /// It has more seconds than it may have.
+    /// It is longer than the limit.
     TooLong,
-    /// What is wrong with it, as the end of a sentence.
+    /// It is not valid. The text is the end of a sentence about it.
     Unreadable(String),
-    /// There is no memory for it now.
+    /// There is not enough memory for it now.
     NoRoom(Error),
 }
 
-/// The samples of a file, `rate` a second, of `seconds` at most.
+/// Reads the samples of a file at `rate` samples per second, of at most `seconds`.
 pub(super) fn read(file: &[u8], rate: NonZero<u32>, seconds: u32) -> Result<Sound, Fault> {
     let recording = decode(file, seconds)?;
     let heard = recording.samples.len();
@@ -50,10 +50,10 @@ pub(super) fn read(file: &[u8], rate: NonZero<u32>, seconds: u32) -> Result<Soun
         return Err(Fault::Unreadable(why));
     }
     let samples = resample(recording.samples, recording.rate, rate.get())?;
-    Sound::new(samples).ok_or_else(|| damaged("it has samples that are no numbers"))
+    Sound::new(samples).ok_or_else(|| damaged("it has samples that are not finite numbers"))
 }
 
-/// Samples of one channel as a file has them.
+/// Samples of one channel at the file's rate.
 struct Recording {
     samples: Vec<f32>,
     rate: u32,
@@ -72,7 +72,7 @@ fn decode(file: &[u8], seconds: u32) -> Result<Recording, Fault> {
         let packet = match format.next_packet() {
             Ok(Some(packet)) => packet,
             Ok(None) => break,
-            // Who writes while recording does not know the length that the header has to say.
+            // A program that writes a file while it records cannot know the length for the header.
             Err(Undecoded::IoError(error)) if error.kind() == ErrorKind::UnexpectedEof => break,
             Err(error) => return Err(damaged(&error.to_string())),
         };
@@ -100,7 +100,7 @@ fn open(file: &[u8]) -> Result<Opened<'static>, Fault> {
     let format = probe.probe(&Hint::new(), source, options.0, options.1);
     let format = format.map_err(|error| match error {
         Undecoded::DecodeError(why) => damaged(why),
-        _ => Fault::Unreadable("is no WAV, MP3 or FLAC file".to_owned()),
+        _ => Fault::Unreadable("is not a WAV, MP3 or FLAC file".to_owned()),
     })?;
     let track = format.default_track(TrackType::Audio);
     let params = track.and_then(|track| track.codec_params.as_ref());
@@ -112,7 +112,7 @@ fn open(file: &[u8]) -> Result<Opened<'static>, Fault> {
     if let Some(channels) = params.channels.as_ref().map(Channels::count)
         && !(1..=CHANNELS).contains(&channels)
     {
-        let why = format!("has {channels} channels, and can have 1 to {CHANNELS}");
+        let why = format!("has {channels} channels, but can have 1 to {CHANNELS}");
         return Err(Fault::Unreadable(why));
     }
     let options = AudioDecoderOptions::default();
@@ -126,7 +126,7 @@ fn check_rate(rate: u32) -> Result<(), Fault> {
         return Ok(());
     }
     let (least, most) = (RATES.start(), RATES.end());
-    let why = format!("has {rate} samples a second, and can have {least} to {most}");
+    let why = format!("has {rate} samples per second, but can have {least} to {most}");
     Err(Fault::Unreadable(why))
 }
 

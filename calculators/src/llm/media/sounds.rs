@@ -1,4 +1,4 @@
-//! Sounds of requests.
+//! Sounds of requests: their limits, and their conversion to the model's input.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use crate::payload::{MediaSource, base64::least_bytes};
 
 /// The code of an error about a sound that cannot be read.
 pub(super) const INVALID: &str = "invalid_audio";
-/// The code of an error about a sound that is larger or longer than it may be.
+/// The code of an error about a sound that exceeds a limit.
 const TOO_LARGE: &str = "audio_too_large";
 
-/// What a request may have of sounds.
+/// Limits of the sounds of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SoundLimits {
-    /// Most of them.
+    /// Maximum number of sounds.
     pub count: u32,
-    /// Most bytes of a file.
+    /// Maximum size of a sound file, in bytes.
     pub bytes: u64,
-    /// Most seconds of a sound.
+    /// Maximum length of a sound, in seconds.
     pub seconds: u32,
 }
 
@@ -38,10 +38,11 @@ impl Default for SoundLimits {
 }
 
 impl SoundLimits {
-    /// Refuses sounds that a request cannot have, whatever the model takes, without reading them.
+    /// Checks the number and the size of a request's sounds, without reading them and for any
+    /// model.
     ///
     /// # Errors
-    /// Names the sound that is one too many or too large.
+    /// The error names the first sound beyond the limit, or the first one that is too large.
     pub(super) fn check<'a>(self, sounds: impl Iterator<Item = &'a MediaSource>) -> Result<()> {
         for (index, sound) in sounds.enumerate() {
             if index >= self.count as usize {
@@ -56,10 +57,10 @@ impl SoundLimits {
         Ok(())
     }
 
-    /// The sound as the model reads it.
+    /// Reads a sound into the model's input.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The sound cannot be read or is too long. The error names it.
     pub(super) fn read(
         self,
         vision: &Vision,
@@ -82,13 +83,13 @@ impl SoundLimits {
             return Ok(());
         }
         let message = format!(
-            "is a sound of {bytes} bytes, and can have {} (max_sound_bytes)",
+            "is a sound of {bytes} bytes, but can have at most {} (max_sound_bytes)",
             self.bytes
         );
         Err(wrong(&sound.field, &message, TOO_LARGE))
     }
 
-    /// The samples of a file, as many a second as `rate` says.
+    /// Decodes a file to samples at `rate` samples per second.
     #[cfg(feature = "sound")]
     fn decode(self, sound: &MediaSource, file: &[u8], rate: NonZero<u32>) -> Result<Sound> {
         let read = samples::read(file, rate, self.seconds);

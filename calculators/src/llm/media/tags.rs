@@ -1,16 +1,16 @@
-//! Tags in files of sound: titles, covers, comments. They are left out before a file is read, because
-//! a reader keeps many times their bytes for each.
+//! Removal of tags from sound files: titles, covers, comments. It happens before a file is decoded,
+//! because a decoder allocates many times the bytes of a tag.
 
 /// Bytes of the header of an `ID3v2` tag.
 const ID3_HEAD: usize = 10;
-/// The bit of its flags that says that a footer as long as the header follows the tag.
+/// Flag of a tag that is followed by a footer as long as the header.
 const ID3_FOOTER: u8 = 0x10;
 /// Bytes before the chunks of a WAV file.
 const RIFF_HEAD: usize = 12;
-/// The bit of a FLAC block's kind that marks the last one.
+/// Bit in the kind of a FLAC block that marks the last one.
 const LAST_BLOCK: u8 = 0x80;
 
-/// The file without tags.
+/// Returns the file without its tags.
 pub(super) fn left_out(file: &[u8]) -> Vec<u8> {
     let file = behind_id3(file);
     match file.first_chunk() {
@@ -20,10 +20,10 @@ pub(super) fn left_out(file: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The rest of a file behind the `ID3v2` tags that it begins with.
+/// Returns the rest of a file after the `ID3v2` tags at its beginning.
 fn behind_id3(mut file: &[u8]) -> &[u8] {
     while let Some([b'I', b'D', b'3', _, _, flags, size @ ..]) = file.first_chunk::<ID3_HEAD>() {
-        // Seven bits of each byte.
+        // Each byte of the size has seven bits.
         let size = size
             .iter()
             .fold(0, |size, byte| size << 7 | usize::from(byte & 0x7f));
@@ -33,7 +33,7 @@ fn behind_id3(mut file: &[u8]) -> &[u8] {
     file
 }
 
-/// A FLAC file with one block before its frames, the first, which describes the samples.
+/// Returns a FLAC file with only the first block before its frames, which describes the samples.
 fn flac(file: &[u8]) -> Vec<u8> {
     let (mark, mut rest) = file.split_at(4);
     let mut first: &[u8] = &[];
@@ -57,7 +57,7 @@ fn flac(file: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// A WAV file without the lists of tags before its samples.
+/// Returns a WAV file without the lists of tags before its samples.
 fn riff(file: &[u8]) -> Vec<u8> {
     let (head, mut rest) = file.split_at(RIFF_HEAD.min(file.len()));
     let mut plain = head.to_vec();

@@ -1,4 +1,4 @@
-//! Tensors of graphs as those of ONNX Runtime, and back. Elements are copied once.
+//! Conversion of tensors between graphs and ONNX Runtime. Elements are copied once.
 
 use graphmill_engine::{Error, Result};
 use ort::value::{DynValue, Tensor as OrtTensor, TensorElementType, Value, ValueType};
@@ -7,7 +7,7 @@ use tract_onnx::prelude::f16;
 use super::super::compute::by_datatype;
 use crate::tensor::{Datatype, Tensor};
 
-/// The datatype that a type of ONNX Runtime is; none for those that no tensor of a graph can have.
+/// Returns the datatype for a type of ONNX Runtime; `None` if no tensor of a graph can have it.
 pub(super) fn datatype(of: TensorElementType) -> Option<Datatype> {
     Some(match of {
         TensorElementType::Bool => Datatype::Bool,
@@ -27,7 +27,7 @@ pub(super) fn datatype(of: TensorElementType) -> Option<Datatype> {
     })
 }
 
-/// A tensor of a graph as one of ONNX Runtime. `name` is the input, for the message.
+/// Converts a tensor of a graph for ONNX Runtime. `name` is the input, for the message.
 pub(super) fn to_value(tensor: &Tensor, name: &str) -> Result<DynValue> {
     let (shape, data) = (tensor.shape().to_vec(), tensor.data());
     let wrong = |what: String| {
@@ -47,7 +47,7 @@ pub(super) fn to_value(tensor: &Tensor, name: &str) -> Result<DynValue> {
         }
         Datatype::Bytes => {
             let texts = tensor.strings().map(|bytes| match str::from_utf8(bytes) {
-                Ok(text) if text.contains('\0') => Err(wrong("takes no texts with a zero".into())),
+                Ok(text) if text.contains('\0') => Err(wrong("takes no texts with a zero byte".into())),
                 Ok(text) => Ok(text.to_owned()),
                 Err(error) => Err(wrong(format!("takes UTF-8: {error}"))),
             });
@@ -56,13 +56,13 @@ pub(super) fn to_value(tensor: &Tensor, name: &str) -> Result<DynValue> {
         }
         Datatype::Bf16 => return Err(wrong("cannot be BF16".into())),
     };
-    made.map_err(|error| Error::internal(format!("the input `{name}` was not taken: {error}")))
+    made.map_err(|error| Error::internal(format!("the input `{name}` was refused: {error}")))
 }
 
-/// What a model gave, as a tensor of a graph. The error says what is wrong with it.
+/// Converts an output of a model to a tensor of a graph. The error describes the fault.
 pub(super) fn from_value(value: &DynValue) -> Result<Tensor, String> {
     let ValueType::Tensor { ty, shape, .. } = value.dtype() else {
-        return Err("it is no tensor".to_owned());
+        return Err("it is not a tensor".to_owned());
     };
     let into = datatype(*ty).ok_or_else(|| format!("it is of the type {ty}"))?;
     let shape: Vec<usize> = shape

@@ -1,4 +1,4 @@
-//! Where the library is: a process has one, and keeps it.
+//! The shared library of ONNX Runtime. A process loads one, and keeps it.
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::error::Error as _;
@@ -10,22 +10,21 @@ use ort::LoadDynamicError;
 use ort::environment::Environment;
 use ort::logging::LogLevel;
 
-/// The variable of the environment that names the library. Programs give its value to
-/// [`use_library`].
+/// Environment variable that names the library. Programs pass its value to [`use_library`].
 pub const LIBRARY_VARIABLE: &str = "ORT_DYLIB_PATH";
 
-/// The file that was named; the system is asked for the library if none was.
+/// Path of the library; if it is not set, the system searches for the library.
 static NAMED: OnceLock<PathBuf> = OnceLock::new();
-/// What the library has for the whole process, once it is loaded.
+/// State of the loaded library for the whole process. `None` before it is loaded.
 static LOADED: Mutex<Option<Environment>> = Mutex::new(None);
 
-/// Names the file of the library. To be called before a model is loaded; later names are not
-/// looked at.
+/// Sets the path of the library. It must be called before a model is loaded; later calls have no
+/// effect.
 pub fn use_library(path: PathBuf) {
     NAMED.get_or_init(|| path);
 }
 
-/// The library. Where it cannot be loaded, the next model tries again.
+/// Returns the library, loaded by the first call. After a failure, the next call tries again.
 pub(super) fn environment() -> Result<Environment, String> {
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(environment) = &*loaded {
@@ -33,7 +32,7 @@ pub(super) fn environment() -> Result<Environment, String> {
     }
     let path = NAMED.get().cloned();
     let path = path.unwrap_or_else(|| format!("{DLL_PREFIX}onnxruntime{DLL_SUFFIX}").into());
-    // The crate expects much of a library that has the right function.
+    // The crate trusts a library that has the expected function, and may panic.
     let made = catch_unwind(|| load(&path))
         .unwrap_or_else(|_| Err("it does not do what its version promises".to_owned()));
     let environment = made.map_err(|error| {
@@ -41,7 +40,7 @@ pub(super) fn environment() -> Result<Environment, String> {
         if NAMED.get().is_some() {
             format!("cannot load ONNX Runtime from `{path}`, which `{LIBRARY_VARIABLE}` names: {error}")
         } else {
-            format!("cannot load ONNX Runtime: looked for `{path}` where the system has its libraries, as `{LIBRARY_VARIABLE}` names no file: {error}")
+            format!("cannot load ONNX Runtime: searched the system's libraries for `{path}`, because `{LIBRARY_VARIABLE}` is not set: {error}")
         }
     })?;
     Ok(loaded.insert(environment).clone())
@@ -50,14 +49,14 @@ pub(super) fn environment() -> Result<Environment, String> {
 fn load(path: &Path) -> Result<Environment, String> {
     let builder = ort::init_from(path).map_err(|error| match error {
         LoadDynamicError::Dlopen { error, .. } => {
-            // What the system said is behind what was done.
+            // The source of the error has the system's message.
             let said = error.source().map(ToString::to_string);
             said.unwrap_or_else(|| error.to_string())
         }
         LoadDynamicError::MissingApi { .. } => "it is another library".to_owned(),
-        LoadDynamicError::InvalidVersionString => "it does not tell its version".to_owned(),
+        LoadDynamicError::InvalidVersionString => "cannot read its version".to_owned(),
         LoadDynamicError::BadVersion { version_str, .. } => format!(
-            "it is of version {version_str}, but 1.{} is the oldest that is used",
+            "it is of version {version_str}, but 1.{} is the oldest supported one",
             ort::MINOR_VERSION
         ),
     })?;
@@ -71,7 +70,7 @@ fn load(path: &Path) -> Result<Environment, String> {
     Ok(environment)
 }
 
-/// Passes on what the library says.
+/// Logs a message of the library.
 fn log(level: LogLevel, _category: &str, _id: &str, at: &str, message: &str) {
     match level {
         LogLevel::Fatal | LogLevel::Error => tracing::error!(at, "ONNX Runtime: {message}"),

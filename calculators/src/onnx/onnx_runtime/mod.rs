@@ -1,6 +1,6 @@
-//! Models computed by ONNX Runtime, a library that is found when the first of them is loaded. A run
-//! takes all processors, and runs of one model wait for each other: the library's crate does not
-//! let two threads run a session.
+//! Models computed by ONNX Runtime, a library that is located when the first of them is loaded. A
+//! run takes all processors, and runs of one model wait for each other, because the library's crate
+//! does not let two threads use a session.
 
 mod convert;
 mod library;
@@ -18,12 +18,12 @@ use super::check;
 use super::compute::{Compute, Loaded, unnamed};
 use crate::tensor::{Tensor, TensorInfo};
 
-/// Finds the library. The error says where it was looked for.
+/// Loads the library. The error says where it was searched for.
 pub(super) fn prepare() -> std::result::Result<(), String> {
     library::environment().map(drop)
 }
 
-/// Loads a model. The error says what is wrong with the bytes.
+/// Loads a model. The error describes the fault of the bytes.
 pub(super) fn load(bytes: &[u8]) -> std::result::Result<Loaded, String> {
     check::read(bytes)?;
     let session = session(bytes)?;
@@ -54,16 +54,16 @@ fn session(bytes: &[u8]) -> std::result::Result<Session, String> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let session = || -> ort::Result<Session> {
         Session::builder(&environment)?
-            // A number that is given keeps the library from choosing processors for its threads.
+            // With an explicit number, the library does not bind its threads to processors.
             .with_intra_threads(threads)?
-            // Its threads sleep between runs: the processors are for language models, too.
+            // Its threads sleep between runs, because language models use the processors, too.
             .with_intra_op_spinning(false)?
             .commit_from_memory(bytes)
     };
     session().map_err(|error| error.to_string())
 }
 
-/// An input or output, with the names of its dimensions.
+/// Returns the description of an input or output, and the names of its dimensions.
 fn info(
     of: &Outlet,
     noun: &str,
@@ -76,7 +76,7 @@ fn info(
         dimension_symbols,
     } = of.dtype()
     else {
-        return Err(format!("its {noun} `{name}` is no tensor"));
+        return Err(format!("its {noun} `{name}` is not a tensor"));
     };
     let datatype = convert::datatype(*ty)
         .ok_or_else(|| format!("its {noun} `{name}` is of a type that no tensor has"))?;
@@ -96,7 +96,7 @@ fn info(
     Ok((info, dimensions))
 }
 
-/// A model that is ready to run.
+/// A session of the library for one model.
 struct OnnxRuntime(Mutex<Session>);
 
 impl Compute for OnnxRuntime {

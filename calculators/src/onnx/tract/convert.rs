@@ -1,4 +1,4 @@
-//! Tensors of graphs as those of tract, and back. Elements are copied once.
+//! Conversion of tensors between graphs and tract. Elements are copied once.
 
 use graphmill_engine::{Error, Result};
 use tract_onnx::prelude::{DatumType, Tensor as TractTensor, f16};
@@ -6,7 +6,7 @@ use tract_onnx::prelude::{DatumType, Tensor as TractTensor, f16};
 use super::super::compute::by_datatype;
 use crate::tensor::{Datatype, Tensor};
 
-/// The datatype that a type of tract is; none for those that no tensor of a graph can have.
+/// Returns the datatype for a type of tract; `None` if no tensor of a graph can have it.
 pub(super) fn datatype(of: DatumType) -> Option<Datatype> {
     Some(match of.unquantized() {
         DatumType::Bool => Datatype::Bool,
@@ -17,7 +17,7 @@ pub(super) fn datatype(of: DatumType) -> Option<Datatype> {
         DatumType::I8 => Datatype::Int8,
         DatumType::I16 => Datatype::Int16,
         DatumType::I32 => Datatype::Int32,
-        // a dimension that the model computes
+        // `TDim` is a dimension that the model computes.
         DatumType::I64 | DatumType::TDim => Datatype::Int64,
         DatumType::F16 => Datatype::Fp16,
         DatumType::F32 => Datatype::Fp32,
@@ -27,7 +27,7 @@ pub(super) fn datatype(of: DatumType) -> Option<Datatype> {
     })
 }
 
-/// A tensor of a graph as one of tract. `name` is the input, for the message.
+/// Converts a tensor of a graph for tract. `name` is the input, for the message.
 pub(super) fn to_tract(tensor: &Tensor, name: &str) -> Result<TractTensor> {
     let (shape, data) = (tensor.shape(), tensor.data());
     macro_rules! numbers {
@@ -63,10 +63,10 @@ pub(super) fn to_tract(tensor: &Tensor, name: &str) -> Result<TractTensor> {
             );
         }
     };
-    made.map_err(|error| Error::internal(format!("the input `{name}` was not taken: {error:#}")))
+    made.map_err(|error| Error::internal(format!("the input `{name}` was refused: {error:#}")))
 }
 
-/// What a model gave, as a tensor of a graph. The error says what is wrong with it.
+/// Converts an output of a model to a tensor of a graph. The error describes the fault.
 pub(super) fn from_tract(tensor: &TractTensor) -> Result<Tensor, String> {
     let shape = tensor.shape();
     let of = tensor.datum_type();

@@ -1,4 +1,5 @@
-//! A model from the bytes of a `.onnx` file: read, checked, analyzed, made fast.
+//! Loading of a model from the bytes of a `.onnx` file: it is read, checked, analyzed and
+//! optimized.
 
 use tract_onnx::prelude::{Framework as _, InferenceModelExt as _, IntoRunnable as _};
 use tract_onnx::tract_hir::infer::Factoid as _;
@@ -9,7 +10,7 @@ use super::super::compute::{Loaded, unnamed};
 use super::{Tract, convert};
 use crate::tensor::TensorInfo;
 
-/// Loads a model. The error says what is wrong with the bytes.
+/// Loads a model. The error describes the fault of the bytes.
 pub(in super::super) fn load(bytes: &[u8]) -> Result<Loaded, String> {
     let said = |error: tract_onnx::prelude::TractError| format!("{error:#}");
     let proto = check::read(bytes)?;
@@ -48,8 +49,8 @@ fn length(dimension: &TDim) -> i64 {
     dimension.to_i64().unwrap_or(-1)
 }
 
-/// What the model takes. Dimensions without a length or name get a name of their own, so that what
-/// follows from them can be told.
+/// Returns the inputs of the model. Dimensions without a length or a name get a name of their own,
+/// so that lengths that depend on them can be computed.
 fn inputs(model: &mut InferenceModel) -> Result<(Vec<TensorInfo>, Vec<Vec<String>>), String> {
     let outlets: Vec<OutletId> = model.inputs.clone();
     let (mut inputs, mut all) = (Vec::new(), Vec::new());

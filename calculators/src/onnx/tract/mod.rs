@@ -1,4 +1,4 @@
-//! Models computed by tract: each run takes one thread, and runs do not wait for each other.
+//! Models computed by tract. Each run takes one thread, and runs do not wait for each other.
 
 mod convert;
 mod load;
@@ -14,7 +14,7 @@ pub(super) use load::load;
 use super::compute::{Compute, MAX_TENSOR_BYTES};
 use crate::tensor::{Tensor, TensorInfo};
 
-/// A model that is ready to run.
+/// A plan of tract for one model.
 struct Tract(Arc<TypedRunnableModel>);
 
 impl Tract {

@@ -1,4 +1,4 @@
-//! The resource: requests of all sessions go in, and come out computed in batches.
+//! The resource that collects requests of all sessions and computes them in batches.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,42 +15,42 @@ use super::shared::{Pending, Shared};
 use super::source::BatcherSpec;
 use crate::tensor::{Tensor, TensorInfo, TensorModel, shown};
 
-/// How long the end of the threads is waited for, each of which ends when its batch is computed. One
-/// that takes longer is left behind, for nothing may keep the process from its end.
+/// Maximum time to wait for the threads to stop, each of which stops after its batch. A thread that
+/// takes longer is abandoned, so that it cannot keep the process from exiting.
 const JOIN_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Computes the requests of many sessions in batches, on threads of its own. Dropping it ends the
-/// threads; requests that still wait end with an error.
+/// A queue and threads that compute the requests of many sessions in batches. Dropping it stops the
+/// threads, and waiting requests end with an error.
 pub struct Batcher {
     shared: Arc<Shared>,
     info: BatcherInfo,
     threads: Mutex<Threads>,
-    /// Disconnected when all threads have ended.
+    /// Disconnected when all threads have stopped.
     ended: Receiver<()>,
 }
 
 /// The threads of a batcher.
 struct Threads {
     handles: Vec<thread::JoinHandle<()>>,
-    /// Held by each thread, and here until there will be no further one.
+    /// Sender held by each thread, and here until no further thread will start.
     alive: Option<Sender<()>>,
 }
 
-/// What is known of a request besides its tensors.
+/// Scheduling details of a request, in addition to its tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// The priority level, 1 for the first; 0 for what the batcher has for those that name none.
+    /// Priority level, 1 for the first. 0 is the batcher's default level.
     pub priority: u32,
-    /// When the answer becomes worthless.
+    /// Time at which the request is given up, if there is one.
     pub deadline: Option<Instant>,
 }
 
 impl Batcher {
-    /// A batcher of a model of the caller's own. `name` is what messages and metrics call it.
+    /// Creates a batcher for a model of the caller. `name` identifies it in messages and metrics.
     ///
     /// # Errors
-    /// If a value of `batching` is out of range, if the model's tensors have no dimension 0 of any
-    /// length, or if there is no thread.
+    /// A value of `batching` is out of range, a tensor of the model has a fixed dimension 0, or a
+    /// thread cannot be started.
     pub fn new(name: &str, model: Arc<dyn TensorModel>, batching: Batching) -> Result<Self> {
         Self::with_inputs(name, model, batching, &[])
     }
@@ -94,15 +94,14 @@ impl Batcher {
     }
 
     fn threads(&self) -> MutexGuard<'_, Threads> {
-        // A thread more or less is all that changes under the lock.
+        // The only change under the lock is one thread more or less.
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the number of threads that compute batches. One too many ends when its batch is
-    /// computed.
+    /// Changes the number of threads that compute batches. A surplus thread stops after its batch.
     ///
     /// # Errors
-    /// If the number is out of range, or there is no thread.
+    /// The number is out of range, or a thread cannot be started.
     pub fn scale(&self, instances: u32) -> Result<()> {
         let batching = Batching {
             instances,
@@ -132,7 +131,7 @@ impl Batcher {
         }
     }
 
-    /// The number of threads that compute batches.
+    /// Returns the number of threads that compute batches.
     pub fn instances(&self) -> u32 {
         self.shared.lock().instances
     }
@@ -152,18 +151,18 @@ impl Batcher {
         Ok(())
     }
 
-    /// Adds a request: a tensor of each of the model's inputs, all with the same dimension 0.
+    /// Adds a request: a tensor for each of the model's inputs, all with the same dimension 0.
     ///
     /// # Errors
-    /// If a tensor is not what the model takes, if there are more rows than a batch may have, if
-    /// there is no such priority level, or if too many wait.
+    /// A tensor is not what the model takes, the request has more rows than a batch, the priority
+    /// level does not exist, or too many requests wait.
     pub fn submit(&self, inputs: Vec<Tensor>, asked: Asked) -> Result<Pending> {
         let level = self.level(asked.priority)?;
         let timeout = self.info.batching.levels[level].timeout();
         self.shared.enter(inputs, level, timeout, asked.deadline)
     }
 
-    /// The level of a priority, counted from 0.
+    /// Returns the level of a priority, counted from 0.
     fn level(&self, priority: u32) -> Result<usize> {
         let levels = self.info.batching.levels.len();
         let level = match priority {
@@ -182,23 +181,23 @@ impl Batcher {
             .with_code("invalid_value"))
     }
 
-    /// The values it runs with.
+    /// Returns the settings that it runs with.
     pub fn info(&self) -> &BatcherInfo {
         &self.info
     }
 
-    /// What it has measured since it was made.
+    /// Returns its measurements since it was created.
     pub fn measurements(&self) -> BatcherMeasurements {
         self.shared.measured.read()
     }
 
-    /// Requests that wait for a batch.
+    /// Returns the number of requests that wait for a batch.
     pub fn waiting(&self) -> usize {
         self.shared.waiting()
     }
 }
 
-/// What a model's inputs take, with what the graph says of them.
+/// Returns the model's inputs, in which the graph's descriptions replace those of the same name.
 fn described(model: &dyn TensorModel, said: &[InputDescription]) -> Result<Vec<InputDescription>> {
     let of_model: Vec<InputDescription> = model.inputs().iter().map(Into::into).collect();
     if of_model.is_empty() {
@@ -267,7 +266,7 @@ impl Resource for Batcher {
     }
 }
 
-/// An error of a model's options, seen from the node.
+/// Marks an error of a model's options as one in the node's field `model`.
 fn in_model(error: Error) -> Error {
     let field = match &error.field {
         Some(field) => format!("model/{field}"),
@@ -291,12 +290,12 @@ impl Drop for Batcher {
             let name = &self.info.model;
             tracing::warn!(
                 name,
-                "a thread of a batcher does not end and is left behind"
+                "a thread of a batcher did not stop in time, abandoning it"
             );
             self.shared.abandon();
             return;
         }
-        // A panic of a thread has been reported there.
+        // A panic of a thread was already reported by the thread.
         threads
             .handles
             .drain(..)

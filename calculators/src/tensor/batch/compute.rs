@@ -1,8 +1,8 @@
 //! The threads that compute batches.
 //!
-//! When a batch fails, each of its requests is computed alone, so that a bad request fails no
-//! other. When the model panics, the whole batch fails: a model in an unknown state is not called
-//! again for the same input.
+//! When a batch fails, each of its requests is computed alone, so that one bad request does not
+//! fail the others. When the model panics, the whole batch fails: the model's state is unknown, so
+//! it is not called again for the same input.
 
 use std::any::Any;
 use std::mem;
@@ -16,7 +16,7 @@ use super::schedule::Next;
 use super::shared::{Answer, Shared};
 use crate::tensor::Tensor;
 
-/// A request on its way through a batch.
+/// A request that is being computed.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) number: u64,
@@ -25,9 +25,9 @@ pub(super) struct Job {
     pub(super) arrived: Instant,
 }
 
-/// Why a batch has no outputs.
+/// The reason why a batch has no outputs.
 enum Failure {
-    /// It may be one of its requests.
+    /// The model returned an error, which may concern only one of the requests.
     Refused(Error),
     Panicked(Error),
 }
@@ -39,7 +39,7 @@ impl From<Error> for Failure {
 }
 
 impl Shared {
-    /// Computes batches until the batcher is dropped, or there are more threads than there are to be.
+    /// Computes batches until the batcher is dropped or this thread is one too many.
     pub(super) fn serve(&self) {
         loop {
             let mut state = self.lock();
@@ -49,7 +49,8 @@ impl Shared {
             if state.computing > state.instances {
                 state.computing -= 1;
                 drop(state);
-                // It may have been woken for work that is another's now.
+                // The notification that woke this thread may have been for work that another one
+                // must do now.
                 self.work.notify_one();
                 return;
             }
@@ -77,7 +78,7 @@ impl Shared {
         }
     }
 
-    /// Computes a batch and tells those who wait for it.
+    /// Computes a batch and sends each request its answer.
     fn compute(&self, mut jobs: Vec<Job>) {
         jobs.retain(|job| self.is_open(job.number));
         if jobs.is_empty() {
@@ -125,7 +126,7 @@ impl Shared {
         self.answer(jobs.iter().map(|job| (job.number, Err(error.clone()))));
     }
 
-    /// The outputs of each request of a batch.
+    /// Computes the outputs of each request of a batch.
     fn outputs(&self, jobs: &[Job]) -> Result<Vec<Vec<Tensor>>, Failure> {
         let inputs = if let [job] = jobs {
             job.inputs.clone()
@@ -142,7 +143,7 @@ impl Shared {
             Ok(outputs) => outputs?,
             Err(panic) => {
                 let message = message_of(&*panic);
-                // What a panic carries may panic when it is dropped.
+                // The payload of a panic may itself panic when it is dropped.
                 mem::forget(panic);
                 tracing::error!(name = self.name, message, "a model panicked");
                 let error = Error::internal(format!("the model panicked: {message}"));
@@ -152,7 +153,7 @@ impl Shared {
         let known = self.model.outputs().len();
         if known > 0 && known != outputs.len() {
             let found = outputs.len();
-            let message = format!("the model gave {found} tensors, and it has {known} outputs");
+            let message = format!("the model gave {found} tensors, but it has {known} outputs");
             return Err(Error::internal(message).into());
         }
         Ok(rows::split(&outputs, &rows)?)

@@ -1,4 +1,4 @@
-//! `DynamicBatchCalculator`: any node that computes tensors, batched.
+//! `DynamicBatchCalculator`: batches any node that computes tensors.
 
 use graphmill_engine::{
     Container, Contract, codes::streams::BAD_PORTS, contract::Group, register_container,
@@ -16,10 +16,11 @@ use super::options::DynamicBatchOptions;
 use super::source::BatchedModel;
 use crate::tensor::Tensor;
 
-/// The side packet that names the batcher inside.
+/// Name of the side packet with the batcher, inside of the expanded graph.
 const BATCHER: &str = "batcher";
 
-/// Nodes whose model batches the requests of all sessions by itself, with the options that say how.
+/// Nodes whose model already batches the requests of all sessions, with the options that limit its
+/// batches.
 const BATCHED_BY_ITSELF: [(&str, &str); 4] = [
     (
         "LLMCalculator",
@@ -40,10 +41,10 @@ pub struct NodeMessage(
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")] pub Option<IgnoredAny>,
 );
 
-/// Batches the requests of all sessions for one node, `model` in the options: the tensors of
-/// several requests become one along dimension 0, and the node is called once for all of them. Its
+/// Batches the requests of all sessions for one node, `model` in the options. The tensors of
+/// several requests are joined along dimension 0, and the node is called once for all of them. Its
 /// streams are those of the `DynamicBatchCalculator`. Each batch is a new session of the node, so
-/// it must not keep anything from call to call.
+/// the node cannot keep state between calls.
 ///
 /// ```pbtxt
 /// input_stream: "pixels"
@@ -146,7 +147,7 @@ impl Container for DynamicBatchContainer {
 }
 register_container!(DynamicBatchContainer);
 
-/// The graph of the node alone, with the streams of the outer one.
+/// Creates the graph of the node alone, with the streams of the outer one.
 fn inner_graph(outer: &Node, inner: &Node) -> GraphConfig {
     let mut inner = inner.clone();
     inner.input_stream.clone_from(&outer.input_stream);
@@ -159,7 +160,7 @@ fn inner_graph(outer: &Node, inner: &Node) -> GraphConfig {
     }
 }
 
-/// The options with another model, and without the inputs.
+/// Returns the options with another model and without the inputs.
 fn with_model(given: &OptionsMessage, model: &Field, other: ValueKind) -> OptionsMessage {
     let mut options = given.clone();
     options
@@ -173,7 +174,7 @@ fn with_model(given: &OptionsMessage, model: &Field, other: ValueKind) -> Option
     options
 }
 
-/// What the options say of an input; of one that they do not describe its name.
+/// Returns the description of an input from the options, or one with only its name.
 fn described(port: &PortSpec, options: &DynamicBatchOptions<NodeMessage>) -> Field {
     let name = port.name.as_str();
     let mut fields = vec![plain("name", ValueKind::text(name))];
@@ -210,13 +211,13 @@ fn refuse_unknown_inputs(
         let mut ports = node.input_stream.iter();
         if !ports.any(|port| port.name.as_str() == name) {
             let message =
-                format!("`input` describes `{name}`, which is no input stream of the node");
+                format!("`input` describes `{name}`, which is not an input stream of the node");
             found.push(Diagnostic::error(&BAD_PORTS, place, message).label("no such input"));
         }
     }
 }
 
-/// The same streams without tags, in their order.
+/// Returns the same streams without tags, in order.
 fn untagged(ports: &[PortSpec]) -> Vec<PortSpec> {
     let ports = ports.iter().zip(0..).map(|(port, index)| PortSpec {
         tag: Spanned::new(String::new(), port.tag.span),

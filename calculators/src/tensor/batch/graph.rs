@@ -1,4 +1,4 @@
-//! A node of a graph as a model: each batch is a run of a graph of that node alone.
+//! A model that runs a node: each batch is a run of a graph of that node alone.
 
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use super::node::DynamicBatch;
 use super::source::BatchedModel;
 use crate::tensor::{Tensor, TensorInfo, TensorModel};
 
-/// What the graph of a node is called in diagnostics.
+/// Name of the node's graph in diagnostics.
 const FILE: &str = "model.pbtxt";
 
-/// What a `DynamicBatchCalculator` stands for: a node as a model, whose calls are batched. Each
-/// batch is a run of the graph in the options.
+/// A node as a model, whose calls are batched: the model of a `DynamicBatchCalculator`. Each batch
+/// is a run of the graph in the options.
 ///
 /// ```pbtxt
 /// input_stream: "pixels"
@@ -46,32 +46,31 @@ pub struct NodeModel {
     plan: Arc<Plan>,
 }
 
-/// The options of [`NodeModel`], as `DynamicBatchCalculator` writes them.
+/// Options of [`NodeModel`], as `DynamicBatchCalculator` writes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NodeModelOptions {
     /// A graph of one node whose streams carry tensors.
     pub graph: String,
-    /// What messages and metrics call it: the node's calculator.
+    /// Name in messages and metrics: that of the node's calculator.
     pub label: String,
 }
 
-/// What decides what a [`NodeModel`] is.
+/// The graph, name and folder from which a [`NodeModel`] is loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NodeModelSpec {
     graph: String,
     label: String,
-    /// Where its files are.
+    /// Folder to which paths in the graph are relative.
     base: PathBuf,
 }
 
 impl NodeModelSpec {
-    /// Compiles the graph.
+    /// Compiles the graph of the node. Errors of the graph become one error.
     fn compile(&self, files: &dyn FileSource, loads: bool) -> Result<Arc<Plan>> {
         let mut sources = SourceMap::new();
         let own = Arc::new(TrackedFiles::new(Files::new(&self.base)));
-        // Nodes and subgraphs are those of the program: what lies beside a graph file is not known
-        // here.
+        // Only nodes and subgraphs of the program are known here, not those beside a graph file.
         let mut environment = Environment::new(Registry::global()).with_files(Arc::clone(&own));
         if !loads {
             environment = environment.without_loading();
@@ -87,7 +86,7 @@ impl NodeModelSpec {
         if let Some(plan) = plan.filter(|_| !diag::has_errors(&found)) {
             return Ok(plan);
         }
-        // They point into the graph that was made of the node, so only their words are of use.
+        // Their spans point into a generated graph, so only their messages are used.
         let errors = found.iter().filter(|it| it.is_error());
         let messages = errors.flat_map(|it| {
             let hints = it.hints.iter().map(|hint| hint.text.as_str());
@@ -126,7 +125,7 @@ impl Resource for NodeModel {
         let model = Self {
             plan: spec.compile(files, true)?,
         };
-        // Says which side packet is missing, if one is.
+        // Fails if a side packet is missing, and names it.
         model.session()?;
         Ok(model)
     }
@@ -139,12 +138,12 @@ impl NodeModel {
 }
 
 impl TensorModel for NodeModel {
-    /// Nothing is known of them.
+    /// Returns nothing, because the inputs of a node have no known shapes.
     fn inputs(&self) -> &[TensorInfo] {
         &[]
     }
 
-    /// Nothing is known of them.
+    /// Returns nothing, because the outputs of a node have no known shapes.
     fn outputs(&self) -> &[TensorInfo] {
         &[]
     }
@@ -155,7 +154,7 @@ impl TensorModel for NodeModel {
         let made: Arc<Mutex<Vec<Option<Packet>>>> = Arc::new(Mutex::new(vec![None; names.len()]));
         for (at, name) in names.iter().enumerate() {
             let made = Arc::clone(&made);
-            let again = format!("the node has put out `{name}` twice for one batch");
+            let again = format!("the node has emitted `{name}` twice for one batch");
             session.observe(name, false, move |_, packet| {
                 let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
                 match made[at].replace(packet.cloned().unwrap_or_else(|| Packet::side(()))) {
@@ -173,7 +172,7 @@ impl TensorModel for NodeModel {
         let outputs = names.iter().zip(made).map(|(name, packet)| {
             let tensor = packet.and_then(Packet::into_value::<Tensor>);
             tensor.ok_or_else(|| {
-                Error::internal(format!("the node has put out no tensor on `{name}`"))
+                Error::internal(format!("the node has emitted no tensor on `{name}`"))
             })
         });
         outputs.collect()
@@ -183,7 +182,7 @@ impl TensorModel for NodeModel {
 impl BatchedModel for NodeModel {
     const NAME: &'static str = "BatchedNodeCalculator";
     const DOC: &'static str =
-        "Batches the calls of a node. `DynamicBatchCalculator` stands for it.";
+        "Batches the calls of a node. Graphs name it `DynamicBatchCalculator`.";
     const OPTION_NAMES: &'static [&'static str] = &["graphmill.DynamicBatchCalculatorOptions"];
     type Options = NodeModelOptions;
 

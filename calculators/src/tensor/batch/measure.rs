@@ -1,4 +1,4 @@
-//! The effective settings of a batcher, and its measurements.
+//! Effective settings and measurements of a batcher.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,24 +10,24 @@ use serde::Serialize;
 use super::options::{Batching, InputDescription};
 use crate::tensor::shown;
 
-/// Upper bounds for numbers of rows.
+/// Upper bounds of the buckets for numbers of rows.
 const ROWS: &[f64] = &[
     1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0,
 ];
 
-/// The effective values of a batcher. They do not change while it lives.
+/// Effective settings of a batcher. They do not change while it lives.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BatcherInfo {
-    /// What computes.
+    /// Name of the model in messages and metrics.
     pub model: String,
-    /// How requests are batched.
+    /// Limits and queues of the batches.
     #[serde(flatten)]
     pub batching: Batching,
-    /// What its inputs take, as far as that is known.
+    /// Descriptions of the model's inputs, as far as they are known.
     pub inputs: Vec<InputDescription>,
 }
 
-/// What computes and how it is batched, and a line for each input.
+/// Writes the model and the limits of its batches, then a line for each input.
 impl fmt::Display for BatcherInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Batching {
@@ -57,26 +57,26 @@ impl fmt::Display for BatcherInfo {
     }
 }
 
-/// What a batcher has measured since it was made.
+/// Measurements of a batcher since it was created.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BatcherMeasurements {
-    /// Seconds from a request's arrival to the begin of its batch.
+    /// Seconds from a request's arrival to the start of its batch.
     pub queue_seconds: Histogram,
-    /// Seconds that a batch was computed.
+    /// Seconds that each batch took to compute.
     pub batch_seconds: Histogram,
-    /// Rows of a batch. As many were counted as there were batches.
+    /// Rows of each batch. Its count is the number of batches.
     pub batch_rows: Histogram,
-    /// Requests of a batch.
+    /// Number of requests in each batch.
     pub batch_requests: Histogram,
-    /// Batches that failed, after which each request was computed alone unless the model panicked.
+    /// Batches that failed. After that each request is computed alone, unless the model panicked.
     pub failed_batches: u64,
-    /// Requests that ended, by why: `done`, `error`, `timeout` or `cancelled`.
+    /// Requests that ended, by outcome: `done`, `error`, `timeout` or `cancelled`.
     pub finished: [(&'static str, u64); 4],
     /// Requests that were refused because too many waited.
     pub refused: u64,
 }
 
-/// Where the threads of a batcher write their measurements.
+/// Recorders of a batcher's measurements, to which its threads write.
 #[derive(Debug)]
 pub(super) struct Recorders {
     queue: Recorder,

@@ -1,4 +1,4 @@
-//! `DynamicBatch`: the node whose calls of all sessions are batched.
+//! `DynamicBatch`: a node that batches the calls of all sessions.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use super::source::{BatchedModel, BatcherSpec, Source};
 use crate::payload::{Tally, batch_priority_of};
 use crate::tensor::Tensor;
 
-/// Computes tensors with a model, batched with those of every other session of the same model.
+/// Computes tensors with a model, batched with those of all other sessions of the same model.
 ///
-/// The inputs of a call are the tensors of a request, in the order of the model's inputs, and its
-/// outputs come at the same timestamp. `max_in_flight` of the node lets a session have so many
-/// requests in batches at once.
+/// The inputs of a call are the tensors of a request, in the order of the model's inputs. The
+/// outputs come at the same timestamp. The node's `max_in_flight` is the number of requests that a
+/// session can have in batches at once.
 ///
-/// A program makes a node of its own model of this: it implements [`BatchedModel`] and registers
-/// `DynamicBatch` of it, as `docs/guide/dynamic-batching.md` shows. In graphs,
-/// [`DynamicBatchContainer`](super::DynamicBatchContainer) makes one of any node.
+/// A program makes a node from its own model with it: it implements [`BatchedModel`] and registers
+/// `DynamicBatch` for it, as `docs/guide/dynamic-batching.md` shows. In graphs,
+/// [`DynamicBatchContainer`](super::DynamicBatchContainer) batches any node.
 pub struct DynamicBatch<M> {
     batcher: Arc<Batcher>,
     run: Arc<RunCx>,
@@ -30,7 +30,7 @@ pub struct DynamicBatch<M> {
     model: PhantomData<fn() -> M>,
 }
 
-/// The ports of [`DynamicBatch`].
+/// The port handles of [`DynamicBatch`].
 #[derive(Copy, Clone, Debug)]
 pub struct DynamicBatchPorts {
     inputs: Ins<Tensor>,

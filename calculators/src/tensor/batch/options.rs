@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 use super::schedule::{LevelRules, Rules};
 use crate::tensor::{Datatype, TensorInfo};
 
-/// Most requests that wait in a level where the graph does not say: as many as generations wait for
-/// a language model.
+/// Default of the maximum number of waiting requests per level. Generations that wait for a
+/// language model have the same.
 const DEFAULT_MAX_QUEUE_SIZE: u32 = 1024;
 /// Maximum number of queued requests per level.
 const MAX_QUEUE_SIZE: u32 = 1_000_000;
-/// Most rows of a batch: far beyond what a machine computes faster together.
+/// Upper limit of the rows of a batch. Larger batches make no machine faster.
 const MAX_BATCH_SIZE: u32 = 65_536;
-/// Most priority levels, each of which is a queue.
+/// Upper limit of the priority levels, each of which is a queue.
 const MAX_PRIORITY_LEVELS: u32 = 100;
-/// Most threads of a model, each of which is one of the process.
+/// Upper limit of the threads of a model.
 pub const MAX_INSTANCES: u32 = 256;
-/// The longest wait that a graph can ask for: an hour.
+/// Upper limit of the waits that a graph can set: an hour.
 const MAX_MICROSECONDS: u64 = 3_600_000_000;
 
 /// Options of [`DynamicBatch`](super::DynamicBatch), with those of a model `M`.
@@ -32,107 +32,111 @@ const MAX_MICROSECONDS: u64 = 3_600_000_000;
 )]
 #[schemars(bound = "M: JsonSchema + Default")]
 pub struct DynamicBatchOptions<M> {
-    /// The model: of `DynamicBatchCalculator` a node with its options and without streams, as in
-    /// `model { calculator: ".." node_options { .. } }`; of other nodes what they load it from.
+    /// The model. For `DynamicBatchCalculator` it is a node with its options and without streams,
+    /// as in `model { calculator: ".." node_options { .. } }`. For other nodes it describes what
+    /// they load.
     pub model: M,
-    /// What the inputs take, where the model does not say it itself. A request with anything else
-    /// is refused.
+    /// Datatypes and shapes of the inputs, if the model does not know them. Requests with other
+    /// tensors are refused.
     pub input: Vec<InputDescription>,
-    /// Most rows of a batch. Rows are counted by dimension 0 of a request's tensors, and a request
-    /// with more of them is refused. Required.
+    /// Maximum number of rows of a batch. Rows are counted by dimension 0 of a request's tensors. A
+    /// request with more rows is refused. Required.
     #[schemars(range(max = MAX_BATCH_SIZE))]
     pub max_batch_size: u32,
-    /// Rows with which a batch is computed at once. Without any, it waits until it is full or
-    /// `max_queue_delay_microseconds` are over.
+    /// Numbers of rows at which a batch is computed at once. Without any, a batch waits until it is
+    /// full or `max_queue_delay_microseconds` have passed.
     #[schemars(inner(range(min = 1, max = MAX_BATCH_SIZE)))]
     pub preferred_batch_size: Vec<u32>,
-    /// Microseconds that a request waits for others that make its batch larger. 0 waits for none:
-    /// what has come by the time that an instance is free is computed together.
+    /// Maximum time that a request waits for others to join its batch, in microseconds. With 0, the
+    /// default, a free instance computes at once all requests that have come.
     #[schemars(range(max = MAX_MICROSECONDS))]
     pub max_queue_delay_microseconds: u64,
-    /// Threads that compute batches, each one at a time. 0 is 1.
+    /// Number of threads that compute batches, each one at a time. 0, the default, means 1.
     #[schemars(range(max = MAX_INSTANCES))]
     pub instances: u32,
-    /// How many levels `priority` of a request can name. 1 goes first. 0 is without levels.
+    /// Number of priority levels that `priority` of a request can name. Level 1 goes first. 0, the
+    /// default, means no levels.
     #[schemars(range(max = MAX_PRIORITY_LEVELS))]
     pub priority_levels: u32,
-    /// The level of requests that name none. Required with `priority_levels`.
+    /// Level of requests without `priority`. Required with `priority_levels`.
     #[schemars(range(max = MAX_PRIORITY_LEVELS))]
     pub default_priority_level: u32,
-    /// Microseconds that a request may wait; 0 is without bound.
+    /// Maximum time that a request may wait, in microseconds. 0, the default, is no limit.
     #[schemars(range(max = MAX_MICROSECONDS))]
     pub default_timeout_microseconds: u64,
-    /// What becomes of a request that has waited longer: `REJECT` ends it with status 429, `DELAY`
-    /// computes it after all others of its level.
+    /// Treatment of requests that have waited longer: `REJECT` (the default) ends them with status
+    /// 429, `DELAY` computes them after all others of their level.
     pub timeout_action: TimeoutAction,
-    /// Most requests of a level that wait; more are refused with status 429. 0 is 1024.
+    /// Maximum number of waiting requests per level. Further ones are refused with status 429. 0,
+    /// the default, means 1024.
     #[schemars(range(max = MAX_QUEUE_SIZE))]
     pub max_queue_size: u32,
-    /// Other values of the last three for a level: `key` is the level.
+    /// Values of the last three options for single levels: `key` is the level.
     pub priority_queue_policy: Vec<LevelPolicy>,
-    /// What becomes of requests whose tensors differ in a dimension other than 0, where the model
-    /// takes any length: `SEPARATE` never computes them together, `PAD` makes them equally long.
+    /// Treatment of requests whose tensors differ in a dimension other than 0 for which the model
+    /// takes any length. `SEPARATE` (the default) never computes them together, `PAD` pads them to
+    /// the same length.
     pub ragged: Ragged,
-    /// With `PAD`, what is written behind the elements of shorter tensors; for FP16 and BF16 only
-    /// 0. BYTES are never padded.
+    /// Number that pads shorter tensors with `ragged: PAD`. For FP16 and BF16 it must be 0. BYTES
+    /// are never padded. Default: 0.
     pub pad_value: PadValue,
 }
 
-/// What an input takes.
+/// The name, datatype and shape of an input.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct InputDescription {
-    /// The stream or, in nodes of a model, the name of the model's input.
+    /// Name of the stream or, in nodes of a model, of the model's input.
     pub name: String,
-    /// What elements are; any if not set.
+    /// Datatype of the elements. Any if not set.
     pub datatype: Option<Datatype>,
-    /// All dimensions, -1 for one of any length, which the first has to be; any if not set.
+    /// All dimensions, with -1 for one of any length. The first one must be -1. Any if not set.
     pub shape: Vec<i64>,
 }
 
-/// How a level's requests wait.
+/// Options of one priority level.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LevelPolicy {
-    /// The level.
+    /// Number of the level, counted from 1.
     pub key: u32,
-    /// Its values. Those that are not set are the ones of all levels.
+    /// Options of the level. Those that are not set have the values for all levels.
     pub value: QueuePolicy,
 }
 
-/// Values of a level.
+/// Limits of the queue of one priority level.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct QueuePolicy {
-    /// Microseconds that a request may wait; 0 is without bound.
+    /// Maximum time that a request may wait, in microseconds. 0 is no limit.
     #[schemars(range(max = MAX_MICROSECONDS))]
     pub default_timeout_microseconds: Option<u64>,
-    /// What becomes of a request that has waited longer.
+    /// Treatment of a request that has waited longer.
     pub timeout_action: Option<TimeoutAction>,
-    /// Most requests that wait; 0 is 1024.
+    /// Maximum number of waiting requests. 0 means 1024.
     #[schemars(range(max = MAX_QUEUE_SIZE))]
     pub max_queue_size: Option<u32>,
 }
 
-/// What becomes of a request that has waited too long.
+/// Treatment of a request that has waited too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum TimeoutAction {
-    /// It ends with an error.
+    /// Ends the request with an error.
     #[default]
     Reject,
-    /// It is computed after all others of its level.
+    /// Computes the request after all others of its level.
     Delay,
 }
 
-/// What becomes of requests of different shapes.
+/// Treatment of requests with different shapes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Ragged {
-    /// They are never in one batch.
+    /// Never computes them in one batch.
     #[default]
     Separate,
-    /// They are made equally long.
+    /// Pads them to the same length.
     Pad,
 }
 
@@ -154,35 +158,35 @@ impl std::hash::Hash for PadValue {
     }
 }
 
-/// How requests are batched: [`DynamicBatchOptions`] without the model, checked.
+/// Checked limits of batches: [`DynamicBatchOptions`] without the model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Batching {
-    /// Most rows of a batch.
+    /// Maximum number of rows of a batch.
     pub max_batch_size: u32,
-    /// Rows with which a batch is computed at once, ascending.
+    /// Numbers of rows at which a batch is computed at once, ascending.
     pub preferred_batch_size: Vec<u32>,
-    /// How long a request waits for others at most.
+    /// Maximum time that a request waits for others.
     pub max_queue_delay_microseconds: u64,
-    /// Threads that compute batches.
+    /// Number of threads that compute batches.
     pub instances: u32,
-    /// The level of requests that name none, counted from 1.
+    /// Level of requests without one, counted from 1.
     pub default_priority_level: u32,
-    /// The priority levels; one where requests have none.
+    /// Priority levels in order. One if requests have no priorities.
     pub levels: Vec<BatchingLevel>,
-    /// What becomes of requests of different shapes.
+    /// Treatment of requests with different shapes.
     pub ragged: Ragged,
-    /// With what shorter tensors are padded.
+    /// Number with which shorter tensors are padded.
     pub pad_value: PadValue,
 }
 
-/// How the requests of a priority level wait.
+/// Limits of the queue of one priority level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct BatchingLevel {
-    /// How long a request may wait; 0 is without bound.
+    /// Maximum time that a request may wait; 0 is no limit.
     pub timeout_microseconds: u64,
-    /// What becomes of one that has waited longer.
+    /// Treatment of a request that has waited longer.
     pub timeout_action: TimeoutAction,
-    /// Most requests that wait.
+    /// Maximum number of waiting requests in this level.
     pub max_queue_size: u32,
 }
 
@@ -197,7 +201,7 @@ impl Default for BatchingLevel {
 }
 
 impl BatchingLevel {
-    /// How long a request may wait.
+    /// Returns the maximum time that a request may wait, or `None` for no limit.
     pub(super) fn timeout(&self) -> Option<Duration> {
         let micros = Some(self.timeout_microseconds).filter(|micros| *micros > 0);
         micros.map(Duration::from_micros)
@@ -205,7 +209,7 @@ impl BatchingLevel {
 }
 
 impl Batching {
-    /// Batches of so many rows at most, computed by one thread as soon as it is free.
+    /// Creates limits for batches of this many rows, computed by one thread as soon as it is free.
     pub fn of(max_batch_size: u32) -> Self {
         Self {
             max_batch_size,
@@ -219,12 +223,12 @@ impl Batching {
         }
     }
 
-    /// Whether requests can name a level.
+    /// Returns true if requests can name a level.
     pub fn has_priorities(&self) -> bool {
         self.levels.len() > 1
     }
 
-    /// What is wrong, with the option's name.
+    /// Returns the options that are out of range, each with a description of the fault.
     pub fn problems(&self) -> Vec<(&'static str, String)> {
         let mut found = Vec::new();
         let most = self.max_batch_size.max(1);
@@ -278,7 +282,7 @@ impl Batching {
 }
 
 impl<M> DynamicBatchOptions<M> {
-    /// How requests are batched; what is wrong goes to the contract.
+    /// Returns the limits of batches. Errors go to the contract.
     pub(super) fn batching(&self, c: &mut Contract) -> Batching {
         let all = QueuePolicy {
             default_timeout_microseconds: Some(self.default_timeout_microseconds),
@@ -318,7 +322,7 @@ impl<M> DynamicBatchOptions<M> {
         for policy in &self.priority_queue_policy {
             if !(1..=self.priority_levels).contains(&policy.key) {
                 let message = format!(
-                    "the `key` of a `priority_queue_policy` is {}, which is none of the {} `priority_levels`",
+                    "the `key` of a `priority_queue_policy` is {}, but `priority_levels` is {}",
                     policy.key, self.priority_levels
                 );
                 c.option_error("priority_queue_policy", message);

@@ -6,18 +6,18 @@ use graphmill_engine::{Error, Result};
 use super::options::{InputDescription, PadValue, Ragged};
 use crate::tensor::{Datatype, Tensor, elements, shown};
 
-/// How many times as much as it holds a padded batch may take: two requests that are long in
-/// different dimensions would make one that is long in both.
+/// Maximum size of a padded batch, as a multiple of the data in it. Two requests that are long in
+/// different dimensions would make a batch that is long in both.
 const MAX_PADDING: usize = 16;
 
-/// What two requests have in common that can be computed together: by input, the datatype and the
-/// lengths behind dimension 0 that have to be equal.
+/// Kind of a request. Requests of the same kind can be computed together: each input has the same
+/// datatype, and the same lengths in all dimensions that must be equal.
 pub(super) type Kind = Vec<(Datatype, Vec<usize>)>;
 
-/// What requests have to be.
+/// Requirements for the tensors of requests.
 #[derive(Clone, Debug)]
 pub(super) struct Shapes {
-    /// By input; empty where nothing is known.
+    /// Descriptions of the inputs in order; empty if nothing is known.
     pub(super) inputs: Vec<InputDescription>,
     pub(super) max_rows: usize,
     pub(super) ragged: Ragged,
@@ -25,10 +25,10 @@ pub(super) struct Shapes {
 }
 
 impl Shapes {
-    /// The rows of a request, and its kind.
+    /// Returns the rows of a request, and its kind.
     ///
     /// # Errors
-    /// What is wrong with one of its tensors, which is named.
+    /// One of the tensors is not what the model takes. The error names it.
     pub(super) fn check(&self, inputs: &[Tensor]) -> Result<(usize, Kind)> {
         if inputs.is_empty() || (!self.inputs.is_empty() && self.inputs.len() != inputs.len()) {
             let (expected, found) = (self.inputs.len().max(1), inputs.len());
@@ -68,7 +68,7 @@ impl Shapes {
         let (first, rows) = rows.unwrap_or_default();
         if rows == 0 {
             let shape = shown(inputs[first].shape());
-            return Err(self.wrong(first, format_args!("the shape is {shape}: it has no row")));
+            return Err(self.wrong(first, format_args!("the shape is {shape}: it has no rows")));
         }
         if rows > self.max_rows {
             let most = self.max_rows;
@@ -124,10 +124,10 @@ impl Shapes {
             .with_code("invalid_value")
     }
 
-    /// The tensors of several requests of one kind as those of one, input by input.
+    /// Joins the tensors of several requests of one kind, input by input.
     ///
     /// # Errors
-    /// That they are of too different lengths.
+    /// Their lengths are too different to be padded.
     pub(super) fn join(&self, requests: &[&[Tensor]]) -> Result<Vec<Tensor>> {
         let inputs = requests.first().map_or(0, |request| request.len());
         (0..inputs)
@@ -161,8 +161,8 @@ impl Shapes {
         Tensor::new(first.datatype(), shape, bytes).map_err(broken)
     }
 
-    /// The elements of all parts in a shape that is as long as the longest of them in every
-    /// dimension.
+    /// Puts the elements of all parts into one shape, whose length in every dimension is the
+    /// longest of the parts.
     fn padded(&self, parts: &[&Tensor], shape: &[usize]) -> Result<Vec<u8>> {
         let element = pad_bytes(parts[0].datatype(), self.pad_value).map_err(Error::internal)?;
         let held: usize = parts.iter().map(|part| part.data().len()).sum();
@@ -189,7 +189,7 @@ fn place(out: &mut [u8], shape: &[usize], row: usize, part: &Tensor, size: usize
     }
     let last = own.len() - 1;
     let run = if last == 0 { 1 } else { own[last] };
-    // Where the run begins: an index for each dimension but the last.
+    // Position at which the run begins: an index for each dimension but the last.
     let mut index = vec![0; last.max(1)];
     for source in part.data().chunks(run * size) {
         let mut target = index[0] + row;
@@ -210,7 +210,7 @@ fn place(out: &mut [u8], shape: &[usize], row: usize, part: &Tensor, size: usize
     }
 }
 
-/// The bytes of an element that stands behind those of a shorter tensor.
+/// Returns the bytes of a padding element.
 fn pad_bytes(datatype: Datatype, PadValue(value): PadValue) -> Result<Vec<u8>, String> {
     let no_value = || format!("`pad_value` {value} is no {datatype}");
     let whole = (value.fract() == 0.0).then_some(value as i128);
@@ -239,10 +239,10 @@ fn pad_bytes(datatype: Datatype, PadValue(value): PadValue) -> Result<Vec<u8>, S
     })
 }
 
-/// The outputs of a batch as those of its requests, each of which has so many rows.
+/// Divides the outputs of a batch among its requests, which have these numbers of rows.
 ///
 /// # Errors
-/// That an output has not a row for each row of the batch.
+/// An output does not have a row for each row of the batch.
 pub(super) fn split(outputs: &[Tensor], rows: &[usize]) -> Result<Vec<Vec<Tensor>>> {
     let total: usize = rows.iter().sum();
     let mut requests: Vec<Vec<Tensor>> = Vec::new();
@@ -250,7 +250,7 @@ pub(super) fn split(outputs: &[Tensor], rows: &[usize]) -> Result<Vec<Vec<Tensor
     for (at, output) in outputs.iter().enumerate() {
         if output.shape().first() != Some(&total) {
             return Err(Error::internal(format!(
-                "output {at} of the model has the shape {}, and dimension 0 has to be the {total} rows of the batch",
+                "output {at} of the model has the shape {}, but dimension 0 has to be the {total} rows of the batch",
                 shown(output.shape())
             )));
         }

@@ -1,8 +1,9 @@
-//! Which requests are computed together, and when: plain data and the time, without threads.
+//! The schedule of batches: which requests are computed together, and when. It is plain data and
+//! the time, without threads.
 //!
 //! Requests wait by priority level, in the order in which they came. A batch begins with the first
-//! of them and takes all others of the same kind behind it that still fit. It is computed when it
-//! has a preferred size, when it is full, or when its oldest request has waited long enough.
+//! of them and adds the later ones of the same kind that still fit. It is computed when it has a
+//! preferred size, when it is full, or when its oldest request has waited long enough.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -10,44 +11,44 @@ use std::time::{Duration, Instant};
 
 use super::options::TimeoutAction;
 
-/// What decides when a batch is computed.
+/// Limits that decide when a batch is computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rules {
-    /// Most rows of a batch.
+    /// Maximum number of rows of a batch.
     pub(super) max_rows: usize,
-    /// Rows of a batch that is computed at once, ascending.
+    /// Numbers of rows at which a batch is computed at once, ascending.
     pub(super) preferred: Vec<usize>,
-    /// How long a request waits for others at most.
+    /// Maximum time that a request waits for others.
     pub(super) delay: Duration,
-    /// The priority levels, the first of them first; at least one.
+    /// Rules of the priority levels, in order; at least one.
     pub(super) levels: Vec<LevelRules>,
 }
 
-/// What holds for the requests of one priority level.
+/// Rules for the requests of one priority level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LevelRules {
-    /// How long a request may wait.
+    /// Maximum time that a request may wait; `None` is no limit.
     pub(super) timeout: Option<Duration>,
-    /// What becomes of one that has waited longer.
+    /// Treatment of a request that has waited longer.
     pub(super) on_timeout: TimeoutAction,
-    /// Most requests that wait.
+    /// Maximum number of waiting requests in this level.
     pub(super) max_waiting: usize,
 }
 
-/// A request that waits, of a kind `K`.
+/// A waiting request of a kind `K`.
 #[derive(Debug)]
 pub(super) struct Waiting<K, T> {
     pub(super) number: u64,
-    /// Only requests of one kind are computed together.
+    /// Kind of the request. Only requests of one kind are computed together.
     pub(super) kind: K,
     pub(super) rows: usize,
     pub(super) arrived: Instant,
-    /// When its answer becomes worthless.
+    /// Time at which the request is given up, if there is one.
     pub(super) deadline: Option<Instant>,
     pub(super) what: T,
 }
 
-/// The requests that wait.
+/// The waiting requests of all priority levels.
 #[derive(Debug)]
 pub(super) struct Queue<K, T> {
     rules: Rules,
@@ -58,38 +59,38 @@ pub(super) struct Queue<K, T> {
 #[derive(Debug)]
 struct Level<K, T> {
     waiting: VecDeque<Waiting<K, T>>,
-    /// Those whose time has passed and that are computed after all others of the level.
+    /// Requests that have waited too long and are computed after all others of the level.
     late: VecDeque<Waiting<K, T>>,
 }
 
-/// What is to be done now.
+/// The next action of a thread that computes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next<T> {
-    /// These requests are computed.
+    /// Compute these requests as one batch.
     Run(Vec<T>),
-    /// Nothing, until this time or until a request comes.
+    /// Wait until this time, or until a request comes.
     Wait(Option<Instant>),
 }
 
 /// Position of a waiting request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In the batch that is computed next, which has so many rows by now.
+    /// In the batch that is computed next, which has this many rows so far.
     Next { rows: usize },
-    /// In a later one: so many requests come before it.
+    /// In a later batch, behind this many requests.
     Later { ahead: usize },
 }
 
-/// Why a request waits no longer.
+/// The reason why a request no longer waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expired {
     /// It has waited as long as its level allows.
     Timeout,
-    /// Its deadline passed.
+    /// The deadline of the request passed.
     Deadline,
 }
 
-/// So many requests of the level wait already, as many as may.
+/// The error of a full level, with the number of its waiting requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Full(pub(super) usize);
 
@@ -105,7 +106,7 @@ impl<K: PartialEq, T> Queue<K, T> {
         }
     }
 
-    /// Requests that wait.
+    /// Returns the number of waiting requests.
     pub(super) fn len(&self) -> usize {
         self.levels.iter().map(Level::len).sum()
     }
@@ -113,7 +114,7 @@ impl<K: PartialEq, T> Queue<K, T> {
     /// Adds a request to a level, counted from 0.
     ///
     /// # Errors
-    /// That too many wait there.
+    /// Too many requests wait in this level.
     pub(super) fn enter(&mut self, level: usize, waiting: Waiting<K, T>) -> Result<(), Full> {
         let length = self.levels[level].len();
         if length >= self.rules.levels[level].max_waiting {
@@ -123,7 +124,7 @@ impl<K: PartialEq, T> Queue<K, T> {
         Ok(())
     }
 
-    /// Takes a request out, if it waits.
+    /// Removes a request, if it still waits.
     pub(super) fn remove(&mut self, number: u64) -> Option<T> {
         let mut queues = self
             .levels
@@ -135,14 +136,15 @@ impl<K: PartialEq, T> Queue<K, T> {
         })
     }
 
-    /// Takes all out.
+    /// Removes all requests from all levels.
     pub(super) fn drain(&mut self) -> Vec<T> {
         let levels = self.levels.iter_mut();
         let all = levels.flat_map(|level| level.waiting.drain(..).chain(level.late.drain(..)));
         all.map(|waiting| waiting.what).collect()
     }
 
-    /// Takes out the requests that have waited too long, and sets those back that are only late.
+    /// Removes the requests that have waited too long. With `DELAY` they are moved behind the
+    /// others instead.
     pub(super) fn expire(&mut self, now: Instant) -> Vec<(T, Expired)> {
         let mut expired = Vec::new();
         for (level, rules) in self.levels.iter_mut().zip(&self.rules.levels) {
@@ -172,7 +174,7 @@ impl<K: PartialEq, T> Queue<K, T> {
         expired
     }
 
-    /// When [`expire`](Self::expire) has something to do, if nothing else happens.
+    /// Returns the next time at which [`expire`](Self::expire) has something to do.
     pub(super) fn due(&self) -> Option<Instant> {
         let levels = self.levels.iter().zip(&self.rules.levels);
         levels.filter_map(|(level, rules)| level.due(rules)).min()
@@ -192,7 +194,7 @@ impl<K: PartialEq, T> Queue<K, T> {
         Some(Place::Next { rows })
     }
 
-    /// Takes out the batch that is to be computed now, or says how long to wait for one.
+    /// Removes and returns the batch to compute now, or returns how long to wait for one.
     pub(super) fn next(&mut self, now: Instant) -> Next<T> {
         let Some(batch) = self.batch() else {
             return Next::Wait(None);
@@ -203,7 +205,7 @@ impl<K: PartialEq, T> Queue<K, T> {
         Next::Wait(Some(batch.due))
     }
 
-    /// The batch that begins with the first request; none if there is no request.
+    /// Returns the batch that begins with the first request; `None` if there is no request.
     fn batch(&self) -> Option<Batch> {
         let mut order = self.order();
         let (number, first) = order.next().map(|first| (first.number, first))?;
@@ -214,7 +216,7 @@ impl<K: PartialEq, T> Queue<K, T> {
         };
         let mut rows = first.rows;
         let is_preferred = |rows: usize| self.rules.preferred.binary_search(&rows).is_ok();
-        // Members of the largest batch of a preferred size.
+        // Number of members of the largest batch with a preferred size.
         let mut preferred = is_preferred(rows).then_some(1);
         for other in order.filter(|other| other.kind == first.kind) {
             if rows + other.rows > self.rules.max_rows {
@@ -236,7 +238,7 @@ impl<K: PartialEq, T> Queue<K, T> {
         Some(batch)
     }
 
-    /// All requests, in the order in which they are to be computed.
+    /// Iterates over all requests in the order in which they are computed.
     fn order(&self) -> impl Iterator<Item = &Waiting<K, T>> {
         let levels = self.levels.iter();
         levels.flat_map(|level| level.waiting.iter().chain(&level.late))
@@ -252,11 +254,11 @@ impl<K: PartialEq, T> Queue<K, T> {
 
 /// A batch that could be computed.
 struct Batch {
-    /// By number, in order.
+    /// Numbers of the requests, in order.
     members: Vec<u64>,
-    /// Whether nothing is gained by waiting.
+    /// True if waiting for more requests gains nothing.
     ready: bool,
-    /// When it is computed whatever its size.
+    /// Time at which it is computed at any size.
     due: Instant,
 }
 
@@ -268,7 +270,7 @@ impl<K, T> Level<K, T> {
     fn due(&self, rules: &LevelRules) -> Option<Instant> {
         let all = self.waiting.iter().chain(&self.late);
         let deadlines = all.filter_map(|waiting| waiting.deadline);
-        // All wait equally long, so the first that came is the first whose time passes.
+        // All may wait equally long, so the first one that came is the first to expire.
         let first = self.waiting.front().map(|first| first.arrived);
         let timeout = first.zip(rules.timeout).map(|(first, wait)| first + wait);
         deadlines.chain(timeout).min()

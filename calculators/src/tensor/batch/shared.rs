@@ -17,7 +17,7 @@ use super::rows::{Kind, Shapes};
 use super::schedule::{Expired, Place, Queue, Rules, Waiting};
 use crate::tensor::{Tensor, TensorModel};
 
-/// What the threads of a batcher and those who wait for it have in common.
+/// The state that the threads of a batcher and the waiting requests share.
 pub(super) struct Shared {
     pub(super) name: String,
     pub(super) model: Arc<dyn TensorModel>,
@@ -32,34 +32,34 @@ pub(super) struct Shared {
 
 pub(super) struct State {
     pub(super) queue: Queue<Kind, Job>,
-    /// The waiting requests, in the queue or in a batch. Bounded by the bound of the queue and the
-    /// batches of the threads.
+    /// Requests without an answer, in the queue or in a batch. Their number is limited by the queue
+    /// and by the batches of the threads.
     open: HashMap<u64, Open>,
     numbers: u64,
-    /// Until when the thread that keeps time sleeps.
+    /// Time until which the thread that keeps time sleeps.
     sleeps_until: Option<Instant>,
-    /// Threads that compute, and how many there are to be.
+    /// Number of running threads that compute. `instances` is the wanted number.
     pub(super) computing: u32,
     pub(super) instances: u32,
     pub(super) stopping: bool,
 }
 
-/// A waiting request.
+/// A request without an answer, with the channel for it.
 struct Open {
     answer: oneshot::Sender<Result<Answer>>,
     deadline: Option<Instant>,
 }
 
-/// What a request gets.
+/// The answer to a request.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The outputs, with the rows of the request.
+    /// Outputs of the model, with the rows of the request.
     pub outputs: Vec<Tensor>,
-    /// How long it waited before it was computed.
+    /// Time that the request waited before it was computed.
     pub queued: Duration,
 }
 
-/// A request that waits for its answer. Dropping it takes the request out of the queue.
+/// A request that waits for its answer. Dropping it removes the request from the queue.
 #[must_use = "dropping it cancels the request"]
 pub struct Pending {
     number: u64,
@@ -93,10 +93,10 @@ impl Shared {
         }
     }
 
-    /// Adds a request to a level whose requests wait at most as long as `timeout` says.
+    /// Adds a request to a level whose requests wait at most `timeout`.
     ///
     /// # Errors
-    /// If the request is not what the model takes, or too many wait.
+    /// The request is not what the model takes, or too many wait.
     pub(super) fn enter(
         self: &Arc<Self>,
         inputs: Vec<Tensor>,
@@ -126,7 +126,7 @@ impl Shared {
         if let Err(full) = state.queue.enter(level, waiting) {
             self.measured.refused.add(1);
             return Err(Error::exhausted(format!(
-                "{} requests wait for `{}`, as many as may (max_queue_size)",
+                "{} requests wait for `{}`, which is the limit (max_queue_size)",
                 full.0, self.name
             )));
         }
@@ -166,13 +166,12 @@ impl Shared {
         }
     }
 
-    /// Requests that wait for a batch.
+    /// Returns the number of requests that wait for a batch.
     pub(super) fn waiting(&self) -> usize {
         self.lock().queue.len()
     }
 
-    /// Tells the threads to end when their batches are computed, and those that wait for a batch
-    /// that there will be none.
+    /// Stops the threads after their current batches, and ends the waiting requests with an error.
     pub(super) fn stop(&self) {
         let mut state = self.lock();
         state.stopping = true;
@@ -183,7 +182,7 @@ impl Shared {
         self.answer(waiting.iter().map(|job| (job.number, Err(stopped()))));
     }
 
-    /// Tells all waiting requests that there is no answer.
+    /// Ends all requests without an answer with an error.
     pub(super) fn abandon(&self) {
         self.lock().open.clear();
     }
@@ -193,12 +192,12 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a request is still waiting.
+    /// Returns true if a request still waits for its answer.
     pub(super) fn is_open(&self, number: u64) -> bool {
         self.lock().open.contains_key(&number)
     }
 
-    /// Tells those who wait.
+    /// Sends answers to requests.
     pub(super) fn answer(&self, answers: impl IntoIterator<Item = (u64, Result<Answer>)>) {
         let mut state = self.lock();
         let mut told = Vec::new();
@@ -214,12 +213,12 @@ impl Shared {
                 Err(_) => &self.measured.failed,
             };
             counter.add(1);
-            // Fails only if nobody waits any more.
+            // Fails only if nobody waits for the answer any more.
             open.answer.send(answer).ok();
         }
     }
 
-    /// Tells those whose time has passed.
+    /// Ends the requests whose time has passed with an error.
     pub(super) fn expire(&self, now: Instant) {
         let mut state = self.lock();
         let expired = state.queue.expire(now);
@@ -229,7 +228,7 @@ impl Shared {
                 told.push((open, why, now.duration_since(job.arrived)));
             }
         }
-        // Those whose batch takes too long.
+        // These are in a batch that takes too long.
         let over = |_: &u64, open: &mut Open| open.deadline.is_some_and(|at| at <= now);
         let late = state.open.extract_if(over);
         told.extend(late.map(|(_, open)| (open, Expired::Deadline, Duration::ZERO)));
@@ -239,7 +238,7 @@ impl Shared {
             let error = match why {
                 Expired::Deadline => Error::deadline("the deadline of the request passed"),
                 Expired::Timeout => Error::exhausted(format!(
-                    "the request waited {} ms for `{}`, as long as it may (default_timeout_microseconds)",
+                    "the request waited {} ms for `{}`, which is the limit (default_timeout_microseconds)",
                     waited.as_millis(),
                     self.name
                 )),
@@ -248,7 +247,7 @@ impl Shared {
         }
     }
 
-    /// Refuses requests in time, whatever the threads that compute are doing.
+    /// Refuses requests in time, even while all threads that compute are busy.
     pub(super) fn keep_time(&self) {
         loop {
             self.expire(Instant::now());
@@ -268,7 +267,7 @@ impl Shared {
     }
 }
 
-/// Why nobody gets an answer from a batcher that was dropped.
+/// Returns the error of requests to a batcher that was dropped.
 fn stopped() -> Error {
     Error::unavailable("the batcher has stopped")
 }

@@ -1,4 +1,4 @@
-//! What a batcher is made of: a model that is loaded like any resource, whatever its type.
+//! The source of a batcher: a model of any type, loaded like any resource.
 
 use std::any::Any;
 use std::fmt::{self, Debug};
@@ -13,33 +13,35 @@ use serde::de::DeserializeOwned;
 use super::options::{Batching, InputDescription};
 use crate::tensor::TensorModel;
 
-/// A model whose node batches requests: [`DynamicBatch`](super::DynamicBatch) of it is a calculator.
+/// A model whose node batches requests. [`DynamicBatch`](super::DynamicBatch) of it is a
+/// calculator.
 pub trait BatchedModel: TensorModel + Resource {
-    /// The name of the node in graph files; ends in `Calculator`.
+    /// Name of the node in graph files. It ends in `Calculator`.
     const NAME: &'static str;
-    /// One or a few sentences for `graphmill describe`.
+    /// Description for `graphmill describe`, in one or a few sentences.
     const DOC: &'static str;
-    /// The message types that may carry the options; `<NAME>Options` always may.
+    /// Message types that may carry the options. `<NAME>Options` always may.
     const OPTION_NAMES: &'static [&'static str] = &[];
-    /// What a graph says about the model, as `model` of the node's options.
+    /// Options of the model, as the field `model` of the node's options.
     type Options: DeserializeOwned + JsonSchema + Default + Send + Sync + 'static;
 
-    /// What the model is loaded from; what is wrong with the options goes to the contract.
+    /// Returns what the model is loaded from. Errors of the options go to the contract.
     fn spec(options: &Self::Options, c: &mut Contract) -> Self::Spec;
 
-    /// What messages and metrics call the model.
+    /// Returns the model's name in messages and metrics.
     fn label(_spec: &Self::Spec) -> String {
         Self::NAME.to_owned()
     }
 }
 
-/// What decides what a [`Batcher`](super::Batcher) is.
+/// The model, limits and ports from which a [`Batcher`](super::Batcher) is loaded. Nodes with equal
+/// ones share it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BatcherSpec {
     pub(super) source: Source,
     pub(super) batching: Batching,
     pub(super) inputs: Vec<InputDescription>,
-    /// What the node connects.
+    /// Numbers of inputs and outputs that the node connects.
     pub(super) ports: (usize, usize),
 }
 

@@ -39,13 +39,13 @@ fn has(table: Names, kind: Type, name: &str) -> bool {
     names.is_some_and(|(_, names)| names.contains(&name))
 }
 
-/// Whether any type has a method of that name.
+/// Returns true if any type has a method of that name.
 pub(super) fn is_member(name: &str) -> bool {
     let mut all = METHODS.iter().chain(FORBIDDEN);
     all.any(|(_, names)| names.contains(&name))
 }
 
-/// `object.name`: Python's attribute first, then the key.
+/// Evaluates `object.name`: Python's attribute first, then the key.
 pub(super) fn attribute(object: &Value, name: &str) -> Result<Value, Error> {
     let kind = Type::of(object);
     if has(METHODS, kind, name) {
@@ -59,7 +59,7 @@ pub(super) fn attribute(object: &Value, name: &str) -> Result<Value, Error> {
     object.get_attr(name)
 }
 
-/// `object[key]`: the item first, then the attribute of that name.
+/// Evaluates `object[key]`: the item first, then the attribute of that name.
 pub(super) fn item(object: &Value, key: &Value) -> Result<Value, Error> {
     let found = match (Type::of(object), key.as_str()) {
         (Type::Undefined, _) => {
@@ -79,7 +79,7 @@ pub(super) fn item(object: &Value, key: &Value) -> Result<Value, Error> {
     }
 }
 
-/// `object[start:stop:step]`.
+/// Evaluates `object[start:stop:step]`.
 pub(super) fn slice(object: &Value, bounds: [&Value; 3]) -> Result<Value, Error> {
     let bound = |value: &Value| match as_int(value) {
         None if !value.is_none() => Err(error("slice indices must be integers or None")),
@@ -112,7 +112,7 @@ pub(super) fn slice(object: &Value, bounds: [&Value; 3]) -> Result<Value, Error>
     Ok(list_like(object, taken))
 }
 
-/// `object.name(arguments)`, where minijinja knows no such method.
+/// Evaluates `object.name(arguments)` for a method that minijinja does not know.
 pub(super) fn call_method(
     state: &mut State<'_, '_>,
     object: &Value,
@@ -134,7 +134,7 @@ pub(super) fn call_method(
             "method '{name}' of '{kind}' object is unsafe"
         )));
     }
-    // minijinja goes on to what a dict has under that name
+    // minijinja then looks for a dict's item of that name.
     let message = format!("'{kind}' object has no method '{name}'");
     Err(Error::new(ErrorKind::UnknownMethod, message))
 }
@@ -190,7 +190,7 @@ fn method(
     }
 }
 
-/// A method that was named and not called: always true, callable later.
+/// A method that was named and not called. It is true, and can be called later.
 #[derive(Debug)]
 struct Method {
     object: Value,

@@ -30,7 +30,7 @@ impl Arguments {
         }
     }
 
-    /// The arguments as minijinja passes them.
+    /// Returns the arguments in minijinja's form.
     pub(super) fn into_values(self) -> Vec<Value> {
         let mut values = self.positional;
         if !self.keyword.is_empty() {
@@ -44,8 +44,8 @@ impl Arguments {
         (!self.positional.is_empty()).then(|| self.positional.remove(0))
     }
 
-    /// Gives each parameter its argument. Those beyond the first `required` may have none.
-    /// Too many, unknown or doubled arguments are an error.
+    /// Assigns arguments to parameters. Those after the first `required` may have none. Too many,
+    /// unknown or repeated arguments are an error.
     pub(super) fn bind<const N: usize>(
         self,
         function: &str,
@@ -80,7 +80,7 @@ impl Arguments {
     }
 }
 
-/// What a parameter has without an argument. An undefined value is an argument.
+/// The value of a parameter without an argument. An undefined value is an argument.
 #[derive(Debug)]
 struct Absent;
 
@@ -94,12 +94,12 @@ impl Object for Absent {
     }
 }
 
-/// Whether a parameter has an argument.
+/// Returns true if a parameter has an argument.
 pub(super) fn is_given(value: &Value) -> bool {
     value.downcast_object_ref::<Absent>().is_none()
 }
 
-/// The argument, or what stands in for one that is not given.
+/// Returns the argument, or the default if it is not given.
 pub(super) fn or(value: Value, default: impl Into<Value>) -> Value {
     if is_given(&value) {
         return value;
@@ -107,7 +107,7 @@ pub(super) fn or(value: Value, default: impl Into<Value>) -> Value {
     default.into()
 }
 
-/// A text argument; `None` where it is absent or Python's `None`.
+/// Returns a text argument; `None` if it is absent or Python's `None`.
 pub(super) fn text_or_none(function: &str, value: &Value) -> Result<Option<String>, Error> {
     if !is_given(value) || value.is_none() {
         return Ok(None);
@@ -121,7 +121,7 @@ pub(super) fn text(function: &str, value: &Value) -> Result<String, Error> {
     value.as_str().map(str::to_owned).ok_or_else(wrong)
 }
 
-/// An integer argument; `None` where it is absent or Python's `None`.
+/// Returns an integer argument; `None` if it is absent or Python's `None`.
 pub(super) fn int_or_none(function: &str, value: &Value) -> Result<Option<i64>, Error> {
     if !is_given(value) || value.is_none() {
         return Ok(None);
@@ -132,7 +132,7 @@ pub(super) fn int_or_none(function: &str, value: &Value) -> Result<Option<i64>, 
     int.map(Some).ok_or_else(wrong)
 }
 
-/// A size: not negative.
+/// Returns a size, which must not be negative, or the default.
 pub(super) fn size_or(function: &str, value: &Value, default: usize) -> Result<usize, Error> {
     let size = int_or_none(function, value)?;
     Ok(size.map_or(default, |size| usize::try_from(size).unwrap_or(0)))

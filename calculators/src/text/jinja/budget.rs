@@ -1,9 +1,9 @@
 //! The limits on rendering one template.
 //!
 //! minijinja counts the instructions of a template. The work of one instruction on a large value is
-//! counted here, in bytes produced and items visited. Not all functions of this folder that make
-//! values can fail, so they only spend, and their callers check the budget. Rendering stays on one
-//! thread, and so does its budget.
+//! counted here, in bytes made and items visited. Some functions of this folder make values and
+//! cannot fail: they only spend, and their callers check the budget. Rendering stays on one thread,
+//! and so does its budget.
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -15,12 +15,12 @@ use minijinja::value::{DynObject, Value};
 use super::value::{Type, error, items, pairs};
 use crate::text::template_limits::check_level;
 
-/// What an item of a list takes.
+/// Bytes that an item of a list takes.
 const ITEM: usize = size_of::<Value>();
-/// Bytes of text that are searched in the time that one is made in.
+/// Number of bytes of text that can be searched in the time in which one is made.
 const SEARCHED: usize = 16;
 
-/// Maximum depth of filters that apply one another, as `map` does.
+/// Maximum depth of filters that apply other filters, as `map` does.
 const MAX_FILTERS: usize = 16;
 
 thread_local! {
@@ -29,7 +29,7 @@ thread_local! {
     static CANCEL: RefCell<Option<CancelToken>> = const { RefCell::new(None) };
 }
 
-/// Why a template was stopped.
+/// The reason why a template was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Stopped {
     #[error("it makes too much text, or too many items")]
@@ -38,14 +38,14 @@ pub(crate) enum Stopped {
     Cancelled,
 }
 
-/// The budget of the rendering that goes on in this thread, until it is dropped.
+/// The budget of the current rendering in this thread, until it is dropped.
 pub(crate) struct Budget {
-    /// Keeps the budget on the thread that it is counted on.
+    /// Makes the type stay on the thread whose budget it is.
     here: PhantomData<*const ()>,
 }
 
 impl Budget {
-    /// As many bytes, for a rendering that is given up when the token says so.
+    /// Sets a budget of this many bytes, for a rendering that stops when the token is cancelled.
     pub(crate) fn new(bytes: usize, cancel: CancelToken) -> Self {
         LEFT.set(bytes);
         CANCEL.set(Some(cancel));
@@ -60,25 +60,25 @@ impl Drop for Budget {
     }
 }
 
-/// Accounts for bytes that were made, or are about to be.
+/// Counts bytes that were made, or are about to be.
 pub(super) fn spend(bytes: usize) {
-    // What is not rendered is not bounded.
+    // Work outside of a rendering has no limit.
     if LEFT.get() != usize::MAX {
         LEFT.set(LEFT.get().saturating_sub(bytes));
     }
 }
 
-/// Accounts for items of a list.
+/// Counts items of a list.
 pub(super) fn spend_items(count: usize) {
     spend(count.saturating_mul(ITEM));
 }
 
-/// Accounts for a text that is searched.
+/// Counts a text that is searched.
 pub(super) fn search(value: &Value) {
     spend(value.as_str().map_or(1, |text| 1 + text.len() / SEARCHED));
 }
 
-/// Accounts for everything in a value: what it takes to print it, compare it or write it as JSON.
+/// Counts everything in a value: the work to print it, compare it or write it as JSON.
 pub(super) fn weigh(value: &Value) -> Result<(), Error> {
     weigh_level(value, 0)
 }
@@ -111,13 +111,13 @@ fn attributes(object: &Value) -> Vec<Value> {
     entries.map(|(_, value)| value).collect()
 }
 
-/// Whether too much was spent: whatever is made then is thrown away.
+/// Returns true if the budget is used up. Whatever is made then is dropped.
 pub(super) fn is_spent() -> bool {
     LEFT.get() == 0
 }
 
-/// Does something within the budget of the rendering: what takes too much of it fails, whatever it
-/// gives.
+/// Runs work within the budget of the rendering. It fails if it takes too much, whatever its
+/// result.
 pub(super) fn bounded<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     check()?;
     let outcome = work()?;
@@ -125,11 +125,11 @@ pub(super) fn bounded<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, E
     Ok(outcome)
 }
 
-/// As [`bounded`], for a filter, which may apply others.
+/// Runs a filter, which may apply others, as [`bounded`] does.
 pub(super) fn filtered<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     if FILTERS.get() == MAX_FILTERS {
         return Err(error(format!(
-            "more than {MAX_FILTERS} filters apply one another"
+            "filters apply other filters more than {MAX_FILTERS} levels deep"
         )));
     }
     FILTERS.set(FILTERS.get() + 1);
@@ -138,7 +138,7 @@ pub(super) fn filtered<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, 
     outcome
 }
 
-/// Ends a rendering that has taken too much or that nobody waits for.
+/// Fails if the rendering has used up its budget or was cancelled.
 pub(super) fn check() -> Result<(), Error> {
     let cancelled =
         |token: &Option<CancelToken>| token.as_ref().is_some_and(CancelToken::is_cancelled);
@@ -152,7 +152,7 @@ pub(super) fn check() -> Result<(), Error> {
     Err(error(why.to_string()).with_source(why))
 }
 
-/// Accounts for bytes before they are made.
+/// Counts bytes before they are made, and fails if they exceed the budget.
 pub(super) fn take(bytes: usize) -> Result<(), Error> {
     spend(bytes);
     check()

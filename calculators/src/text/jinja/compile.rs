@@ -1,9 +1,9 @@
-//! Templates to instructions, with Python's operators in place of minijinja's.
+//! Compilation of templates to instructions, with Python's operators instead of minijinja's.
 //!
-//! minijinja has hooks for filters, tests, methods and printing, and none for operators, subscripts
-//! and what a loop runs over. It compiles a template to instructions for a stack machine, and there
-//! an operator is an instruction that takes its operands from the stack, as a call of a function
-//! does. So each such instruction is replaced by a call of a function of `operators`.
+//! minijinja has hooks for filters, tests, methods and printing, but none for operators, subscripts
+//! and the values of loops. It compiles a template to instructions for a stack machine. There an
+//! operator takes its operands from the stack, as a call of a function does. So each such
+//! instruction is replaced by a call of a function of `operators`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -21,12 +21,12 @@ use super::operators::OPERATORS;
 use crate::text::template_limits::{self, TooMuch};
 
 const NAME: &str = "chat_template";
-/// Names of variables that the replaced instructions use.
+/// Prefix of the names that replaced instructions use.
 const RESERVED: &str = "__py_";
-/// Tags that load other templates, or that Hugging Face does not have.
+/// Tags that load other templates, or that Hugging Face does not support.
 const UNAVAILABLE: [&str; 6] = ["autoescape", "do", "extends", "from", "import", "include"];
 
-/// A compiled template.
+/// A compiled template and its instructions.
 pub(crate) struct Program {
     main: Instructions<'static>,
     blocks: BTreeMap<&'static str, Instructions<'static>>,
@@ -84,8 +84,8 @@ fn syntax_error(line: usize, message: String) -> TemplateError {
     TemplateError::Syntax { line, message }
 }
 
-/// The same text for as long as the process lives, because instructions borrow from it. A server
-/// has few templates.
+/// Returns a copy of the text that lives as long as the process, because instructions borrow from
+/// it. A server has few templates.
 fn interned(source: String) -> &'static str {
     static SOURCES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut sources = SOURCES
@@ -99,19 +99,19 @@ fn interned(source: String) -> &'static str {
     source
 }
 
-/// The template as minijinja is given it. Every line keeps its number.
+/// Returns the template in minijinja's form. Every line keeps its number.
 ///
-/// `{% generation %}` marks what the assistant said, for training. `{% with %}` gives it the scope
-/// that it has in transformers. An operator after a constant has a filter before it that does
-/// nothing. Otherwise minijinja would compute it while it compiles, in its own way, and nothing
-/// would count what that takes.
+/// `{% generation %}` marks the assistant's text for training. It becomes `{% with %}`, which has
+/// the same scope as in transformers. An operator after a constant gets a filter without effect
+/// before it. Otherwise minijinja would compute it at compile time, with its own rules and without
+/// counting the work.
 fn prepared(template: &str, syntax: &SyntaxConfig) -> Result<String, TemplateError> {
     let template = template.replace("\r\n", "\n").replace('\r', "\n");
     let mut out = String::with_capacity(template.len());
     let mut copied = 0;
     let mut previous = None;
     let mut in_targets = false;
-    // What cannot be read here fails where it is parsed.
+    // Invalid text fails later, where it is parsed.
     for (token, span) in tokenize(&template, false, syntax.clone()).map_while(Result::ok) {
         let (start, end) = (span.start_offset as usize, span.end_offset as usize);
         let edit = match (&previous, &token) {
@@ -142,7 +142,8 @@ fn prepared(template: &str, syntax: &SyntaxConfig) -> Result<String, TemplateErr
     Ok(out)
 }
 
-/// Whether minijinja may compute an operator at compile time: a constant can end before it.
+/// Returns true if minijinja may compute an operator at compile time, because a constant can end
+/// before it.
 fn may_be_computed(before: &Token<'_>, operator: &Token<'_>) -> bool {
     use Token::{BraceClose, BracketClose, Float, Ident, Int, Int128, ParenClose, Str, String};
     use Token::{Gt, Gte, Lt, Lte, Mul, Plus, Tilde};
@@ -158,12 +159,12 @@ fn may_be_computed(before: &Token<'_>, operator: &Token<'_>) -> bool {
     is_end && differs
 }
 
-/// The instructions with calls in place of operators.
+/// Replaces operators by calls.
 fn replaced<'a>(code: &Instructions<'a>) -> Result<Instructions<'a>, TemplateError> {
     let old: Vec<&Instruction<'a>> = (0..).map_while(|at| code.get(at)).collect();
     let targets: BTreeSet<u32> = old.iter().filter_map(|it| target(it)).collect();
     let new = (0..).zip(&old).map(|(at, instruction)| {
-        // Before an attribute is set, the namespace is looked up, and not the value.
+        // Setting an attribute looks up the namespace, not the value.
         let needs_none = !matches!(instruction, Instruction::SetAttr(_))
             && is_checked(&old[..at as usize], at, &targets);
         let check = checked(instruction).filter(|_| !needs_none);
@@ -218,11 +219,11 @@ fn call(name: &'static str, arguments: u16) -> Instruction<'static> {
     Instruction::CallFunction(name, Some(arguments))
 }
 
-/// Returns true if the value that an instruction takes has been checked: it is a part of what a
-/// variable holds, or of what a loop runs over, or text.
+/// Returns true if the value that an instruction takes was already checked: it is part of a
+/// variable's value or of a loop's, or it is text.
 fn is_checked(before: &[&Instruction<'_>], mut at: u32, targets: &BTreeSet<u32>) -> bool {
     for (place, instruction) in before.iter().enumerate().rev() {
-        // Where a jump ends, the value can be another one.
+        // The value can be another one at the target of a jump.
         if targets.contains(&at) {
             return false;
         }
@@ -238,12 +239,12 @@ fn is_checked(before: &[&Instruction<'_>], mut at: u32, targets: &BTreeSet<u32>)
     false
 }
 
-/// The instructions with a check before a variable gets a value, and before a loop.
+/// Adds a check before a variable gets a value, and before a loop.
 fn checked<'a>(instruction: &Instruction<'a>) -> Option<Vec<Instruction<'a>>> {
     use Instruction::{PushLoop, SetAttr, StoreLocal, Swap};
     match instruction {
         StoreLocal(_) => Some(vec![call("__py_held", 1), instruction.clone()]),
-        // the value is below the namespace
+        // The value is below the namespace on the stack.
         SetAttr(_) => Some(vec![Swap, call("__py_data", 1), Swap, instruction.clone()]),
         PushLoop(_) => Some(vec![call("__py_made_iter", 1), instruction.clone()]),
         _ => None,
@@ -254,20 +255,20 @@ fn replacement<'a>(instruction: &Instruction<'a>) -> Vec<Instruction<'a>> {
     match instruction {
         Instruction::Neg => vec![call("__py_Neg", 1)],
         Instruction::Slice => vec![call("__py_Slice", 4)],
-        // `a < b < c`: whether the first holds, and what the second compares
+        // `a < b < c` keeps the result of the first comparison, and the operand of the second.
         Instruction::CompareAndPreserve(operator) => vec![
             Instruction::LoadConst(Value::from(format!("{operator:?}"))),
             call("__py_chained", 3),
             Instruction::UnpackList(2),
         ],
-        // an attribute that is a method of some type; minijinja's own lookup finds all others
+        // An attribute that is a method of some type. minijinja's own lookup finds all others.
         Instruction::GetAttr(name) if is_member(name) => {
             vec![
                 Instruction::LoadConst(Value::from(*name)),
                 call("__py_attr", 2),
             ]
         }
-        // text of the template counts like any other that is written
+        // Text of the template counts like any other text that is written.
         Instruction::EmitRaw(text) => {
             vec![
                 Instruction::LoadConst(Value::from(*text)),

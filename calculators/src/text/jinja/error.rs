@@ -2,15 +2,15 @@
 
 use minijinja::Error;
 
-/// Why a template does not compile or render.
+/// The reason why a template does not compile or render.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// The template is no valid Jinja.
+    /// The template is not valid Jinja.
     #[error("chat template, line {line}: {message}")]
     Syntax {
-        /// Line in the template, from one.
+        /// Line in the template, counted from 1.
         line: usize,
-        /// What is wrong there.
+        /// Description of the fault.
         message: String,
     },
     /// The template itself refused the conversation with `raise_exception`.
@@ -19,22 +19,22 @@ pub enum TemplateError {
     /// The template failed on this conversation, as it would in Python.
     #[error("chat template, line {line}: {message}")]
     Render {
-        /// Line in the template, from one.
+        /// Line in the template, counted from 1.
         line: usize,
-        /// What happened there.
+        /// Description of the failure.
         message: String,
     },
-    /// The template takes more steps or memory than it may, or nobody waits for it any more.
+    /// The template takes more steps or memory than allowed, or the request was cancelled.
     #[error("chat template, line {line}: {message}")]
     Stopped {
-        /// Line in the template where it was stopped, from one.
+        /// Line in the template where it was stopped, counted from 1.
         line: usize,
-        /// What there was too much of.
+        /// Description of the exceeded limit.
         message: String,
     },
 }
 
-/// What an error says, without where.
+/// Returns the message of an error without its position.
 pub(crate) fn message_of(error: &Error) -> String {
     error
         .detail()

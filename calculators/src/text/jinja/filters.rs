@@ -1,4 +1,4 @@
-//! The filters that minijinja has not, or not as Python's jinja2 has them.
+//! Filters that minijinja lacks, or that differ from Python's jinja2.
 
 use std::sync::LazyLock;
 
@@ -20,7 +20,7 @@ use super::value::{
     iterate, length,
 };
 
-/// Filters of jinja2; what is not here, minijinja may have but Python has not.
+/// Names of jinja2's filters. Others are refused, even if minijinja has them.
 #[rustfmt::skip]
 const NAMES: &[&str] = &[
     "abs", "attr", "batch", "capitalize", "center", "count", "d", "default", "dictsort", "e", "escape", "first",
@@ -30,10 +30,10 @@ const NAMES: &[&str] = &[
     "urlencode", "wordcount",
 ];
 
-/// Most parts that a list is divided into, and most items of one.
+/// Maximum number of parts into which a list is divided, and of items of one part.
 const MAX_PARTS: i128 = 100_000;
 
-/// minijinja's own filters.
+/// An environment with minijinja's own filters.
 static NATIVE: LazyLock<Environment<'static>> = LazyLock::new(Environment::new);
 
 pub(super) fn install(environment: &mut Environment<'static>) {
@@ -55,7 +55,7 @@ pub(super) fn install(environment: &mut Environment<'static>) {
     }
 }
 
-/// Applies minijinja's filter of that name, with the arguments before the first that is not given.
+/// Applies minijinja's filter of that name, with the arguments before the first missing one.
 fn native<const N: usize>(name: &str, value: Value, given: [Value; N]) -> Result<Value, Error> {
     let given = given.into_iter().take_while(is_given);
     let values: Vec<Value> = std::iter::once(value).chain(given).collect();
@@ -72,7 +72,7 @@ fn filter(
     match name {
         "attr" => {
             let [attribute] = arguments.bind(name, 1, ["name"])?;
-            // an attribute and never an item
+            // It is an attribute, and never an item.
             if Type::of(value) == Type::Dict && dict_get(value, &attribute).is_some() {
                 return Ok(Value::UNDEFINED);
             }
@@ -197,8 +197,8 @@ fn plain_text(value: &Value) -> Result<Value, Error> {
     weighed(value).map(Value::from)
 }
 
-/// `int(text, base)`: white space around, a sign, a prefix and single underscores between digits
-/// are fine.
+/// Parses an integer as Python's `int(text, base)`. White space around it, a sign, a prefix and
+/// single underscores between digits are allowed.
 fn parse_int(text: &str, base: i64) -> Option<i128> {
     let text = text.trim().to_lowercase();
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(&text);
@@ -222,7 +222,7 @@ fn parse_int(text: &str, base: i64) -> Option<i128> {
     })
 }
 
-/// A number of spaces, or a text; `None` where there is neither.
+/// Returns the indentation for a number of spaces, or a text; `None` for other values.
 fn indention(name: &str, width: &Value) -> Result<Option<String>, Error> {
     if let Some(text) = width.as_str() {
         return Ok(Some(text.to_owned()));
@@ -265,7 +265,8 @@ fn truncate(name: &str, value: &Value, arguments: Arguments) -> Result<Value, Er
     add(&like(value, &kept[..words.unwrap_or(kept.len())]), &end)
 }
 
-/// transformers' `tojson`: `json.dumps` that keeps characters as they are and escapes no HTML.
+/// Applies transformers' `tojson`: `json.dumps` that keeps characters unchanged and does not escape
+/// HTML.
 fn tojson(name: &str, value: &Value, arguments: Arguments) -> Result<Value, Error> {
     let names = ["ensure_ascii", "indent", "separators", "sort_keys"];
     let [ascii, indent, separators, sort_keys] = arguments.bind(name, 0, names)?;

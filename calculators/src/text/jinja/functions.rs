@@ -1,4 +1,4 @@
-//! The functions and tests that a chat template can use.
+//! Functions and tests that a chat template can use.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use super::text::weighed;
 use super::value::{Type, as_float, error, is_iterable, items};
 use crate::text::template_limits::data;
 
-/// Where `strftime_now` reads the local time.
+/// The source of the local time for `strftime_now`.
 pub type Clock = Arc<dyn Fn() -> NaiveDateTime + Send + Sync>;
 
-/// What a template said with `raise_exception`.
+/// The message of a template's `raise_exception`.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Raised(pub(crate) String);
@@ -51,21 +51,21 @@ pub(super) fn install(environment: &mut Environment<'static>, clock: Clock) {
         move |format: String| -> Result<String, Error> {
             let mut out = String::new();
             write!(out, "{}", clock().format(&format))
-                .map_err(|_| error(format!("`{format}` is no strftime format")))?;
+                .map_err(|_| error(format!("`{format}` is not a strftime format")))?;
             Ok(out)
         },
     );
     install_tests(environment);
 }
 
-/// A list: Python's ranges have a length and an index.
+/// Returns a list for Python's `range`, whose result has a length and an index.
 fn range(from: i32, to: Option<i32>, step: Option<i32>) -> Result<Value, Error> {
     let wide = |bound: i32| bound as isize;
     let range = minijinja::functions::range(wide(from), to.map(wide), step.map(wide))?;
     bounded(|| Ok(Value::from(items(&range))))
 }
 
-/// Tests that are operators.
+/// Functions of the tests that are operators, and the tests' names.
 const OPERATORS_AS_TESTS: &[(&str, &[&str])] = &[
     ("__py_Eq", &["eq", "==", "equalto"]),
     ("__py_Ne", &["ne", "!="]),

@@ -1,4 +1,4 @@
-//! `json.dumps` and `json.loads`.
+//! Python's `json.dumps` and `json.loads`.
 
 use minijinja::Error;
 use minijinja::value::{Serde, Value};
@@ -7,10 +7,10 @@ use super::budget;
 use super::text;
 use super::value::{Type, as_float, error, items, pairs};
 
-/// How `json.dumps` lays its text out.
+/// The layout of `json.dumps`.
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// What one level is indented by; `None` keeps everything on one line.
+    /// Indentation of one level; `None` keeps everything on one line.
     pub(super) indent: Option<String>,
     pub(super) item_separator: String,
     pub(super) key_separator: String,
@@ -18,7 +18,7 @@ pub(super) struct Layout {
     pub(super) sort_keys: bool,
 }
 
-/// `json.dumps(value)`.
+/// Writes a value as Python's `json.dumps` does.
 pub(super) fn dump(value: &Value, layout: &Layout) -> Result<String, Error> {
     budget::weigh(value)?;
     let mut out = String::new();
@@ -85,7 +85,7 @@ fn write_value(
     Ok(())
 }
 
-/// A number, a boolean or null.
+/// Writes a number, a boolean or null.
 fn scalar(value: &Value) -> Result<String, Error> {
     Ok(match Type::of(value) {
         Type::None => "null".to_owned(),
@@ -122,9 +122,9 @@ fn write_string(out: &mut String, text: &str, ascii: bool) {
     }
 }
 
-/// `json.loads(text)`.
+/// Reads a value as Python's `json.loads` does.
 pub(super) fn load(text: &str) -> Result<Value, Error> {
-    // A number, a comma and an item for it.
+    // There is at most one item for two bytes, a digit and a comma.
     budget::spend_items(text.len() / 2);
     budget::check()?;
     let parsed = serde_json::from_str::<serde_json::Value>(text).map(Serde);
@@ -133,7 +133,7 @@ pub(super) fn load(text: &str) -> Result<Value, Error> {
         .map_err(|cause| error(format!("invalid JSON: {cause}")))
 }
 
-/// About as many bytes as a value takes as JSON.
+/// Returns the approximate size of a value as JSON, in bytes.
 pub(crate) fn bytes(value: &serde_json::Value) -> usize {
     match value {
         serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) => 4,

@@ -1,7 +1,8 @@
-//! `markupsafe.Markup`: text that `safe` and `escape` mark, and that escapes what is added to it.
+//! Python's `markupsafe.Markup`: text that `safe` and `escape` mark, and that escapes text added to
+//! it.
 //!
 //! Chat templates run without autoescaping, so nothing else becomes markup; `~`, `join` and
-//! `replace` give plain text there. minijinja keeps the mark through its filters; operators and
+//! `replace` return plain text there. minijinja keeps the mark in its filters. Operators and
 //! methods are here.
 
 use minijinja::value::{Tuple, Value};
@@ -12,17 +13,17 @@ use super::str_methods;
 use super::text::str;
 use super::value::{Type, items, iterate, pairs};
 
-/// Whether a value is a `Markup`.
+/// Returns true if a value is a `Markup`.
 pub(super) fn is_markup(value: &Value) -> bool {
     value.is_safe()
 }
 
-/// `Markup(text)`.
+/// Creates a `Markup` of a text.
 pub(super) fn markup(text: impl Into<String>) -> Value {
     Value::from_safe_string(text.into())
 }
 
-/// A text of the kind that `model` is: markup gives markup.
+/// Creates a text that is markup if `model` is.
 pub(super) fn like(model: &Value, text: impl Into<String>) -> Value {
     if is_markup(model) {
         markup(text)
@@ -31,7 +32,7 @@ pub(super) fn like(model: &Value, text: impl Into<String>) -> Value {
     }
 }
 
-/// `escape(value)`, as text: markup stays as it is.
+/// Evaluates `escape(value)` as text. Markup stays unchanged.
 pub(super) fn escape(value: &Value) -> String {
     if is_markup(value) {
         str(value)
@@ -40,7 +41,7 @@ pub(super) fn escape(value: &Value) -> String {
     }
 }
 
-/// A text with HTML's special characters as entities.
+/// Replaces HTML's special characters by entities.
 pub(super) fn escaped(text: &str) -> String {
     let entities = [
         ('&', "&amp;"),
@@ -54,8 +55,8 @@ pub(super) fn escaped(text: &str) -> String {
         .fold(text.to_owned(), |text, (c, entity)| text.replace(c, entity))
 }
 
-/// An argument that is put into a markup: numbers are formatted as they are, everything else is
-/// escaped first.
+/// Prepares an argument that is put into a markup: numbers stay unchanged, and everything else is
+/// escaped.
 pub(super) fn format_argument(value: &Value) -> Value {
     match Type::of(value) {
         Type::Int | Type::Float => value.clone(),
@@ -67,7 +68,7 @@ pub(super) fn format_argument(value: &Value) -> Value {
     }
 }
 
-/// Calls `markup.name(arguments)`.
+/// Calls a method of a markup: `markup.name(arguments)`.
 pub(super) fn call(
     state: &mut State<'_, '_>,
     subject: &Value,
@@ -81,7 +82,7 @@ pub(super) fn call(
                 .map(|part| Value::from(escape(&part)));
             *parts = escaped.collect();
         }
-        // What is put in.
+        // This argument becomes part of the text.
         ("replace" | "ljust" | "rjust" | "center", [_, value, ..]) => {
             *value = Value::from(escape(value));
         }
@@ -90,7 +91,7 @@ pub(super) fn call(
     str_methods::call(state, subject, name, arguments).map(|result| marked(&result))
 }
 
-/// What a method gives: its texts are markup.
+/// Marks all texts in a method's result as markup.
 fn marked(result: &Value) -> Value {
     match Type::of(result) {
         Type::Str => markup(str(result)),

@@ -1,4 +1,4 @@
-//! Jinja as Python has it, on minijinja.
+//! Jinja with Python's behavior, on top of minijinja.
 //!
 //! Chat templates are written for Python's jinja2 as transformers sets it up. minijinja parses,
 //! compiles and runs them, and its scopes, loops, macros, white space, fuel and most of its
@@ -47,7 +47,7 @@ pub use self::functions::Clock;
 pub(crate) use self::functions::Raised;
 pub(crate) use self::json::bytes;
 
-/// An environment with what a chat template can use.
+/// Creates an environment with the functions, filters and tests of chat templates.
 pub(crate) fn environment(clock: Clock) -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::None);

@@ -1,4 +1,5 @@
-//! What the instructions that `compile` replaces do: Python's operators, subscripts and loops.
+//! Python's operators, subscripts and loops: the functions that `compile` calls instead of
+//! instructions.
 
 use std::cmp::Ordering;
 
@@ -17,12 +18,12 @@ use super::value::{
 };
 use crate::text::template_limits::{data, held};
 
-/// Most that a template can make by repeating a string or a list; more is taken for an attack.
+/// Maximum length of a repeated string or list. A longer one is treated as an attack.
 const MAX_REPEATED_LEN: usize = 10_000_000;
 
 type Operator = fn(&Value, &Value) -> Result<Value, Error>;
 
-/// By the names of the instructions that they replace; templates cannot use these names.
+/// Operators by the names that replaced instructions use. Templates cannot use these names.
 #[rustfmt::skip]
 pub(super) const OPERATORS: &[(&str, Operator)] = &[
     ("__py_Add", add),
@@ -79,12 +80,12 @@ pub(super) fn install(environment: &mut Environment<'static>) {
     environment.add_filter("__py_value", |value: &Value| value.clone());
 }
 
-/// Accounts for a value that is looked at.
+/// Counts the items of a value that is visited.
 pub(super) fn visit(items: usize) -> Result<(), Error> {
     budget::take(size_of::<Value>() + items)
 }
 
-/// What a `for` loop runs over: Python's iterables and nothing else.
+/// Returns the values for a `for` loop. Only Python's iterables are allowed.
 fn loop_source(value: &Value) -> Result<Value, Error> {
     if is_iterable(Type::of(value)) {
         return Ok(value.clone());
@@ -109,7 +110,7 @@ fn unsupported(operator: &str, a: &Value, b: &Value) -> Error {
     }
 }
 
-/// An operation on two numbers: on integers, `None` where there is no result, and else on floats.
+/// Computes an operation on two integers, or on two floats. Fails if integers overflow.
 fn numbers(
     operator: &str,
     (a, b): (&Value, &Value),
@@ -179,7 +180,7 @@ pub(super) fn remainder(a: &Value, b: &Value) -> Result<Value, Error> {
         };
         return formatted(FormatStyle::Printf, a, pattern, Arguments::new(values));
     }
-    // The rest has the sign of the divisor.
+    // The remainder has the sign of the divisor.
     let ints = |a: i128, b: i128| match b {
         0.. => a.checked_rem_euclid(b),
         _ => a
@@ -197,8 +198,8 @@ pub(super) fn remainder(a: &Value, b: &Value) -> Result<Value, Error> {
     numbers("%", (a, b), ints, floats)
 }
 
-/// Fills in a format string, which may be markup. minijinja does so; what it would print its own
-/// way is text before.
+/// Fills in a format string, which may be markup. minijinja does it; values that it would print
+/// differently are converted to text before.
 pub(super) fn formatted(
     style: FormatStyle,
     like: &Value,
@@ -216,7 +217,7 @@ pub(super) fn formatted(
     };
     let values = arguments.positional.iter().map(printable);
     let mut values = values.collect::<Result<Vec<_>, Error>>()?;
-    // Widths count before anything is as wide.
+    // Widths are counted before any text is as wide.
     let digits = pattern.split(|c: char| !c.is_ascii_digit());
     let spelled = digits.filter(|digits| !digits.is_empty());
     spelled.for_each(|digits| budget::spend(digits.parse().unwrap_or(usize::MAX)));
@@ -250,7 +251,7 @@ fn negate(value: &Value) -> Result<Value, Error> {
     }
 }
 
-/// `a ~ b`.
+/// Evaluates `a ~ b`.
 fn concat(a: &Value, b: &Value) -> Result<Value, Error> {
     let parts = [text::weighed(a)?, text::weighed(b)?];
     budget::take(parts[0].len() + parts[1].len())?;

@@ -12,7 +12,7 @@ use super::operators::add;
 use super::text::{str, weighed};
 use super::value::{Type, compare, entries, error, generator, iterate};
 
-/// Follows `a.b.0`: names and indices with dots between them. No path is the value itself.
+/// Follows a path such as `a.b.0`. An absent path is the value itself.
 fn follow(value: &Value, path: &Value, missing: &Value) -> Result<Value, Error> {
     let mut current = value.clone();
     if !is_given(path) || path.is_none() {
@@ -28,7 +28,7 @@ fn follow(value: &Value, path: &Value, missing: &Value) -> Result<Value, Error> 
     Ok(current)
 }
 
-/// What an item is compared by; text folds its case where cases are not told apart.
+/// Returns the value by which an item is compared. Text is folded unless `exact` is true.
 fn folded(item: &Value, path: &Value, missing: &Value, exact: &Value) -> Result<Value, Error> {
     let key = follow(item, path, missing)?;
     Ok(match key.as_str() {
@@ -40,7 +40,7 @@ fn folded(item: &Value, path: &Value, missing: &Value, exact: &Value) -> Result<
     })
 }
 
-/// The items of a value with their keys.
+/// Returns the items of a value with their keys.
 fn keyed(
     value: &Value,
     key: impl Fn(&Value) -> Result<Value, Error>,
@@ -49,7 +49,7 @@ fn keyed(
     items.map(|item| Ok((key(&item)?, item))).collect()
 }
 
-/// Sorts by key, stably; a comparison that Python refuses is the error.
+/// Sorts by key, stably. Fails if Python cannot compare two keys.
 fn sorted(mut keyed: Vec<(Value, Value)>, reverse: &Value) -> Result<Vec<(Value, Value)>, Error> {
     let mut failure = None;
     keyed.sort_by(|(a, _), (b, _)| {
@@ -67,7 +67,7 @@ fn sorted(mut keyed: Vec<(Value, Value)>, reverse: &Value) -> Result<Vec<(Value,
     failure.map_or(Ok(keyed), Err)
 }
 
-/// The items without their keys.
+/// Returns the items without their keys.
 fn items_of(keyed: Vec<(Value, Value)>) -> Vec<Value> {
     keyed.into_iter().map(|(_, item)| item).collect()
 }
@@ -91,7 +91,7 @@ pub(super) fn sort(name: &str, value: &Value, arguments: Arguments) -> Result<Va
     Ok(Value::from(items_of(sorted(keyed, &reverse)?)))
 }
 
-/// `min` and `max`.
+/// Applies `min` or `max`.
 pub(super) fn extreme(name: &str, value: &Value, arguments: Arguments) -> Result<Value, Error> {
     let [exact, path] = arguments.bind(name, 0, ["case_sensitive", "attribute"])?;
     let keyed = keyed(value, |item| folded(item, &path, &Value::UNDEFINED, &exact))?;
@@ -108,7 +108,8 @@ pub(super) fn sum(name: &str, value: &Value, arguments: Arguments) -> Result<Val
     Ok(total)
 }
 
-/// `map(attribute=..)`, or `map("filter", arguments..)`. Of what is false, as `none`, nothing.
+/// Applies `map(attribute=..)`, or `map("filter", arguments..)`. A false value, such as `none`,
+/// gives no items.
 pub(super) fn map(
     state: &mut State<'_, '_>,
     value: &Value,
@@ -131,8 +132,8 @@ pub(super) fn map(
     items.map(apply).collect()
 }
 
-/// `select`, `reject` and their `attr` forms: a test by name, or truth. Of what is false, as
-/// `none`, nothing.
+/// Applies `select`, `reject` or their `attr` forms, with a test by name, or truth. A false value,
+/// such as `none`, gives no items.
 pub(super) fn select(
     state: &mut State<'_, '_>,
     name: &str,

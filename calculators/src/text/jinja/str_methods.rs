@@ -1,4 +1,4 @@
-//! The methods of `str`: those that minijinja's `pycompat` has not, or not with all of Python's
+//! Methods of `str` that minijinja's `pycompat` lacks, or that it has without all of Python's
 //! arguments.
 
 use minijinja::formatting::FormatStyle;
@@ -11,7 +11,7 @@ use super::budget;
 use super::operators::formatted;
 use super::value::{Type, error, items, iterate};
 
-/// Every method there is: what tells `"text".upper` from an attribute that does not exist.
+/// Names of all methods. They tell `"text".upper` from an attribute that does not exist.
 #[rustfmt::skip]
 pub(super) const NAMES: &[&str] = &[
     "capitalize", "casefold", "center", "count", "endswith", "expandtabs", "find", "format", "index", "isalnum",
@@ -186,7 +186,7 @@ pub(super) fn call(
     Ok(made)
 }
 
-/// `str.isspace` of one character: Unicode's white space and the four ASCII separators.
+/// Evaluates `str.isspace` for one character: Unicode's white space and the four ASCII separators.
 fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
 }
@@ -195,7 +195,7 @@ fn is_cased(c: char) -> bool {
     c.is_lowercase() || c.is_uppercase()
 }
 
-/// Each run of letters starts with a capital; what is no letter ends a run, apostrophes too.
+/// Capitalizes each run of letters. Any other character ends a run, apostrophes too.
 fn title(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut inside = false;
@@ -217,8 +217,8 @@ fn swap_case(c: char) -> char {
     c.to_uppercase().next().unwrap_or(c)
 }
 
-/// The characters from `start` to `end` as Python counts them, with how many come before; `None`
-/// where the range is void.
+/// Returns the characters from `start` to `end` as Python counts them, and the number of characters
+/// before; `None` if the range is void.
 fn window<'a>(
     name: &str,
     text: &'a str,
@@ -250,8 +250,8 @@ fn split(text: &str, mark: Option<&str>, limit: usize, from_right: bool) -> Resu
     Ok(parts.into_iter().collect())
 }
 
-/// Splits at runs of white space, from one end. What the limit leaves unsplit keeps the spaces at
-/// its far end.
+/// Splits at runs of white space, from one end. The part that the limit leaves unsplit keeps the
+/// spaces at its far end.
 fn split_spaces(text: &str, limit: usize, from_right: bool) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -278,7 +278,7 @@ fn split_spaces(text: &str, limit: usize, from_right: bool) -> Vec<&str> {
     }
 }
 
-/// `splitlines`, with the line ends or without.
+/// Evaluates `splitlines`, with the line ends or without.
 pub(super) fn split_lines(text: &str, keep_ends: bool) -> Vec<&str> {
     let is_break = |c: char| {
         matches!(

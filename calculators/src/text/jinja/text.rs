@@ -1,4 +1,4 @@
-//! `str()` and `repr()` of a value.
+//! Python's `str()` and `repr()` of a value.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use minijinja::value::Value;
 use super::budget;
 use super::value::{Lazy, Type, as_float, items, pairs};
 
-/// `str(value)`, within the budget of the rendering.
+/// Evaluates `str(value)` within the budget of the rendering.
 pub(super) fn weighed(value: &Value) -> Result<Cow<'_, str>, Error> {
     if value.as_str().is_none() {
         budget::weigh(value)?;
@@ -21,7 +21,7 @@ pub(super) fn weighed(value: &Value) -> Result<Cow<'_, str>, Error> {
     })
 }
 
-/// `str(value)` of what was weighed already, or is small.
+/// Evaluates `str(value)` for a value that was weighed already, or is small.
 pub(super) fn str(value: &Value) -> String {
     match Type::of(value) {
         Type::Undefined => String::new(),
@@ -29,7 +29,7 @@ pub(super) fn str(value: &Value) -> String {
     }
 }
 
-/// `repr(value)`.
+/// Evaluates `repr(value)`.
 pub(super) fn repr(value: &Value) -> String {
     let mut out = String::new();
     write_repr(&mut out, value);
@@ -69,7 +69,7 @@ fn write_repr(out: &mut String, value: &Value) {
             _ => out.push_str("<generator object>"),
         },
         Type::None | Type::Bool | Type::Int | Type::Object => {
-            // writing to a String cannot fail
+            // Writing to a string cannot fail.
             let _ = write!(out, "{value}");
         }
     }
@@ -84,7 +84,8 @@ fn write_items(out: &mut String, open: &str, items: &[Value], close: &str) {
     out.push_str(close);
 }
 
-/// Single quotes unless the text has one and no double quote; what cannot be printed is escaped.
+/// Writes a text in single quotes, or in double quotes if it has only single ones. Characters that
+/// cannot be printed are escaped.
 fn write_quoted(out: &mut String, text: &str) {
     let quote = if text.contains('\'') && !text.contains('"') {
         '"'
@@ -93,7 +94,7 @@ fn write_quoted(out: &mut String, text: &str) {
     };
     out.push(quote);
     for c in text.chars() {
-        // writing to a String cannot fail
+        // Writing to a string cannot fail.
         let _ = match (c, u32::from(c)) {
             ('\\', _) => out.write_str("\\\\"),
             ('\n', _) => out.write_str("\\n"),
@@ -109,8 +110,8 @@ fn write_quoted(out: &mut String, text: &str) {
     out.push(quote);
 }
 
-/// `str.isprintable` of one character. Rust's `Debug` keeps the same table; a letter in front keeps
-/// it from escaping combining marks.
+/// Evaluates `str.isprintable` for one character. Rust's `Debug` has the same table; a letter in
+/// front keeps it from escaping combining marks.
 fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();
@@ -118,8 +119,8 @@ fn is_printable(c: char) -> bool {
     !format!("{:?}", format_args!("a{c}").to_string()).contains("\\u{")
 }
 
-/// `repr(float)`: the shortest digits that read back, with an exponent from `1e16` on and below
-/// `1e-4`.
+/// Evaluates `repr(float)`: the shortest digits that read back, with an exponent from `1e16` on and
+/// below `1e-4`.
 pub(super) fn float(number: f64) -> String {
     let magnitude = number.abs();
     if number.is_nan() || magnitude.is_infinite() {

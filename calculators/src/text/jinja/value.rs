@@ -22,9 +22,9 @@ pub(super) enum Type {
     List,
     Tuple,
     Dict,
-    /// Iterable and no list: a dict's view, the result of `map`.
+    /// Iterable, but not a list: a dict's view, or the result of `map`.
     Iterable,
-    /// Macros, namespaces, the `loop` variable, functions.
+    /// Other objects: macros, namespaces, the `loop` variable, functions.
     Object,
 }
 
@@ -50,7 +50,7 @@ impl Type {
     }
 }
 
-/// The name Python's error messages use.
+/// Writes the name that Python's error messages use.
 impl Display for Type {
     fn fmt(&self, f: &mut Formatter<'_>) -> Written {
         f.write_str(match self {
@@ -69,20 +69,20 @@ impl Display for Type {
     }
 }
 
-/// Python's `TypeError`, `ValueError` and their like.
+/// Creates an error such as Python's `TypeError` or `ValueError`.
 pub(super) fn error(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.into())
 }
 
-/// jinja2's `UndefinedError`.
+/// Creates an error such as jinja2's `UndefinedError`.
 pub(super) fn undefined_error(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::UndefinedError, message.into())
 }
 
-/// What filters and `dict.items()` give: it can be iterated, and has no index.
+/// A result of filters and `dict.items()`: it can be iterated, and has no index.
 #[derive(Debug)]
 pub(super) struct Lazy {
-    /// The name of a dict's view; a generator has none, is always true and has no length.
+    /// Name of a dict's view; `None` for a generator, which is always true and has no length.
     pub(super) view: Option<&'static str>,
     pub(super) items: Vec<Value>,
 }
@@ -130,12 +130,12 @@ pub(super) fn as_float(value: &Value) -> Option<f64> {
     }
 }
 
-/// An integer as the smallest representation that holds it.
+/// Returns an integer in the smallest representation that holds it.
 pub(super) fn from_int(int: i128) -> Value {
     i64::try_from(int).map_or_else(|_| Value::from(int), Value::from)
 }
 
-/// `a == b`.
+/// Evaluates `a == b`.
 pub(super) fn equal(a: &Value, b: &Value) -> Result<bool, Error> {
     if a.as_object().is_some() && b.as_object().is_some() {
         budget::weigh(a)?;
@@ -144,7 +144,8 @@ pub(super) fn equal(a: &Value, b: &Value) -> Result<bool, Error> {
     Ok(a == b)
 }
 
-/// `a < b` and its like; `Ok(None)` where Python compares and neither is less (NaN).
+/// Compares two values for `a < b` and similar operators; `Ok(None)` if Python can compare them and
+/// neither is less (NaN).
 pub(super) fn compare(a: &Value, b: &Value, operator: &str) -> Result<Option<Ordering>, Error> {
     match (Type::of(a), Type::of(b)) {
         (Type::Undefined, _) | (_, Type::Undefined) => {
@@ -173,7 +174,7 @@ pub(super) fn compare(a: &Value, b: &Value, operator: &str) -> Result<Option<Ord
     }
 }
 
-/// `needle in container`.
+/// Evaluates `needle in container`.
 pub(super) fn contains(container: &Value, needle: &Value) -> Result<bool, Error> {
     match (Type::of(container), Type::of(needle)) {
         (Type::Undefined, _) => Ok(false),
@@ -195,7 +196,7 @@ pub(super) fn contains(container: &Value, needle: &Value) -> Result<bool, Error>
     }
 }
 
-/// The value under `key`.
+/// Returns the value under a key of a `dict`, as Python compares keys.
 pub(super) fn dict_get(dict: &Value, key: &Value) -> Option<Value> {
     dict.as_object()?.get_value(key)
 }
@@ -208,7 +209,7 @@ pub(super) fn hashable(key: &Value) -> Result<&Value, Error> {
     }
 }
 
-/// What Python can iterate; an undefined value has no items.
+/// Returns true for types that Python can iterate. An undefined value has no items.
 pub(super) fn is_iterable(kind: Type) -> bool {
     let sized = [
         Type::Undefined,
@@ -220,7 +221,7 @@ pub(super) fn is_iterable(kind: Type) -> bool {
     kind == Type::Iterable || sized.contains(&kind)
 }
 
-/// `iter(value)`, collected.
+/// Evaluates `iter(value)` and collects the items.
 pub(super) fn iterate(value: &Value) -> Result<Vec<Value>, Error> {
     match Type::of(value) {
         kind if is_iterable(kind) => Ok(items(value)),
@@ -228,7 +229,7 @@ pub(super) fn iterate(value: &Value) -> Result<Vec<Value>, Error> {
     }
 }
 
-/// `len(value)`.
+/// Evaluates `len(value)`.
 pub(super) fn length(value: &Value) -> Result<usize, Error> {
     match Type::of(value) {
         Type::Undefined => Ok(0),
@@ -239,10 +240,9 @@ pub(super) fn length(value: &Value) -> Result<usize, Error> {
     }
 }
 
-/// The elements of a value that is known to be iterable.
+/// Returns the elements of a value that is known to be iterable.
 pub(super) fn items(value: &Value) -> Vec<Value> {
-    // The length of a text is found by counting; more than its characters are not to be had either
-    // way.
+    // Counting the characters of a text takes time. Its number of bytes is an upper bound.
     let count = value
         .as_str()
         .map_or_else(|| value.len(), |text| Some(text.len()));
@@ -253,7 +253,7 @@ pub(super) fn items(value: &Value) -> Vec<Value> {
     value.try_iter().map(Iterator::collect).unwrap_or_default()
 }
 
-/// The entries of a `dict`, in order.
+/// Returns the entries of a `dict`, in order.
 pub(super) fn pairs(dict: &Value) -> Vec<(Value, Value)> {
     budget::spend_items(2 * dict.len().unwrap_or(1));
     if budget::is_spent() {
@@ -263,13 +263,13 @@ pub(super) fn pairs(dict: &Value) -> Vec<(Value, Value)> {
     entries.map(Iterator::collect).unwrap_or_default()
 }
 
-/// The entries of a `dict` as tuples.
+/// Returns the entries of a `dict` as tuples.
 pub(super) fn entries(dict: &Value) -> Vec<Value> {
     let tuple = |(key, value)| Value::from(Tuple::from([key, value]));
     pairs(dict).into_iter().map(tuple).collect()
 }
 
-/// A list, or a tuple if that is what `model` is.
+/// Creates a list, or a tuple if `model` is one.
 pub(super) fn list_like(model: &Value, items: Vec<Value>) -> Value {
     if model.is_tuple() {
         return Value::from(Tuple::from(items));

@@ -1,7 +1,7 @@
-//! Harmony, the format of gpt-oss: messages in channels. What is said in `analysis` is reasoning,
-//! `final` is the answer, and `commentary` is either a call of a tool, which is left to the tool
-//! parser, or a word before one. Onyx has recipients in place of channels: the model itself, the
-//! user, or a tool.
+//! Harmony, the format of gpt-oss: messages in channels. The channel `analysis` has reasoning, and
+//! `final` has the answer. `commentary` has either a tool call, which is left to the tool parser,
+//! or a remark before one. Onyx has recipients instead of channels: the model itself, the user, or
+//! a tool.
 
 use graphmill_llm::{Constraint, ReasoningMarks};
 
@@ -12,20 +12,20 @@ use crate::text::tool_calls::grammar::{sequence, text};
 const START: &str = "<|start|>";
 const CHANNEL: &str = "<|channel|>";
 const MESSAGE: &str = "<|message|>";
-/// Marks that a message may begin with.
+/// Texts with which a message may begin.
 const BEGINS: [&str; 5] = [START, CHANNEL, MESSAGE, "to=", "assistant"];
 
-/// Messages of a model, each a head, a mark and a content.
+/// Messages of a model, each with a head, a mark and a content.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Harmony {
-    /// The heads of reasoning and of answers, without the role.
+    /// Heads of reasoning and of answers, without the role.
     reasoning: &'static str,
     answer: &'static str,
-    /// Marks that end reasoning, and those that can end a message. The beginning of the next does
-    /// too.
+    /// Mark that ends reasoning, and marks that can end a message. The beginning of the next
+    /// message ends one, too.
     end: &'static str,
     ends: &'static [&'static str],
-    /// Content of the head of a call; none where the tool parser does without the head.
+    /// Content of the head of a call; `None` if the tool parser does not need the head.
     call: Option<&'static str>,
 }
 
@@ -96,10 +96,10 @@ impl Format for Harmony {
 
 struct HarmonyParser {
     harmony: Harmony,
-    /// Text that is not passed on yet.
+    /// Text that was not passed on yet.
     held: String,
     place: Place,
-    /// Whether there was text of an answer, and of reasoning.
+    /// True if there was text of an answer, and of reasoning.
     answered: bool,
     reasoned: bool,
 }
@@ -108,11 +108,11 @@ struct HarmonyParser {
 enum Place {
     /// Before the first message, which a model may write without any marks.
     Start,
-    /// Before a message's content.
+    /// Inside of a message's head, before its content.
     Head,
     Reasoning,
     Answer,
-    /// A call of a tool.
+    /// Inside of a tool call.
     Call,
 }
 
@@ -128,8 +128,7 @@ impl Parser for HarmonyParser {
 }
 
 impl HarmonyParser {
-    /// Goes on in what is held, to another place; none where that is not possible without more
-    /// text.
+    /// Continues with the held text and returns the next place; `None` if more text is needed.
     fn advance(&mut self, end: bool, parsed: &mut Parsed) -> Option<Place> {
         match self.place {
             Place::Start => {
@@ -148,14 +147,14 @@ impl HarmonyParser {
         }
     }
 
-    /// Reads a head, which has the channel and the recipient.
+    /// Reads a head, which names the channel and the recipient.
     fn head(&mut self, end: bool, parsed: &mut Parsed) -> Option<Place> {
         let Some(at) = self.held.find(MESSAGE) else {
             if end && !self.held.contains(START) && !self.held.contains(CHANNEL) {
                 parsed.text.push_str(self.held.trim_start());
             }
             if end {
-                // a head alone says nothing
+                // A head without content has no effect.
                 self.held.clear();
             }
             return None;
@@ -165,7 +164,7 @@ impl HarmonyParser {
             .split_once(CHANNEL)
             .map_or("", |(_, after)| after.trim_start());
         let place = if self.harmony.call.is_some_and(|call| head.contains(call)) {
-            // The tool parser wants to see it all.
+            // The tool parser needs the whole message.
             parsed.text.push_str(&head);
             parsed.text.push_str(MESSAGE);
             Place::Call
@@ -182,8 +181,7 @@ impl HarmonyParser {
         Some(place)
     }
 
-    /// Returns true if a message is to nobody who reads it: to the model itself, or a tool of its
-    /// own.
+    /// Returns true if a message is for the model itself, or for one of its own tools.
     fn is_aside(&self, head: &str) -> bool {
         let recipient = head.split("to=").nth(1).map(str::trim);
         recipient.is_some_and(|to| self.harmony.call.is_some() || to == "self")

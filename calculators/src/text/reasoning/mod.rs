@@ -1,4 +1,4 @@
-//! Reasoning in the text of a model: how models write it, and the node that reads it.
+//! Reasoning in the text of a model: its formats, and the parsers of these.
 
 mod harmony;
 mod think;
@@ -10,19 +10,19 @@ pub(crate) use self::think::partial;
 use super::formats::{Formats, Named};
 use super::tool_calls::marks_of;
 
-/// How a model writes what it thinks on its way to an answer.
+/// A format in which a model writes reasoning before its answer.
 pub(crate) trait Format: Send + Sync {
-    /// A parser for one answer to `prompt`.
+    /// Creates a parser for one answer to `prompt`.
     fn parser(&self, prompt: &str) -> Box<dyn Parser>;
 
-    /// What the reasoning of an answer to `prompt` begins and ends with.
+    /// Returns the texts with which the reasoning of an answer to `prompt` begins and ends.
     fn marks(&self, prompt: &str) -> ReasoningMarks;
 
-    /// The text that ends reasoning which has taken too long.
+    /// Returns the text that ends reasoning at its limit.
     fn closing(&self) -> String;
 
-    /// What an answer to `prompt` has to match, reasoning and all, that says what `answer` matches
-    /// or does what `calls` matches.
+    /// Returns the constraint of a whole answer to `prompt`, with reasoning before it. The answer
+    /// has to match `answer`, or its tool calls `calls`.
     fn constrain(
         &self,
         prompt: &str,
@@ -30,29 +30,29 @@ pub(crate) trait Format: Send + Sync {
         calls: Option<Constraint>,
     ) -> Constraint;
 
-    /// Texts with the marks that have to be read, even where the vocabulary has them as special
-    /// tokens.
+    /// Returns the texts with marks that the parser needs, even if the vocabulary has them as
+    /// special tokens.
     fn marks_read(&self) -> Vec<&'static str>;
 }
 
-/// Takes the reasoning out of a text that comes in pieces. The division into pieces makes no
+/// A parser that separates the reasoning from a text in pieces. The division into pieces makes no
 /// difference.
 pub(crate) trait Parser: Send {
-    /// Takes more text in; `end` is set with the last.
+    /// Adds text. `end` is true for the last piece.
     fn push(&mut self, text: &str, end: bool) -> Parsed;
 }
 
-/// What a parser has made of a piece of text.
+/// The output of a parser for a piece of text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Parsed {
     pub(crate) reasoning: String,
-    /// The rest.
+    /// Text that is not reasoning.
     pub(crate) text: String,
 }
 
 macro_rules! families {
     ($($names:expr, $taught_by:expr, $format:expr;)+) => {
-        /// All formats.
+        /// The table of all formats.
         pub(crate) static FORMATS: Formats<dyn Format> = Formats {
             of: "reasoning",
             all: &[$(Named { names: $names, format: &$format, taught_by: $taught_by }),+],
@@ -86,7 +86,7 @@ families! {
     ], &[&["</think>"]], Think::new("<think>", "</think>");
 }
 
-/// The spellings of all formats' marks.
+/// Iterates over the spellings of all formats' marks.
 pub(crate) fn marks() -> impl Iterator<Item = String> {
     let all = FORMATS.all.iter();
     all.flat_map(|named| named.format.marks_read().into_iter().flat_map(marks_of))

@@ -4,7 +4,7 @@ use graphmill_llm::{Constraint, ReasoningMarks};
 
 use super::{Format, Parsed, Parser};
 
-/// A pair of tags, and those around the answer.
+/// A pair of tags around reasoning, and the tags that may be around the answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Think {
     open: &'static str,
@@ -21,12 +21,12 @@ impl Think {
         }
     }
 
-    /// The same, with tags that may stand around an answer.
+    /// Returns the format with tags that may be around an answer.
     pub(super) const fn answering(self, answer: &'static [(&'static str, &'static str)]) -> Self {
         Self { answer, ..self }
     }
 
-    /// Whether the prompt ends inside of the reasoning.
+    /// Returns true if the prompt ends inside of the reasoning.
     fn is_open(&self, prompt: &str) -> bool {
         prompt.trim_end().ends_with(self.open)
     }
@@ -75,27 +75,27 @@ impl Format for Think {
     }
 }
 
-/// Reads reasoning at the beginning of a text; tags behind it are text. White space around the
+/// A parser of reasoning at the beginning of a text. Later tags are text. White space around the
 /// reasoning belongs to the tags.
 struct ThinkParser {
     tags: Think,
-    /// Text that is not passed on yet.
+    /// Text that was not passed on yet.
     held: String,
     place: Place,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Place {
-    /// Nothing but white space so far.
+    /// At the beginning, after nothing but white space.
     Start,
-    /// Behind the tag that opens, which the model may repeat where the prompt had it.
+    /// After the opening tag, which the model may repeat if the prompt had it.
     Opened,
     Reasoning,
-    /// Behind the tag that closes.
+    /// After the closing tag.
     Closed,
     /// Before an answer, which may have a tag before it.
     Head,
-    /// Behind that tag.
+    /// After the tag before an answer.
     Tagged,
     Answer,
 }
@@ -112,8 +112,7 @@ impl Parser for ThinkParser {
 }
 
 impl ThinkParser {
-    /// Goes on in what is held, to another place; none where that is not possible without more
-    /// text.
+    /// Continues with the held text and returns the next place; `None` if more text is needed.
     fn advance(&mut self, end: bool, parsed: &mut Parsed) -> Option<Place> {
         let Think {
             open,
@@ -171,8 +170,8 @@ impl ThinkParser {
         }
     }
 
-    /// Passes on what is before a mark, without the white space between, and drops the mark;
-    /// returns whether it was there.
+    /// Passes on the text before a mark, without white space between them, and drops the mark.
+    /// Returns true if the mark was there.
     fn upto(&mut self, marks: &[&str], end: bool, out: &mut String) -> bool {
         let found = marks.iter();
         let found = found.filter_map(|mark| Some((self.held.find(mark)?, mark.len())));
@@ -190,7 +189,8 @@ impl ThinkParser {
     }
 }
 
-/// Where the text ends in a beginning of `mark`; the text's length where it does not.
+/// Returns the byte at which the text ends with a beginning of `mark`, or the text's length if it
+/// does not.
 pub(crate) fn partial(text: &str, mark: &str) -> usize {
     let first = text.len().saturating_sub(mark.len() - 1);
     (first..text.len())

@@ -1,27 +1,28 @@
-//! A limit on how deep values are nested.
+//! A limit on the depth of nested values.
 //!
-//! Values get deeper where an expression puts one into another, at most by as many levels as the
-//! expression has tokens. More would take a variable that goes from one expression to the next, so
-//! what a variable holds is limited.
+//! A value gets deeper where an expression puts one into another, by at most as many levels as the
+//! expression has tokens. Only a variable can carry a value on to the next expression, so the depth
+//! of variables is limited.
 
 use std::sync::LazyLock;
 
 use minijinja::value::{DynObject, Value, ValueKind};
 use minijinja::{Error, ErrorKind};
 
-/// Levels of what a variable holds. JSON of requests has 128 at most.
+/// Maximum depth of a variable's value. JSON of requests has at most 128.
 const MAX_NESTING: usize = 200;
 
-/// Callback for each value that is visited, with the number of its items.
+/// A callback for each value that is visited, with the number of its items.
 type Visit<'a> = &'a dyn Fn(usize) -> Result<(), Error>;
 
-/// Checks what a variable of a scope is to hold.
+/// Checks the new value of a variable of a scope.
 pub(crate) fn held(value: &Value, visit: Visit<'_>) -> Result<(), Error> {
     look(value, 0, true, visit)
 }
 
-/// Checks what outlives a scope, as attributes of namespaces do: data, and no objects that can hold
-/// something themselves. Those could hold one another in a chain without end, or in a ring.
+/// Checks a value that outlives a scope, such as an attribute of a namespace. It must be data,
+/// without objects that can hold other values. Those could hold one another in an endless chain, or
+/// in a ring.
 pub(crate) fn data(value: &Value, visit: Visit<'_>) -> Result<(), Error> {
     look(value, 0, false, visit)
 }
@@ -51,7 +52,7 @@ fn look(value: &Value, level: usize, objects: bool, visit: Visit<'_>) -> Result<
     }
 }
 
-/// Refuses what has too many levels around it.
+/// Refuses a value with too many levels around it.
 pub(crate) fn check_level(level: usize) -> Result<(), Error> {
     if level < MAX_NESTING {
         return Ok(());
@@ -61,7 +62,7 @@ pub(crate) fn check_level(level: usize) -> Result<(), Error> {
     )))
 }
 
-/// Returns true if an object is a plain dict; minijinja has others that look like one.
+/// Returns true if an object is a plain dict. minijinja has other objects that look like one.
 pub(crate) fn is_dict(object: &DynObject) -> bool {
     static PLAIN: LazyLock<Option<&'static str>> = LazyLock::new(|| {
         let dict = Value::from_pairs([("", "")]);

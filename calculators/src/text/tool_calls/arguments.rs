@@ -1,4 +1,4 @@
-//! Arguments that are not written as JSON, held to the schema of a tool.
+//! Constraints for arguments that are not written as JSON, from the schema of a tool.
 
 use graphmill_llm::{Constraint, regex_to_lark, resolved_schema};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::grammar::{sequence, text};
 use super::schema::{self, Keywords, Kinds};
 use super::spelling::Parameter;
 
-/// Keywords of objects that are not taken apart.
+/// Keywords of objects that are not supported.
 const REFUSED: [&str; 10] = [
     "not",
     "if",
@@ -21,27 +21,27 @@ const REFUSED: [&str; 10] = [
     "unevaluatedProperties",
     "patternProperties",
 ];
-/// Keywords of texts that are not held.
+/// Keywords of texts that are not supported.
 const REFUSED_OF_TEXTS: [&str; 2] = ["not", "if"];
 
-/// Classes of expressions that JSON Schema has of ASCII only: `\d` and `\w`.
+/// Classes that match only ASCII in the expressions of JSON Schema: `\d` and `\w`.
 const ASCII_CLASSES: &str = "dw";
 
-/// An object of arguments, or one within them.
+/// The members of an object of arguments, or of an object within them.
 pub(super) struct Object {
     pub(super) members: Vec<Member>,
-    /// The schema of members with any other name.
+    /// Schema of members with any other name.
     others: Option<Value>,
 }
 
-/// A member's name, its schema, and whether it has to be there.
+/// The name of a member, its schema, and true if it is required.
 pub(super) struct Member(String, Value, bool);
 
-/// The members, and whether each has to be there, and one with any other name.
+/// The constraints of members, each with true if it is required, and the one for other names.
 type Forms = (Vec<(Constraint, bool)>, Option<Constraint>);
 
-/// Returns a constraint that matches one of the objects that a schema describes, each written with
-/// the schema's definitions.
+/// Returns a constraint that matches one of the objects that a schema describes. `each` writes one
+/// of them, with the schema for its definitions.
 pub(super) fn any_of(
     schema: &Value,
     each: impl Fn(&Object, &Value) -> Option<Constraint>,
@@ -55,7 +55,7 @@ pub(super) fn any_of(
     Constraint::any_of(objects.iter().filter_map(held))
 }
 
-/// Returns a constraint for one alternative of an object, unless it has what cannot be held.
+/// Returns a constraint for one alternative of an object, unless it has unsupported keywords.
 pub(super) fn object(
     keywords: &Keywords,
     each: impl Fn(&Object) -> Option<Constraint>,
@@ -64,10 +64,10 @@ pub(super) fn object(
     refused(&keywords, &REFUSED).or_else(|| each(&Object::new(&keywords)))
 }
 
-/// The refusal of the first of these keywords that a schema has.
+/// Returns a refusal for the first of these keywords that a schema has.
 fn refused(keywords: &Keywords, of: &[&str]) -> Option<Constraint> {
     let keyword = of.iter().find(|keyword| keywords.contains_key(**keyword))?;
-    let why = format!("`{keyword}` cannot be held where the model's calls are not JSON");
+    let why = format!("`{keyword}` cannot be enforced, because the model's calls are not JSON");
     Some(Constraint::Refused(why))
 }
 
@@ -79,7 +79,7 @@ pub(super) fn optional(constraint: Constraint) -> Constraint {
     Constraint::Optional(Box::new(constraint))
 }
 
-/// One or more, with something between them.
+/// Returns a constraint for one or more repetitions, with a separator between them.
 pub(super) fn repeated(each: Constraint, separator: &str) -> Constraint {
     Constraint::Repeated {
         each: Box::new(each),
@@ -108,7 +108,7 @@ impl Object {
                 None => members.push(Member(name.to_owned(), unnamed, true)),
             }
         }
-        // As many as there have to be, and no more than there may be.
+        // At least as many as required, and at most as many as allowed.
         let least = count(keywords, "minProperties").unwrap_or(0) as usize;
         let demanded = members.iter().filter(|member| member.2).count();
         let free = members.iter_mut().filter(|member| !member.2);
@@ -124,8 +124,8 @@ impl Object {
         Self { members, others }
     }
 
-    /// The members as `one` writes them, in the order of the schema; those that cannot be written
-    /// are left out. None if that is one that is required.
+    /// Writes the members with `one`, in the order of the schema. Optional members that cannot be
+    /// written are left out; a required one makes the result `None`.
     fn written(&self, one: impl Fn(Constraint, &Value) -> Option<Constraint>) -> Option<Forms> {
         let mut all = Vec::new();
         for Member(name, schema, required) in &self.members {
@@ -139,7 +139,7 @@ impl Object {
         Some((all, other.and_then(|schema| one(self.other_name(), schema))))
     }
 
-    /// Each member by the pattern of a parameter.
+    /// Writes each member by the pattern of a parameter.
     pub(super) fn as_xml(&self, root: &Value, parameter: &Parameter) -> Option<Constraint> {
         let (all, other) = self.written(|name, schema| xml(name, schema, root, parameter))?;
         let all = all.into_iter();
@@ -148,7 +148,7 @@ impl Object {
         Some(sequence(all.chain(other)))
     }
 
-    /// Keywords of Python, whose values are JSON.
+    /// Writes the members as keywords of Python, with JSON values.
     pub(super) fn as_keywords(&self, root: &Value) -> Option<Constraint> {
         self.separated(", ", |name, schema| {
             if schema::is_never(schema, root) {
@@ -159,8 +159,8 @@ impl Object {
         })
     }
 
-    /// The members with something between them: those that are required first, so that it is known
-    /// where it has to be.
+    /// Writes the members with a separator between them. Required ones come first, so that the
+    /// places of the separators are known.
     pub(super) fn separated(
         &self,
         separator: &str,
@@ -190,7 +190,7 @@ impl Object {
         })
     }
 
-    /// A name that is none of the members'.
+    /// Returns a constraint for a name that no listed member has.
     fn other_name(&self) -> Constraint {
         let names = self
             .members
@@ -203,7 +203,7 @@ impl Object {
     }
 }
 
-/// A schema that may refer to the definitions of the whole schema.
+/// Returns a schema with the definitions of the whole schema, to which it may refer.
 pub(super) fn with_definitions(mut schema: Value, root: &Value) -> Value {
     if let (Some(definitions), Value::Object(schema)) = (root.get("$defs"), &mut schema) {
         schema.insert("$defs".to_owned(), definitions.clone());
@@ -211,8 +211,8 @@ pub(super) fn with_definitions(mut schema: Value, root: &Value) -> Value {
     schema
 }
 
-/// The texts of a schema's alternatives, with their ends: those that are listed, those of an
-/// expression, or any up to the mark that is in no text.
+/// Returns the constraints of the texts that a schema allows, with their ends: listed texts, texts
+/// of an expression, or any text up to the mark, which no text contains.
 pub(super) fn texts(schema: &Value, root: &Value, end: &str, mark: &str) -> Vec<Constraint> {
     let mut texts = Vec::new();
     for keywords in schema::alternatives(schema, root) {
@@ -222,7 +222,7 @@ pub(super) fn texts(schema: &Value, root: &Value, end: &str, mark: &str) -> Vec<
         if let Some(refused) = refused(&keywords, &REFUSED_OF_TEXTS) {
             texts.push(refused);
         } else if let Some(values) = schema::listed_values(&keywords) {
-            // What has the end in it cannot be written.
+            // A text that contains the end cannot be written.
             let values = values.iter().filter_map(Value::as_str);
             let values = values.filter(|value| !value.contains(end.trim()));
             let value = |value: &str| sequence([Constraint::Text(value.to_owned()), text(end)]);
@@ -237,7 +237,7 @@ pub(super) fn texts(schema: &Value, root: &Value, end: &str, mark: &str) -> Vec<
     texts
 }
 
-/// An argument with its marks; none if it has no value.
+/// Returns an argument with its marks; `None` if it can have no value.
 fn xml(
     name: Constraint,
     schema: &Value,
@@ -247,7 +247,7 @@ fn xml(
     let kinds = Kinds::from_schema(schema, root);
     let end = format!("{}{}", parameter.gaps.1, parameter.end);
     let texts = texts(schema, root, &end, &parameter.end);
-    // What is JSON is any text as well.
+    // A JSON value is also a text.
     let any = Constraint::text_up_to(&parameter.end);
     let is_free = texts.contains(&any);
     let others = kinds.others();
@@ -274,7 +274,8 @@ fn xml(
     })
 }
 
-/// Expressions of Lark for the pattern, the format and the length that a schema gives texts.
+/// Returns expressions of Lark for the pattern, the format and the length that a schema sets for
+/// texts.
 fn expressions(keywords: &Keywords) -> Vec<String> {
     let all = |keyword: &str| {
         keywords
@@ -295,7 +296,7 @@ fn expressions(keywords: &Keywords) -> Vec<String> {
     all
 }
 
-/// A regular expression of Lark for the texts that have a pattern somewhere in them.
+/// Returns a regular expression of Lark for texts that contain a pattern.
 fn searched(pattern: &str) -> String {
     let (rest, before) = match pattern.strip_prefix('^') {
         Some(rest) => (rest, ""),

@@ -1,4 +1,4 @@
-//! Arguments that are written one by one: as XML, as keywords of Python, or as Gemma has them.
+//! Arguments that are written one by one: as XML, as keywords of Python, or in Gemma's form.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use super::schema::Domain;
 use super::spelling::{Parameter, Part, Spelling, literal};
 use super::values::{self, Ends, GEMMA_QUOTE, Syntax};
 
-/// Maximum number of bytes of a key.
+/// Maximum size of a key, in bytes.
 const LONGEST_KEY: usize = 512;
 const CDATA: &str = "<![CDATA[";
 
-/// The arguments of one call, which go on where they stopped.
+/// The arguments of one call, which are read on from where reading stopped.
 #[derive(Debug)]
 pub(super) struct Fields {
     form: Form,
     keys: Vec<String>,
-    /// The argument whose value is read.
+    /// The argument whose value is being read.
     field: Option<Field>,
 }
 
 #[derive(Debug)]
 enum Form {
-    /// By a pattern, up to a text that is not read.
+    /// By a pattern, up to a text that is not part of the arguments.
     Xml(Parameter, String),
     Loose(Syntax),
 }
@@ -35,13 +35,13 @@ enum Form {
 #[derive(Debug)]
 struct Field {
     key: String,
-    /// True if the value is text, false if it is JSON, none where the text does not say.
+    /// True if the value is text, false if it is JSON, `None` if the text does not say.
     is_text: Option<bool>,
     domain: Option<Arc<Domain>>,
     /// Position at which the value begins.
     start: usize,
     scan: Option<Scan>,
-    /// Position up to which the end was searched for.
+    /// Position up to which the end was searched.
     seen: usize,
     ends: Ends,
 }
@@ -55,7 +55,7 @@ impl Fields {
                 let behind = spelling.call.iter().skip(index + 1).chain(&spelling.close);
                 let behind = behind.filter_map(literal);
                 let mut behind = behind.skip_while(|text| text.trim().is_empty());
-                // A mark can be in the midst of a tag.
+                // A mark can be in the middle of a tag.
                 let mut close = behind.next().unwrap_or_default().to_owned();
                 let rest = behind.take_while(|text| !text.trim().is_empty());
                 for text in rest {
@@ -111,11 +111,11 @@ impl Fields {
             *at = next;
             let key = std::mem::take(&mut field.key);
             self.field = None;
-            // An object has each key once, and the first one may have been passed on.
+            // An object has each key once, and the first value may have been passed on.
             if !self.keys.contains(&key) {
                 let before = if self.keys.is_empty() { '{' } else { ',' };
                 let name = Value::from(&*key);
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = write!(call.arguments, "{before}{name}:{value}");
                 self.keys.push(key);
             }
@@ -182,7 +182,7 @@ impl Fields {
     }
 }
 
-/// The key before a mark, and where the mark is.
+/// Returns the key before a mark, and the position of the mark.
 fn key(text: &str, start: usize, mark: &str) -> Step<(String, usize)> {
     let rest = &text[start..];
     match rest.find(mark) {
@@ -205,7 +205,7 @@ impl Field {
         }
     }
 
-    /// The value as JSON, and where its end mark ends. JSON can have the mark within it.
+    /// Returns the value as JSON, and the position after its end mark. JSON can contain the mark.
     fn xml(
         &mut self,
         (parameter, close): (&Parameter, &str),
@@ -254,8 +254,8 @@ impl Field {
         Ok((value, stop + parameter.end.len()))
     }
 
-    /// Returns the position of the end mark. A text can have the mark within it: it is the end where
-    /// another argument follows, or what closes the call.
+    /// Returns the position of the end mark. A text can contain the mark: it is the end only if
+    /// another argument follows, or the text that closes the call.
     fn end(&mut self, (parameter, close): (&Parameter, &str), input: Input<'_>) -> Step<usize> {
         let text = input.text;
         loop {
@@ -276,7 +276,7 @@ impl Field {
         }
     }
 
-    /// Returns the position of a mark that comes next.
+    /// Returns the position of the next occurrence of a mark.
     fn search(&mut self, mark: &str, text: &str) -> Step<usize> {
         if let Some(found) = text[self.seen..].find(mark) {
             return Ok(self.seen + found);

@@ -1,15 +1,15 @@
-//! Formats of texts that are not written as JSON: the ones that texts in JSON are held to.
+//! Formats of texts that are not written as JSON, equal to those that are enforced in JSON.
 
 const DATE: &str = "(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))|[0-9]{2}(?:0[48]|[2468][048]|[13579][26])-02-29)";
 const TIME: &str = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:[.][0-9]{1,9})?(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])";
 const HOST: &str = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?(?:[.][A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*";
 const BYTE: &str = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])";
-/// A group of an address, and a character of an e-mail address and of a URI.
+/// A group of an IPv6 address, and characters of an e-mail address and of a URI.
 const GROUP: &str = "[0-9a-fA-F]{1,4}";
 const ATOM: &str = "[A-Za-z0-9!#$%&'*+\\/=?^_`{|}~-]+";
 const URI: &str = "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9a-fA-F]{2})";
 
-/// An expression of Lark for the texts of a format; none if it says nothing.
+/// Returns the expression of Lark for a format; `None` if it has no effect.
 pub(super) fn expression(format: &str) -> Option<String> {
     let expression = match format {
         "date" => DATE.to_owned(),
@@ -46,7 +46,7 @@ pub(super) fn expression(format: &str) -> Option<String> {
     Some(format!("/(?:{expression})/"))
 }
 
-/// Numbers of a unit, behind which numbers of a smaller one may stand.
+/// Returns the expression of numbers of a unit, after which numbers of a smaller one may follow.
 fn led((unit, smaller): (&str, &String)) -> String {
     format!("[0-9]{{1,9}}{unit}(?:{smaller})?")
 }

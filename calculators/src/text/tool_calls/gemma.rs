@@ -1,4 +1,4 @@
-//! Arguments in the form of Gemma, held to the schema of a tool.
+//! Constraints for arguments in Gemma's form, from the schema of a tool.
 
 use graphmill_llm::Constraint;
 use serde_json::{Value, json};
@@ -8,14 +8,14 @@ use super::grammar::{sequence, text};
 use super::schema::{self, Keywords, Kinds};
 use super::values::GEMMA_QUOTE;
 
-/// Room for values within values, each of which takes its share of it: in those that a schema
-/// describes, and in others.
+/// Room for nested values, of which each value takes a share: `ROOM` for values that a schema
+/// describes, `FREE_ROOM` for others.
 pub(super) const ROOM: usize = 4096;
 const FREE_ROOM: usize = 2;
-/// The most elements that can be demanded.
+/// Maximum number of elements that a schema can require.
 const MOST_COUNTED: u64 = 64;
 
-/// An object; none if its nesting goes beyond the room.
+/// Returns the constraint of an object; `None` if it is nested beyond the room.
 pub(super) fn object(object: &Object, root: &Value, left: usize) -> Option<Constraint> {
     let share = left / object.members.len().max(2);
     let members = object.separated(",", |name, schema| {
@@ -43,7 +43,7 @@ fn value(schema: &Value, root: &Value, left: usize) -> Option<Constraint> {
                     values.extend(arguments::object(&keywords, |it| object(it, root, left)));
                 }
                 "array" => values.extend(array(&keywords, root, left)),
-                // Whole numbers are numbers.
+                // Integers are numbers.
                 "integer" if kinds.contains(&"number") => {}
                 kind => {
                     let schema = json!({"allOf": [keywords, {"type": kind}]});
@@ -75,7 +75,7 @@ fn array(keywords: &Keywords, root: &Value, left: usize) -> Option<Constraint> {
     let mut items = match (&other, most) {
         (None, _) => text(""),
         (Some(item), None) => optional(next(&repeated(item.clone(), ","), text(""))),
-        // Grammars are nested only so deep, so that there may be fewer.
+        // The depth of grammars is limited, so the maximum may be lower.
         (Some(item), Some(most)) => {
             (begun..most.min(begun + 4)).fold(text(""), |rest, _| optional(next(item, rest)))
         }

@@ -1,4 +1,4 @@
-//! Grammars of calls of tools, where the request demands them.
+//! Grammars of tool calls that a request demands.
 
 use graphmill_llm::{Constraint, resolved_schema};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::spelling::{Part, Spelling, literals, opening};
 use super::{Format, arguments, gemma};
 use crate::payload::ToolChoice;
 
-/// Returns what the calls of an answer have to match.
+/// Returns the constraint of the calls of an answer.
 pub(crate) fn calls(
     format: &Format,
     tools: &[Value],
@@ -43,7 +43,8 @@ fn repeated(
     sequence([open, calls, close])
 }
 
-/// Returns what a text has to match in which every call is right, if the format marks calls.
+/// Returns the constraint of a text in which every call is valid; `None` if the format does not
+/// mark calls.
 pub(crate) fn text_with_calls(format: &Format, tools: &[Value]) -> Option<Constraint> {
     let spelling = format.demanded();
     if spelling.call.first() == Some(&Part::Harmony) {
@@ -64,7 +65,7 @@ pub(crate) fn text_with_calls(format: &Format, tools: &[Value]) -> Option<Constr
     if mark.is_empty() || spelling.bare {
         return None;
     }
-    // Calls that are not wrapped together have a mark each.
+    // Calls that are not in a common section have a mark each.
     let then = repeated(&unmarked, tools, &ToolChoice::Auto, !is_open);
     Some(Constraint::TextWith(vec![(mark, then)]))
 }
@@ -74,7 +75,7 @@ pub(super) const HARMONY_CALL: [&str; 2] = [
     " <|constrain|>json<|message|>",
 ];
 
-/// These, one after the other, without sequences in it: grammars are nested only so deep.
+/// Joins constraints without nested sequences, because the depth of grammars is limited.
 pub(crate) fn sequence(parts: impl IntoIterator<Item = Constraint>) -> Constraint {
     let parts = parts.into_iter().flat_map(|part| match part {
         Constraint::Sequence(parts) => parts,
@@ -90,7 +91,7 @@ pub(crate) fn sequence(parts: impl IntoIterator<Item = Constraint>) -> Constrain
     }
 }
 
-/// A text with the marks in it.
+/// Returns the constraint of a text with its marks.
 pub(crate) fn text(text: &str) -> Constraint {
     let parts = literals(text).into_iter().filter_map(|part| match part {
         Part::Mark(mark) => Some(Constraint::Mark(mark)),
@@ -130,13 +131,13 @@ fn spelled(part: &Part, spelling: &Spelling, function: &Value) -> Constraint {
             let [before, after] = HARMONY_CALL.map(text);
             sequence([before, plain(name.to_owned()), after])
         }
-        // Only read.
+        // These parts are only read.
         Part::Maybe(_) | Part::Id | Part::Program => sequence([]),
     }
 }
 
-/// The schema of a tool's arguments. A tool without one takes none; properties that the schema does
-/// not name are left out.
+/// Returns the schema of a tool's arguments. A tool without a schema takes no arguments. Properties
+/// that the schema does not name are left out.
 fn parameters(function: &Value) -> Value {
     let mut schema = match &function["parameters"] {
         Value::Object(schema) if !schema.is_empty() => schema.clone(),
@@ -145,7 +146,7 @@ fn parameters(function: &Value) -> Value {
     schema.entry("type").or_insert_with(|| "object".into());
     let kinds = schema.get("type").and_then(Value::as_array);
     if kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == "object")) {
-        // What refers to the whole schema can have the other types.
+        // References to the whole schema may have the other types, so they are resolved before.
         if let Ok(Value::Object(resolved)) = resolved_schema(&schema.clone().into()) {
             schema = resolved;
         }

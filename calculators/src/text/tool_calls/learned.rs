@@ -1,5 +1,5 @@
-//! Patterns of calls that no family has, learned from a chat template: a call is rendered with
-//! words that stand nowhere else, and what is around them is its pattern.
+//! Patterns of calls that are learned from a chat template. A call is rendered with words that
+//! occur nowhere else, and the text around them is its pattern.
 
 use std::ops::Range;
 
@@ -13,17 +13,17 @@ use super::table::Ids;
 use super::{Format, Tools};
 use crate::text::chat_template::ChatTemplate;
 
-/// The names and values of two calls.
+/// Names, keys and values of two calls.
 const NAMES: [&str; 2] = ["zqfirstz", "zqotherz"];
 const KEYS: [&str; 2] = ["zqkeyonez", "zqkeytwoz"];
 const VALUES: [&str; 2] = ["zqworth", "zqvalue"];
 const ID: &str = "zqident01";
 const ANSWER: &str = "Zqanswerz";
 
-/// The pattern that a template writes calls by, if it can be told apart from text.
+/// Returns the pattern in which a template writes calls, if it can be told apart from text.
 pub(super) fn spelling(template: &ChatTemplate) -> Option<Spelling> {
     let object = arguments();
-    // Some templates want the arguments as text, and some take one call at a time.
+    // Some templates need the arguments as text, and some accept only one call at a time.
     let text = Value::from(object.to_string());
     [(&object, 2), (&text, 2), (&object, 1), (&text, 1)]
         .into_iter()
@@ -38,7 +38,7 @@ fn arguments() -> Value {
     json!({KEYS[0]: VALUES[0], KEYS[1]: VALUES[1]})
 }
 
-/// True if the calls are read by the pattern, which begins as no other text does.
+/// Returns true if the pattern reads the calls, and begins as no other text does.
 fn reads(spelling: &Spelling, text: &str, count: usize) -> bool {
     let openers = spelling.openers();
     let opener = openers.first().map_or("", |opener| &opener.text);
@@ -69,7 +69,7 @@ fn reads(spelling: &Spelling, text: &str, count: usize) -> bool {
     calls.iter().zip(&NAMES).all(is_right)
 }
 
-/// Renders a message with these calls, without what it makes of other messages.
+/// Renders a message with these calls, and removes the text of other messages.
 fn rendered(template: &ChatTemplate, arguments: &Value, names: &[&str]) -> Option<String> {
     let render = |message: Value| {
         let messages = json!([{"role": "user", "content": "Hi"}, message]);
@@ -97,7 +97,7 @@ fn rendered(template: &ChatTemplate, arguments: &Value, names: &[&str]) -> Optio
     is_whole.then(|| text.to_owned())
 }
 
-/// The pattern of one call or two.
+/// Returns the pattern of one call or two.
 fn spelling_of(text: &str, count: usize) -> Option<Spelling> {
     let cores = NAMES[..count].iter().map(|name| core(text, name));
     let cores: Vec<_> = cores.collect::<Option<_>>()?;
@@ -106,7 +106,7 @@ fn spelling_of(text: &str, count: usize) -> Option<Spelling> {
     let (mut open, mut close, mut between) = ("", "", "");
     let (mut begin, mut end) = (before, after);
     if count == 2 {
-        // The end of one call, what separates them, and the beginning of the other.
+        // This is the end of one call, the separator, and the beginning of the other.
         let middle = text.get(first.end..last.start)?;
         begin = common_end(before, middle);
         let middle = &middle[..middle.len() - begin.len()];
@@ -126,7 +126,7 @@ fn spelling_of(text: &str, count: usize) -> Option<Spelling> {
     })
 }
 
-/// A call without the marks around it: where it is, its parts, and the pattern of a parameter.
+/// A call without the marks around it: its range, its parts, and the pattern of a parameter.
 type Core = (Range<usize>, Vec<Part>, String);
 
 fn core(text: &str, name: &str) -> Option<Core> {
@@ -152,14 +152,15 @@ fn core(text: &str, name: &str) -> Option<Core> {
     let (key, value, next, last) = (at(&key)?, at(&value)?, at(&next)?, at(&last)?);
     let head = &text[behind..key];
     let named_with = |head: &str, part| [vec![Part::Name], literals(head), vec![part]].concat();
-    // Arguments as an object.
+    // The arguments are an object.
     if let Some(brace) = head.rfind('{')
         && let Scanned::Ends(end) = Scan::new(behind + brace).advance(text)
     {
         let parts = named_with(&head[..brace], Part::Json);
         return Some((named..end, parts, String::new()));
     }
-    // Arguments one by one: what is before the first key, and between one value and the next key.
+    // The arguments come one by one: with a text before the first key, and one between a value and
+    // the next key.
     let between = text.get(key + KEYS[0].len()..value)?;
     let rest = text.get(value + VALUES[0].len()..next)?;
     if ["=\"", "='"].contains(&between) && head == "(" {
@@ -175,7 +176,7 @@ fn core(text: &str, name: &str) -> Option<Core> {
     is_marked.then_some((named..end, parts, parameter))
 }
 
-/// The longest text that both end in; a mark is in it whole.
+/// Returns the longest common end of two texts. Marks are not divided.
 fn common_end<'a>(one: &'a str, other: &str) -> &'a str {
     let starts = one.char_indices().map(|(at, _)| at);
     let mut starts = starts.filter(|at| other.ends_with(&one[*at..]));
@@ -183,7 +184,7 @@ fn common_end<'a>(one: &'a str, other: &str) -> &'a str {
     &one[starts.find(whole).unwrap_or(one.len())..]
 }
 
-/// The longest text that both begin with; a mark is in it whole.
+/// Returns the longest common beginning of two texts. Marks are not divided.
 fn common_start<'a>(one: &'a str, other: &str) -> &'a str {
     let ends = one.char_indices().map(|(at, c)| at + c.len_utf8());
     let mut ends = ends.filter(|at| other.starts_with(&one[..*at])).rev();

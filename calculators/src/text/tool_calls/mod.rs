@@ -1,11 +1,11 @@
-//! Calls of tools in the text of a model: how models write them, and the node that reads them.
+//! Tool calls in the text of a model: their formats, and the parser of these.
 //!
-//! A family of models is a row of the `table`, whose patterns (`spelling`) say how it writes calls.
-//! A pattern that no row has is `learned` from the chat template. All else is shared: `parser`
-//! holds text back, forwards calls in pieces, and returns text that turns out not to be a call;
-//! `read` follows a pattern through the text, and goes on where it stopped, so that the division
-//! of a text into chunks makes no difference, and no text is read twice; `grammar` writes what a
-//! pattern demands.
+//! A family of models is a row of the `table`, whose patterns (`spelling`) describe its calls. A
+//! pattern that no row has is `learned` from the chat template. The rest is shared: `parser` holds
+//! text back, forwards calls in pieces, and returns text that turns out not to be a call. `read`
+//! follows a pattern through the text, and continues where it stopped, so that the division of a
+//! text into chunks makes no difference, and no text is read twice. `grammar` makes constraints
+//! from patterns.
 
 mod arguments;
 mod fields;
@@ -38,20 +38,20 @@ pub(crate) struct Family {
     ids: Ids,
 }
 
-/// The form of a model's calls of tools.
+/// The form of a model's tool calls.
 #[derive(Debug)]
 pub(crate) struct Format {
-    /// The first one that fits a text is what it is read by.
+    /// Patterns of calls. The first one that fits a text reads it.
     spellings: Vec<Spelling>,
-    /// The one that a grammar demands.
+    /// Index of the pattern that a grammar demands.
     demanded: usize,
-    /// The texts that may begin a call.
+    /// Texts that may begin a call.
     openers: Vec<Opener>,
     ids: Ids,
 }
 
 impl Format {
-    /// The format of a family, as models with this chat template write it.
+    /// Returns the format of a family, for models with this chat template.
     pub(crate) fn from_family(family: &Family, template: &str) -> Arc<Self> {
         let mut patterns = family.patterns.iter();
         let taught = patterns.position(|pattern| template.contains(pattern.taught_by));
@@ -59,11 +59,11 @@ impl Format {
         Arc::new(Self::new(spellings, taught.unwrap_or(0), family.ids))
     }
 
-    /// The format that a chat template teaches.
+    /// Returns the format that a chat template teaches.
     pub(crate) fn taught_by(template: Option<&ChatTemplate>) -> Option<Arc<Self>> {
         let source = template.map_or("", ChatTemplate::source);
         let family = FORMATS.taught_by(source)?;
-        // The one that any template teaches.
+        // This is the family that any template teaches.
         let unknown = template.filter(|_| family.taught_by == [&[] as &[&str]]);
         let learned = unknown.and_then(learned::spelling);
         Some(match learned {
@@ -87,19 +87,19 @@ impl Format {
         }
     }
 
-    /// The marks of its own, as those of all [families](marks) are.
+    /// Iterates over the format's own marks, as [`marks`] does over those of all families.
     pub(crate) fn marks(&self) -> impl Iterator<Item = String> {
         let spelled = self.spellings.iter();
         let parts = spelled.flat_map(|it| [&it.open, &it.call, &it.close].into_iter().flatten());
         parts.filter_map(spelling::literal).flat_map(marks_of)
     }
 
-    /// The spelling of calls that are demanded.
+    /// Returns the pattern of demanded calls.
     fn demanded(&self) -> &Spelling {
         &self.spellings[self.demanded]
     }
 
-    /// An id for a call, of `random` letters and digits if it has none.
+    /// Returns the id of a call, made from `random` letters and digits if it has none.
     fn call_id(&self, call: &Call, random: &str) -> String {
         match (self.ids, &call.id) {
             (Ids::Nine, _) => random.chars().take(9).collect(),
@@ -109,7 +109,7 @@ impl Format {
     }
 }
 
-/// The marks in a text.
+/// Iterates over the marks in a text.
 pub(crate) fn marks_of(text: &str) -> impl Iterator<Item = String> + use<> {
     let parts = spelling::literals(text).into_iter();
     parts.filter_map(|part| match part {
@@ -118,8 +118,8 @@ pub(crate) fn marks_of(text: &str) -> impl Iterator<Item = String> + use<> {
     })
 }
 
-/// The spellings of tokens that have to be read, even where a vocabulary has them as special
-/// tokens: the marks of all families.
+/// Iterates over the marks of all families. Parsers need these tokens, even if a vocabulary has
+/// them as special tokens.
 pub(crate) fn marks() -> impl Iterator<Item = String> {
     let families = FORMATS.all.iter().map(|named| named.format);
     let patterns = families.flat_map(|family| family.patterns);

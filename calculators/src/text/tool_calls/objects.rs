@@ -1,4 +1,4 @@
-//! Calls as JSON objects with a name and arguments.
+//! Tool calls as JSON objects with a name and arguments.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,25 @@ use serde_json::value::RawValue;
 
 use super::read::{Step, Stop, word};
 
-/// A call as far as it was read.
+/// A call, as far as it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(super) name: String,
-    /// The id that the model wrote.
+    /// Id that the model wrote, if it wrote one.
     pub(super) id: Option<String>,
-    /// A JSON object, or the beginning of one.
+    /// Arguments as a JSON object, or its beginning.
     pub(super) arguments: String,
     pub(super) complete: bool,
 }
 
-/// Keys that models name the tool with.
+/// Keys that models use for the name of the tool.
 const NAME_KEYS: [&str; 4] = ["name", "function", "tool", "tool_name"];
-/// Keys that models put the arguments under.
+/// Keys that models use for the arguments.
 const ARGUMENT_KEYS: [&str; 4] = ["arguments", "parameters", "args", "input"];
-/// Keys that stand beside them.
+/// Other keys that a call can have.
 const OTHER_KEYS: [&str; 4] = ["type", "id", "tool_call_id", "tool_calls"];
 
-/// The call that a JSON object describes. The arguments keep the text they came in.
+/// Returns the call that a JSON object describes. The arguments keep their text.
 pub(super) fn call(object: &str) -> Option<Call> {
     let fields: BTreeMap<String, &RawValue> = serde_json::from_str(object).ok()?;
     let field = |keys: &[&str]| keys.iter().find_map(|key| fields.get(*key).copied());
@@ -46,7 +46,7 @@ pub(super) fn call(object: &str) -> Option<Call> {
     })
 }
 
-/// The object inside a string of JSON.
+/// Returns the object inside a string of JSON.
 fn nested(text: &str) -> Option<String> {
     let text: String = serde_json::from_str(text).ok()?;
     if text.trim().is_empty() {
@@ -58,7 +58,7 @@ fn nested(text: &str) -> Option<String> {
         .then_some(text)
 }
 
-/// Makes sure that the object at `at` has a first key that calls have.
+/// Checks that the first key of the object at `at` is one that calls have.
 pub(super) fn known_key(text: &str, at: usize) -> Step<()> {
     let at = word(text, word(text, at, "{")?, "\"")?;
     let key = text[at..].split_once('"').ok_or(Stop::More)?.0;
@@ -68,8 +68,8 @@ pub(super) fn known_key(text: &str, at: usize) -> Step<()> {
         .ok_or(Stop::Not)
 }
 
-/// The name in the object at `at`, and where its arguments begin, if it has them in this order:
-/// they can be seen before the object ends.
+/// Returns the name in the object at `at`, and the position of its arguments, if they come in this
+/// order. Arguments can then be passed on before the object ends.
 pub(super) fn head(text: &str, at: usize) -> Step<(String, usize)> {
     let mut at = at;
     for expected in ["{", "\"name\"", ":", "\""] {

@@ -1,4 +1,4 @@
-//! Takes calls out of a text that comes in pieces.
+//! A parser that separates tool calls from a text in pieces.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -11,45 +11,45 @@ use super::{Format, Tools};
 use crate::payload::{ToolCallDelta, ToolCallStart};
 use crate::text::reasoning::partial;
 
-/// What a parser has made of a piece of text.
+/// The output of a parser for a piece of text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Parsed {
-    /// Text that is no part of a call.
+    /// Text that is not part of a call.
     pub(crate) text: String,
     pub(crate) calls: Vec<ToolCallDelta>,
 }
 
-/// Takes the calls out of one choice's text.
+/// A parser that separates the calls from one choice's text.
 ///
-/// What could begin a call is held back, with the white space before it. A call is passed on when
-/// it is complete, unless `eager` is set: then its arguments are passed on as they come, because a
-/// grammar makes sure that they will be right. What is no call after all is text.
+/// Text that may begin a call is held back, with the white space before it. A call is passed on
+/// when it is complete. If `eager` is set, its arguments are passed on as they come, because a
+/// grammar ensures that they are valid. Text that turns out not to be a call is passed on as text.
 pub(crate) struct CallParser {
     format: Arc<Format>,
     tools: Arc<Tools>,
     eager: bool,
-    /// Most calls; what follows them is dropped.
+    /// Maximum number of calls. Text after the last one is dropped.
     limit: usize,
-    /// Text that is not passed on yet.
+    /// Text that was not passed on yet.
     held: String,
-    /// What is read from an opener in `held`.
+    /// Calls that are being read from an opener in `held`.
     section: Option<Section>,
-    /// Calls that were passed on, at least their beginnings.
+    /// Number of calls whose beginning was passed on.
     calls: u32,
-    /// Whether anything but white space was passed on.
+    /// True if anything but white space was passed on.
     begun: bool,
-    /// Whether the last thing passed on was a call.
+    /// True if a call was the last thing passed on.
     after_call: bool,
-    /// Whether a call ended early after its beginning was passed on; what follows is dropped.
+    /// True if a call ended early after its beginning was passed on. Later text is dropped.
     broken: bool,
 }
 
-/// Calls that are being read.
+/// The calls after an opener, while they are read.
 struct Section {
-    /// End of the opener, behind white space.
+    /// Position of the opener's end, after white space.
     opened: usize,
     reading: Reading,
-    /// Bytes of arguments that were passed on, for each call whose beginning was.
+    /// Number of bytes of arguments that were passed on, for each call whose beginning was.
     passed: Vec<usize>,
 }
 
@@ -69,17 +69,17 @@ impl CallParser {
         }
     }
 
-    /// Whether there were calls, and all that began are complete.
+    /// Returns true if there were calls, and all that began are complete.
     pub(crate) fn has_called(&self) -> bool {
         self.calls > 0 && !self.broken
     }
 
-    /// Whether there were as many calls as there may be, and all are complete.
+    /// Returns true if the maximum number of calls was reached, and all are complete.
     pub(crate) fn is_done(&self) -> bool {
         self.calls as usize >= self.limit && self.section.is_none() && !self.broken
     }
 
-    /// Takes more text in; `end` is set with the last.
+    /// Adds text. `end` is true for the last piece.
     pub(crate) fn push(&mut self, text: &str, end: bool) -> Parsed {
         let mut parsed = Parsed::default();
         self.held.push_str(text);
@@ -90,7 +90,7 @@ impl CallParser {
         parsed
     }
 
-    /// Goes on in what is held; false where that is not possible without more text.
+    /// Continues with the held text. Returns false if more text is needed.
     fn advance(&mut self, end: bool, parsed: &mut Parsed) -> bool {
         let Some(mut section) = self.section.take() else {
             return self.find(end, parsed);
@@ -125,7 +125,7 @@ impl CallParser {
         true
     }
 
-    /// Looks for an opener and passes on what is before it.
+    /// Searches for an opener and passes on the text before it.
     fn find(&mut self, end: bool, parsed: &mut Parsed) -> bool {
         if self.after_call {
             let space = self.held.len() - self.held.trim_start().len();
@@ -160,12 +160,13 @@ impl CallParser {
         self.section.is_some()
     }
 
-    /// Returns true if a call that nothing marks can come: before all text, and behind other calls.
+    /// Returns true if a call without a mark can begin here: before all text, and after other
+    /// calls.
     fn is_at_start(&self) -> bool {
         !self.begun || self.after_call
     }
 
-    /// Where an opener is.
+    /// Returns the position of an opener.
     fn position(&self, held: &str, opener: &Opener) -> Option<usize> {
         if !opener.at_start {
             return held.find(&*opener.text);
@@ -174,7 +175,7 @@ impl CallParser {
         (self.is_at_start() && held[space..].starts_with(&*opener.text)).then_some(space)
     }
 
-    /// Where the beginning of an opener is that the text ends in.
+    /// Returns the position at which the text ends with a beginning of an opener.
     fn partial(&self, held: &str, opener: &Opener) -> Option<usize> {
         let at = if !opener.at_start {
             partial(held, &opener.text)
@@ -194,7 +195,7 @@ impl CallParser {
         }
     }
 
-    /// Passes on what is new of a section's calls, as far as they are allowed.
+    /// Passes on the new parts of a section's calls, up to the allowed number of calls.
     fn pass(&mut self, allowed: usize, section: &mut Section, parsed: &mut Parsed) {
         let first = self.calls - section.passed.len() as u32;
         let calls: &[Call] = &section.reading.calls;
@@ -222,7 +223,7 @@ impl CallParser {
     }
 }
 
-/// 24 letters and digits.
+/// Returns 24 random letters and digits.
 fn random() -> String {
     let mut text = String::with_capacity(24);
     while text.len() < 24 {

@@ -1,4 +1,4 @@
-//! Follows a pattern through a text that may not be there in full yet.
+//! Reading of calls by a pattern, in a text that may be incomplete.
 
 use serde_json::{Map, Value};
 
@@ -9,28 +9,29 @@ use super::scan::{Scan, Scanned};
 use super::spelling::{Part, Spelling, literal};
 use super::tools::Tools;
 
-/// Reason for which nothing was read.
+/// The reason why nothing was read.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// The text is the beginning of what is expected.
+    /// The text is a beginning of the expected one.
     More,
-    /// The text is something else, however it goes on.
+    /// The text is something else, whatever follows.
     Not,
 }
 
 pub(super) type Step<T> = Result<T, Stop>;
 
-/// The text so far, which begins with every text given before.
+/// The text so far. It begins with every text that was given before.
 #[derive(Clone, Copy)]
 pub(super) struct Input<'a> {
     pub(super) text: &'a str,
-    /// Whether no more text comes.
+    /// True if no more text comes.
     pub(super) end: bool,
     pub(super) tools: &'a Tools,
 }
 
 impl Input<'_> {
-    /// Returns what was read, if it comes; at the end of the text, what has only begun does not.
+    /// Returns the result of reading, or `None` if the text differs. At the end of the text, an
+    /// incomplete result is `None`, too.
     pub(super) fn settled<T>(&self, read: Step<T>) -> Step<Option<T>> {
         match read {
             Err(Stop::More) if !self.end => Err(Stop::More),
@@ -42,46 +43,46 @@ impl Input<'_> {
 /// Names under which clients offer a tool that runs Python.
 const INTERPRETERS: [&str; 3] = ["python", "ipython", "code_interpreter"];
 const MESSAGE: &str = "<|message|>";
-/// Stands before the name of a tool in the head of a message of Harmony.
+/// Text before the name of a tool in the head of a Harmony message.
 const RECIPIENT: &str = "to=functions.";
 
-/// State of reading from an opener on. A text is read like every text that begins with it, and no
-/// part of it is read twice.
+/// The state of reading from an opener on. The result does not depend on the pieces in which a text
+/// comes, and no part of it is read twice.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
-    /// Position of the opener.
+    /// Byte at which the opener begins.
     opener: usize,
-    /// The pattern that is followed, by its number.
+    /// Number of the pattern that is followed.
     spelling: usize,
-    /// Bytes that were read.
+    /// Number of bytes that were read.
     pub(super) at: usize,
-    /// The phase, and the next part of it.
+    /// Number of the phase, and index of the next part in it.
     phase: usize,
     index: usize,
-    /// True if the calls stand in a section.
+    /// True if the calls are in a section.
     wrapped: bool,
     /// The calls so far; the last one may be incomplete.
     pub(super) calls: Vec<Call>,
-    /// Of the call that is read now.
+    /// Parts of the current call.
     call: Current,
 }
 
-/// The known parts of the call that is read now.
+/// The known parts of the current call.
 #[derive(Debug, Default)]
 struct Current {
     name: String,
     id: Option<String>,
-    /// True if its arguments were begun.
+    /// True if its arguments have begun.
     begun: bool,
     object: Option<Scan>,
     arguments: Option<(usize, Scan)>,
     fields: Option<Fields>,
 }
 
-/// The phase of a call, behind that of the section's beginning and before that of its end.
+/// Number of the phase of a call, between those of the section's beginning and end.
 const CALL: usize = 1;
 
-/// Returns the end of a word that comes next, behind white space.
+/// Returns the position after the next word, which may have white space before it.
 pub(super) fn word(text: &str, at: usize, word: &str) -> Step<usize> {
     let rest = text[at..].trim_start();
     if rest.starts_with(word) {
@@ -93,9 +94,9 @@ pub(super) fn word(text: &str, at: usize, word: &str) -> Step<usize> {
     }
 }
 
-/// Returns the end of the words of a pattern that come next.
+/// Returns the position after the next words of a pattern.
 pub(super) fn words(text: &str, at: usize, pattern: &str) -> Step<usize> {
-    // Between tags there may be white space as well.
+    // White space may also be between tags.
     let words = pattern.split_whitespace();
     let mut words = words.flat_map(|word| word.split_inclusive('>'));
     words.try_fold(at, |at, next| word(text, at, next))
@@ -110,7 +111,7 @@ impl Reading {
         }
     }
 
-    /// Goes on to the end of the calls. Once a pattern has led to arguments, no other is tried.
+    /// Reads on to the end of the calls. Once a pattern has led to arguments, no other is tried.
     pub(super) fn advance(&mut self, format: &Format, input: Input<'_>) -> Step<()> {
         loop {
             let read = self.follow(&format.spellings[self.spelling], input);
@@ -127,7 +128,7 @@ impl Reading {
 
     fn follow(&mut self, spelling: &Spelling, input: Input<'_>) -> Step<()> {
         let phases = [&spelling.open, &spelling.call, &spelling.close];
-        // A call may stand without the section that is usually around it.
+        // A call may be written without the section that is usually around it.
         let begins = self.phase < CALL && self.index == 0 && !spelling.open.is_empty();
         let is_marked = matches!(spelling.call.first(), Some(Part::Mark(_)));
         let open = spelling.open.first().and_then(literal).unwrap_or_default();
@@ -159,7 +160,7 @@ impl Reading {
         }
     }
 
-    /// Returns true if no other call follows; goes on to it if there is one.
+    /// Returns true if no other call follows, and moves to it if there is one.
     fn is_last(&mut self, spelling: &Spelling, input: Input<'_>) -> Step<bool> {
         let comes = |at, next: &str| input.settled(words(input.text, at, next));
         let first = spelling.call.first().and_then(literal);
@@ -180,7 +181,7 @@ impl Reading {
         let Some(after) = comes(self.at, &spelling.between)? else {
             return Ok(true);
         };
-        // What follows may be text, where nothing else ends the calls.
+        // If nothing else ends the calls, text may follow.
         let is_last = spelling.close.is_empty() && comes(after, "{")?.is_none();
         self.at = if is_last { self.at } else { after };
         Ok(is_last)
@@ -189,7 +190,7 @@ impl Reading {
     fn part(&mut self, part: &Part, spelling: &Spelling, input: Input<'_>) -> Step<()> {
         let Input { text, end, tools } = input;
         match part {
-            // Marks behind the arguments may be missing, since models end their turn instead.
+            // Marks after the arguments may be missing, because models end their turn instead.
             Part::Mark(mark) | Part::Maybe(mark)
                 if self.call.begun || matches!(part, Part::Maybe(_)) =>
             {
@@ -266,7 +267,7 @@ impl Reading {
         Ok(())
     }
 
-    /// A name, up to a character that is in none.
+    /// Reads a name, up to a character that no name has.
     fn name<'a>(&mut self, text: &'a str) -> Step<&'a str> {
         let rest = text[self.at..].trim_start();
         let ends = |c: char| c.is_whitespace() || "<>[]{}()=,\"\\".contains(c);
@@ -278,7 +279,7 @@ impl Reading {
         Ok(&rest[..end])
     }
 
-    /// Adds the call whose name was read. Where nothing marks calls, it names a tool.
+    /// Adds the call whose name was read. If nothing marks calls, the name must be that of a tool.
     fn begin_arguments(&mut self, spelling: &Spelling, tools: &Tools) -> Step<()> {
         if self.call.begun {
             return Ok(());
@@ -295,7 +296,7 @@ impl Reading {
         Ok(())
     }
 
-    /// The arguments that begin at `start`, as an object; returns its end.
+    /// Reads the arguments at `start` as an object, and returns its end.
     fn arguments(&mut self, start: usize, text: &str) -> Step<usize> {
         let scans = &mut self.call.arguments;
         let (start, scan) = scans.get_or_insert_with(|| (start, Scan::new(start)));
@@ -314,7 +315,7 @@ impl Reading {
         read
     }
 
-    /// An object with the name and the arguments of a call.
+    /// Reads an object with the name and the arguments of a call.
     fn object(&mut self, spelling: &Spelling, tools: &Tools, text: &str) -> Step<()> {
         let start = word(text, self.at, "{")? - 1;
         if spelling.bare {
@@ -337,7 +338,7 @@ impl Reading {
             && self.arguments(arguments, text).is_ok()
             && let Some(call) = self.calls.last_mut()
         {
-            // Another key could still make the object something else.
+            // Another key may still make the object something else.
             call.complete = false;
         }
         let scan = self.call.object.as_mut().ok_or(Stop::More)?;

@@ -1,22 +1,22 @@
-//! Finds the end of a JSON object or array that comes in pieces.
+//! A scan for the end of a JSON object or array that comes in pieces.
 
 use serde::de::IgnoredAny;
 
-/// Deepest nesting that is read; `serde_json` has the same bound.
+/// Maximum depth of nesting, as in `serde_json`.
 const MAX_DEPTH: usize = 127;
 
-/// What a scan knows after the text it has seen.
+/// The result of a scan after the text so far.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Scanned {
-    /// It is the beginning of a value.
+    /// The text is a beginning of a value.
     More,
     /// The value ends before this byte.
     Ends(usize),
-    /// No text is a JSON object or array that goes on like this from this byte.
+    /// No JSON object or array continues with this byte.
     Not(usize),
 }
 
-/// Returns true if a text is a value of JSON. Its numbers can be larger than any type of numbers.
+/// Returns true if a text is a JSON value. Its numbers may be larger than any type of numbers.
 pub(super) fn is_json(text: &str) -> bool {
     let text = text.trim();
     if text.starts_with(['{', '[']) {
@@ -26,10 +26,10 @@ pub(super) fn is_json(text: &str) -> bool {
     }
 }
 
-/// Reads one JSON object or array, byte by byte, and goes on where it stopped.
+/// A scan of one JSON object or array, byte by byte, which continues where it stopped.
 #[derive(Clone, Debug)]
 pub(super) struct Scan {
-    /// Bytes of the text that were read, from its beginning.
+    /// Number of bytes of the text that were read.
     at: usize,
     open: Vec<Container>,
     next: Next,
@@ -42,25 +42,25 @@ enum Container {
     Array,
 }
 
-/// What the grammar allows next.
+/// The part of the JSON grammar that is allowed next.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Next {
     Value,
-    /// The first value of an array, or its end.
+    /// First value of an array, or its end.
     FirstValue,
-    /// The first key of an object, or its end.
+    /// First key of an object, or its end.
     FirstKey,
     Key,
     Colon,
-    /// A comma, or the container's end.
+    /// Comma, or the container's end.
     AfterValue,
-    /// More of a string. `key`: a colon follows it.
+    /// More of a string. After a `key` a colon follows.
     Text {
         key: bool,
         escape: Escape,
     },
     Number(Number),
-    /// The rest of `true`, `false` or `null`.
+    /// Rest of `true`, `false` or `null`.
     Word(&'static [u8]),
 }
 
@@ -68,11 +68,11 @@ enum Next {
 enum Escape {
     None,
     Begun,
-    /// So many hexadecimal digits to come.
+    /// The number of hexadecimal digits that must follow.
     Hex(u8),
 }
 
-/// What was last seen of a number.
+/// The part of a number that was read last.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Number {
     Minus,
@@ -86,7 +86,7 @@ enum Number {
 }
 
 impl Scan {
-    /// A scan of the value that begins at `start` of a text.
+    /// Creates a scan of the value that begins at `start` of a text.
     pub(super) fn new(start: usize) -> Self {
         Self {
             at: start,
@@ -96,7 +96,7 @@ impl Scan {
         }
     }
 
-    /// Goes on in the text, which begins with every text given before.
+    /// Continues in the text, which begins with every text given before.
     pub(super) fn advance(&mut self, text: &str) -> Scanned {
         let text = text.as_bytes();
         while self.result == Scanned::More && self.at < text.len() {
@@ -117,8 +117,8 @@ impl Scan {
         self.result
     }
 
-    /// Takes a byte in. False where it ended a number and has to be taken in again; none where it
-    /// cannot stand here.
+    /// Reads a byte. Returns false if the byte ended a number and must be read again; `None` if it
+    /// is not allowed here.
     fn step(&mut self, byte: u8) -> Option<bool> {
         let space = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
         self.next = match self.next {

@@ -1,19 +1,19 @@
-//! Schemas of arguments that are not written as JSON: what they allow, taken apart.
+//! Schemas of arguments that are not written as JSON, divided into alternatives.
 
 use serde_json::{Map, Value, json};
 
 use super::scan::is_json;
 
-/// The most schemas that a schema is taken apart into, and most that are looked at on the way.
+/// Maximum number of alternatives of a schema, and of schemas that are visited to find them.
 const MOST_ALTERNATIVES: usize = 64;
 const MOST_STEPS: usize = 500;
-/// Keywords that compose schemas, and those beside which definitions stand.
+/// Keywords that compose schemas, and those with definitions, which have no effect by themselves.
 const COMPOSING: [&str; 6] = ["$ref", "allOf", "anyOf", "oneOf", "$defs", "definitions"];
 
 pub(super) type Keywords = Map<String, Value>;
 
-/// The schemas one of which describes each value of a schema: without references, `allOf`, `anyOf`
-/// and `oneOf`. There are none if there is no end to them.
+/// Returns the alternatives of a schema: schemas without references, `allOf`, `anyOf` and `oneOf`,
+/// one of which describes each value. Empty if there are too many.
 pub(super) fn alternatives(schema: &Value, root: &Value) -> Vec<Keywords> {
     expanded(schema, root, &mut { MOST_STEPS })
 }
@@ -67,7 +67,7 @@ fn expanded(schema: &Value, root: &Value, steps: &mut usize) -> Vec<Keywords> {
     all
 }
 
-/// The schema of the values that both describe; none if there are none.
+/// Returns the schema of the values that both describe; `None` if there are none.
 fn merge(one: &Keywords, other: &Keywords) -> Option<Keywords> {
     let mut merged = one.clone();
     for (keyword, value) in other {
@@ -105,7 +105,7 @@ fn merge(one: &Keywords, other: &Keywords) -> Option<Keywords> {
     Some(merged)
 }
 
-/// The schema of an object without `propertyNames`, where these are any or are listed.
+/// Returns the schema of an object without `propertyNames`, if these allow any name or a list.
 pub(super) fn with_names_listed(keywords: &Keywords) -> Keywords {
     let mut own = keywords.clone();
     let mut names = match own.get("propertyNames") {
@@ -132,13 +132,13 @@ pub(super) fn with_names_listed(keywords: &Keywords) -> Keywords {
     own
 }
 
-/// The values that a schema lists, among which all of its values are.
+/// Returns the values that a schema lists with `const` or `enum`.
 pub(super) fn listed_values(keywords: &Keywords) -> Option<&[Value]> {
     let only = keywords.get("const").map(std::slice::from_ref);
     only.or_else(|| keywords.get("enum")?.as_array().map(Vec::as_slice))
 }
 
-/// The elements of an array, or the one value.
+/// Returns the elements of an array, or the single value.
 pub(super) fn listed(value: &Value) -> Vec<Value> {
     match value {
         Value::Array(values) => values.clone(),
@@ -146,7 +146,7 @@ pub(super) fn listed(value: &Value) -> Vec<Value> {
     }
 }
 
-/// Returns the elements of both lists, where whole numbers are numbers as well.
+/// Returns the common elements of two lists. Integers count as numbers.
 fn common(ones: &[Value], others: &[Value]) -> Option<Value> {
     let number = Value::from("number");
     let holds = |all: &[Value], one: &Value| {
@@ -158,11 +158,11 @@ fn common(ones: &[Value], others: &[Value]) -> Option<Value> {
     (!both.is_empty()).then_some(Value::Array(both))
 }
 
-/// The types that values may have.
+/// The types that values may have, as bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kinds(u8);
 
-/// Names of the types, by their bits; whole numbers have one of their own.
+/// Names of the types, in the order of their bits. Integers have a bit of their own.
 const NAMES: [&str; 7] = [
     "string", "integer", "number", "boolean", "null", "array", "object",
 ];
@@ -170,13 +170,13 @@ const NAMES: [&str; 7] = [
 impl Kinds {
     const ANY: Self = Self(0x7F);
 
-    /// The types of a schema's values.
+    /// Returns the types of a schema's values.
     pub(super) fn from_schema(schema: &Value, root: &Value) -> Self {
         let all = alternatives(schema, root);
         all.iter().map(Self::new).fold(Self(0), Self::or)
     }
 
-    /// The types of the values of one of a schema's alternatives.
+    /// Returns the types of the values of one of a schema's alternatives.
     pub(super) fn new(keywords: &Keywords) -> Self {
         if let Some(values) = listed_values(keywords) {
             return Self::among(values);
@@ -187,7 +187,7 @@ impl Kinds {
         let named = |kind: &Value| NAMES.iter().position(|name| kind == name);
         let bits = listed(kinds);
         let bits = bits.iter().filter_map(named).map(|bit| {
-            // Numbers may be whole.
+            // Numbers include integers.
             if NAMES[bit] == "number" {
                 Self(0b110)
             } else {
@@ -197,7 +197,7 @@ impl Kinds {
         bits.fold(Self(0), Self::or)
     }
 
-    /// The types of these values.
+    /// Returns the types of these values.
     fn among(values: &[Value]) -> Self {
         let bits = values.iter().map(|value| Self(1 << Self::bit(value)));
         bits.fold(Self(0), Self::or)
@@ -223,7 +223,7 @@ impl Kinds {
         self.0 & 1 != 0
     }
 
-    /// The names of the types without text.
+    /// Returns the names of the types except text.
     pub(super) fn others(self) -> Vec<&'static str> {
         let names = NAMES.iter().enumerate().skip(1);
         let names = names.filter(|(bit, _)| self.0 >> bit & 1 != 0);
@@ -231,7 +231,7 @@ impl Kinds {
     }
 }
 
-/// Reads a value; one whose numbers are larger than they can be read is one of its type.
+/// Reads a value. A value with a number that is too large is replaced by another one of its type.
 fn value(json: &str) -> Option<Value> {
     let read = serde_json::from_str(json).ok();
     let of_type = || match json.chars().next() {
@@ -245,14 +245,14 @@ fn value(json: &str) -> Option<Value> {
 /// The values that a parameter can have.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Domain {
-    /// The types of all of them, and of those that are not listed.
+    /// Types of all values, and types of those that are not listed.
     kinds: Kinds,
     unlisted: Kinds,
     listed: Vec<Value>,
 }
 
 impl Domain {
-    /// The values that these alternatives describe; any if there are none.
+    /// Returns the values that these alternatives describe. Without alternatives it is any value.
     pub(super) fn new(alternatives: &[Keywords]) -> Self {
         let (mut unlisted, mut listed) = (Kinds(0), Vec::new());
         for keywords in alternatives {
@@ -271,16 +271,16 @@ impl Domain {
         }
     }
 
-    /// Returns true if there are values that contain others.
+    /// Returns true if some values contain others.
     pub(super) fn has_nested(&self) -> bool {
         self.kinds.0 & 0b110_0000 != 0
     }
 
-    /// Returns the JSON of the value that a text stands for: what is written, if that is a value of
-    /// these, or the text.
+    /// Returns the JSON of the value that a text stands for: the text itself if it is JSON of an
+    /// allowed value, or else a string with the text.
     pub(super) fn json(&self, text: &str) -> String {
         let json = match text.trim() {
-            // Templates in Python write them so.
+            // Python templates write them so.
             "True" => "true",
             "False" => "false",
             "None" => "null",
@@ -296,7 +296,7 @@ impl Domain {
         if self.unlisted == Kinds::ANY || !self.kinds.has_text() {
             return true;
         }
-        // One beyond 64 bits is read as a number with a fraction.
+        // An integer beyond 64 bits is read as a float.
         let is_whole = value.is_number() && !json.contains(['.', 'e', 'E']);
         let bit = if is_whole { 1 } else { Kinds::bit(value) };
         let is_same =

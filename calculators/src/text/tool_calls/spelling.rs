@@ -1,6 +1,6 @@
 //! Patterns of calls: the texts around names and arguments, as a model writes them.
 //!
-//! A pattern is what a call is read by and what a grammar demands. `$` begins a place:
+//! A pattern reads a call, and a grammar is made from it. `$` begins a place:
 //!
 //! | place | text |
 //! |---|---|
@@ -18,29 +18,29 @@
 //!
 //! White space in a pattern stands for any or none. Marks behind the arguments may be missing.
 
-/// A pattern as the table of families has it.
+/// A pattern in the form of the table of families.
 #[derive(Clone, Copy)]
 pub(super) struct Pattern {
     pub(super) call: &'static str,
-    /// Texts before the first call and behind the last, if calls stand together.
+    /// Texts before the first call and after the last one, if calls have a common section.
     pub(super) section: (&'static str, &'static str),
     pub(super) between: &'static str,
-    /// Pattern of one of `$parameters`, with `$key` and `$value`. `$text` is `true` where the value
-    /// is text and not JSON; `$cdata` is a value that can stand in a section of XML.
+    /// Pattern of one of `$parameters`, with `$key` and `$value`. `$text` is `true` if the value is
+    /// text and not JSON. `$cdata` is a value that can be in a CDATA section of XML.
     pub(super) parameter: &'static str,
-    /// Text of the chat templates that teach this pattern among those of its family.
+    /// Text of the chat templates that teach this pattern, among those of its family.
     pub(super) taught_by: &'static str,
-    /// True if nothing marks a call, so that its name decides, and its place before all text or
-    /// behind a call.
+    /// True if nothing marks a call. It is then recognized by the name of a tool, and by its place
+    /// before all text or after another call.
     pub(super) bare: bool,
     /// True if an answer has only one call.
     pub(super) single: bool,
 }
 
-/// A pattern in parts.
+/// A pattern that was divided into parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spelling {
-    /// Before the first call, and behind the last.
+    /// Parts before the first call, and after the last one.
     pub(super) open: Vec<Part>,
     pub(super) close: Vec<Part>,
     pub(super) call: Vec<Part>,
@@ -53,7 +53,7 @@ pub(super) struct Spelling {
 /// A part of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Text that many vocabularies have a token for.
+    /// Text for which many vocabularies have a token.
     Mark(String),
     Text(String),
     Maybe(String),
@@ -61,26 +61,26 @@ pub(super) enum Part {
     Numbered,
     Id,
     Json,
-    /// With the text before the name, and between it and the arguments.
+    /// Object with the text before the name, and the text between it and the arguments.
     Object([&'static str; 2]),
     Parameters,
-    /// With what stands behind the name of each tool.
+    /// Call as in Python, with the text after the name of each tool.
     Python(&'static str),
     Gemma,
     Program,
     Harmony,
 }
 
-/// The texts around the key and the value of an argument.
+/// Texts around the key and the value of an argument.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Parameter {
     pub(super) before: String,
     pub(super) between: String,
-    /// Text behind the word that says whether the value is text, if there is such a word.
+    /// Text after the word that says if the value is text, if the pattern has such a word.
     pub(super) typed: Option<String>,
-    /// White space that belongs to the marks, on both sides of the value.
+    /// White space that belongs to the marks, before and after the value.
     pub(super) gaps: (String, String),
-    /// The end of the value, which is in no value.
+    /// End of the value, which no value contains.
     pub(super) end: String,
     pub(super) after: String,
     pub(super) cdata: bool,
@@ -90,7 +90,7 @@ pub(super) struct Parameter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Opener {
     pub(super) text: String,
-    /// True if it begins calls only where nothing but white space and calls come before it.
+    /// True if it begins calls only at the start, after nothing but white space and calls.
     pub(super) at_start: bool,
 }
 
@@ -127,15 +127,15 @@ impl From<&Pattern> for Spelling {
 }
 
 impl Spelling {
-    /// The text that begins calls: the first text of the section, or of a call outside of one if
-    /// that is a mark.
+    /// Returns the texts that begin calls: the first text of the section, and that of a call
+    /// outside of one if it is a mark.
     pub(super) fn openers(&self) -> Vec<Opener> {
         let opener = |text: &str, at_start| Opener {
             text: text.to_owned(),
             at_start,
         };
         if self.call.first() == Some(&Part::Harmony) {
-            // The prompt ends in `<|start|>assistant`, so the first message can begin with its
+            // The prompt ends with `<|start|>assistant`, so the first message can begin with its
             // recipient.
             let marks = ["<|start|>", "<|channel|>"].map(|mark| opener(mark, false));
             return [&marks[..], &[opener("to=functions.", true)]].concat();
@@ -158,8 +158,8 @@ impl Spelling {
     }
 }
 
-/// The first text of a pattern, which is one mark or all up to white space, and the number of parts
-/// that make it.
+/// Returns the number of parts at the beginning of a pattern, and their text: one mark, or all up
+/// to white space.
 pub(super) fn opening(parts: &[Part]) -> (usize, String) {
     let is_marked = matches!(parts.first(), Some(Part::Mark(_)));
     let texts = parts.iter().map_while(literal);
@@ -170,7 +170,7 @@ pub(super) fn opening(parts: &[Part]) -> (usize, String) {
     (texts.len(), texts.concat())
 }
 
-/// The text of a part that is nothing else.
+/// Returns the text of a part that is only text.
 pub(super) fn literal(part: &Part) -> Option<&str> {
     match part {
         Part::Mark(text) | Part::Text(text) => Some(text),
@@ -178,7 +178,7 @@ pub(super) fn literal(part: &Part) -> Option<&str> {
     }
 }
 
-/// The parts of a pattern.
+/// Divides a pattern into parts.
 pub(super) fn parts(pattern: &str) -> Vec<Part> {
     let mut pieces = pattern.split('$');
     let mut parts = literals(pieces.next().unwrap_or_default());
@@ -195,7 +195,7 @@ pub(super) fn parts(pattern: &str) -> Vec<Part> {
     parts
 }
 
-/// The marks of a text, and what is between them, with white space behind each line apart.
+/// Divides a text into its marks, the texts between them, and the white space after each line.
 pub(super) fn literals(text: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     let plain = |text: &str, parts: &mut Vec<Part>| {
@@ -220,8 +220,8 @@ pub(super) fn literals(text: &str) -> Vec<Part> {
     parts
 }
 
-/// The length of the mark that a text begins with: `<...>`, `[CAPITALS]`, `｜...｜`, `◁...▷` or a
-/// fence.
+/// Returns the length of the mark with which a text begins: `<...>`, `[CAPITALS]`, `｜...｜`, `◁...▷`
+/// or a fence.
 pub(super) fn mark(text: &str) -> Option<usize> {
     let between = |open: &str, close: char| {
         let inner = text.strip_prefix(open)?;

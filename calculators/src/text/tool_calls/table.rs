@@ -1,4 +1,4 @@
-//! Table of the families of models, by how they write calls.
+//! The table of the families of models, with the patterns of their calls.
 
 use super::Family;
 use super::spelling::Pattern;
@@ -7,15 +7,15 @@ use crate::text::formats::{Formats, Named};
 /// The source of the ids of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ids {
-    /// Made up, with `call_` before.
+    /// Random, with the prefix `call_`.
     Random,
-    /// Made up, nine letters and digits: templates of Mistral refuse any other.
+    /// Random, with nine letters and digits: Mistral's templates refuse any other.
     Nine,
-    /// Ids that the model wrote.
+    /// Written by the model.
     Written,
 }
 
-/// The pattern that others differ from.
+/// Base pattern, of which others override fields.
 const PLAIN: Pattern = Pattern {
     call: "$object",
     section: ("", ""),
@@ -43,7 +43,7 @@ const DEEPSEEK: Pattern = Pattern {
 
 macro_rules! families {
     ($($names:expr, $taught_by:expr, $ids:ident: $({ $($field:ident: $value:expr),* ; $rest:expr })+;)+) => {
-        /// All families; the last is for templates that teach none of the others.
+        /// All families. The last one is for templates that teach none of the others.
         pub(crate) static FORMATS: Formats<Family> = Formats {
             of: "tool calls",
             all: &[$(Named {

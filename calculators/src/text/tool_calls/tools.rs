@@ -1,4 +1,4 @@
-//! What the request says about its tools.
+//! The tools of a request, and the schemas of their parameters.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -16,7 +16,7 @@ pub(crate) struct Tools(BTreeMap<String, Parameters>);
 #[derive(Debug, Default)]
 struct Parameters {
     given: Value,
-    /// With its references resolved, where they lead somewhere.
+    /// Schema with its references resolved, as far as they can be.
     resolved: OnceLock<Value>,
 }
 

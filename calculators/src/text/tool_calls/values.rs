@@ -1,4 +1,4 @@
-//! Values of arguments that are not JSON: literals of Python, and those of Gemma.
+//! Values of arguments that are not JSON: literals of Python and of Gemma.
 
 use std::fmt::Write as _;
 
@@ -7,18 +7,18 @@ use serde_json::{Number, Value};
 use super::read::{Step, Stop};
 use super::scan::is_json;
 
-/// Forms of written values.
+/// The syntax of literals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Syntax {
     Python,
     Gemma,
 }
 
-/// The mark on both sides of a text of Gemma, which has no escapes.
+/// Quote before and after a text of Gemma, which has no escapes.
 pub(super) const GEMMA_QUOTE: &str = "<|\"|>";
 
 impl Syntax {
-    /// The quotes, of which the longest that begin alike come first.
+    /// Iterates over the quotes. Of those that begin alike, the longest comes first.
     fn quotes(self) -> impl Iterator<Item = &'static str> {
         let quotes: &[&str] = match self {
             Self::Python => &["\"\"\"", "'''", "\"", "'"],
@@ -27,14 +27,14 @@ impl Syntax {
         quotes.iter().copied()
     }
 
-    /// The quote that a text begins with, or may begin with when more of it comes.
+    /// Returns the quote with which a text begins, or may begin when more text comes.
     fn quote(self, text: &str) -> Option<&'static str> {
         let mut quotes = self.quotes();
         quotes.find(|quote| text.starts_with(quote) || quote.starts_with(text))
     }
 }
 
-/// The search for the end of a value, which goes on where it stopped.
+/// A search for the end of a value, which continues where it stopped.
 #[derive(Clone, Debug)]
 pub(super) struct Ends {
     at: usize,
@@ -51,7 +51,8 @@ impl Ends {
         }
     }
 
-    /// The byte before which the value ends: a comma, or the end of what it stands in.
+    /// Returns the position at which the value ends: before a comma, or before the end of its
+    /// container.
     pub(super) fn advance(&mut self, text: &str, syntax: Syntax) -> Step<usize> {
         while let Some(c) = text[self.at..].chars().next() {
             let rest = &text[self.at..];
@@ -82,7 +83,7 @@ impl Ends {
     }
 }
 
-/// The value that a whole text is, as JSON. Numbers keep their digits.
+/// Converts a whole text to the JSON of its value. Numbers keep their digits.
 pub(super) fn json(text: &str, syntax: Syntax) -> Option<String> {
     let (mut rest, mut json) = (text, String::new());
     while let Some(c) = rest.chars().next() {
@@ -120,7 +121,7 @@ pub(super) fn json(text: &str, syntax: Syntax) -> Option<String> {
     is_json(&json).then_some(json)
 }
 
-/// A number or a name as JSON.
+/// Converts a number or a name to JSON.
 fn word(word: &str, syntax: Syntax) -> Option<String> {
     let digits = word.replace('_', "");
     Some(match word {
@@ -129,14 +130,14 @@ fn word(word: &str, syntax: Syntax) -> Option<String> {
         "False" => "false".to_owned(),
         "None" => "null".to_owned(),
         json if is_json(json) => json.to_owned(),
-        // A key, or a text whose marks the model left out.
+        // The text is a key, or a text without its quotes.
         text if syntax == Syntax::Gemma => Value::from(text).to_string(),
         _ if is_json(&digits) => digits,
         _ => Number::from_f64(digits.parse().ok()?)?.to_string(),
     })
 }
 
-/// A text between quotes, and what is behind it.
+/// Returns the text between quotes, and the rest after it.
 fn quoted<'a>(rest: &'a str, quote: &str, syntax: Syntax) -> Option<(String, &'a str)> {
     let body = &rest[quote.len()..];
     let (mut at, mut text) = (0, String::new());
@@ -150,11 +151,11 @@ fn quoted<'a>(rest: &'a str, quote: &str, syntax: Syntax) -> Option<(String, &'a
         }
     }
     let (whole, behind) = rest.split_at(at + 2 * quote.len());
-    // Models write JSON's escapes as well, such as pairs of surrogates.
+    // Models also write JSON's escapes, such as surrogate pairs.
     Some((serde_json::from_str(whole).unwrap_or(text), behind))
 }
 
-/// Adds what an escape stands for; returns its length behind the backslash.
+/// Adds the character of an escape, and returns the escape's length after the backslash.
 fn unescaped(escape: &str, text: &mut String) -> Option<usize> {
     let kind = escape.chars().next()?;
     let digits = match kind {

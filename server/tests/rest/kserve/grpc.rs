@@ -272,7 +272,7 @@ async fn what_is_wrong_with_a_request_is_named() {
         (
             bytes("y", "FLOAT", &[1], 4),
             Code::InvalidArgument,
-            "`inputs[1].datatype`: the datatype is none of BOOL",
+            "`inputs[1].datatype`: the datatype must be one of BOOL",
         ),
         (
             bytes("y", "FP32", &[-1], 4),

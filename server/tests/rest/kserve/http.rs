@@ -244,7 +244,7 @@ async fn what_is_wrong_with_a_request_is_named() {
             "mirror",
             with_x(json!({ "shape": [3, 2] })),
             400,
-            "`inputs[0].data`: an array of 2 is at a place",
+            "`inputs[0].data`: an array has 2 elements",
         ),
         (
             "mirror",

@@ -74,8 +74,8 @@ const BYTES: [(&str, &[i64], &[u8], &str); 19] = [
         &[0; 4],
         "FP16 of shape [] has 2 bytes, but there are 4",
     ),
-    ("fp32", &[1], &[0; 4], "the datatype is none of BOOL"),
-    ("", &[1], &[0; 4], "the datatype is none of BOOL"),
+    ("fp32", &[1], &[0; 4], "the datatype must be one of BOOL"),
+    ("", &[1], &[0; 4], "the datatype must be one of BOOL"),
     (
         "BYTES",
         &[1],
@@ -203,7 +203,7 @@ async fn json_has_to_be_what_datatype_and_shape_say() {
             "FP32",
             json!([2, 2]),
             json!([[1, 2], [3]]),
-            "an array of 1 is at a place",
+            "an array has 1 elements",
         ),
         (
             "FP32",
@@ -215,7 +215,7 @@ async fn json_has_to_be_what_datatype_and_shape_say() {
             "FP32",
             json!([1]),
             json!([[1]]),
-            "more arrays in each other",
+            "nested deeper than the dimensions",
         ),
         ("FP32", json!([1]), json!(1), "neither all in one array nor"),
         (
@@ -347,7 +347,7 @@ async fn contents_have_to_be_those_of_datatype_and_shape() {
         ),
         ("BYTES", &[2], texts(1), "has 2 elements, but there are 1"),
         ("BYTES", &[1], texts(2), "has 1 elements, but there are 2"),
-        ("FLOAT", &[1], floats(1), "the datatype is none of BOOL"),
+        ("FLOAT", &[1], floats(1), "the datatype must be one of BOOL"),
     ] {
         let mut asked = request("same");
         asked.inputs.push(InferInputTensor {

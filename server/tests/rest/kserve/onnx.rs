@@ -104,7 +104,7 @@ async fn what_is_no_picture_is_refused() {
 async fn a_damaged_model_is_told_where_the_graph_names_it() {
     let server = setup(b"not a model").start().await;
     let config = server.get("/v1/config").await.text;
-    assert!(config.contains("it is no ONNX file"), "{config}");
+    assert!(config.contains("it is not an ONNX file"), "{config}");
     assert!(config.contains("graph.pbtxt:61:19"), "{config}");
     let reply = infer(&server, &json!(["x"])).await;
     assert_eq!(reply.status, 503, "{}", reply.text);
