@@ -87,7 +87,7 @@ impl PrefixCache {
         };
         if spec.prefix_caching && capacity.reuse == Reuse::Never {
             tracing::warn!(
-                "the state of the model's sequences cannot be taken apart: every prompt is computed from its beginning"
+                "the sequence state of this model has an unknown form: no prompts are reused"
             );
         }
         let is_on = spec.prefix_caching && can_reuse;

@@ -42,7 +42,7 @@ pub(super) fn check_length(text: &str, what: &str) -> Result<(), ConstraintError
     }
     let bytes = text.len();
     Err(ConstraintError(format!(
-        "{what} has {bytes} bytes, and can have {LONGEST_TEXT}"
+        "{what} has {bytes} bytes, expected at most {LONGEST_TEXT}"
     )))
 }
 
@@ -59,7 +59,7 @@ pub(super) fn check_schema(schema: &Value) -> Result<(), ConstraintError> {
     let in_all = walk.names.saturating_pow(2).saturating_mul(walk.parts);
     if walk.names_of_objects.max(in_all) > MOST_NAME_CASES {
         return Err(ConstraintError(
-            "there are too many `patternProperties` to compare each with all others: use fewer, or simpler ones".to_owned(),
+            "too many `patternProperties` to compare each with all others: use fewer, or simpler ones".to_owned(),
         ));
     }
     Ok(())
@@ -75,7 +75,7 @@ pub(super) fn check_all(expressions: &[String]) -> Result<(), ConstraintError> {
     }
     if all > MOST_CASES {
         return Err(ConstraintError(
-            "too many patterns, formats and lengths hold for one text together: describe it by one `pattern`".to_owned(),
+            "too many patterns, formats and lengths apply to one text: combine them in one `pattern`".to_owned(),
         ));
     }
     Ok(())
@@ -198,7 +198,7 @@ impl<'a> Walk<'a> {
         }
         if cases.most() > MOST_CASES {
             return Err(ConstraintError(
-                "too many patterns, formats and lengths hold for one value together: describe it by one `pattern`".to_owned(),
+                "too many patterns, formats and lengths apply to one value: combine them in one `pattern`".to_owned(),
             ));
         }
         Ok(cases)

@@ -139,7 +139,7 @@ pub(crate) fn start(
         return Ok(None);
     }
     if key.len() > LONGEST {
-        let message = format!("it has {} bytes, and can have {LONGEST}", key.len());
+        let message = format!("it has {} bytes, expected at most {LONGEST}", key.len());
         return Err(ConstraintError(message).into());
     }
     let stack = MIN_STACK_BYTES.saturating_add(key.len().saturating_mul(STACK_BYTES_OF_EACH));
@@ -245,13 +245,10 @@ impl Compiler {
             ConstraintError(match (dead, constraint) {
                 (Dead::Whole, _) => NOTHING.to_owned(),
                 (Dead::Rule(rule), Constraint::Lark(_)) => {
-                    format!(
-                        "no text can match the rule `{rule}`, which leads to nothing but itself"
-                    )
+                    format!("no text can match the rule `{rule}`, because it only leads to itself")
                 }
                 (Dead::Rule(_), _) => {
-                    "a part of it leads to nothing but itself, so that no text can match that"
-                        .to_owned()
+                    "a part of it only leads to itself, so no text can match it".to_owned()
                 }
             })
         })?;

@@ -121,7 +121,7 @@ impl<T: Send + 'static> Turns<T> {
         }
         let own = state.waiting.iter().filter(|job| job.tenant == tenant);
         if own.count() >= MOST_WAITING {
-            let why = format!("{MOST_WAITING} constraints wait to be compiled, as many as may");
+            let why = format!("{MOST_WAITING} constraints are waiting to be compiled, the maximum");
             return Err(GivenUp::Refused(why));
         }
         let id = state.next;
@@ -228,12 +228,12 @@ impl<T> Drop for Ends<T> {
 }
 
 fn full() -> GivenUp {
-    let why = "as many constraints that took too long are still being compiled as may";
+    let why = "too many constraints beyond their time limit are still being compiled";
     GivenUp::Refused(why.to_owned())
 }
 
 fn no_thread(error: &std::io::Error) -> GivenUp {
-    GivenUp::NoThread(format!("there is no thread to compile it on: {error}"))
+    GivenUp::NoThread(format!("no thread to compile it on: {error}"))
 }
 
 /// Place of a job in the queue.

@@ -49,6 +49,6 @@ pub(super) fn check(expressions: &ExprSet) -> Result<(), ConstraintError> {
         return Ok(());
     }
     Err(ConstraintError(
-        "too many parts in a row of a regular expression may be left out: use fewer, or one that repeats, as in `x{0,9}`".to_owned(),
+        "too many optional parts in a row in a regular expression: use fewer, or a repetition such as `x{0,9}`".to_owned(),
     ))
 }

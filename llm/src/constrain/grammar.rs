@@ -114,7 +114,7 @@ fn expression(
     };
     match constraint {
         Constraint::AnyOf(constraints) if constraints.is_empty() => Err(ConstraintError(
-            "there is nothing to choose from".to_owned(),
+            "the list of choices has no entry".to_owned(),
         )),
         Constraint::AnyOf(constraints) => each(constraints, " | "),
         Constraint::Sequence(constraints) if constraints.is_empty() => Ok("\"\"".to_owned()),
@@ -225,7 +225,7 @@ fn within<'a>(text: &'a str, longest: usize, what: &str) -> Result<&'a str, Cons
     }
     let bytes = text.len();
     Err(ConstraintError(format!(
-        "{what} has {bytes} bytes, and can have {longest}"
+        "{what} has {bytes} bytes, expected at most {longest}"
     )))
 }
 
@@ -262,12 +262,12 @@ fn with_schemas_held(text: &str) -> Result<String, ConstraintError> {
 fn choice(choices: &[String]) -> Result<String, ConstraintError> {
     if choices.is_empty() {
         return Err(ConstraintError(
-            "there is nothing to choose from".to_owned(),
+            "the list of choices has no entry".to_owned(),
         ));
     }
     choices
         .iter()
-        .try_for_each(|choice| bounds::check_length(choice, "a text to choose from"))?;
+        .try_for_each(|choice| bounds::check_length(choice, "a choice"))?;
     let choices: Vec<String> = choices.iter().map(|choice| quoted(choice)).collect();
     Ok(format!("start: CHOICE\nCHOICE: {}", choices.join(" | ")))
 }
@@ -282,7 +282,7 @@ fn after_reasoning(
         vocabulary.pieces(&marks.end),
     );
     let (reasoning, rule) = match end.split_first() {
-        None => return Err(ConstraintError("reasoning has no end".to_owned())),
+        None => return Err(ConstraintError("the reasoning has no end mark".to_owned())),
         // Text has no control tokens, so the first one ends it.
         Some((Piece::Control(_), _)) => (
             format!("REASONING {}", spelled(&end)),

@@ -183,7 +183,7 @@ impl Matching {
 }
 
 /// Message for errors that llguidance did not foresee.
-pub(super) const FAILED: &str = "it is more than the compiler can take: make it smaller or simpler";
+pub(super) const FAILED: &str = "it is too complex for the compiler: make it smaller or simpler";
 /// Message for a constraint without any matching text.
 pub(super) const NOTHING: &str = "no text can match";
 /// Message for more symbols, or a larger lexer, than llguidance supports.
@@ -191,9 +191,10 @@ const TOO_LARGE: &str =
     "it is too large as a whole: use fewer or simpler tools, properties, alternatives or rules";
 /// Message for expressions that take too much work.
 const TOO_COMPLEX: &str =
-    "its patterns take too much work: use fewer, or with fewer repetitions and alternatives";
+    "its patterns are too complex: use fewer, or ones with fewer repetitions and alternatives";
 /// Message for more alternatives at one place than the parser supports.
-const TOO_MANY_WAYS: &str = "there are too many ways to go on at one place: use fewer alternatives there, or fewer properties that may be left out";
+const TOO_MANY_WAYS: &str =
+    "too many alternatives at one place: use fewer there, or fewer optional properties";
 /// Parts of llguidance's internal messages, with their meaning for users.
 const MEANINGS: [(&str, &str); 14] = [
     ("symbols.len()", TOO_LARGE),

@@ -47,7 +47,7 @@ pub type EmbeddingError = GenerationError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EmbeddingRefusal {
     /// The request has no texts.
-    #[error("there is no text")]
+    #[error("the request has no texts")]
     NoText,
     /// A text has no tokens.
     #[error("text {index} has no tokens")]

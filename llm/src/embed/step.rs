@@ -88,7 +88,7 @@ impl<'a> Core<'a> {
         let failed = match outcome {
             Ok(Ok(())) if self.numbers.len() == expected => None,
             Ok(Ok(())) => Some(format!(
-                "{} numbers came out, and {expected} were expected",
+                "the model returned {} numbers, expected {expected}",
                 self.numbers.len()
             )),
             Ok(Err(message)) => Some(message),
@@ -119,7 +119,7 @@ impl<'a> Core<'a> {
             } else {
                 Err(EmbeddingError {
                     kind: ErrorKind::Internal,
-                    message: "the model computed no number (NaN) for a text".to_owned(),
+                    message: "the model computed NaN for a text".to_owned(),
                 })
             };
             self.end_job(&job, outcome);

@@ -129,7 +129,7 @@ impl Queue {
             && now.saturating_duration_since(sequence.submitted) >= bound
         {
             let message = format!(
-                "no place in the batches for {bound:?} (queue_timeout_ms); running: {running}, waiting: {}",
+                "no slot became free within {bound:?} (queue_timeout_ms); running: {running}, waiting: {}",
                 self.waiting.len()
             );
             let finish = FinishReason::Error(GenerationError {

@@ -172,7 +172,7 @@ impl Sequence {
             Some(failure) => GenerationError {
                 kind: ErrorKind::Constraint,
                 message: format!(
-                    "the text cannot be held to its constraint any further: {failure}"
+                    "the constraint of the text cannot be enforced any further: {failure}"
                 ),
             },
             None if self.sampler.is_restricted() || !self.bad_words.is_empty() => GenerationError {

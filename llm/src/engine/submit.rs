@@ -144,7 +144,7 @@ impl LlmEngine {
         if request.prompt_logprobs.is_some() && !request.tiles.is_empty() {
             return Err(SubmitError::InvalidParameter {
                 field: "prompt_logprobs",
-                message: "cannot be asked for with images or sounds, whose positions have none"
+                message: "is not supported with images or sounds, whose positions have no log probabilities"
                     .to_owned(),
             });
         }
@@ -187,7 +187,7 @@ impl LlmEngine {
                 Some(width) => {
                     format!("has embeddings of {found} numbers, and the model's have {width}")
                 }
-                None => "has embeddings, and the model takes tokens alone".to_owned(),
+                None => "has embeddings, but the model takes only tokens".to_owned(),
             };
             return Err(SubmitError::InvalidParameter {
                 field: "tiles",

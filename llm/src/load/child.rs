@@ -190,7 +190,7 @@ fn finite(numbers: &[f32]) -> Result<(), String> {
         Ok(())
     } else {
         Err(
-            "what it computes is no number (NaN): its weights or its metadata are damaged"
+            "its results are not a number (NaN): its weights or its metadata are damaged"
                 .to_owned(),
         )
     }

@@ -67,7 +67,7 @@ pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), Lo
         return Err(LoadError::Spec {
             field: "draft_models_path",
             message: format!(
-                "names `{}`, and has to name a model of the same kind as `{}`",
+                "names `{}`, expected a model of the same kind as `{}`",
                 draft.model.display(),
                 spec.model.display()
             ),

@@ -162,7 +162,7 @@ fn of(task: impl FnOnce() -> Task, model: &Path, files: &ModelFiles) -> Result<(
     }
     match ended {
         Err(error) => {
-            tracing::warn!(model = %model.display(), %error, "the model is loaded without a trial: there is no process for it");
+            tracing::warn!(model = %model.display(), %error, "the model is loaded without a trial: no process could be started");
             return Ok(());
         }
         Ok(Ended {
@@ -321,7 +321,7 @@ fn last_of(output: impl io::Read) -> String {
 /// Describes the end of a process that reported no verdict.
 fn why(status: Option<ExitStatus>, said: &str, patience: Duration) -> String {
     let ended = match status {
-        None => format!("was not done after {} s", patience.as_secs()),
+        None => format!("did not finish within {} s", patience.as_secs()),
         Some(status) => format!("ended with {status}"),
     };
     let mut lines: Vec<&str> = said

@@ -210,11 +210,11 @@ fn advice(request: &CacheRequest, pool: &Pool, least: u64, available: u64) -> St
     let fitting = left as f64 / pool.bytes_per_cell(request.bytes_per_cell).max(1e-9);
     let fitting = fitting as u64 / u64::from(CELL_GRAIN) * u64::from(CELL_GRAIN);
     if pool.weights_bytes > available {
-        "take a smaller model, or one with fewer bits a weight".to_owned()
+        "use a smaller model, or one with fewer bits per weight".to_owned()
     } else if pool.state_bytes > 0 && left == 0 {
         "lower `max_num_seqs` or `rollback_states`".to_owned()
     } else if fitting < u64::from(CELL_GRAIN) {
-        "lower `max_num_batched_tokens` or `ubatch`, or take a smaller model".to_owned()
+        "lower `max_num_batched_tokens` or `ubatch`, or use a smaller model".to_owned()
     } else if request.streams == Some(true) {
         format!(
             "lower `max_num_seqs` to {}, or set `kv_unified` to true",

@@ -44,7 +44,7 @@ impl FileState {
             };
             return Err(LoadError::Model {
                 path: path.to_owned(),
-                message: format!("it is {kind}, and a model is a regular file"),
+                message: format!("it is {kind}, expected a regular file"),
             });
         }
         Ok(Self::new(path, &metadata))
@@ -68,19 +68,19 @@ impl FileState {
     fn change(&self) -> Option<String> {
         let what = match fs::metadata(&self.path).map(|metadata| Self::new(&self.path, &metadata)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                "was removed: the server goes on with what it had".to_owned()
+                "was removed: the server continues with the loaded model".to_owned()
             }
-            Err(error) => format!("cannot be looked at any more: {error}"),
+            Err(error) => format!("cannot be examined any more: {error}"),
             Ok(now) if now == *self => return None,
             Ok(now) if (now.device, now.inode) != (self.device, self.inode) => {
-                "was replaced by another file: the server goes on with the old one".to_owned()
+                "was replaced by another file: the server continues with the old one".to_owned()
             }
             Ok(now) if now.bytes < self.bytes => format!(
-                "was cut from {} to {} bytes while it is in use: what the model computes is not to be trusted",
+                "was truncated from {} to {} bytes while it is in use: results of the model cannot be trusted",
                 self.bytes, now.bytes
             ),
             Ok(_) => {
-                "was written to while it is in use: what the model computes is not to be trusted"
+                "was modified while it is in use: results of the model cannot be trusted any more"
                     .to_owned()
             }
         };
@@ -215,7 +215,7 @@ mod tests {
             files
                 .change()
                 .expect("cut")
-                .contains("was cut from 7 to 5 bytes")
+                .contains("was truncated from 7 to 5 bytes")
         );
 
         let other = folder.path().join("new");

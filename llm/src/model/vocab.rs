@@ -206,7 +206,7 @@ pub(crate) fn check_loaded_again(
         None => Ok(()),
         Some(difference) => Err(LoadError::Model {
             path: model.to_owned(),
-            message: format!("the file is another one than at the start: {difference}"),
+            message: format!("the file differs from the one loaded at the start: {difference}"),
         }),
     }
 }
@@ -274,7 +274,7 @@ pub enum TokenizeError {
     },
     /// A part of the text that must be tokenized at once is too large.
     #[error(
-        "{bytes} bytes of the text are one piece for this model's tokenizer, which takes {limit} at most: shorten the text, or end lines, sentences or words in it sooner"
+        "{bytes} bytes of the text are one piece for this model's tokenizer, the limit is {limit} bytes: shorten the text, or use shorter lines, sentences or words"
     )]
     Uncut {
         /// Size of the part, in bytes.
@@ -283,9 +283,7 @@ pub enum TokenizeError {
         limit: usize,
     },
     /// The text has too many characters of one kind in a row.
-    #[error(
-        "the text has more than {limit} {kind} in a row, which this model's tokenizer does not take"
-    )]
+    #[error("the text has more than {limit} {kind} in a row, the limit of this model's tokenizer")]
     Run {
         /// Kind of the characters, in the plural.
         kind: &'static str,

@@ -82,9 +82,7 @@ pub enum SubmitError {
         n_vocab: usize,
     },
     /// The prompt ends with an image or a sound.
-    #[error(
-        "the prompt ends with an image or a sound: something has to follow it that the answer goes on from"
-    )]
+    #[error("the prompt ends with an image or a sound: text must follow it")]
     EndsWithMedium,
     /// A parameter is out of its range.
     #[error("`{field}` {message}")]
@@ -200,7 +198,7 @@ pub enum LoadError {
 
 /// There is too little memory for the request at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the memory that is left ({} MiB) is kept for requests that run; try again later", self.left >> 20)]
+#[error("the remaining memory ({} MiB) is reserved for running requests; try again later", self.left >> 20)]
 pub struct OutOfMemory {
     /// Bytes that were available at that moment.
     pub left: u64,

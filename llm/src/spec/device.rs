@@ -53,7 +53,7 @@ impl FromStr for Device {
             ("AUTO", [Self::Gpu(0), Self::Cpu]) => Ok(Self::Auto),
             ("HETERO", [gpu, Self::Cpu]) => Ok(*gpu),
             ("AUTO", _) => {
-                refused("chooses among several GPUs: name the one, or write `AUTO` for all of them")
+                refused("chooses among several GPUs: name one, or write `AUTO` for all of them")
             }
             ("HETERO", _) => refused(
                 "divides the model over several GPUs: write `AUTO`, and `tensor_split` in `plugin_config` for their shares",

@@ -62,7 +62,8 @@ impl DraftSpec {
             if given {
                 return wrong(
                     knob,
-                    "says where all requests take drafts from, and so does `draft_models_path`: choose one".to_owned(),
+                    "sets the source of drafts, and so does `draft_models_path`: set only one"
+                        .to_owned(),
                 );
             }
         }

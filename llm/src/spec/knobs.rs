@@ -123,7 +123,8 @@ impl PluginConfig {
         if self.prompt_lookup && self.mtp {
             return Err(SpecError::OutOfRange {
                 field: "mtp",
-                message: "says where all requests take drafts from, and so does `prompt_lookup`: choose one".to_owned(),
+                message: "sets the source of drafts, and so does `prompt_lookup`: set only one"
+                    .to_owned(),
             });
         }
         if self.kv_type_v.is_quantized() && self.flash_attention == FlashAttention::Off {

@@ -91,7 +91,7 @@ impl LlmEngineSpec {
         for (field, value, is_right, bound) in priorities {
             if !is_right {
                 let message = format!(
-                    "must be at {bound} 0, the priority of requests that do not say, not {value}"
+                    "must be at {bound} 0, the default priority of a request, and not {value}"
                 );
                 return Err(SpecError::OutOfRange { field, message });
             }

@@ -73,7 +73,7 @@ pub fn projector_beside(model: &Path) -> Option<PathBuf> {
     if found.len() > 1 {
         tracing::warn!(
             model = %model.display(),
-            "{} projectors (`{PROJECTOR}*.gguf`) are beside the model, and none is used: name one as `mmproj`",
+            "{} projectors (`{PROJECTOR}*.gguf`) are in the model's folder, and none is used: name one as `mmproj`",
             found.len()
         );
         return None;

@@ -90,7 +90,7 @@ fn put(
 ) -> Result<(), SpecError> {
     match knobs.get(knob) {
         Some(other) if *other != value => Err(wrong(format!(
-            "`{name}` sets `{knob}` to {value}, which is set to {other} by another name"
+            "`{name}` sets `{knob}` to {value}, but another name sets it to {other}"
         ))),
         _ => {
             knobs.insert(knob.to_owned(), value);

@@ -275,7 +275,7 @@ impl<E> Supervisor<E> {
     /// Abandons an engine and loads another one in its place. Returns false if no attempt succeeds.
     fn replace(&self, engine: &E, why: &str, attempts: &mut Attempts) -> bool {
         let model = &self.name;
-        tracing::error!(%model, "the engine has failed and is given up: {why}");
+        tracing::error!(%model, "the engine has failed and is abandoned: {why}");
         self.becomes(LlmEngineState::Restarting, why);
         let error = GenerationError {
             kind: ErrorKind::Unavailable,
@@ -304,7 +304,7 @@ impl<E> Supervisor<E> {
                     };
                     post.replace(next);
                     let seconds = started.elapsed().as_secs_f64();
-                    tracing::warn!(%model, "the engine was started again in {seconds:.2} s");
+                    tracing::warn!(%model, "the engine was restarted in {seconds:.2} s");
                     return true;
                 }
                 Err(error) => {

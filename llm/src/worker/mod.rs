@@ -198,7 +198,7 @@ impl<O: Send + 'static, W> Worker<O, W> {
         }
         let name = || thread.thread().name().unwrap_or_default().to_owned();
         if self.pulse.ended().recv_timeout(JOIN_PATIENCE) == Err(RecvTimeoutError::Timeout) {
-            tracing::warn!(thread = name(), "a thread does not end and is left behind");
+            tracing::warn!(thread = name(), "worker thread did not stop, abandoning it");
             return false;
         }
         // A panic of the thread has been reported there.

@@ -39,7 +39,7 @@ pub(super) fn gpu(number: u32) -> Result<usize, LoadError> {
     };
     Err(LoadError::Spec {
         field: "device",
-        message: format!("`GPU.{number}` is not there: {there}"),
+        message: format!("`GPU.{number}` does not exist: {there}"),
     })
 }
 

@@ -21,7 +21,7 @@ pub(super) fn check_main(spec: &LlmEngineSpec, weights: &Weights) -> Result<(), 
     if architecture != ARCHITECTURE && !OTHERS.contains(&architecture.as_str()) {
         return Ok(());
     }
-    let message = format!("it is a model of `{architecture}`, which only drafts for another one");
+    let message = format!("it is a `{architecture}` model, which can only draft for another model");
     Err(LoadError::Model {
         path: spec.model.clone(),
         message,
@@ -76,7 +76,9 @@ pub(super) fn prepare(
     let width = draft.model.metadata(&key).unwrap_or_default();
     let found = main.model.n_embd().to_string();
     if width != found {
-        let why = format!("it drafts from {width} numbers of a token, and the model has {found}");
+        let why = format!(
+            "it drafts from hidden states of {width} numbers, and the model's have {found}"
+        );
         return refused("draft_models_path", why);
     }
     let layers = target_layers(&draft.model);

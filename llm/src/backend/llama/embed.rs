@@ -40,8 +40,7 @@ pub(crate) fn open(spec: &EmbeddingSpec, serve: &mut ServeEmbedding<'_>) -> Resu
     if weights.model.encodes_and_decodes() {
         return Err(LoadError::Model {
             path: spec.model.clone(),
-            message: "it reads with one network and writes with another, and does not embed"
-                .to_owned(),
+            message: "it has an encoder and a decoder, and cannot embed".to_owned(),
         });
     }
     let pooling = pooling(spec, &weights.model)?;
@@ -125,7 +124,7 @@ fn pooling(spec: &EmbeddingSpec, model: &Model) -> Result<Pooling, LoadError> {
     };
     match (spec.task, stored) {
         (EmbeddingTask::Rank, Some(Pooling::Rank)) => Ok(Pooling::Rank),
-        (EmbeddingTask::Rank, _) => refused("it has no head that ranks, so it cannot rerank"),
+        (EmbeddingTask::Rank, _) => refused("it has no ranking head, so it cannot rerank"),
         (EmbeddingTask::Embed(_), Some(Pooling::Rank)) => {
             refused("it ranks: its output is a score for a query and a document, not a vector")
         }
@@ -307,7 +306,7 @@ fn pair_form(model: &Model, vocab: &LlamaVocabulary) -> PairForm {
         }
         tracing::warn!(
             model = vocab.model_name(),
-            "the model's rerank template names no {{query}} and {{document}}"
+            "the model's rerank template lacks {{query}} or {{document}}"
         );
     }
     let tokens = model.vocab();
@@ -347,9 +346,7 @@ impl Score {
             2 => Ok(Self::Logits),
             _ => Err(LoadError::Model {
                 path: spec.model.clone(),
-                message: format!(
-                    "its head tells {width} classes apart, and one that ranks tells two"
-                ),
+                message: format!("its head has {width} classes, and a ranking head has one or two"),
             }),
         }
     }

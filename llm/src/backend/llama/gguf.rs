@@ -229,7 +229,7 @@ impl<R: Read> Reader<R> {
         let magic: [u8; 4] = self.bytes("magic number")?;
         if &magic != b"GGUF" {
             return Err(format!(
-                "it is no GGUF file: its magic number is `{}`",
+                "it is not a GGUF file: its magic number is `{}`",
                 magic.escape_ascii()
             ));
         }
@@ -249,7 +249,7 @@ impl<R: Read> Reader<R> {
             let key = self.text("a key", MAX_KEY)?;
             let value = self.value(&key)?;
             if header.0.contains_key(&key) {
-                return Err(format!("the key `{}` is there twice", shown(&key)));
+                return Err(format!("the key `{}` occurs twice", shown(&key)));
             }
             header.0.insert(key, value);
         }
@@ -290,7 +290,7 @@ impl<R: Read> Reader<R> {
         let (end, name) = last;
         if end > self.length - data {
             return Err(format!(
-                "it is cut off: its {} bytes end before the data of the tensor `{}` does",
+                "it is truncated: its {} bytes end before the data of the tensor `{}`",
                 self.length,
                 shown(&name)
             ));

@@ -118,7 +118,7 @@ pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
     let key = Key::new(spec)?;
     if !key.uses_gpus() {
         for knob in spec.plugin_config.for_gpus() {
-            tracing::warn!(model = %spec.model.display(), "`{knob}` does nothing: no GPU takes part");
+            tracing::warn!(model = %spec.model.display(), "`{knob}` has no effect: no GPU takes part");
         }
     }
     let kernels = key.kernels(process.kernels)?;
@@ -251,9 +251,9 @@ impl Key {
         let wanted = cpu_kernels::wanted(self.cpu_kernels, attached);
         if self.cpu_kernels == CpuKernels::On && wanted.is_none() {
             let message = if cfg!(not(feature = "cpu-kernels")) {
-                "is `on`, and this build has no kernels: it was made without the feature `cpu-kernels`"
+                "is `on`, but this build has no kernels (cargo feature `cpu-kernels`)"
             } else {
-                "is `on`, and this processor has no instructions for the kernels, or the log says why they are off"
+                "is `on`, but the kernels are off: this processor lacks their instructions, or the log gives another reason"
             };
             return Err(LoadError::Spec {
                 field: "cpu_kernels",
@@ -283,7 +283,7 @@ impl Key {
         if !fits {
             tracing::warn!(
                 model = %self.path.display(),
-                "weights in main memory are computed as they are in the file: {} might not fit there if they were packed for the CPU kernels; `cpu_kernels` `on` packs them all the same",
+                "weights in main memory are not packed for the CPU kernels: {} might not fit; `cpu_kernels` `on` packs them anyway",
                 Mebibytes(self.bytes)
             );
         }
@@ -302,7 +302,7 @@ fn check_room(key: &Key) -> Result<(), LoadError> {
         Some(available) if !key.uses_gpus() && key.bytes > available => Err(LoadError::Memory {
             path: key.path.clone(),
             message: format!(
-                "weights {}, and {} are available on this machine: take a smaller model, or one with fewer bits a weight",
+                "weights {}, and {} are available on this machine: use a smaller model, or one with fewer bits per weight",
                 Mebibytes(key.bytes),
                 Mebibytes(available)
             ),
@@ -366,7 +366,7 @@ fn overrides(wanted: &[TensorOverride]) -> Result<Vec<(CString, BufferType)>, Lo
         let (_, buffer) = found.ok_or_else(|| {
             let names: Vec<_> = known.iter().map(|(name, _)| name.as_str()).collect();
             wrong(format!(
-                "names the buffer `{}`, and there are `{}`",
+                "names the unknown buffer `{}`, expected one of `{}`",
                 pair.buffer,
                 names.join("`, `")
             ))

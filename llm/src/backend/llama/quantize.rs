@@ -37,7 +37,7 @@ pub(crate) fn quantize(input: &Path, output: &Path, wanted: &Quantizing) -> Resu
         Some((_, why)) => why.to_owned(),
         None => heard
             .complaint()
-            .unwrap_or_else(|| "llama.cpp says no reason".to_owned()),
+            .unwrap_or_else(|| "llama.cpp gave no reason".to_owned()),
     }))
 }
 

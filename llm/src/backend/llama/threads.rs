@@ -34,7 +34,7 @@ impl Threads {
         ) {
             return Err(LoadError::Spec {
                 field: "cpu_affinity",
-                message: format!("names CPU {cpu}, and this process may use {allowed:?}"),
+                message: format!("names CPU {cpu}, but this process may only use {allowed:?}"),
             });
         }
         check_priority(knobs.thread_priority)?;
@@ -53,9 +53,8 @@ impl Threads {
         if strict && usable.is_empty() {
             return Err(LoadError::Spec {
                 field: "cpu_strict",
-                message:
-                    "needs `cpu_affinity`: this system does not say which CPUs a process may use"
-                        .to_owned(),
+                message: "needs `cpu_affinity`: this system does not report the CPUs of a process"
+                    .to_owned(),
             });
         }
         if strict {

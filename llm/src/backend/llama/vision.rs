@@ -31,7 +31,7 @@ pub(super) fn load(
     };
     match load_projector(spec, vision, weights, available) {
         Err(error) if !vision.required => {
-            tracing::warn!(%error, "the model is loaded without the projector beside it");
+            tracing::warn!(%error, "the model is loaded without its projector, which cannot be used");
             Ok(None)
         }
         loaded => loaded.map(Some),
@@ -156,13 +156,13 @@ impl MtmdProjector {
         let shape = chunk.shape();
         if shape.looks_ahead && shape.positions > self.at_once {
             return Err(format!(
-                "its {} positions have to be computed at once, and the model computes {} (ubatch and max_num_batched_tokens)",
+                "its {} positions must be computed at once, and the limit is {} (ubatch and max_num_batched_tokens)",
                 shape.positions, self.at_once
             ));
         }
         if shape.is_sound && shape.positions > self.longest {
             return Err(format!(
-                "its projector does not cut sounds, and one can have {TILE_SECONDS} seconds"
+                "the sound is too long: its projector takes at most {TILE_SECONDS} seconds"
             ));
         }
         Ok(Piece::Tile(Box::new(chunk)))

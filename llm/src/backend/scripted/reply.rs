@@ -112,6 +112,6 @@ fn last_user_message(before: &str) -> Option<&str> {
 }
 
 fn no_reply() -> DecodeError {
-    let message = "no reply of the script fits: none has a `when` that occurs in the conversation";
+    let message = "no reply of the script matches: no `when` occurs in the conversation";
     DecodeError::Failed(message.to_owned())
 }

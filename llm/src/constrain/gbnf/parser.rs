@@ -123,7 +123,7 @@ impl Parser {
 
     fn alternatives(&mut self, depth: usize) -> Result<Vec<Vec<Node>>, ConstraintError> {
         if depth > DEEPEST {
-            return self.error("too many brackets within brackets");
+            return self.error("parentheses are nested too deeply");
         }
         let mut alternatives = vec![self.sequence(depth)?];
         while self.eat("|") {
@@ -189,7 +189,7 @@ impl Parser {
                         return self.error("expected `}`");
                     }
                     if most.is_some_and(|most| most < least) {
-                        return self.error("a repetition has its larger number first");
+                        return self.error("the minimum of a repetition is above its maximum");
                     }
                     (least, most)
                 }
@@ -225,7 +225,7 @@ impl Parser {
         let mut literal = String::new();
         loop {
             match self.next() {
-                None => return self.error("a string does not end"),
+                None => return self.error("unterminated string"),
                 Some('"') => return Ok(literal),
                 Some('\\') => literal.push(self.escape()?),
                 Some(c) => literal.push(c),
@@ -240,9 +240,9 @@ impl Parser {
         let mut is_empty = true;
         loop {
             let first = match self.next() {
-                None => return self.error("a set of characters does not end"),
+                None => return self.error("unterminated set of characters"),
                 Some(']') if is_empty && is_negated => return Ok(ANY.to_owned()),
-                Some(']') if is_empty => return self.error("a set of characters is empty"),
+                Some(']') if is_empty => return self.error("empty set of characters"),
                 Some(']') => {
                     regex.push(']');
                     return Ok(regex);
@@ -259,7 +259,7 @@ impl Parser {
                 let last = match self.next() {
                     Some('\\') => self.escape()?,
                     Some(c) => c,
-                    None => return self.error("a set of characters does not end"),
+                    None => return self.error("unterminated set of characters"),
                 };
                 if last < first {
                     return self.error("a range of characters has its larger end first");
@@ -291,7 +291,7 @@ impl Parser {
             .and_then(char::from_u32)
         {
             Some(c) => Ok(c),
-            None => self.error("an escape is no character"),
+            None => self.error("an escape sequence is not a character"),
         }
     }
 
@@ -306,7 +306,7 @@ impl Parser {
                 break;
             }
         }
-        self.error("a token does not end")
+        self.error("unterminated token")
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) fn contains(keywords: &mut Keywords, element: Value, node: &Node) -> 
     match keywords.get("minContains").map_or(Some(1), whole) {
         Some(0) => return Ok(()),
         Some(1) => {}
-        _ => return refused("minContains", "can be 0 or 1", node.place),
+        _ => return refused("minContains", "must be 0 or 1", node.place),
     }
     let places = keywords.get("maxItems").and_then(whole);
     let places = 0..places.unwrap_or(MOST_PLACES).min(MOST_PLACES);

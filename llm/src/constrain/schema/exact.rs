@@ -34,7 +34,7 @@ pub(super) fn write(
         };
         let far = approximate(&mut schema).or(approximate(&mut definitions));
         if let Some(far) = far {
-            let message = format!("{far}, which cannot be held exactly here: {failure}");
+            let message = format!("{far}, which cannot be enforced exactly here: {failure}");
             return Err(ConstraintError(message));
         }
     }
@@ -137,7 +137,7 @@ impl Writer {
             }
             only(keywords, &[keyword], place)?;
             if keyword == "allOf" && parts.len() > 1 {
-                return refused(keyword, "combines what has to be written exactly", place);
+                return refused(keyword, "combines values to be written exactly", place);
             }
             let place = within(place, keyword);
             let each = parts.iter().enumerate();
@@ -185,14 +185,14 @@ impl Writer {
             ));
         }
         if required.len() > pairs.iter().filter(|(_, is_required)| *is_required).count() {
-            let why = "names others than `properties`, beside what has to be written exactly";
+            let why = "names properties outside of `properties`, together with values that must be written exactly";
             return refused("required", why, place);
         }
         if keywords
             .get("additionalProperties")
             .is_some_and(|schema| !schema.is_boolean())
         {
-            let why = "stands beside what has to be written exactly";
+            let why = "cannot be combined with values that must be written exactly";
             return refused("additionalProperties", why, place);
         }
         // The text after a pair, and the text if no pair has come before.
@@ -221,7 +221,7 @@ impl Writer {
         let element = self.rule(&keywords["items"], &within(place, "items"))?;
         let least = count("minItems").unwrap_or(0);
         let most = match count("maxItems") {
-            Some(0) => return refused("maxItems", "leaves nothing of its elements", place),
+            Some(0) => return refused("maxItems", "allows no elements", place),
             Some(most) => (most - 1).to_string(),
             None => String::new(),
         };
@@ -237,7 +237,7 @@ fn only(keywords: &Keywords, known: &[&str], place: &str) -> Result {
     let mut others = keywords
         .keys()
         .filter(|keyword| !known.contains(&keyword.as_str()));
-    let why = "stands beside a number or a text that has to be written exactly, and cannot be written with it";
+    let why = "cannot be combined with a number or text that must be written exactly";
     others
         .next()
         .map_or(Ok(()), |other| refused(other, why, place))

@@ -28,7 +28,7 @@ pub(super) fn one_of(keywords: &mut Keywords, options: Value, node: &Node) -> Re
         for (other_at, other) in pairs.iter().enumerate().skip(at + 1) {
             if !is_disjoint(option, other, DEEPEST, &mut left) {
                 let why = format!(
-                    "has options that may hold together, {at} and {other_at}: use `anyOf`, or tell them apart by a required property"
+                    "has options that may match the same value, {at} and {other_at}: use `anyOf`, or distinguish them by a required property"
                 );
                 return refused("oneOf", why, node.place);
             }

@@ -115,7 +115,7 @@ pub(super) fn check(keyword: &str, value: &Value, place: &str) -> Result {
     match KEYWORDS.get(keyword) {
         Some((_, is_valid, expected)) if !is_valid(value) => {
             let value: String = value.to_string().chars().take(100).collect();
-            let why = format_args!("is {value}, and has to be {expected}");
+            let why = format_args!("is {value}, expected {expected}");
             refused(keyword, why, place)
         }
         _ => Ok(()),

@@ -77,7 +77,7 @@ impl Limits {
         let why = match (near, bounds) {
             (Err(why), _) => Some(why.0),
             (_, Some((least, most))) if least > most => Some(format!(
-                "`minimum` and `maximum` are too near to each other at `#{place}`"
+                "`minimum` and `maximum` are too close to each other at `#{place}`"
             )),
             _ => None,
         };
@@ -119,7 +119,7 @@ fn digits(divisor: &Number, place: &str) -> Result<(u128, usize)> {
         return Ok((digits, decimals));
     }
     let why = format_args!(
-        "is {divisor}, and can have digits from 1 to {LARGEST_DIVISOR}, {DIVISOR_DECIMALS} of them behind the point"
+        "is {divisor}, expected digits from 1 to {LARGEST_DIVISOR}, at most {DIVISOR_DECIMALS} of them after the decimal point"
     );
     refused("multipleOf", why, place)
 }
@@ -147,7 +147,8 @@ fn hold_data(keywords: &mut Keywords, keyword: &str, place: &str) -> Result {
         .keys()
         .filter(|other| *other != "type" && *other != keyword);
     if let Some(other) = others.next() {
-        let why = format_args!("is {shown}, which cannot be held exactly beside `{other}`");
+        let why =
+            format_args!("is {shown}, which cannot be enforced exactly together with `{other}`");
         return refused(keyword, why, place);
     }
     let kinds = list(keywords, "type");
@@ -262,7 +263,7 @@ fn out_of_reach(keywords: &Keywords, keyword: &str, most: i64, place: &str) -> R
     let bound = &keywords[keyword];
     refused(
         keyword,
-        format_args!("is {bound}, and can be from -{most} to {most}"),
+        format_args!("is {bound}, expected -{most} to {most}"),
         place,
     )
 }
@@ -270,7 +271,7 @@ fn out_of_reach(keywords: &Keywords, keyword: &str, most: i64, place: &str) -> R
 fn hold_count(keyword: &str, value: &mut Value, place: &str) -> Result {
     let count = whole(value).unwrap_or_default();
     if count > LARGEST_COUNT && keyword.starts_with("min") {
-        let why = format_args!("is {value}, and can be at most {LARGEST_COUNT}");
+        let why = format_args!("is {value}, expected at most {LARGEST_COUNT}");
         return refused(keyword, why, place);
     }
     *value = count.min(LARGEST_COUNT).into();

@@ -90,7 +90,7 @@ fn prepare_as(schema: &Value, options: Option<Value>, closes: bool) -> Result<No
     match schema {
         Value::Object(_) | Value::Bool(true) => {}
         Value::Bool(false) => return Err(ConstraintError("no text can match".to_owned())),
-        _ => return Err(ConstraintError("a schema is a JSON object".to_owned())),
+        _ => return Err(ConstraintError("a schema must be a JSON object".to_owned())),
     }
     let (mut schema, places) = references::resolve(schema)?;
     if closes {

@@ -44,7 +44,7 @@ pub(super) fn property_names(keywords: &mut Keywords, mut names: Value, node: &N
     } else {
         return refused(
             "propertyNames",
-            "is more than a list or one `pattern`",
+            "must be a list or one `pattern`",
             node.place,
         );
     }
@@ -78,7 +78,7 @@ fn unevaluated(
     if (composes && !has_same || !node.around.is_empty()) && !is_open(&schema) {
         return refused(
             keyword,
-            "is not supported beside what else evaluates",
+            "is not supported together with other keywords that evaluate",
             node.place,
         );
     }
@@ -96,7 +96,7 @@ pub(super) fn least_properties(keywords: &mut Keywords, count: Value, node: &Nod
         && !keywords.contains_key("patternProperties");
     if whole(&count).is_some_and(|least| least > required + 1) && !is_closed {
         let why = format!(
-            "is {count}, and only {required} of them are `required`: names cannot be held apart"
+            "is {count}, but only {required} are `required`: other names cannot be counted"
         );
         return refused("minProperties", why, node.place);
     }

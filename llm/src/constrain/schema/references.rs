@@ -113,7 +113,7 @@ impl Resolver {
         let keywords = match schema {
             Value::Object(keywords) => keywords,
             Value::Bool(_) => return Ok(()),
-            other => return refused(at, format_args!("has {other}, which is no schema"), place),
+            other => return refused(at, format_args!("has {other}, expected a schema"), place),
         };
         for (keyword, value) in std::mem::take(keywords) {
             check(&keyword, &value, place)?;
@@ -124,7 +124,7 @@ impl Resolver {
                     let number = self.number(&keyword, &reference, place)?;
                     let target = json!(format!("#/$defs/{number}"));
                     if let Some(other) = keywords.insert("$ref".to_owned(), target) {
-                        return refused(&keyword, format_args!("stands beside {other}"), place);
+                        return refused(&keyword, format_args!("conflicts with {other}"), place);
                     }
                 }
                 (_, value) => {
@@ -136,7 +136,8 @@ impl Resolver {
         let properties = keywords.get("properties").and_then(Value::as_object);
         let count = properties.map_or(0, Map::len);
         if count > MAX_PROPERTIES {
-            let why = format!("an object has {count} properties, and can have {MAX_PROPERTIES}");
+            let why =
+                format!("an object has {count} properties, expected at most {MAX_PROPERTIES}");
             return Err(ConstraintError(why));
         }
         if count > MAX_OPTIONAL {
@@ -146,7 +147,7 @@ impl Resolver {
             let optional = optional.count();
             if optional > MAX_OPTIONAL {
                 let why = format_args!(
-                    "has {optional} that may be left out, and can have {MAX_OPTIONAL}"
+                    "has {optional} optional properties, expected at most {MAX_OPTIONAL}"
                 );
                 return refused("properties", why, place);
             }
@@ -161,7 +162,7 @@ impl Resolver {
         let (uri, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let anchors = self.dynamic_anchors.iter();
         if keyword != "$ref" && anchors.filter(|anchor| *anchor == fragment).count() > 1 {
-            return refused(keyword, "depends on how it is reached", place);
+            return refused(keyword, "has several possible targets", place);
         }
         let fragment = percent_decode_str(fragment).decode_utf8_lossy();
         let pointer = if fragment.is_empty() || fragment.starts_with('/') {
@@ -174,7 +175,7 @@ impl Resolver {
         let Some(pointer) = pointer.filter(exists) else {
             return refused(
                 keyword,
-                format_args!("`{reference}` leads to nothing"),
+                format_args!("`{reference}` refers to nothing"),
                 place,
             );
         };

@@ -189,7 +189,7 @@ fn look_ahead(keywords: &mut Keywords, pattern: Value, node: &Node) -> Result {
     let mut around = ["(?=", "(?!", "(?<=", "(?<!"].into_iter();
     // An alternative beside a lookahead would become one of its own.
     if around.any(|around| plain.contains(around)) || is_ahead && plain.contains('|') {
-        let why = "looks around, other than ahead where it begins with `^`, with `(?=` or for what has a simple opposite";
+        let why = "has an unsupported lookaround: only lookaheads after a leading `^` are supported, with `(?=` or with a simple opposite";
         return refused("pattern", why, node.place);
     }
     if !is_ahead {

@@ -56,7 +56,7 @@ pub(super) fn all() -> Result<(), String> {
         if matrix.packed_bytes().is_none() {
             continue;
         }
-        let (ours, theirs) = matmuls(matrix).ok_or("there is no memory for a check of them")?;
+        let (ours, theirs) = matmuls(matrix).ok_or("not enough memory to check them")?;
         if watch.panicked() {
             return Err(format!("a matmul of {} has failed", matrix.type_name()));
         }
@@ -77,16 +77,13 @@ pub(super) fn all() -> Result<(), String> {
             finish,
             place,
         };
-        let (ours, theirs) = mixture
-            .results()
-            .ok_or("there is no memory for a check of them")?;
+        let (ours, theirs) = mixture.results().ok_or("not enough memory to check them")?;
         if watch.panicked() {
             return Err("a matmul of experts has failed".to_owned());
         }
         compare("experts", &ours, &theirs)?;
     }
-    let (ours, theirs) =
-        check_attention::results().ok_or("there is no memory for a check of them")?;
+    let (ours, theirs) = check_attention::results().ok_or("not enough memory to check them")?;
     if watch.panicked() {
         return Err("attention has failed".to_owned());
     }

@@ -58,24 +58,24 @@ pub(crate) fn matmul_time(matmul: &MeasuredMatmul, kernels: bool) -> Result<Matm
     let mut types = check::TYPES.into_iter().map(matrix);
     let matrix = types
         .find(|matrix| matrix.type_name() == matmul.format)
-        .ok_or_else(|| format!("there is no type `{}` here", matmul.format))?;
+        .ok_or_else(|| format!("unknown type `{}`", matmul.format))?;
     // SAFETY: the type is one of ggml's.
     let block = unsafe { sys::ggml_blck_size(matrix.ggml_type) } as usize;
     if matmul.rows * matmul.columns * matmul.activations == 0
         || !matmul.columns.is_multiple_of(block)
     {
         return Err(format!(
-            "{} x {} is no matrix of {}",
+            "{} x {} is not a valid matrix of {}",
             matmul.rows, matmul.columns, matmul.format
         ));
     }
-    let memory = || "there is no memory for it".to_owned();
+    let memory = || "not enough memory".to_owned();
     let buffer_type = if !kernels {
         stock_buffer_type(matrix).ok_or_else(memory)?
     } else if matrix.packed_bytes().is_some() {
         calls::buffer_type()
     } else {
-        return Err("the kernels leave it to llama.cpp".to_owned());
+        return Err("the kernels do not support this matrix".to_owned());
     };
     // SAFETY: the buffer type lives as long as the process, and so does its name.
     let name = unsafe { CStr::from_ptr(sys::ggml_backend_buft_name(buffer_type)) };

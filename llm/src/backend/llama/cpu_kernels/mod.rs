@@ -83,7 +83,7 @@ fn chosen() -> Result<Option<Kernels>, String> {
             let list: Vec<_> = all.iter().map(Kernels::name).collect();
             let list = list.join("`, `");
             Err(format!(
-                "`{SWITCH}` is `{name}`, and has to be `auto`, `off`, or what this processor has: `{list}`"
+                "`{SWITCH}` is `{name}`, expected `auto`, `off` or instructions of this processor: `{list}`"
             ))
         }
     }

@@ -51,7 +51,7 @@ impl NewPages {
             }
             let started = Instant::now();
             if let Err(error) = begin(&mut piece[at]) {
-                tracing::debug!("memory does not begin with huge pages: {error}");
+                tracing::debug!("new memory gets no huge pages: {error}");
                 self.memory.clear();
                 break;
             }

@@ -245,13 +245,13 @@ fn outcome(status: i32, watch: &cpu_kernels::Watch, cuts: &mut Cuts) -> Result<(
     match status {
         0 if watch.panicked() => Err(DecodeError::Failed("a matmul failed".to_owned())),
         0 if cuts.look() => Err(DecodeError::Failed(
-            "a part of the model's file is gone: it was cut while it is in use".to_owned(),
+            "the model's file was truncated while in use".to_owned(),
         )),
         0 => Ok(()),
         1 => Err(DecodeError::NoCells),
         -1 => Err(DecodeError::Failed("the batch is not valid".to_owned())),
         guard::CAUGHT => Err(DecodeError::Failed(
-            "llama.cpp failed, the log says why".to_owned(),
+            "llama.cpp failed, see the log".to_owned(),
         )),
         status => Err(DecodeError::Failed(format!(
             "llama.cpp failed with status {status}"

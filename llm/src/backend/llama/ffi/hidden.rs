@@ -75,12 +75,12 @@ pub(crate) fn check_layers(model: &Model, wanted: &[u32]) -> Result<(), String> 
     let layers = model.n_layer();
     if let Some(layer) = wanted.iter().find(|layer| **layer >= layers) {
         return Err(format!(
-            "it drafts from layer {layer}, and the model has {layers}"
+            "it drafts from layer {layer}, and the model has {layers} layers"
         ));
     }
     if !GIVE_LAYERS.contains(&architecture.as_str()) {
         return Err(format!(
-            "llama.cpp does not give what goes into the layers of `{architecture}`"
+            "llama.cpp does not provide the layer inputs of `{architecture}` models"
         ));
     }
     Ok(())

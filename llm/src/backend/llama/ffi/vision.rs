@@ -292,7 +292,7 @@ impl Chunk {
         let is_known = is_grid == shape.columns.is_some();
         if shape.positions == 0 || !is_known || i64::from(span) != i64::from(shape.span()) {
             return Err(format!(
-                "it has {tokens} embeddings at {span} positions, in an order that is not known"
+                "it has {tokens} embeddings at {span} positions, in an unknown order"
             ));
         }
         Ok(shape)
