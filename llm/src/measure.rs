@@ -154,7 +154,7 @@ pub struct SlotWait(Mutex<Waits>);
 struct Waits {
     /// Sum of the waits that have ended.
     over: Duration,
-    /// Begin of the present wait, if there is one.
+    /// Start of the present wait, if there is one.
     since: Option<Instant>,
 }
 

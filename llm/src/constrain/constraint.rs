@@ -51,7 +51,7 @@ pub enum Constraint {
     TextWith(Vec<(String, Constraint)>),
     /// Reasoning of any length, followed by a match.
     AfterReasoning {
-        /// Marks at the begin and the end of the reasoning.
+        /// Marks at the start and the end of the reasoning.
         marks: ReasoningMarks,
         /// Constraint on the text after the reasoning.
         then: Box<Constraint>,
@@ -103,7 +103,7 @@ impl Constraint {
 /// Marks around reasoning in a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReasoningMarks {
-    /// Mark at the begin, such as `<think>`.
+    /// Mark at the start, such as `<think>`.
     pub begin: String,
     /// Mark at the end, such as `</think>`.
     pub end: String,

@@ -7,7 +7,7 @@ use crate::constrain::ReasoningMarks;
 use crate::model::vocab::{TokenizeError, Vocab};
 use crate::protocol::Token;
 
-/// Maximum white space before the mark at the begin of reasoning, in bytes.
+/// Maximum white space before the mark at the start of reasoning, in bytes.
 const LONGEST_GAP: usize = 16;
 
 /// Maximum number of tokens for a generation's reasoning. After them, the tokens that end the
@@ -61,7 +61,7 @@ pub(crate) struct Reasoning {
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Place {
-    /// Before the begin of reasoning, which may still come.
+    /// Before the start of reasoning, which may still come.
     Before,
     Inside {
         /// Number of tokens that are left.

@@ -68,8 +68,8 @@ pub struct GenerationRequest {
     pub credits: u32,
     /// Limit on the model's reasoning before it answers; `None` for no limit.
     pub reasoning_limit: Option<ReasoningLimit>,
-    /// Drafts tokens by prompt lookup and checks several in one step. It does not change the
-    /// generated text; `None` drafts nothing.
+    /// Drafts tokens and checks several in one step. It does not change the generated text; `None`
+    /// drafts nothing.
     pub speculation: Option<SpeculationParams>,
     /// Salt of the prefix cache: cells are shared only between requests with the same salt. A
     /// client that must not learn other clients' prompts from the time to the first token gets its

@@ -131,7 +131,7 @@ pub struct WeightsInfo {
     pub parameters: u64,
     /// Size of the weights in the file, in bytes.
     pub bytes: u64,
-    /// Number of tokens in the texts that the model was trained on.
+    /// Context that the model was trained for, in tokens.
     pub trained_context: u32,
     /// True if another engine had loaded the weights, and shares them.
     pub shared: bool,
@@ -198,7 +198,7 @@ pub struct ComputeInfo {
 pub struct DeviceInfo {
     /// Name of the device, such as `CPU` or `CUDA0`.
     pub name: String,
-    /// Description of the device from its driver.
+    /// Description of the device, as ggml reports it; empty if unknown.
     pub description: String,
     /// Number of the model's layers on the device.
     pub layers: u32,

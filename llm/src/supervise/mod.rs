@@ -286,7 +286,7 @@ impl<E> Supervisor<E> {
         loop {
             let Some(delay) = attempts.next(Instant::now()) else {
                 let most = self.limits.restarts;
-                tracing::error!(%model, "the engine is not started again ({most} times were tried): {reason}");
+                tracing::error!(%model, "the engine is not restarted, {most} attempts were made: {reason}");
                 self.becomes(LlmEngineState::Failed, &reason);
                 return false;
             };

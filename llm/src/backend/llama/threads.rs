@@ -146,7 +146,8 @@ fn cpu_list(text: &str) -> Vec<u32> {
     cpus
 }
 
-/// Refuses a real-time priority without the permission for it. ggml would only fail on every graph.
+/// Refuses a real-time priority without the permission for it. ggml would otherwise fail to set it
+/// at every graph.
 fn check_priority(priority: ThreadPriority) -> Result<(), LoadError> {
     /// Bit of `CAP_SYS_NICE` in a set of capabilities.
     const SYS_NICE: u64 = 1 << 23;

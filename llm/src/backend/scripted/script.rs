@@ -64,7 +64,7 @@ impl Default for Script {
 pub struct Reply {
     /// Text that must occur before the assistant's turn; an empty one always fits.
     pub when: String,
-    /// Text of the answer; special tokens may be spelled out.
+    /// Text of the answer; the script's `special_tokens` may be spelled out.
     pub text: String,
     /// Ending that follows the answer's last byte.
     pub then: Then,

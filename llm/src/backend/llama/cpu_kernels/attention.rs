@@ -127,7 +127,7 @@ extern "C" fn graphmill_kernels_attention_bytes(raw: &RawAttention) -> usize {
 }
 
 impl RawAttention {
-    /// Returns the begin of the scratch memory that the threads share.
+    /// Returns the start of the scratch memory that the threads share.
     fn scratch(&self, attention: &Attention) -> *mut u8 {
         let needed = attention.scratch_bytes(self.threads as usize);
         if needed == 0 {

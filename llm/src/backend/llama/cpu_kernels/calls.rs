@@ -135,7 +135,7 @@ impl RawMatmul {
             .product()
     }
 
-    /// Returns the begin of the quantized activations.
+    /// Returns the start of the quantized activations.
     pub(super) fn scratch(&self) -> *mut u8 {
         let skipped = self.scratch.align_offset(ALIGNMENT);
         let needed = self.activations() * self.matrix.matrix().activation_bytes();

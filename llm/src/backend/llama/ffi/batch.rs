@@ -121,7 +121,7 @@ impl Batch {
     }
 
     /// Adds the four numbers that a model with M-RoPE has for each position of an image, grouped by
-    /// kind: the begin of the image, line, column, and 0. A position of a sound has the same number
+    /// kind: the start of the image, line, column, and 0. A position of a sound has the same number
     /// three times, as a token's has.
     fn fill_grids(&mut self, images: &[BatchImage<'_>], places: &Places) {
         let count = self.sequences.len();

@@ -169,7 +169,7 @@ numbers! {
     input_width: llama_model_n_embd_inp;
     /// Width of an embedding that the model returns.
     output_width: llama_model_n_embd_out;
-    /// Number of tokens in the texts that the model was trained on.
+    /// Context that the model was trained for, in tokens.
     trained_context: llama_model_n_ctx_train;
     /// Number of positions that attention looks back; 0 if it sees all.
     attention_window: llama_model_n_swa;

@@ -5,7 +5,7 @@
 
 use crate::backend::interface::TileShape;
 
-/// Positions of the cells of each sequence. A sequence is cut or shared only at the begin or the
+/// Positions of the cells of each sequence. A sequence is cut or shared only at the start or the
 /// end of an image, never inside.
 pub(super) struct Places(Vec<Row>);
 

@@ -31,7 +31,7 @@ pub(super) struct Passes {
     parts: Vec<Part>,
     /// The parts with drafts of a model that goes back; the others are in `parts`.
     drafting: Vec<Part>,
-    /// For each number of first parts: the least cost, and the begin of the last group in the
+    /// For each number of first parts: the least cost, and the start of the last group in the
     /// division with that cost.
     best: Vec<(u64, usize)>,
     groups: Vec<(usize, usize)>,
