@@ -2,7 +2,6 @@
 //! could repeat them forever, in one third for example. [`schema`](super::schema) limits integers.
 //! This module limits other numbers: after many digits in a row, no further digit is allowed where
 //! the number can end.
-//! can end.
 
 use std::sync::Arc;
 

@@ -12,7 +12,6 @@ use super::{LogitBias, SubmitError, Token, TokenSet};
 /// tokens left by `top_k`), `min_p`, `typical_p` and XTC (each over the tokens left by those before
 /// it), and a draw from the remaining tokens. `mirostat` replaces `top_n_sigma` and all steps
 /// between the temperature and the draw.
-/// `top_n_sigma`.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SamplingParams {

@@ -6,7 +6,6 @@
 //! that the windows see. llama.cpp writes such a sequence as its cells and the rest. It can also
 //! write the rest alone: that is a checkpoint. A recurrent model has only the rest. For a model
 //! with compressed cells, a checkpoint holds the whole state.
-//! cells, a checkpoint is all that a sequence has.
 
 use std::num::NonZero;
 use std::ops::Range;

@@ -14,7 +14,6 @@
 //! that is in `ChatML`, and fails otherwise. Outside of a turn it counts: the next byte is the last
 //! one plus one. With the first adapter of its spec it goes one letter further in the alphabet for
 //! each letter of a reply, with the second two, and so on.
-//! further in the alphabet for each letter of a reply, with the second two, and so on.
 
 use std::ops::Range;
 use std::sync::Arc;
